@@ -1,0 +1,349 @@
+//! The 140 node features of `TpuGraphs` (spec §4), from one instruction.
+//!
+//! All arithmetic is on `i64`, wraps on overflow, and is rounded to `f32` at the end.
+
+use hlorank_proto::xla::{ConvolutionDimensionNumbers, HloInstructionProto, WindowDimension};
+
+use crate::{Digest, opcode};
+
+/// Features of a node.
+pub const FEATURES: usize = 140;
+
+/// Raised when featurizing changes in a way that the names below do not show.
+const FEATURE_VERSION: u32 = 1;
+
+/// Groups of columns in order, with their widths: what [`feature_digest`] covers.
+const COLUMNS: [(&str, usize); 35] = [
+    ("is_root", 1),
+    ("element_size_in_bits", 1),
+    ("shape.element_type", 19),
+    ("shape.dimensions", 8),
+    ("shape.tuple_shapes_size", 1),
+    ("parameter_number", 1),
+    ("dimensions", 6),
+    ("window.size", 8),
+    ("window.stride", 8),
+    ("window.padding_low", 8),
+    ("window.padding_high", 8),
+    ("window.window_dilation", 8),
+    ("window.base_dilation", 8),
+    ("window.window_reversal", 8),
+    ("convolution.input_batch_dimension", 1),
+    ("convolution.input_feature_dimension", 1),
+    ("convolution.input_spatial_dimensions", 4),
+    ("convolution.kernel_input_feature_dimension", 1),
+    ("convolution.kernel_output_feature_dimension", 1),
+    ("convolution.kernel_spatial_dimensions", 4),
+    ("convolution.output_batch_dimension", 1),
+    ("convolution.output_feature_dimension", 1),
+    ("feature_group_count", 1),
+    ("batch_group_count", 1),
+    ("slice.start", 4),
+    ("slice.stride", 4),
+    ("slice.limit", 4),
+    ("dynamic_slice_sizes", 4),
+    ("padding.edge_padding_low", 4),
+    ("padding.edge_padding_high", 4),
+    ("is_stable", 1),
+    ("shape.layout.minor_to_major", 6),
+    ("config.layout", 18),
+    ("config.tile", 24),
+    ("config.layout.values", 8),
+];
+
+/// First column and width of the sequence columns: lists without sum and product, whose unused places hold the
+/// [`Pad`] value.
+const SEQUENCES: [(usize, usize); 4] = [(31, 6), (95, 4), (101, 4), (134, 6)];
+
+/// What the unused places of sequence columns hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pad {
+    /// 0, as in the official data.
+    #[default]
+    Zero,
+    /// −1, as in `TGraph`'s data, so that "dimension 0" and "nothing" differ.
+    MinusOne,
+}
+
+impl Pad {
+    /// The value as a feature.
+    #[must_use]
+    pub fn value(self) -> f32 {
+        match self {
+            Self::Zero => 0.0,
+            Self::MinusOne => -1.0,
+        }
+    }
+
+    /// The pad that `[n, 140]` features were made with: −1 where every sequence ends in a run of −1 and there is
+    /// at least one.
+    #[must_use]
+    pub fn of_features(features: &[f32]) -> Self {
+        let sequences = || {
+            let rows = features.chunks_exact(FEATURES);
+            rows.flat_map(|row| SEQUENCES.map(|(start, width)| &row[start..start + width]))
+        };
+        let used = |sequence: &[f32]| sequence.iter().take_while(|&&value| value >= 0.0).count();
+        let ends_in_pad = |sequence: &[f32]| sequence[used(sequence)..].iter().all(|&value| value == -1.0);
+        let has_pad = sequences().any(|sequence| sequence.contains(&-1.0));
+        if has_pad && sequences().all(ends_in_pad) { Self::MinusOne } else { Self::Zero }
+    }
+
+    /// The pad of a value on the wire or in a manifest, if it is one of the two.
+    #[must_use]
+    pub fn from_value(value: i32) -> Option<Self> {
+        match value {
+            0 => Some(Self::Zero),
+            -1 => Some(Self::MinusOne),
+            _ => None,
+        }
+    }
+}
+
+/// How many places of each sequence column of a node are used: what turns one [`Pad`] into the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SequenceLengths(pub [u8; 4]);
+
+impl SequenceLengths {
+    /// Reads the lengths off a row that is padded with −1; no list of XLA's holds negative numbers.
+    #[must_use]
+    pub fn of_row(row: &[f32]) -> Self {
+        let mut lengths = [0; 4];
+        for (length, (start, width)) in lengths.iter_mut().zip(SEQUENCES) {
+            let used = row[start..start + width].iter().take_while(|&&value| value >= 0.0).count();
+            *length = u8::try_from(used).unwrap_or(u8::MAX);
+        }
+        Self(lengths)
+    }
+
+    /// Writes `pad` into the unused places of a row.
+    pub fn pad_row(self, row: &mut [f32], pad: Pad) {
+        for (length, (start, width)) in self.0.into_iter().zip(SEQUENCES) {
+            row[start + usize::from(length).min(width)..start + width].fill(pad.value());
+        }
+    }
+}
+
+/// Identifies what the featurizer makes: columns, opcode table and configuration features. A model works only
+/// with the featurizer that it was trained with.
+#[must_use]
+pub fn feature_digest() -> Digest {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(format!("hlorank-features {FEATURE_VERSION}\n").as_bytes());
+    for (name, width) in COLUMNS {
+        hasher.update(format!("{name} {width}\n").as_bytes());
+    }
+    for name in opcode::NAMES {
+        hasher.update(format!("{name}\n").as_bytes());
+    }
+    Digest(*hasher.finalize().as_bytes())
+}
+
+/// Writes the features of an instruction into `row` (140 zeros), sequences padded with 0.
+pub(crate) fn featurize(
+    instruction: &HloInstructionProto,
+    is_root: bool,
+    row: &mut [f32],
+) -> SequenceLengths {
+    let mut columns = Columns { row, next: 0 };
+    columns.flag(is_root);
+    columns.value(0);
+    write_shape(instruction, &mut columns);
+    columns.value(instruction.parameter_number);
+    let dimensions = columns.sequence(6, &instruction.dimensions);
+    write_window(instruction, &mut columns);
+    let [input_spatial, kernel_spatial] = write_convolution(instruction, &mut columns);
+    columns.value(instruction.feature_group_count);
+    columns.value(instruction.batch_group_count);
+    write_slices_and_padding(instruction, &mut columns);
+    columns.flag(instruction.is_stable);
+    let layout = instruction.shape.as_ref().and_then(|shape| shape.layout.as_ref());
+    let minor_to_major = columns.sequence(6, layout.map_or(&[], |layout| &layout.minor_to_major));
+    SequenceLengths([dimensions, input_spatial, kernel_spatial, minor_to_major])
+}
+
+fn write_shape(instruction: &HloInstructionProto, columns: &mut Columns<'_>) {
+    let shape = instruction.shape.as_ref();
+    columns.one_hot(19, element_type_slot(shape.map_or(0, |shape| shape.element_type)));
+    columns.aggregate(6, shape.into_iter().flat_map(|shape| &shape.dimensions).copied());
+    columns.count(shape.map_or(0, |shape| shape.tuple_shapes.len()));
+}
+
+/// The one-hot slot of an `xla.PrimitiveType`; types newer than the table have none.
+fn element_type_slot(element_type: i32) -> Option<usize> {
+    match element_type {
+        0..=12 => usize::try_from(element_type).ok(),
+        16 => Some(13), // BF16
+        15 => Some(14), // C64
+        18 => Some(15), // C128
+        13 => Some(16), // TUPLE
+        14 => Some(17), // OPAQUE
+        17 => Some(18), // TOKEN
+        _ => None,
+    }
+}
+
+fn write_window(instruction: &HloInstructionProto, columns: &mut Columns<'_>) {
+    let dimensions = instruction.window.as_ref().map_or(&[][..], |window| &window.dimensions);
+    let fields: [fn(&WindowDimension) -> i64; 6] = [
+        |dimension| dimension.size,
+        |dimension| dimension.stride,
+        |dimension| dimension.padding_low,
+        |dimension| dimension.padding_high,
+        |dimension| dimension.window_dilation,
+        |dimension| dimension.base_dilation,
+    ];
+    for field in fields {
+        columns.aggregate(6, dimensions.iter().map(field));
+    }
+    columns.flags(6, dimensions.iter().map(|dimension| dimension.window_reversal));
+}
+
+fn write_convolution(instruction: &HloInstructionProto, columns: &mut Columns<'_>) -> [u8; 2] {
+    let absent = ConvolutionDimensionNumbers::default();
+    let numbers = instruction.convolution_dimension_numbers.as_ref().unwrap_or(&absent);
+    columns.value(numbers.input_batch_dimension);
+    columns.value(numbers.input_feature_dimension);
+    let input_spatial = columns.sequence(4, &numbers.input_spatial_dimensions);
+    columns.value(numbers.kernel_input_feature_dimension);
+    columns.value(numbers.kernel_output_feature_dimension);
+    let kernel_spatial = columns.sequence(4, &numbers.kernel_spatial_dimensions);
+    columns.value(numbers.output_batch_dimension);
+    columns.value(numbers.output_feature_dimension);
+    [input_spatial, kernel_spatial]
+}
+
+fn write_slices_and_padding(instruction: &HloInstructionProto, columns: &mut Columns<'_>) {
+    let slices = &instruction.slice_dimensions;
+    columns.aggregate(2, slices.iter().map(|slice| slice.start));
+    columns.aggregate(2, slices.iter().map(|slice| slice.stride));
+    columns.aggregate(2, slices.iter().map(|slice| slice.limit));
+    columns.aggregate(2, instruction.dynamic_slice_sizes.iter().copied());
+    let padding = instruction.padding_config.as_ref().map_or(&[][..], |padding| &padding.dimensions);
+    columns.aggregate(2, padding.iter().map(|dimension| dimension.edge_padding_low));
+    columns.aggregate(2, padding.iter().map(|dimension| dimension.edge_padding_high));
+}
+
+/// The first `width` values, then sum and product of all; wraps on overflow. An empty list has product 1.
+pub(crate) fn aggregate(values: impl Iterator<Item = i64>, slots: &mut [f32]) {
+    let (width, mut sum, mut product) = (slots.len() - 2, 0_i64, 1_i64);
+    for (position, value) in values.enumerate() {
+        if position < width {
+            slots[position] = to_feature(value);
+        }
+        sum = sum.wrapping_add(value);
+        product = product.wrapping_mul(value);
+    }
+    slots[width] = to_feature(sum);
+    slots[width + 1] = to_feature(product);
+}
+
+#[expect(clippy::cast_precision_loss, reason = "features are f32; XLA's sizes are rounded to nearest even")]
+fn to_feature(value: i64) -> f32 {
+    value as f32
+}
+
+/// Fills a row from left to right.
+struct Columns<'a> {
+    row: &'a mut [f32],
+    next: usize,
+}
+
+impl Columns<'_> {
+    fn take(&mut self, width: usize) -> &mut [f32] {
+        let start = self.next;
+        self.next += width;
+        &mut self.row[start..self.next]
+    }
+
+    fn value(&mut self, value: i64) {
+        self.take(1)[0] = to_feature(value);
+    }
+
+    fn flag(&mut self, flag: bool) {
+        self.value(i64::from(flag));
+    }
+
+    fn count(&mut self, count: usize) {
+        self.value(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    fn one_hot(&mut self, width: usize, slot: Option<usize>) {
+        let slots = self.take(width);
+        if let Some(slot) = slot {
+            slots[slot] = 1.0;
+        }
+    }
+
+    /// `AGG(width)` of spec §4.
+    fn aggregate(&mut self, width: usize, values: impl Iterator<Item = i64>) {
+        aggregate(values, self.take(width + 2));
+    }
+
+    /// `BOOLS(width)` of spec §4.
+    fn flags(&mut self, width: usize, flags: impl Iterator<Item = bool> + Clone) {
+        for (slot, flag) in self.take(width).iter_mut().zip(flags.clone()) {
+            *slot = f32::from(flag);
+        }
+        self.count(flags.clone().filter(|&flag| flag).count());
+        self.count(flags.filter(|&flag| !flag).count());
+    }
+
+    /// `SEQ(width)` of spec §4; returns how many places are used.
+    fn sequence(&mut self, width: u8, values: &[i64]) -> u8 {
+        for (slot, &value) in self.take(usize::from(width)).iter_mut().zip(values) {
+            *slot = to_feature(value);
+        }
+        u8::try_from(values.len()).unwrap_or(width).min(width)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row_of(instruction: &HloInstructionProto) -> (Vec<f32>, SequenceLengths) {
+        let mut row = vec![0.0; FEATURES];
+        let lengths = featurize(instruction, true, &mut row);
+        (row, lengths)
+    }
+
+    #[test]
+    fn the_columns_add_up() {
+        let node_columns = COLUMNS.iter().filter(|(name, _)| !name.starts_with("config."));
+        assert_eq!(node_columns.map(|(_, width)| width).sum::<usize>(), FEATURES);
+    }
+
+    #[test]
+    fn an_instruction_without_anything_has_ones_where_products_are_empty() {
+        let (row, _) = row_of(&HloInstructionProto::default());
+        let ones: Vec<usize> = (0..FEATURES).filter(|&column| row[column] != 0.0).collect();
+        assert_eq!(ones, [0, 2, 28, 44, 52, 60, 68, 76, 84, 112, 116, 120, 124, 128, 132]);
+    }
+
+    #[test]
+    fn lists_longer_than_their_slots_still_count_in_sum_and_product() {
+        let mut slots = [0.0; 4];
+        aggregate([2, 3, 5].into_iter(), &mut slots);
+        assert_eq!(slots, [2.0, 3.0, 10.0, 30.0]);
+    }
+
+    #[test]
+    fn sums_and_products_wrap() {
+        let mut slots = [0.0; 3];
+        aggregate([i64::MAX, 2].into_iter(), &mut slots);
+        assert_eq!(slots[1..], [to_feature(i64::MIN + 1), -2.0]);
+    }
+
+    #[test]
+    fn lengths_survive_a_change_of_pad() {
+        let instruction = HloInstructionProto { dimensions: vec![1, 0], ..Default::default() };
+        let (mut row, lengths) = row_of(&instruction);
+        let original = row.clone();
+        lengths.pad_row(&mut row, Pad::MinusOne);
+        assert_eq!(row[31..37], [1.0, 0.0, -1.0, -1.0, -1.0, -1.0]);
+        assert_eq!(SequenceLengths::of_row(&row), lengths);
+        lengths.pad_row(&mut row, Pad::Zero);
+        assert_eq!(row, original);
+    }
+}

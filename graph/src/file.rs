@@ -1,0 +1,221 @@
+use std::{fmt, fs, path::Path};
+
+use hlorank_proto::tpu_graphs::ConfigProfile;
+use prost::Message as _;
+
+use crate::{
+    Configurations, FileError, Graph, GraphError, HloModule, Limits, NodeDescription, Task,
+    module::{holds_computations, inner_module},
+    npz::read_npz,
+    tuning::TuningModule,
+    wire::{Fields, Payload},
+};
+
+/// A file of graphs, told apart by content.
+#[derive(Debug)]
+pub struct GraphFile {
+    /// What it is.
+    pub kind: FileKind,
+    /// Its graphs: many in a `TuningData`, else one.
+    pub graphs: Vec<MeasuredGraph>,
+}
+
+/// The formats that are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// `xla.HloModuleProto`.
+    HloModule,
+    /// `xla.HloProto`.
+    HloProto,
+    /// `tpu_graphs.ModuleTuningData`: a layout graph, or one kernel.
+    ModuleTuningData,
+    /// `tpu_graphs.TuningData`: kernels.
+    TuningData,
+    /// `TpuGraphs` npz of a layout graph.
+    LayoutNpz,
+    /// `TpuGraphs` npz of a kernel.
+    TileNpz,
+    /// An npz of features without configurations.
+    FeatureNpz,
+}
+
+impl fmt::Display for FileKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::HloModule => "HloModuleProto",
+            Self::HloProto => "HloProto",
+            Self::ModuleTuningData => "ModuleTuningData",
+            Self::TuningData => "TuningData",
+            Self::LayoutNpz => "layout npz",
+            Self::TileNpz => "tile npz",
+            Self::FeatureNpz => "feature npz",
+        })
+    }
+}
+
+/// A graph, and what was measured of it.
+#[derive(Debug)]
+pub struct MeasuredGraph {
+    /// Name of the module, or of the file.
+    pub name: String,
+    /// What a client sends for it.
+    pub source: GraphSource,
+    /// The graph.
+    pub graph: Graph,
+    /// `TpuGraphs`' `node_splits`.
+    pub node_splits: Vec<usize>,
+    /// The configurable nodes, in slot order; empty where the file has only features.
+    pub nodes: Vec<NodeDescription>,
+    /// Nodes whose opcode the table does not have.
+    pub unknown_opcodes: usize,
+    /// Configurations and their run times, where the file has some.
+    pub measurements: Option<Measurements>,
+}
+
+/// What a client sends for a graph.
+#[derive(Clone, Debug, PartialEq)]
+pub enum GraphSource {
+    /// This serialized `HloModuleProto`.
+    HloModule(Vec<u8>),
+    /// The arrays of the graph itself.
+    Features,
+}
+
+/// Configurations and their measured run times.
+#[derive(Debug)]
+pub struct Measurements {
+    /// The configurations.
+    pub configurations: Configurations,
+    /// `[configs]` nanoseconds; all 0 in `TpuGraphs`' test files.
+    pub run_times: Vec<i64>,
+    /// `[configs]` run times to divide by: that of the kernel's default.
+    pub normalizers: Option<Vec<i64>>,
+    /// The configuration that the compiler takes by itself, where known.
+    pub default: Option<usize>,
+    /// Runs of the file that failed or do not fit the graph.
+    pub skipped: usize,
+}
+
+impl GraphFile {
+    /// Reads a file; `bare_task` is the task of a graph that comes without configurations.
+    pub fn read(path: &Path, bare_task: Task, limits: &Limits) -> Result<Self, FileError> {
+        let name = path.display().to_string();
+        let bytes = fs::read(path).map_err(|source| FileError::Io { path: name.clone(), source })?;
+        if bytes.starts_with(b"PK") {
+            return read_npz(path, bare_task, limits);
+        }
+        let kind = FileKind::of(&bytes).ok_or_else(|| FileError::UnknownFormat { path: name.clone() })?;
+        let reader = Reader { path: &name, limits };
+        let graphs = match kind {
+            FileKind::TuningData => reader.kernels(&bytes)?,
+            FileKind::ModuleTuningData => vec![reader.tuning(0, &bytes)?],
+            _ => vec![reader.module(inner_module(&bytes), bare_task)?],
+        };
+        Ok(Self { kind, graphs })
+    }
+
+    /// Takes one of the graphs out of the file.
+    pub fn into_graph(self, path: &Path, module: usize) -> Result<MeasuredGraph, FileError> {
+        let modules = self.graphs.len();
+        let path = path.display().to_string();
+        self.graphs.into_iter().nth(module).ok_or(FileError::NoSuchModule { path, module, modules })
+    }
+}
+
+impl FileKind {
+    /// Tells the protobuf messages apart; `None` if it is none of them.
+    fn of(bytes: &[u8]) -> Option<Self> {
+        let inner = inner_module(bytes);
+        if inner.as_ptr() != bytes.as_ptr() {
+            return Some(if is_tuning(bytes) { Self::ModuleTuningData } else { Self::HloProto });
+        }
+        if holds_computations(bytes) {
+            return Some(Self::HloModule);
+        }
+        let first = Fields::of(bytes).next()?.ok()?;
+        match first {
+            (1, Payload::Bytes(module)) if inner_module(module).as_ptr() != module.as_ptr() => {
+                Some(Self::TuningData)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether a message around a module is a `ModuleTuningData`, not an `HloProto`: it has a fingerprint or
+/// configurable nodes, or its field 3 is a run and not a buffer assignment.
+fn is_tuning(bytes: &[u8]) -> bool {
+    Fields::of(bytes).map_while(Result::ok).any(|field| match field {
+        (2 | 4, _) => true,
+        (3, Payload::Bytes(run)) => ConfigProfile::decode(run).is_ok_and(|run| run.config.is_some()),
+        _ => false,
+    })
+}
+
+/// Reads the graphs of one protobuf file.
+struct Reader<'a> {
+    path: &'a str,
+    limits: &'a Limits,
+}
+
+impl Reader<'_> {
+    fn kernels(&self, bytes: &[u8]) -> Result<Vec<MeasuredGraph>, FileError> {
+        let kernels = Fields::of(bytes).map_while(Result::ok).filter_map(|field| match field {
+            (1, Payload::Bytes(kernel)) => Some(kernel),
+            _ => None,
+        });
+        kernels.enumerate().map(|(number, kernel)| self.tuning(number, kernel)).collect()
+    }
+
+    fn tuning(&self, number: usize, bytes: &[u8]) -> Result<MeasuredGraph, FileError> {
+        let graph_error = |source| self.graph_error(number, source);
+        let tuning = TuningModule::read(bytes).map_err(graph_error)?;
+        let module = HloModule::read(tuning.module, self.limits).map_err(graph_error)?;
+        let configurable = tuning.configurable(&module).map_err(graph_error)?;
+        let task = tuning.task();
+        let mut measured = measured_graph(tuning.module, module, task, configurable).map_err(graph_error)?;
+        measured.measurements = tuning.measurements(self.limits).map_err(|source| {
+            FileError::Configuration { path: self.path.to_owned(), module: number, source }
+        })?;
+        Ok(measured)
+    }
+
+    fn module(&self, bytes: &[u8], task: Task) -> Result<MeasuredGraph, FileError> {
+        let graph_error = |source| self.graph_error(0, source);
+        let module = HloModule::read(bytes, self.limits).map_err(graph_error)?;
+        let configurable = match task {
+            Task::Layout => module.arrays.default_configurable(),
+            Task::Tile => Vec::new(),
+        };
+        measured_graph(bytes, module, task, configurable).map_err(graph_error)
+    }
+
+    fn graph_error(&self, module: usize, source: GraphError) -> FileError {
+        FileError::Graph { path: self.path.to_owned(), module, source }
+    }
+}
+
+fn measured_graph(
+    bytes: &[u8],
+    mut module: HloModule<'_>,
+    task: Task,
+    configurable: Vec<u32>,
+) -> Result<MeasuredGraph, GraphError> {
+    Ok(MeasuredGraph {
+        name: module_name(bytes),
+        source: GraphSource::HloModule(bytes.to_vec()),
+        node_splits: std::mem::take(&mut module.node_splits),
+        nodes: configurable.iter().filter_map(|&node| module.describe(node)).collect(),
+        unknown_opcodes: module.unknown_opcodes.values().sum(),
+        graph: module.into_graph(task, configurable)?,
+        measurements: None,
+    })
+}
+
+fn module_name(module: &[u8]) -> String {
+    let name = Fields::of(module).map_while(Result::ok).find(|(number, _)| *number == 1);
+    match name {
+        Some((_, Payload::Bytes(name))) => String::from_utf8_lossy(name).into_owned(),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,125 @@
+//! Canonical byte forms and their BLAKE3 digests; written down with test vectors in `graph/README.md`.
+
+use std::fmt;
+
+use crate::{Graph, SequenceLengths, Task, cut::Segment};
+
+/// Raised when the canonical form of a graph or segment changes.
+const FORMAT_VERSION: u32 = 1;
+
+/// A BLAKE3-256 digest; printed as 64 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Digest(pub [u8; 32]);
+
+impl fmt::Display for Digest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Digest({self})")
+    }
+}
+
+impl Digest {
+    /// Reads 64 hexadecimal digits.
+    #[must_use]
+    pub fn from_hex(text: &str) -> Option<Self> {
+        blake3::Hash::from_hex(text).ok().map(|hash| Self(*hash.as_bytes()))
+    }
+
+    /// Digests the parts one after the other, under a purpose that keeps it apart from every other digest.
+    #[must_use]
+    pub fn of_parts<'a>(purpose: &str, parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key(purpose);
+        for part in parts {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        Self(*hasher.finalize().as_bytes())
+    }
+}
+
+/// Digests the canonical form of a graph.
+pub(crate) fn graph_hash(graph: &Graph) -> Digest {
+    let mut form = CanonicalForm::new(b"hlorank-graph");
+    form.bytes(&[match graph.task() {
+        Task::Tile => 1,
+        Task::Layout => 2,
+    }]);
+    form.count(graph.len());
+    form.count(graph.edges().len());
+    form.count(graph.configurable().len());
+    form.nodes(graph.opcodes(), graph.raw_features(), graph.sequence_lengths());
+    form.numbers(graph.edges().as_flattened().iter().copied());
+    form.numbers(graph.configurable().iter().copied());
+    form.digest()
+}
+
+/// Digests the canonical form of a segment.
+pub(crate) fn segment_digest(segment: &Segment) -> Digest {
+    let mut form = CanonicalForm::new(b"hlorank-segment");
+    form.count(segment.len());
+    form.count(segment.edges.len());
+    form.count(segment.configurable.len());
+    form.nodes(&segment.opcodes, &segment.features, segment.sequence_lengths.as_deref());
+    form.numbers(segment.edges.as_flattened().iter().map(|&node| u32::from(node)));
+    form.numbers(segment.configurable.iter().map(|&node| u32::from(node)));
+    form.digest()
+}
+
+/// Feeds numbers to a hasher in little endian, through a buffer.
+struct CanonicalForm {
+    hasher: blake3::Hasher,
+    buffer: Vec<u8>,
+}
+
+impl CanonicalForm {
+    fn new(magic: &[u8]) -> Self {
+        let mut form = Self { hasher: blake3::Hasher::new(), buffer: Vec::new() };
+        form.bytes(magic);
+        form.bytes(&FORMAT_VERSION.to_le_bytes());
+        form
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.hasher.update(bytes);
+    }
+
+    fn count(&mut self, count: usize) {
+        self.bytes(&(count as u64).to_le_bytes());
+    }
+
+    fn nodes(&mut self, opcodes: &[u8], features: &[f32], lengths: Option<&[SequenceLengths]>) {
+        self.bytes(opcodes);
+        self.buffered(features.iter().map(|feature| feature.to_le_bytes()));
+        self.bytes(&[u8::from(lengths.is_some())]);
+        self.buffered(lengths.unwrap_or(&[]).iter().map(|lengths| lengths.0));
+    }
+
+    fn numbers(&mut self, numbers: impl Iterator<Item = u32>) {
+        self.buffered(numbers.map(u32::to_le_bytes));
+    }
+
+    fn buffered(&mut self, quads: impl Iterator<Item = [u8; 4]>) {
+        const FLUSH_BYTES: usize = 64 << 10;
+        for quad in quads {
+            self.buffer.extend_from_slice(&quad);
+            if self.buffer.len() >= FLUSH_BYTES {
+                self.flush();
+            }
+        }
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        self.hasher.update(&self.buffer);
+        self.buffer.clear();
+    }
+
+    fn digest(self) -> Digest {
+        Digest(*self.hasher.finalize().as_bytes())
+    }
+}

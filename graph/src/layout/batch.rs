@@ -1,0 +1,228 @@
+use std::collections::HashMap;
+
+use super::LayoutEntry;
+use crate::{ConfigurationError, Limits};
+
+/// Layout configurations of one graph, packed: per slot a table of its distinct entries, and for each
+/// configuration an index into each. Equal indices of a slot mean equal entries and the other way round.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayoutBatch {
+    configs: usize,
+    tables: Vec<Vec<LayoutEntry>>,
+    indices: Vec<u16>,
+}
+
+/// Entries that one table may have, so that an index fits `u16`.
+pub(super) const MAX_TABLE: usize = 1 << 16;
+
+impl LayoutBatch {
+    /// Takes tables and `[configs, slots]` indices. Entries that a table repeats are merged.
+    pub fn new(
+        configs: usize,
+        mut tables: Vec<Vec<LayoutEntry>>,
+        mut indices: Vec<u16>,
+        limits: &Limits,
+    ) -> Result<Self, ConfigurationError> {
+        check_size(configs, tables.len(), limits)?;
+        check_count("the index matrix", indices.len(), configs * tables.len())?;
+        for (slot, table) in tables.iter().enumerate() {
+            check_table(slot, table.len())?;
+        }
+        check_indices(&tables, &indices)?;
+        merge_repeated(&mut tables, &mut indices);
+        Ok(Self { configs, tables, indices })
+    }
+
+    /// Number of configurations; at least 1.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a batch has at least one configuration")]
+    pub fn len(&self) -> usize {
+        self.configs
+    }
+
+    /// Number of configurable nodes.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.tables.len()
+    }
+
+    /// The distinct entries of a slot.
+    #[must_use]
+    pub fn table(&self, slot: usize) -> &[LayoutEntry] {
+        &self.tables[slot]
+    }
+
+    /// The indices of a configuration, one per slot.
+    #[must_use]
+    pub fn row(&self, config: usize) -> &[u16] {
+        &self.indices[config * self.slots()..][..self.slots()]
+    }
+
+    /// What a configuration sets at a slot.
+    #[must_use]
+    pub fn entry(&self, config: usize, slot: usize) -> LayoutEntry {
+        self.tables[slot][usize::from(self.row(config)[slot])]
+    }
+}
+
+pub(super) fn check_size(configs: usize, slots: usize, limits: &Limits) -> Result<(), ConfigurationError> {
+    if configs == 0 {
+        return Err(ConfigurationError::Empty);
+    }
+    if configs > limits.configs {
+        return Err(ConfigurationError::TooMany { found: configs, limit: limits.configs });
+    }
+    if configs.saturating_mul(slots) > limits.config_entries {
+        return Err(ConfigurationError::TooManyEntries { configs, slots, limit: limits.config_entries });
+    }
+    Ok(())
+}
+
+pub(super) fn check_count(what: &str, found: usize, expected: usize) -> Result<(), ConfigurationError> {
+    if found != expected {
+        return Err(ConfigurationError::WrongCount { what: what.to_owned(), found, expected });
+    }
+    Ok(())
+}
+
+pub(super) fn check_table(slot: usize, entries: usize) -> Result<(), ConfigurationError> {
+    if entries > MAX_TABLE {
+        let what = format!("the table of slot {slot}");
+        return Err(ConfigurationError::TooLong { what, found: entries, limit: MAX_TABLE });
+    }
+    Ok(())
+}
+
+fn check_indices(tables: &[Vec<LayoutEntry>], indices: &[u16]) -> Result<(), ConfigurationError> {
+    if tables.is_empty() {
+        return Ok(());
+    }
+    for (config, row) in indices.chunks_exact(tables.len()).enumerate() {
+        for (slot, (&index, table)) in row.iter().zip(tables).enumerate() {
+            if usize::from(index) >= table.len() {
+                let (index, entries) = (index.into(), table.len());
+                return Err(ConfigurationError::IndexOutsideTable { config, slot, index, entries });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn merge_repeated(tables: &mut [Vec<LayoutEntry>], indices: &mut [u16]) {
+    let slots = tables.len();
+    for (slot, table) in tables.iter_mut().enumerate() {
+        let mut interner = EntryTable::default();
+        let merged: Vec<u16> = table.iter().map(|&entry| interner.intern(entry)).collect();
+        if interner.entries.len() == table.len() {
+            continue;
+        }
+        *table = interner.entries;
+        for index in indices.iter_mut().skip(slot).step_by(slots) {
+            *index = merged[usize::from(*index)];
+        }
+    }
+}
+
+/// Distinct entries in order of first use.
+#[derive(Debug, Default)]
+struct EntryTable {
+    entries: Vec<LayoutEntry>,
+    index_of: HashMap<LayoutEntry, u16>,
+}
+
+impl EntryTable {
+    /// The index of an entry; the caller keeps the table within [`MAX_TABLE`].
+    fn intern(&mut self, entry: LayoutEntry) -> u16 {
+        *self.index_of.entry(entry).or_insert_with(|| {
+            self.entries.push(entry);
+            u16::try_from(self.entries.len() - 1).unwrap_or(u16::MAX)
+        })
+    }
+}
+
+/// Builds a batch from configurations that are given entry by entry.
+#[derive(Debug)]
+pub struct LayoutBatchBuilder {
+    limits: Limits,
+    tables: Vec<EntryTable>,
+    indices: Vec<u16>,
+    configs: usize,
+}
+
+impl LayoutBatchBuilder {
+    /// A batch for a graph of `slots` configurable nodes.
+    #[must_use]
+    pub fn new(slots: usize, limits: Limits) -> Self {
+        let tables = std::iter::repeat_with(EntryTable::default).take(slots).collect();
+        Self { limits, tables, indices: Vec::new(), configs: 0 }
+    }
+
+    /// Adds a configuration: one entry per slot.
+    pub fn push(&mut self, entries: &[LayoutEntry]) -> Result<(), ConfigurationError> {
+        check_size(self.configs + 1, self.tables.len(), &self.limits)?;
+        if entries.len() != self.tables.len() {
+            check_count(&format!("configuration {}", self.configs), entries.len(), self.tables.len())?;
+        }
+        for (slot, (table, &entry)) in self.tables.iter_mut().zip(entries).enumerate() {
+            self.indices.push(table.intern(entry));
+            check_table(slot, table.entries.len())?;
+        }
+        self.configs += 1;
+        Ok(())
+    }
+
+    /// The batch; an error if no configuration was added.
+    pub fn build(self) -> Result<LayoutBatch, ConfigurationError> {
+        check_size(self.configs, self.tables.len(), &self.limits)?;
+        let tables = self.tables.into_iter().map(|table| table.entries).collect();
+        Ok(LayoutBatch { configs: self.configs, tables, indices: self.indices })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(number: u32) -> LayoutEntry {
+        LayoutEntry::from_numbers([number, 0, 0], String::new).unwrap()
+    }
+
+    #[test]
+    fn repeated_entries_are_merged() {
+        let tables = vec![vec![entry(1), entry(2), entry(1)], vec![entry(3)]];
+        let batch = LayoutBatch::new(3, tables, vec![0, 0, 1, 0, 2, 0], &Limits::default()).unwrap();
+        assert_eq!(batch.row(0), batch.row(2));
+        assert_eq!(batch.table(0), [entry(1), entry(2)]);
+        assert_eq!(batch.entry(1, 0), entry(2));
+    }
+
+    #[test]
+    fn an_index_past_its_table_is_named() {
+        let refused =
+            LayoutBatch::new(2, vec![vec![entry(1)], vec![entry(1)]], vec![0, 0, 0, 1], &Limits::default());
+        let expected = ConfigurationError::IndexOutsideTable { config: 1, slot: 1, index: 1, entries: 1 };
+        assert_eq!(refused, Err(expected));
+    }
+
+    #[test]
+    fn limits_hold_before_the_matrix_is_looked_at() {
+        let limits = Limits { configs: 10, config_entries: 15, ..Limits::default() };
+        let none = vec![vec![entry(0)]; 2];
+        assert_eq!(LayoutBatch::new(0, none.clone(), vec![], &limits), Err(ConfigurationError::Empty));
+        let many = LayoutBatch::new(11, none.clone(), vec![], &limits);
+        assert_eq!(many, Err(ConfigurationError::TooMany { found: 11, limit: 10 }));
+        let entries = LayoutBatch::new(8, none, vec![], &limits);
+        assert_eq!(entries, Err(ConfigurationError::TooManyEntries { configs: 8, slots: 2, limit: 15 }));
+    }
+
+    #[test]
+    fn a_builder_gives_what_was_pushed() {
+        let mut builder = LayoutBatchBuilder::new(2, Limits::default());
+        builder.push(&[entry(5), entry(6)]).unwrap();
+        builder.push(&[entry(5), entry(7)]).unwrap();
+        assert!(builder.push(&[entry(5)]).is_err());
+        let batch = builder.build().unwrap();
+        assert_eq!(batch.row(1), [0, 1]);
+        assert_eq!(batch.entry(1, 1), entry(7));
+    }
+}

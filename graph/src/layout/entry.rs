@@ -1,0 +1,155 @@
+use crate::ConfigurationError;
+
+/// Values of a layout entry: three tensors (output, first operand, second operand) of six dimensions.
+pub const LAYOUT_VALUES: usize = TENSORS * DIMENSIONS;
+
+const TENSORS: usize = 3;
+const DIMENSIONS: usize = 6;
+/// Values of one tensor as a number of six digits to base 7, least significant first: below 7⁶.
+const NUMBERS: u32 = 117_649;
+
+/// What a configuration sets at one node: 18 values of −1..5, kept as `TGraph`'s three base-7 numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LayoutEntry([u32; TENSORS]);
+
+impl LayoutEntry {
+    /// Everything is left to the compiler: 18 times −1.
+    pub const DEFAULT: Self = Self([0; TENSORS]);
+
+    /// Packs 18 values; `what` names the entry in the error for one outside −1..5.
+    pub fn from_values(
+        values: &[i32; LAYOUT_VALUES],
+        what: impl Fn() -> String,
+    ) -> Result<Self, ConfigurationError> {
+        let mut numbers = [0; TENSORS];
+        for (number, tensor) in numbers.iter_mut().zip(values.chunks_exact(DIMENSIONS)) {
+            for &value in tensor.iter().rev() {
+                let digit = u32::try_from(value + 1).ok().filter(|digit| *digit < 7);
+                let digit = digit.ok_or_else(|| out_of_range(what(), value))?;
+                *number = *number * 7 + digit;
+            }
+        }
+        Ok(Self(numbers))
+    }
+
+    /// Packs minor-to-major lists (output, first operand, second operand); what is missing is −1.
+    pub fn from_tensors<T: AsRef<[i32]>>(
+        tensors: impl ExactSizeIterator<Item = T>,
+        what: impl Fn() -> String,
+    ) -> Result<Self, ConfigurationError> {
+        check_length(tensors.len(), TENSORS, || format!("the list of tensors of {}", what()))?;
+        let mut values = [-1; LAYOUT_VALUES];
+        for (tensor, slots) in tensors.zip(values.chunks_exact_mut(DIMENSIONS)) {
+            let tensor = tensor.as_ref();
+            check_length(tensor.len(), DIMENSIONS, || format!("a minor_to_major of {}", what()))?;
+            slots[..tensor.len()].copy_from_slice(tensor);
+        }
+        Self::from_values(&values, what)
+    }
+
+    /// Takes three base-7 numbers, each below 7⁶.
+    pub fn from_numbers(
+        numbers: [u32; TENSORS],
+        what: impl Fn() -> String,
+    ) -> Result<Self, ConfigurationError> {
+        match numbers.iter().find(|number| **number >= NUMBERS) {
+            None => Ok(Self(numbers)),
+            Some(&found) => {
+                Err(ConfigurationError::OutOfRange { what: what(), found: found.into(), range: "0..117648" })
+            }
+        }
+    }
+
+    /// The three base-7 numbers.
+    #[must_use]
+    pub fn numbers(self) -> [u32; TENSORS] {
+        self.0
+    }
+
+    /// The 18 values of −1..5.
+    #[must_use]
+    pub fn values(self) -> [i8; LAYOUT_VALUES] {
+        const POWERS: [u32; DIMENSIONS] = [1, 7, 49, 343, 2401, 16807];
+        std::array::from_fn(|value| {
+            let digit = self.0[value / DIMENSIONS] / POWERS[value % DIMENSIONS] % 7;
+            i8::try_from(digit).unwrap_or(0) - 1
+        })
+    }
+
+    /// The minor-to-major lists without what is −1 at their ends; without empty lists at the end.
+    #[must_use]
+    pub fn tensors(self) -> Vec<Vec<i32>> {
+        let values = self.values();
+        let mut tensors: Vec<Vec<i32>> = values.chunks_exact(DIMENSIONS).map(trimmed).collect();
+        while tensors.pop_if(|tensor| tensor.is_empty()).is_some() {}
+        tensors
+    }
+}
+
+fn trimmed(tensor: &[i8]) -> Vec<i32> {
+    let used = tensor.iter().rposition(|value| *value >= 0).map_or(0, |last| last + 1);
+    tensor[..used].iter().copied().map(i32::from).collect()
+}
+
+fn check_length(found: usize, limit: usize, what: impl Fn() -> String) -> Result<(), ConfigurationError> {
+    if found > limit {
+        return Err(ConfigurationError::TooLong { what: what(), found, limit });
+    }
+    Ok(())
+}
+
+fn out_of_range(what: String, found: i32) -> ConfigurationError {
+    ConfigurationError::OutOfRange { what, found: found.into(), range: "-1..5" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn somewhere() -> String {
+        "configuration 3, node 7".to_owned()
+    }
+
+    #[test]
+    fn values_pack_as_tgraph_does() {
+        let mut values = [-1; LAYOUT_VALUES];
+        values[0] = 4;
+        values[1] = 0;
+        values[17] = 5;
+        let entry = LayoutEntry::from_values(&values, somewhere).unwrap();
+        assert_eq!(entry.numbers(), [5 + 7, 0, 6 * 16807]);
+        assert_eq!(entry.values().map(i32::from), values);
+    }
+
+    #[test]
+    fn a_value_outside_is_named() {
+        for found in [-2, 6, i32::MAX - 1] {
+            let mut values = [0; LAYOUT_VALUES];
+            values[9] = found;
+            let error = LayoutEntry::from_values(&values, somewhere).unwrap_err();
+            assert_eq!(error.to_string(), format!("configuration 3, node 7 is {found}, outside -1..5"));
+        }
+    }
+
+    #[test]
+    fn tensors_come_back() {
+        let tensors = [vec![4, 0], vec![], vec![-1, 2]];
+        let entry = LayoutEntry::from_tensors(tensors.iter(), somewhere).unwrap();
+        assert_eq!(entry.tensors(), tensors);
+        assert!(LayoutEntry::DEFAULT.tensors().is_empty());
+    }
+
+    #[test]
+    fn a_fourth_tensor_or_seventh_dimension_is_refused() {
+        let four = LayoutEntry::from_tensors([[0]; 4].iter(), somewhere);
+        assert!(matches!(four, Err(ConfigurationError::TooLong { found: 4, limit: 3, .. })));
+        let seven = LayoutEntry::from_tensors([[0; 7]].iter(), somewhere);
+        assert!(matches!(seven, Err(ConfigurationError::TooLong { found: 7, limit: 6, .. })));
+    }
+
+    #[test]
+    fn numbers_stay_below_seven_to_the_sixth() {
+        assert!(LayoutEntry::from_numbers([0, NUMBERS - 1, 0], somewhere).is_ok());
+        assert!(LayoutEntry::from_numbers([0, NUMBERS, 0], somewhere).is_err());
+    }
+}

@@ -1,0 +1,70 @@
+//! HLO graphs as a cost model sees them: read, featurized, pruned, cut into segments and hashed; and the
+//! configurations of them, in every form they travel in.
+//!
+//! Pure and synchronous: no network, no model. The server, the command line and, through it, training use this
+//! one featurizer.
+
+mod cut;
+mod error;
+mod features;
+mod file;
+mod graph;
+mod hash;
+mod layout;
+mod limits;
+mod module;
+mod npz;
+mod opcode;
+mod prune;
+mod tile;
+mod tuning;
+mod wire;
+
+pub use cut::{MAX_SEGMENT_NODES, Occurrence, Segment, SegmentedGraph, Summary};
+pub use error::{ConfigurationError, FileError, GraphError};
+pub use features::{FEATURES, Pad, SequenceLengths, feature_digest};
+pub use file::{FileKind, GraphFile, GraphSource, MeasuredGraph, Measurements};
+pub use graph::{Graph, GraphArrays, Task};
+pub use hash::Digest;
+pub use layout::{LAYOUT_VALUES, LayoutBatch, LayoutBatchBuilder, LayoutEntry};
+pub use limits::Limits;
+pub use module::{HloModule, NodeDescription};
+pub use npz::{FeatureFile, GoldenCase, read_golden_cases};
+pub use opcode::{CONVOLUTION, DOT, RESHAPE, opcode_id, opcode_name};
+pub use prune::{Pruned, prune};
+pub use tile::{TILE_FEATURES, TileBatch, TileConfiguration};
+
+/// A batch of candidates of one graph.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Configurations {
+    /// Layouts of the configurable nodes of a module.
+    Layout(LayoutBatch),
+    /// Tiles of a kernel.
+    Tile(TileBatch),
+}
+
+impl Configurations {
+    /// Number of candidates.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Layout(batch) => batch.len(),
+            Self::Tile(batch) => batch.len(),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The task that such configurations belong to.
+    #[must_use]
+    pub fn task(&self) -> Task {
+        match self {
+            Self::Layout(_) => Task::Layout,
+            Self::Tile(_) => Task::Tile,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+use std::{fs::File, io::BufReader, path::Path};
+
+use npyz::{NpyFile, Order, npz::file_name_from_array_name};
+use zip::{ZipArchive, read::ZipFile, result::ZipError};
+
+use crate::{ConfigurationError, FileError};
+
+type Entry<'a> = ZipFile<'a, BufReader<File>>;
+
+/// An npz file that is being read.
+pub(super) struct Arrays {
+    path: String,
+    archive: ZipArchive<BufReader<File>>,
+}
+
+impl Arrays {
+    pub(super) fn open(path: &Path) -> Result<Self, FileError> {
+        let name = path.display().to_string();
+        let archive = File::open(path).and_then(|file| Ok(ZipArchive::new(BufReader::new(file))?));
+        match archive {
+            Ok(archive) => Ok(Self { path: name, archive }),
+            Err(source) => Err(FileError::Io { path: name, source }),
+        }
+    }
+
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.archive.index_for_name(&file_name_from_array_name(name)).is_some()
+    }
+
+    pub(super) fn error(&self, array: &str, detail: &impl ToString) -> FileError {
+        FileError::Array { path: self.path.clone(), array: array.to_owned(), detail: detail.to_string() }
+    }
+
+    /// Reads integers of any type that `TpuGraphs` and its users store them in; `TGraph`'s are f64.
+    pub(super) fn integers(&mut self, name: &str) -> Result<Vec<i64>, FileError> {
+        self.read(name, |file| {
+            let file = match file.try_data::<i64>() {
+                Ok(data) => return data.collect(),
+                Err(file) => file,
+            };
+            let file = match file.try_data::<i32>() {
+                Ok(data) => return data.map(|value| value.map(i64::from)).collect(),
+                Err(file) => file,
+            };
+            let file = match file.try_data::<u8>() {
+                Ok(data) => return data.map(|value| value.map(i64::from)).collect(),
+                Err(file) => file,
+            };
+            #[expect(clippy::cast_possible_truncation, reason = "node numbers that were stored as f64")]
+            let integers = file.into_vec::<f64>()?.into_iter().map(|value| value as i64);
+            Ok(integers.collect())
+        })
+    }
+
+    /// Reads f32 numbers.
+    pub(super) fn floats(&mut self, name: &str) -> Result<Vec<f32>, FileError> {
+        self.visit(name, |file, _| file.into_vec().map_err(|error| error.to_string()))
+    }
+
+    /// Reads f32 numbers row by row, so that a large array is never held; `row_length` tells the numbers of a
+    /// row from the shape, or that the shape is wrong.
+    pub(super) fn float_rows(
+        &mut self,
+        name: &str,
+        row_length: impl Fn(&[usize]) -> Option<usize>,
+        mut take: impl FnMut(&[f32]) -> Result<(), ConfigurationError>,
+    ) -> Result<(), FileError> {
+        let mut refused = Ok(());
+        self.visit(name, |file, shape| {
+            let length = row_length(shape).ok_or_else(|| format!("unexpected shape {shape:?}"))?;
+            let mut row = Vec::with_capacity(length);
+            for value in file.data::<f32>().map_err(|error| error.to_string())? {
+                row.push(value.map_err(|error| error.to_string())?);
+                if row.len() == length {
+                    refused = take(&row);
+                    row.clear();
+                }
+                if refused.is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        })?;
+        refused.map_err(|source| FileError::Configuration { path: self.path.clone(), module: 0, source })
+    }
+
+    fn read<T>(
+        &mut self,
+        name: &str,
+        values: impl FnOnce(NpyFile<Entry<'_>>) -> std::io::Result<Vec<T>>,
+    ) -> Result<Vec<T>, FileError> {
+        self.visit(name, |file, _| values(file).map_err(|error| error.to_string()))
+    }
+
+    fn visit<T>(
+        &mut self,
+        name: &str,
+        visit: impl FnOnce(NpyFile<Entry<'_>>, &[usize]) -> Result<T, String>,
+    ) -> Result<T, FileError> {
+        let visited = match self.archive.by_name(&file_name_from_array_name(name)) {
+            Err(ZipError::FileNotFound) => Err("missing".to_owned()),
+            Err(error) => Err(error.to_string()),
+            Ok(entry) => visit_entry(entry, visit),
+        };
+        visited.map_err(|detail| self.error(name, &detail))
+    }
+}
+
+fn visit_entry<T>(
+    entry: Entry<'_>,
+    visit: impl FnOnce(NpyFile<Entry<'_>>, &[usize]) -> Result<T, String>,
+) -> Result<T, String> {
+    let file = NpyFile::new(entry).map_err(|error| error.to_string())?;
+    if file.order() != Order::C {
+        return Err("not in C order".to_owned());
+    }
+    let shape: Vec<usize> =
+        file.shape().iter().map(|&size| usize::try_from(size).unwrap_or(usize::MAX)).collect();
+    visit(file, &shape)
+}

@@ -1,0 +1,9 @@
+//! `TpuGraphs`' npz files (spec §7): graphs, configurations and run times as arrays.
+
+mod array;
+mod read;
+mod write;
+
+pub(crate) use read::read_npz;
+pub use read::{GoldenCase, read_golden_cases};
+pub use write::FeatureFile;

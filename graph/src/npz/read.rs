@@ -1,0 +1,174 @@
+use std::path::Path;
+
+use super::array::Arrays;
+use crate::{
+    Configurations, FileError, FileKind, Graph, GraphArrays, GraphError, GraphFile, GraphSource,
+    LAYOUT_VALUES, LayoutBatchBuilder, LayoutEntry, Limits, MeasuredGraph, Measurements, Pad, TILE_FEATURES,
+    Task, TileBatch,
+};
+
+/// One case that an artifact was exported with: what the model must answer.
+#[derive(Debug)]
+pub struct GoldenCase {
+    /// The graph.
+    pub graph: Graph,
+    /// Its configurations.
+    pub configurations: Configurations,
+    /// `[configs]` expected scores.
+    pub scores: Vec<f32>,
+}
+
+/// Reads an artifact's `golden.npz`: cases `0/`, `1/` … of the arrays of spec §7 and `score`.
+pub fn read_golden_cases(path: &Path, limits: &Limits) -> Result<Vec<GoldenCase>, FileError> {
+    let mut arrays = Arrays::open(path)?;
+    let mut cases = Vec::new();
+    while arrays.has(&format!("{}/node_feat", cases.len())) {
+        let mut case = Section { arrays: &mut arrays, prefix: format!("{}/", cases.len()), limits };
+        let task = if case.has("config_feat") { Task::Tile } else { Task::Layout };
+        let graph = case.graph(task)?;
+        let configurations = case.configurations(&graph)?;
+        let scores = case.floats("score")?;
+        cases.push(GoldenCase { graph, configurations, scores });
+    }
+    Ok(cases)
+}
+
+/// Reads a `TpuGraphs` npz file; `bare_task` is that of a file with neither kind of configurations.
+pub(crate) fn read_npz(path: &Path, bare_task: Task, limits: &Limits) -> Result<GraphFile, FileError> {
+    let mut arrays = Arrays::open(path)?;
+    let mut section = Section { arrays: &mut arrays, prefix: String::new(), limits };
+    let (kind, task) = match () {
+        () if section.has("node_config_feat") => (FileKind::LayoutNpz, Task::Layout),
+        () if section.has("config_feat") => (FileKind::TileNpz, Task::Tile),
+        () => (FileKind::FeatureNpz, bare_task),
+    };
+    let graph = section.graph(task)?;
+    let node_splits = if section.has("node_splits") {
+        section.small_integers("node_splits")?
+    } else {
+        vec![0, graph.len()]
+    };
+    let measurements = match kind {
+        FileKind::FeatureNpz => None,
+        _ => Some(section.measurements(&graph)?),
+    };
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let nodes = Vec::new();
+    let source = GraphSource::Features;
+    let unknown_opcodes = graph.unknown_opcodes();
+    let graph = MeasuredGraph { name, source, graph, node_splits, nodes, unknown_opcodes, measurements };
+    Ok(GraphFile { kind, graphs: vec![graph] })
+}
+
+/// The arrays of one graph, under a prefix of their names.
+struct Section<'a> {
+    arrays: &'a mut Arrays,
+    prefix: String,
+    limits: &'a Limits,
+}
+
+impl Section<'_> {
+    fn name(&self, array: &str) -> String {
+        format!("{}{array}", self.prefix)
+    }
+
+    fn has(&self, array: &str) -> bool {
+        self.arrays.has(&self.name(array))
+    }
+
+    fn integers(&mut self, array: &str) -> Result<Vec<i64>, FileError> {
+        self.arrays.integers(&self.name(array))
+    }
+
+    fn floats(&mut self, array: &str) -> Result<Vec<f32>, FileError> {
+        self.arrays.floats(&self.name(array))
+    }
+
+    /// Reads integers that must fit a smaller type: opcodes, node numbers.
+    fn small_integers<T: TryFrom<i64>>(&mut self, array: &str) -> Result<Vec<T>, FileError> {
+        let values = self.integers(array)?;
+        let small = values.iter().map(|&value| T::try_from(value).map_err(|_| value));
+        let small: Result<Vec<T>, i64> = small.collect();
+        small.map_err(|value| self.arrays.error(&self.name(array), &format!("value {value} is out of range")))
+    }
+
+    fn graph(&mut self, task: Task) -> Result<Graph, FileError> {
+        let opcodes = self.small_integers("node_opcode")?;
+        let features = self.floats("node_feat")?;
+        let edges = self.small_integers::<u32>("edge_index")?;
+        let (edges, _) = edges.as_chunks::<2>();
+        let pad = Pad::of_features(&features);
+        let arrays = GraphArrays::from_features(opcodes, features, edges.to_vec(), pad, self.limits);
+        let arrays = arrays.map_err(|error| self.graph_error(error))?;
+        let configurable = match task {
+            Task::Tile => Vec::new(),
+            Task::Layout if self.has("node_config_ids") => self.small_integers("node_config_ids")?,
+            Task::Layout => arrays.default_configurable(),
+        };
+        Graph::new(task, arrays, configurable).map_err(|error| self.graph_error(error))
+    }
+
+    fn graph_error(&self, source: GraphError) -> FileError {
+        FileError::Graph { path: self.arrays.path().to_owned(), module: 0, source }
+    }
+
+    fn configurations(&mut self, graph: &Graph) -> Result<Configurations, FileError> {
+        match graph.task() {
+            Task::Layout => self.layouts(graph.configurable().len()),
+            Task::Tile => self.tiles(),
+        }
+    }
+
+    fn layouts(&mut self, slots: usize) -> Result<Configurations, FileError> {
+        let mut builder = LayoutBatchBuilder::new(slots, *self.limits);
+        let row_length = |shape: &[usize]| match shape {
+            [_, nodes, LAYOUT_VALUES] if *nodes == slots => Some(slots * LAYOUT_VALUES),
+            _ => None,
+        };
+        let mut config = 0;
+        let name = self.name("node_config_feat");
+        self.arrays.float_rows(&name, row_length, |row| {
+            let (entries, _) = row.as_chunks::<LAYOUT_VALUES>();
+            let entry = |(slot, values): (usize, &[f32; LAYOUT_VALUES])| {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "small whole numbers that were stored as f32"
+                )]
+                let values = values.map(|value| value as i32);
+                LayoutEntry::from_values(&values, || format!("configuration {config}, slot {slot}"))
+            };
+            let entries: Vec<LayoutEntry> =
+                entries.iter().enumerate().map(entry).collect::<Result<_, _>>()?;
+            config += 1;
+            builder.push(&entries)
+        })?;
+        let path = self.arrays.path().to_owned();
+        let batch = builder.build().map_err(|source| FileError::Configuration { path, module: 0, source })?;
+        Ok(Configurations::Layout(batch))
+    }
+
+    fn tiles(&mut self) -> Result<Configurations, FileError> {
+        let name = self.name("config_feat");
+        let mut batch = TileBatch::default();
+        let limits = self.limits;
+        let row_length =
+            |shape: &[usize]| (shape.len() == 2 && shape[1] == TILE_FEATURES).then_some(TILE_FEATURES);
+        self.arrays.float_rows(&name, row_length, |row| batch.push_features(row, limits))?;
+        Ok(Configurations::Tile(batch))
+    }
+
+    fn measurements(&mut self, graph: &Graph) -> Result<Measurements, FileError> {
+        let configurations = self.configurations(graph)?;
+        let run_times = self.integers("config_runtime")?;
+        if run_times.len() != configurations.len() {
+            let detail = format!("{} values for {} configurations", run_times.len(), configurations.len());
+            return Err(self.arrays.error("config_runtime", &detail));
+        }
+        let normalizers = if self.has("config_runtime_normalizers") {
+            Some(self.integers("config_runtime_normalizers")?)
+        } else {
+            None
+        };
+        Ok(Measurements { configurations, run_times, normalizers, default: None, skipped: 0 })
+    }
+}

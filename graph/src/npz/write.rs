@@ -1,0 +1,122 @@
+use std::{
+    fs::File,
+    io::{self, BufWriter},
+    path::Path,
+};
+
+use npyz::{AutoSerialize, WriteOptions, WriterBuilder, npz::file_name_from_array_name};
+use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
+
+use crate::{
+    Configurations, FEATURES, FileError, LAYOUT_VALUES, LayoutEntry, MeasuredGraph, Pad, SegmentedGraph,
+    TILE_FEATURES, Task, prune,
+};
+
+/// Writes a graph and its measurements as the npz file that training reads: the arrays of spec §7, and what
+/// pruning and cutting leave of the graph.
+///
+/// | array | type, shape | |
+/// |---|---|---|
+/// | `pruned_node_ids` | i64 `[k]` | nodes kept, ascending |
+/// | `pruned_edge_index` | i64 `[e, 2]` | kept edges, as positions in `pruned_node_ids` |
+/// | `pruned_segment` | i64 `[k]` | which segment each kept node lies in |
+pub struct FeatureFile<'a> {
+    path: &'a Path,
+    writer: ZipWriter<BufWriter<File>>,
+}
+
+impl<'a> FeatureFile<'a> {
+    /// Writes `path`; fails where `pad` is −1 and the graph came padded with 0.
+    pub fn write(path: &'a Path, measured: &MeasuredGraph, pad: Pad) -> Result<(), FileError> {
+        let io_error = |source| FileError::Io { path: path.display().to_string(), source };
+        let writer = File::create(path).map_err(io_error)?;
+        let mut file = FeatureFile { path, writer: ZipWriter::new(BufWriter::new(writer)) };
+        file.graph(measured, pad)?;
+        file.pruned(measured)?;
+        file.measurements(measured)?;
+        file.writer.finish().map_err(|error| io_error(error.into()))?;
+        Ok(())
+    }
+
+    fn graph(&mut self, measured: &MeasuredGraph, pad: Pad) -> Result<(), FileError> {
+        let graph = &measured.graph;
+        let features = graph.features(pad).ok_or_else(|| FileError::Array {
+            path: measured.name.clone(),
+            array: "node_feat".to_owned(),
+            detail: "is padded with 0, so it cannot be padded with -1; start from the HLO module".to_owned(),
+        })?;
+        self.array("node_feat", &[graph.len(), FEATURES], features)?;
+        self.array("node_opcode", &[graph.len()], graph.opcodes().iter().copied())?;
+        self.array("edge_index", &[graph.edges().len(), 2], pairs(graph.edges()))?;
+        if graph.task() == Task::Layout {
+            let ids = graph.configurable();
+            self.array("node_config_ids", &[ids.len()], ids.iter().copied().map(i64::from))?;
+            let splits = &measured.node_splits;
+            self.array("node_splits", &[1, splits.len()], splits.iter().map(|&split| as_i64(split)))?;
+        }
+        Ok(())
+    }
+
+    fn pruned(&mut self, measured: &MeasuredGraph) -> Result<(), FileError> {
+        let pruned = prune(&measured.graph);
+        let cut = SegmentedGraph::new(&measured.graph);
+        let mut segment_of_node = vec![0; measured.graph.len()];
+        for (segment, occurrence) in cut.occurrences.iter().enumerate() {
+            occurrence.nodes.iter().for_each(|&node| segment_of_node[node as usize] = as_i64(segment));
+        }
+        let kept = &pruned.nodes;
+        self.array("pruned_node_ids", &[kept.len()], kept.iter().copied().map(i64::from))?;
+        self.array("pruned_edge_index", &[pruned.edges.len(), 2], pairs(&pruned.edges))?;
+        self.array("pruned_segment", &[kept.len()], kept.iter().map(|&node| segment_of_node[node as usize]))
+    }
+
+    fn measurements(&mut self, measured: &MeasuredGraph) -> Result<(), FileError> {
+        let Some(measurements) = &measured.measurements else { return Ok(()) };
+        let configs = measurements.configurations.len();
+        match &measurements.configurations {
+            Configurations::Tile(batch) => {
+                let features = batch.iter().flat_map(|tile| tile.features());
+                self.array("config_feat", &[configs, TILE_FEATURES], features)?;
+            }
+            Configurations::Layout(batch) => {
+                let slots = batch.slots();
+                let entries =
+                    (0..configs).flat_map(|config| (0..slots).map(move |slot| batch.entry(config, slot)));
+                let values = entries.flat_map(LayoutEntry::values).map(f32::from);
+                self.array("node_config_feat", &[configs, slots, LAYOUT_VALUES], values)?;
+            }
+        }
+        self.array("config_runtime", &[configs], measurements.run_times.iter().copied())?;
+        if let Some(normalizers) = &measurements.normalizers {
+            self.array("config_runtime_normalizers", &[configs], normalizers.iter().copied())?;
+        }
+        Ok(())
+    }
+
+    fn array<T: AutoSerialize>(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        values: impl IntoIterator<Item = T>,
+    ) -> Result<(), FileError> {
+        let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
+        let shape: Vec<u64> = shape.iter().map(|&size| size as u64).collect();
+        let entry = self.writer.start_file(file_name_from_array_name(name), options);
+        let written = entry.map_err(io::Error::from).and_then(|()| {
+            let builder = WriteOptions::new().default_dtype().shape(&shape).writer(&mut self.writer);
+            let mut array = builder.begin_nd()?;
+            array.extend(values)?;
+            array.finish()
+        });
+        written.map_err(|source| FileError::Io { path: self.path.display().to_string(), source })
+    }
+}
+
+fn pairs(edges: &[[u32; 2]]) -> impl Iterator<Item = i64> {
+    edges.as_flattened().iter().copied().map(i64::from)
+}
+
+/// Positions in a graph fit `i64`.
+fn as_i64(position: usize) -> i64 {
+    i64::try_from(position).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,71 @@
+use crate::{Graph, Task};
+
+/// What is left of a graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pruned {
+    /// Nodes kept, ascending.
+    pub nodes: Vec<u32>,
+    /// Edges kept, as positions in `nodes`, in the graph's order.
+    pub edges: Vec<[u32; 2]>,
+}
+
+/// `TGraph`'s rule: keeps edges with a configurable end, the ends of those, and every configurable node. A
+/// kernel is kept whole.
+///
+/// `TGraph`'s own code fails on a configurable node without edges; here it stays as a node of its own.
+#[must_use]
+pub fn prune(graph: &Graph) -> Pruned {
+    match graph.task() {
+        Task::Tile => Pruned { nodes: (0..).take(graph.len()).collect(), edges: graph.edges().to_vec() },
+        Task::Layout => prune_layout(graph),
+    }
+}
+
+fn prune_layout(graph: &Graph) -> Pruned {
+    let mut configurable = vec![false; graph.len()];
+    graph.configurable().iter().for_each(|&node| configurable[node as usize] = true);
+
+    let touches = |edge: &&[u32; 2]| edge.iter().any(|&node| configurable[node as usize]);
+    let edges: Vec<[u32; 2]> = graph.edges().iter().filter(touches).copied().collect();
+    let mut kept = configurable;
+    edges.as_flattened().iter().for_each(|&node| kept[node as usize] = true);
+
+    let mut positions = vec![0; graph.len()];
+    let mut nodes = Vec::new();
+    for (node, _) in (0..).zip(&kept).filter(|(_, kept)| **kept) {
+        positions[node as usize] = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
+        nodes.push(node);
+    }
+    let edges = edges.into_iter().map(|edge| edge.map(|node| positions[node as usize])).collect();
+    Pruned { nodes, edges }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FEATURES, GraphArrays, Limits, Pad};
+
+    fn graph(nodes: usize, edges: &[[u32; 2]], configurable: &[u32]) -> Graph {
+        let features = vec![0.0; nodes * FEATURES];
+        let limits = Limits::default();
+        let arrays = GraphArrays::from_features(vec![0; nodes], features, edges.to_vec(), Pad::Zero, &limits);
+        Graph::new(Task::Layout, arrays.unwrap(), configurable.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn neighbours_of_configurable_nodes_stay_without_edges_between_them() {
+        let pruned = prune(&graph(6, &[[1, 0], [2, 0], [2, 1], [4, 3], [5, 2]], &[1]));
+        assert_eq!(pruned, Pruned { nodes: vec![0, 1, 2], edges: vec![[1, 0], [2, 1]] });
+    }
+
+    #[test]
+    fn a_configurable_node_without_edges_stays() {
+        let pruned = prune(&graph(3, &[[1, 0]], &[2]));
+        assert_eq!(pruned, Pruned { nodes: vec![2], edges: vec![] });
+    }
+
+    #[test]
+    fn nothing_stays_without_configurable_nodes() {
+        assert!(prune(&graph(3, &[[1, 0]], &[])).nodes.is_empty());
+    }
+}

@@ -1,0 +1,284 @@
+//! Tile configurations: bounds of a kernel's window, output and input.
+
+use hlorank_proto::{
+    tpu_graphs::TileSizeConfig,
+    v1::{PackedTileConfigs, TileConfig, TileConfigs},
+};
+
+use crate::{ConfigurationError, Limits, features::aggregate};
+
+/// Features of a tile.
+pub const TILE_FEATURES: usize = 24;
+
+/// Bounds that one list of a tile may have.
+const MAX_BOUNDS: usize = 64;
+
+/// One tile: bounds per dimension, each list of any length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TileConfiguration<'a> {
+    /// Tile of the reduction window.
+    pub kernel_bounds: &'a [i64],
+    /// Tile of the output.
+    pub output_bounds: &'a [i64],
+    /// Tile of the input.
+    pub input_bounds: &'a [i64],
+}
+
+impl TileConfiguration<'_> {
+    fn lists(&self) -> [&[i64]; 3] {
+        [self.kernel_bounds, self.output_bounds, self.input_bounds]
+    }
+
+    /// The 24 features of spec §6: per list six values, sum and product, where an empty list has product 0.
+    #[must_use]
+    pub fn features(&self) -> [f32; TILE_FEATURES] {
+        let mut features = [0.0; TILE_FEATURES];
+        for (list, slots) in self.lists().into_iter().zip(features.chunks_exact_mut(8)) {
+            if !list.is_empty() {
+                aggregate(list.iter().copied(), slots);
+            }
+        }
+        features
+    }
+}
+
+impl<'a> From<&'a TileSizeConfig> for TileConfiguration<'a> {
+    fn from(config: &'a TileSizeConfig) -> Self {
+        Self {
+            kernel_bounds: &config.kernel_bounds,
+            output_bounds: &config.output_bounds,
+            input_bounds: &config.input_bounds,
+        }
+    }
+}
+
+impl<'a> From<&'a TileConfig> for TileConfiguration<'a> {
+    fn from(config: &'a TileConfig) -> Self {
+        Self {
+            kernel_bounds: &config.kernel_bounds,
+            output_bounds: &config.output_bounds,
+            input_bounds: &config.input_bounds,
+        }
+    }
+}
+
+/// Tile configurations of one kernel: all bounds in one array, and where each list ends.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TileBatch {
+    bounds: Vec<i64>,
+    ends: Vec<[usize; 3]>,
+}
+
+impl TileBatch {
+    /// Adds a tile.
+    pub fn push(&mut self, tile: TileConfiguration<'_>, limits: &Limits) -> Result<(), ConfigurationError> {
+        check_configs(self.len() + 1, limits)?;
+        if let Some(list) = tile.lists().iter().find(|list| list.len() > MAX_BOUNDS) {
+            return Err(too_many_bounds(self.len(), list.len()));
+        }
+        self.ends.push(tile.lists().map(|list| {
+            self.bounds.extend_from_slice(list);
+            self.bounds.len()
+        }));
+        Ok(())
+    }
+
+    /// Adds the tile that has these 24 features, as an npz file holds it.
+    pub fn push_features(&mut self, features: &[f32], limits: &Limits) -> Result<(), ConfigurationError> {
+        let lists: Vec<Vec<i64>> = features.chunks_exact(8).map(bounds_of_features).collect();
+        let [kernel_bounds, output_bounds, input_bounds] = [0, 1, 2].map(|list| lists[list].as_slice());
+        let tile = TileConfiguration { kernel_bounds, output_bounds, input_bounds };
+        if tile.features() != features {
+            return Err(ConfigurationError::NotBounds { config: self.len() });
+        }
+        self.push(tile, limits)
+    }
+
+    /// Number of configurations.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// One of the tiles.
+    #[must_use]
+    pub fn get(&self, config: usize) -> TileConfiguration<'_> {
+        let start = config.checked_sub(1).map_or(0, |previous| self.ends[previous][2]);
+        let [kernel_end, output_end, input_end] = self.ends[config];
+        TileConfiguration {
+            kernel_bounds: &self.bounds[start..kernel_end],
+            output_bounds: &self.bounds[kernel_end..output_end],
+            input_bounds: &self.bounds[output_end..input_end],
+        }
+    }
+
+    /// All tiles.
+    #[must_use]
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = TileConfiguration<'_>> {
+        (0..self.len()).map(|config| self.get(config))
+    }
+
+    /// Reads the readable form.
+    pub fn from_readable(message: &TileConfigs, limits: &Limits) -> Result<Self, ConfigurationError> {
+        check_configs(message.configs.len(), limits)?;
+        let mut batch = Self::default();
+        message.configs.iter().try_for_each(|config| batch.push(config.into(), limits))?;
+        Ok(batch)
+    }
+
+    /// Writes the readable form.
+    #[must_use]
+    pub fn to_readable(&self) -> TileConfigs {
+        let config = |tile: TileConfiguration<'_>| TileConfig {
+            kernel_bounds: tile.kernel_bounds.to_vec(),
+            output_bounds: tile.output_bounds.to_vec(),
+            input_bounds: tile.input_bounds.to_vec(),
+        };
+        TileConfigs { configs: self.iter().map(config).collect() }
+    }
+
+    /// Reads the packed form.
+    pub fn from_packed(message: &PackedTileConfigs, limits: &Limits) -> Result<Self, ConfigurationError> {
+        let configs = message.config_count as usize;
+        check_configs(configs, limits)?;
+        let counts = [message.kernel_bound_count, message.output_bound_count, message.input_bound_count];
+        let counts = counts.map(|count| count as usize);
+        if let Some(&found) = counts.iter().find(|count| **count > MAX_BOUNDS) {
+            return Err(too_many_bounds(0, found));
+        }
+        let width: usize = counts.iter().sum();
+        let expected = configs * width * size_of::<i32>();
+        if message.bounds.len() != expected {
+            let what = "the matrix of bounds (in bytes)".to_owned();
+            return Err(ConfigurationError::WrongCount { what, found: message.bounds.len(), expected });
+        }
+        let (quads, _) = message.bounds.as_chunks::<4>();
+        let bounds = quads.iter().map(|quad| i32::from_le_bytes(*quad).into()).collect();
+        let [kernel, output, _] = counts;
+        let ends = (0..configs).map(|config| config * width);
+        let ends = ends.map(|start| [start + kernel, start + kernel + output, start + width]).collect();
+        Ok(Self { bounds, ends })
+    }
+
+    /// Writes the packed form; `None` where tiles differ in their numbers of bounds or a bound does not fit
+    /// `i32`, which only the readable form can hold.
+    #[must_use]
+    pub fn to_packed(&self) -> Option<PackedTileConfigs> {
+        let counts = |tile: TileConfiguration<'_>| tile.lists().map(<[i64]>::len);
+        let first = counts(self.iter().next()?);
+        if !self.iter().all(|tile| counts(tile) == first) {
+            return None;
+        }
+        let bounds = self.bounds.iter().map(|&bound| i32::try_from(bound).ok());
+        let bounds: Vec<[u8; 4]> = bounds.map(|bound| Some(bound?.to_le_bytes())).collect::<Option<_>>()?;
+        let [kernel, output, input] = first.map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+        Some(PackedTileConfigs {
+            config_count: u32::try_from(self.len()).ok()?,
+            kernel_bound_count: kernel,
+            output_bound_count: output,
+            input_bound_count: input,
+            bounds: bounds.as_flattened().to_vec().into(),
+        })
+    }
+}
+
+/// The shortest list of bounds with these features (six values, sum, product): a zero at its end shows only in
+/// the product.
+fn bounds_of_features(features: &[f32]) -> Vec<i64> {
+    let used = features[..6].iter().rposition(|value| *value != 0.0).map_or(0, |last| last + 1);
+    let ends_in_zero = usize::from(used > 0 && features[7] == 0.0 && !features[..used].contains(&0.0));
+    #[expect(clippy::cast_possible_truncation, reason = "whole numbers that were stored as f32")]
+    features[..(used + ends_in_zero).min(6)].iter().map(|&value| value as i64).collect()
+}
+
+fn check_configs(found: usize, limits: &Limits) -> Result<(), ConfigurationError> {
+    match found {
+        0 => Err(ConfigurationError::Empty),
+        found if found > limits.configs => Err(ConfigurationError::TooMany { found, limit: limits.configs }),
+        _ => Ok(()),
+    }
+}
+
+fn too_many_bounds(config: usize, found: usize) -> ConfigurationError {
+    let what = format!("a list of bounds of configuration {config}");
+    ConfigurationError::TooLong { what, found, limit: MAX_BOUNDS }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+
+    fn batch(tiles: &[[Vec<i64>; 3]]) -> TileBatch {
+        let mut batch = TileBatch::default();
+        for [kernel_bounds, output_bounds, input_bounds] in tiles {
+            let tile = TileConfiguration { kernel_bounds, output_bounds, input_bounds };
+            batch.push(tile, &Limits::default()).unwrap();
+        }
+        batch
+    }
+
+    #[test]
+    fn features_are_those_of_the_golden_row() {
+        // Spec §10.1: kernel m01, configuration 0.
+        let tiles = batch(&[[vec![3, 1, 24, 3], vec![12, 4, 4, 3], vec![]]]);
+        let mut expected = [0.0; TILE_FEATURES];
+        expected[..16]
+            .copy_from_slice(&[3., 1., 24., 3., 0., 0., 31., 216., 12., 4., 4., 3., 0., 0., 23., 576.]);
+        assert_eq!(tiles.get(0).features(), expected);
+    }
+
+    proptest! {
+        #[test]
+        fn every_form_gives_the_batch_back(
+            kernel in vec(vec(0_i64..1000, 2), 3), output in vec(vec(0_i64..1000, 4), 3), input in vec(vec(-1_i64..5, 1), 3)
+        ) {
+            let tiles: Vec<_> = (0..3).map(|i| [kernel[i].clone(), output[i].clone(), input[i].clone()]).collect();
+            let batch = batch(&tiles);
+            let limits = Limits::default();
+            prop_assert_eq!(&TileBatch::from_readable(&batch.to_readable(), &limits).unwrap(), &batch);
+            prop_assert_eq!(&TileBatch::from_packed(&batch.to_packed().unwrap(), &limits).unwrap(), &batch);
+        }
+
+        #[test]
+        fn lists_of_any_length_stay_apart(tiles in vec([vec(any::<i64>(), 0..5), vec(any::<i64>(), 0..5), vec(any::<i64>(), 0..5)], 1..6)) {
+            let batch = batch(&tiles);
+            let read = TileBatch::from_readable(&batch.to_readable(), &Limits::default()).unwrap();
+            for (tile, original) in read.iter().zip(&tiles) {
+                prop_assert_eq!(tile.lists().map(<[i64]>::to_vec), original.clone());
+            }
+        }
+    }
+
+    #[test]
+    fn tiles_come_back_from_their_features() {
+        let lists = [vec![3, 1, 24, 3], vec![], vec![5, 0]];
+        let mut read = TileBatch::default();
+        read.push_features(&batch(std::slice::from_ref(&lists)).get(0).features(), &Limits::default())
+            .unwrap();
+        assert_eq!(read, batch(&[lists]));
+        let long = batch(&[[vec![2; 7], vec![], vec![]]]);
+        let refused = read.push_features(&long.get(0).features(), &Limits::default());
+        assert_eq!(refused, Err(ConfigurationError::NotBounds { config: 1 }));
+    }
+
+    #[test]
+    fn what_does_not_fit_the_packed_form_is_not_packed() {
+        assert_eq!(batch(&[[vec![1 << 40], vec![], vec![]]]).to_packed(), None);
+        assert_eq!(batch(&[[vec![1], vec![], vec![]], [vec![], vec![1], vec![]]]).to_packed(), None);
+    }
+
+    #[test]
+    fn a_matrix_of_the_wrong_size_is_refused() {
+        let packed = PackedTileConfigs { config_count: 2, output_bound_count: 1, ..Default::default() };
+        let refused = TileBatch::from_packed(&packed, &Limits::default());
+        assert!(matches!(refused, Err(ConfigurationError::WrongCount { found: 0, expected: 8, .. })));
+    }
+}

@@ -1,0 +1,157 @@
+//! `TpuGraphs`' files of measured configurations as protobuf: `TuningData` and `ModuleTuningData` (spec §1.1).
+
+use hlorank_proto::tpu_graphs::{ConfigProfile, HloModuleConfig, HloOpConfig, config_profile::Config};
+use prost::{Message as _, encoding::decode_varint};
+
+use crate::{
+    ConfigurationError, Configurations, GraphError, HloModule, LayoutBatchBuilder, LayoutEntry, Limits,
+    Measurements, Task, TileBatch,
+    wire::{Fields, Payload},
+};
+
+/// A `ModuleTuningData` whose runs are still serialized.
+pub(crate) struct TuningModule<'a> {
+    /// The serialized `HloModuleProto`.
+    pub(crate) module: &'a [u8],
+    configurable: Vec<u64>,
+    runs: Vec<&'a [u8]>,
+}
+
+impl<'a> TuningModule<'a> {
+    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, GraphError> {
+        let mut tuning = Self { module: &[], configurable: Vec::new(), runs: Vec::new() };
+        for field in Fields::of(bytes) {
+            match field.map_err(|error| malformed(&error))? {
+                (1, Payload::Bytes(module)) => tuning.module = module,
+                (3, Payload::Bytes(run)) => tuning.runs.push(run),
+                (4, Payload::Varint(node)) => tuning.configurable.push(node),
+                (4, Payload::Bytes(nodes)) => tuning.configurable.extend(packed(nodes)?),
+                _ => {}
+            }
+        }
+        Ok(tuning)
+    }
+
+    /// Layout files list configurable nodes; tile files do not.
+    pub(crate) fn task(&self) -> Task {
+        if self.configurable.is_empty() { Task::Tile } else { Task::Layout }
+    }
+
+    /// Node numbers in slot order.
+    pub(crate) fn configurable(&self, module: &HloModule<'_>) -> Result<Vec<u32>, GraphError> {
+        let nodes = module.len();
+        let node = |&node: &u64| {
+            u32::try_from(node).map_err(|_| GraphError::UnknownConfigurableNode { node, nodes })
+        };
+        self.configurable.iter().map(node).collect()
+    }
+
+    /// The runs that succeeded; `None` if there are none.
+    pub(crate) fn measurements(&self, limits: &Limits) -> Result<Option<Measurements>, ConfigurationError> {
+        match self.task() {
+            Task::Layout => self.layouts(limits),
+            Task::Tile => self.tiles(limits),
+        }
+    }
+
+    fn layouts(&self, limits: &Limits) -> Result<Option<Measurements>, ConfigurationError> {
+        let slots = self.configurable.len();
+        let mut builder = LayoutBatchBuilder::new(slots, *limits);
+        let mut measured = Measured::default();
+        for run in self.runs.iter().map(|run| Run::read(run, 1)) {
+            let Some(Run { config: Config::ModuleConfig(config), time, is_default }) = run else { continue };
+            let Some(entries) = layout_entries(&config, slots) else { continue };
+            builder.push(&entries?)?;
+            measured.push(time, is_default);
+        }
+        if measured.run_times.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(measured.finish(Configurations::Layout(builder.build()?), self.runs.len())))
+    }
+
+    fn tiles(&self, limits: &Limits) -> Result<Option<Measurements>, ConfigurationError> {
+        let mut batch = TileBatch::default();
+        let mut measured = Measured::default();
+        // The reference counts a tile only from 2 ns.
+        for run in self.runs.iter().map(|run| Run::read(run, 2)) {
+            let Some(Run { config: Config::OpConfig(config), time, is_default }) = run else { continue };
+            let HloOpConfig { tile_size_config: Some(tile) } = config else { continue };
+            batch.push((&tile).into(), limits)?;
+            measured.push(time, is_default);
+        }
+        if measured.run_times.is_empty() {
+            return Ok(None);
+        }
+        let mut measurements = measured.finish(Configurations::Tile(batch), self.runs.len());
+        let default_time = measurements.default.map(|default| measurements.run_times[default]);
+        measurements.normalizers = default_time.map(|time| vec![time; measurements.run_times.len()]);
+        Ok(Some(measurements))
+    }
+}
+
+fn malformed(error: &impl ToString) -> GraphError {
+    GraphError::Malformed { place: "the tuning data".to_owned(), detail: error.to_string() }
+}
+
+fn packed(mut bytes: &[u8]) -> Result<Vec<u64>, GraphError> {
+    let mut values = Vec::new();
+    while !bytes.is_empty() {
+        values.push(decode_varint(&mut bytes).map_err(|error| malformed(&error))?);
+    }
+    Ok(values)
+}
+
+/// A run that succeeded.
+struct Run {
+    config: Config,
+    time: i64,
+    is_default: bool,
+}
+
+impl Run {
+    /// `None` for a run that failed, or took less than `least` nanoseconds.
+    fn read(bytes: &[u8], least: i64) -> Option<Self> {
+        let run = ConfigProfile::decode(bytes).ok().filter(|run| !run.error)?;
+        let time = run.profile.map(|profile| profile.compute_time_ns).filter(|time| *time >= least)?;
+        Some(Self { config: run.config?, time, is_default: run.is_default })
+    }
+}
+
+/// One entry per slot; `None` where the run lists another number of nodes.
+fn layout_entries(
+    config: &HloModuleConfig,
+    slots: usize,
+) -> Option<Result<Vec<LayoutEntry>, ConfigurationError>> {
+    let nodes = &config.layout_config.as_ref()?.nodes;
+    let entry = |(slot, node): (usize, &hlorank_proto::tpu_graphs::layout_config::NodeLayoutConfig)| {
+        let tensors = node.tensors.iter().map(|tensor| &tensor.dims[..tensor.dims.len().min(6)]);
+        LayoutEntry::from_tensors(tensors, || format!("the layout of slot {slot}"))
+    };
+    (nodes.len() == slots).then(|| nodes.iter().enumerate().map(entry).collect())
+}
+
+#[derive(Default)]
+struct Measured {
+    run_times: Vec<i64>,
+    default: Option<usize>,
+}
+
+impl Measured {
+    fn push(&mut self, time: i64, is_default: bool) {
+        if is_default {
+            self.default.get_or_insert(self.run_times.len());
+        }
+        self.run_times.push(time);
+    }
+
+    fn finish(self, configurations: Configurations, runs: usize) -> Measurements {
+        Measurements {
+            configurations,
+            skipped: runs - self.run_times.len(),
+            run_times: self.run_times,
+            normalizers: None,
+            default: self.default,
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Walks the fields of a protobuf message without decoding them, so that nothing is built before it is counted.
+
+use prost::{
+    DecodeError,
+    encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field},
+};
+
+/// Why a message cannot be walked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WireError {
+    #[error("a field is longer than what is left of its message")]
+    Truncated,
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+}
+
+/// The payload of one field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Payload<'a> {
+    /// A string, bytes, message or packed list.
+    Bytes(&'a [u8]),
+    /// An integer.
+    Varint(u64),
+    /// Any other wire type.
+    Fixed,
+}
+
+/// Iterates over `(field number, payload)`; ends after the first error.
+#[derive(Clone, Debug)]
+pub(crate) struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    pub(crate) fn of(message: &'a [u8]) -> Self {
+        Self { rest: message }
+    }
+
+    fn read(&mut self) -> Result<(u32, Payload<'a>), WireError> {
+        let (number, wire_type) = decode_key(&mut self.rest)?;
+        let payload = match wire_type {
+            WireType::Varint => Payload::Varint(decode_varint(&mut self.rest)?),
+            WireType::LengthDelimited => Payload::Bytes(self.read_bytes()?),
+            other => {
+                skip_field(other, number, &mut self.rest, DecodeContext::default())?;
+                Payload::Fixed
+            }
+        };
+        Ok((number, payload))
+    }
+
+    fn read_bytes(&mut self) -> Result<&'a [u8], WireError> {
+        let length = decode_varint(&mut self.rest)?;
+        let (bytes, rest) = usize::try_from(length)
+            .ok()
+            .and_then(|length| self.rest.split_at_checked(length))
+            .ok_or(WireError::Truncated)?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Result<(u32, Payload<'a>), WireError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let field = self.read();
+        if field.is_err() {
+            self.rest = &[];
+        }
+        Some(field)
+    }
+}

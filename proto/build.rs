@@ -1,0 +1,30 @@
+//! Compiles the `.proto` files with protox, so that no `protoc` is needed.
+
+use std::{env, error::Error, fs, path::PathBuf};
+
+use prost::Message as _;
+
+const FILES: [&str; 5] = [
+    "hlorank/v1/cost_model_service.proto",
+    "hlorank/v1/model_service.proto",
+    "hlorank/v1/configuration.proto",
+    "tpu_graphs/tuning.proto",
+    "xla/hlo.proto",
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    for folder in ["hlorank", "tpu_graphs", "xla"] {
+        println!("cargo:rerun-if-changed={folder}");
+    }
+    let descriptors = protox::compile(FILES, ["."])?;
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    fs::write(out.join("descriptors.bin"), descriptors.encode_to_vec())?;
+
+    let grpc = env::var_os("CARGO_FEATURE_GRPC").is_some();
+    tonic_prost_build::configure()
+        .build_client(grpc)
+        .build_server(grpc)
+        .bytes(".")
+        .compile_fds(descriptors)?;
+    Ok(())
+}

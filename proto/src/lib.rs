@@ -1,0 +1,22 @@
+//! Messages of the `hlorank.v1` wire contract, and the few XLA and TpuGraphs messages that featurizing reads.
+//!
+//! Generated at build time from the `.proto` files of this folder, whose comments are the documentation.
+#![allow(missing_docs, clippy::pedantic, clippy::unwrap_used, reason = "generated code")]
+
+/// The wire contract: `hlorank.v1`.
+pub mod v1 {
+    include!(concat!(env!("OUT_DIR"), "/hlorank.v1.rs"));
+}
+
+/// The fields of XLA's messages that featurizing reads.
+pub mod xla {
+    include!(concat!(env!("OUT_DIR"), "/xla.rs"));
+}
+
+/// TpuGraphs' files of measured configurations.
+pub mod tpu_graphs {
+    include!(concat!(env!("OUT_DIR"), "/tpu_graphs.rs"));
+}
+
+/// Encoded `FileDescriptorSet` of all of the above, for server reflection.
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
