@@ -1,0 +1,226 @@
+use std::{collections::HashMap, hash::Hash, ops::Range};
+
+use hlorank_graph::{Configurations, LayoutBatch, LayoutEntry, SegmentedGraph, TILE_FEATURES, TileBatch};
+
+use super::Reuse;
+
+/// What has to be evaluated for a batch, each distinct thing once.
+///
+/// Equality is by content throughout: hash maps compare what they hold.
+pub(super) struct Plan {
+    /// `[configs]` which distinct configuration each one is.
+    pub(super) distinct_of_config: Vec<u32>,
+    /// Pairs of segment and local configuration that differ.
+    pub(super) rows: Vec<Row>,
+    /// What the rows' local configurations hold.
+    pub(super) locals: Locals,
+    /// `[distinct, occurrences]` the row of each segment of each distinct configuration.
+    row_of: Vec<u32>,
+    occurrences: usize,
+}
+
+/// A pair of segment and local configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    /// Position in the graph's distinct segments.
+    pub(super) segment: usize,
+    /// Position of the local configuration in [`Locals`].
+    pub(super) local: usize,
+}
+
+/// Local configurations.
+pub(super) enum Locals {
+    /// One entry per configurable node of the row's segment, row after row.
+    Layout(Vec<LayoutEntry>),
+    /// The features of the tile.
+    Tile(Vec<[f32; TILE_FEATURES]>),
+}
+
+impl Plan {
+    pub(super) fn new(graph: &SegmentedGraph, configurations: &Configurations) -> Self {
+        match configurations {
+            Configurations::Layout(batch) => Self::of_layouts(graph, batch),
+            Configurations::Tile(batch) => Self::of_tiles(graph, batch),
+        }
+    }
+
+    fn of_layouts(graph: &SegmentedGraph, batch: &LayoutBatch) -> Self {
+        let distinct = Distinct::of((0..batch.len()).map(|config| batch.row(config)));
+        let occurrences = graph.occurrences.len();
+        let mut row_of = vec![0; distinct.items.len() * occurrences];
+        let mut rows = LayoutRows::default();
+        for (number, occurrence) in graph.occurrences.iter().enumerate() {
+            // A batch repeats few local configurations: find them by index first, by content only once each.
+            let mut row_of_indices: HashMap<Vec<u16>, u32> = HashMap::new();
+            let mut indices = Vec::with_capacity(occurrence.slots.len());
+            for (config, &configuration) in distinct.items.iter().enumerate() {
+                indices.clear();
+                indices.extend(occurrence.slots.iter().map(|&slot| configuration[slot]));
+                let row = row_of_indices.get(&indices).copied().unwrap_or_else(|| {
+                    let entry = |(&slot, &index): (&usize, &u16)| batch.table(slot)[usize::from(index)];
+                    let entries = occurrence.slots.iter().zip(&indices).map(entry).collect();
+                    let row = rows.row(occurrence.segment, entries);
+                    row_of_indices.insert(indices.clone(), row);
+                    row
+                });
+                row_of[config * occurrences + number] = row;
+            }
+        }
+        let locals = Locals::Layout(rows.entries);
+        Self { distinct_of_config: distinct.of_item, rows: rows.rows, locals, row_of, occurrences }
+    }
+
+    fn of_tiles(graph: &SegmentedGraph, batch: &TileBatch) -> Self {
+        let features: Vec<_> = batch.iter().map(|tile| tile.features()).collect();
+        let distinct = Distinct::of(features.iter().map(|features| features.map(f32::to_bits)));
+        let segments = graph.segments.len();
+        let locals = 0..distinct.items.len();
+        let rows = locals
+            .clone()
+            .flat_map(|local| (0..segments).map(move |segment| Row { segment, local }))
+            .collect();
+        let row = |local: usize, segment: usize| as_u32(local * segments + segment);
+        let row_of = locals
+            .flat_map(|local| graph.occurrences.iter().map(move |occurrence| row(local, occurrence.segment)));
+        Self {
+            row_of: row_of.collect(),
+            rows,
+            locals: Locals::Tile(distinct.items.iter().map(|bits| bits.map(f32::from_bits)).collect()),
+            distinct_of_config: distinct.of_item,
+            occurrences: graph.occurrences.len(),
+        }
+    }
+
+    pub(super) fn distinct_configs(&self) -> usize {
+        self.row_of.len() / self.occurrences
+    }
+
+    pub(super) fn reuse(&self) -> Reuse {
+        Reuse {
+            configs: self.distinct_of_config.len(),
+            distinct_configs: self.distinct_configs(),
+            segment_rows: self.distinct_of_config.len() * self.occurrences,
+            distinct_segment_rows: self.rows.len(),
+        }
+    }
+
+    /// Sums the embeddings (of `size` numbers) of each of these distinct configurations, always in the order of
+    /// the occurrences, so that equal configurations have equal sums in every batch.
+    pub(super) fn sums(&self, configs: Range<usize>, embeddings: &[f32], size: usize) -> Vec<f32> {
+        let mut sums = vec![0.0; configs.len() * size];
+        let rows = self.row_of[configs.start * self.occurrences..configs.end * self.occurrences]
+            .chunks_exact(self.occurrences);
+        for (sum, rows) in sums.chunks_exact_mut(size).zip(rows) {
+            for &row in rows {
+                let embedding = &embeddings[row as usize * size..][..size];
+                sum.iter_mut().zip(embedding).for_each(|(sum, value)| *sum += value);
+            }
+        }
+        sums
+    }
+}
+
+/// Items that differ, in order of first appearance, and which of them each item is.
+struct Distinct<T> {
+    items: Vec<T>,
+    of_item: Vec<u32>,
+}
+
+impl<T: Copy + Eq + Hash> Distinct<T> {
+    fn of(items: impl Iterator<Item = T>) -> Self {
+        let mut seen = HashMap::new();
+        let mut distinct = Self { items: Vec::new(), of_item: Vec::new() };
+        for item in items {
+            let number = *seen.entry(item).or_insert_with(|| {
+                distinct.items.push(item);
+                as_u32(distinct.items.len() - 1)
+            });
+            distinct.of_item.push(number);
+        }
+        distinct
+    }
+}
+
+/// Rows of layouts, found by content, across segments that stand at several places.
+#[derive(Default)]
+struct LayoutRows {
+    rows: Vec<Row>,
+    entries: Vec<LayoutEntry>,
+    row_of: HashMap<(usize, Vec<LayoutEntry>), u32>,
+}
+
+impl LayoutRows {
+    fn row(&mut self, segment: usize, entries: Vec<LayoutEntry>) -> u32 {
+        let local = self.entries.len();
+        let (rows, flat) = (&mut self.rows, &mut self.entries);
+        *self.row_of.entry((segment, entries)).or_insert_with_key(|(_, entries)| {
+            flat.extend_from_slice(entries);
+            rows.push(Row { segment, local });
+            as_u32(rows.len() - 1)
+        })
+    }
+}
+
+/// Counts of a batch fit `u32`: limits keep them far below.
+fn as_u32(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use hlorank_graph::{FEATURES, Graph, GraphArrays, Limits, Pad, Task, TileConfiguration};
+
+    use super::*;
+
+    /// Three convolutions, each with a producer: the first two equal, the third of another kind.
+    fn graph() -> SegmentedGraph {
+        let opcodes = vec![1, 26, 1, 26, 2, 26];
+        let features = vec![0.0; opcodes.len() * FEATURES];
+        let edges = vec![[1, 0], [3, 2], [5, 4]];
+        let arrays =
+            GraphArrays::from_features(opcodes, features, edges, Pad::Zero, &Limits::default()).unwrap();
+        SegmentedGraph::new(&Graph::new(Task::Layout, arrays, vec![1, 3, 5]).unwrap())
+    }
+
+    fn layouts(configs: &[[u32; 3]]) -> LayoutBatch {
+        let mut builder = hlorank_graph::LayoutBatchBuilder::new(3, Limits::default());
+        for config in configs {
+            builder
+                .push(&config.map(|number| LayoutEntry::from_numbers([number, 0, 0], String::new).unwrap()))
+                .unwrap();
+        }
+        builder.build().unwrap()
+    }
+
+    #[test]
+    fn rows_are_shared_between_configurations_and_equal_segments() {
+        let plan = Plan::of_layouts(&graph(), &layouts(&[[7, 8, 9], [8, 7, 9], [7, 8, 9]]));
+        let expected = Reuse { configs: 3, distinct_configs: 2, segment_rows: 9, distinct_segment_rows: 3 };
+        assert_eq!(plan.reuse(), expected);
+        assert_eq!(plan.distinct_of_config, [0, 1, 0]);
+        assert_eq!(plan.row_of, [0, 1, 2, 1, 0, 2]);
+    }
+
+    #[test]
+    fn sums_add_the_rows_of_each_configuration() {
+        let plan = Plan::of_layouts(&graph(), &layouts(&[[7, 8, 9], [7, 7, 9]]));
+        let embeddings = [1.0, 10.0, 2.0, 20.0, 4.0, 40.0];
+        assert_eq!(plan.sums(0..2, &embeddings, 2), [7.0, 70.0, 6.0, 60.0]);
+        assert_eq!(plan.sums(1..2, &embeddings, 2), [6.0, 60.0]);
+    }
+
+    #[test]
+    fn tiles_with_equal_features_are_one() {
+        let arrays =
+            GraphArrays::from_features(vec![1], vec![0.0; FEATURES], vec![], Pad::Zero, &Limits::default());
+        let kernel = SegmentedGraph::new(&Graph::new(Task::Tile, arrays.unwrap(), vec![]).unwrap());
+        let mut batch = TileBatch::default();
+        for bounds in [[4, 8], [8, 4], [4, 8]] {
+            let tile = TileConfiguration { kernel_bounds: &[], output_bounds: &bounds, input_bounds: &[] };
+            batch.push(tile, &Limits::default()).unwrap();
+        }
+        let plan = Plan::of_tiles(&kernel, &batch);
+        assert_eq!(plan.distinct_of_config, [0, 1, 0]);
+        assert_eq!(plan.rows, [Row { segment: 0, local: 0 }, Row { segment: 0, local: 1 }]);
+    }
+}

@@ -1,0 +1,141 @@
+//! Graphs that clients sent; each is read once however many clients send it at once.
+
+use std::sync::Arc;
+
+use hlorank_graph::{Digest, NodeDescription, SegmentedGraph};
+use moka::{future::Cache, policy::EvictionPolicy};
+
+/// A cache of segmented graphs, bounded in bytes: half of them found by what was sent, half by graph hash. A
+/// graph in both halves is held once.
+pub struct GraphCache {
+    by_source: Cache<Digest, Arc<Source>>,
+    by_hash: Cache<Digest, Arc<SegmentedGraph>>,
+}
+
+/// What came of the bytes that a client sent for a graph. Names are not part of a graph, so two sources of one
+/// graph may differ in them.
+#[derive(Debug)]
+pub struct Source {
+    /// The graph.
+    pub graph: Arc<SegmentedGraph>,
+    /// The configurable nodes, in slot order.
+    pub nodes: Vec<NodeDescription>,
+    /// What was unusual.
+    pub warnings: Vec<Warning>,
+}
+
+/// Something that was accepted although it is unusual.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// `UPPER_SNAKE_CASE`, stable.
+    pub reason: &'static str,
+    /// For people.
+    pub message: String,
+}
+
+impl GraphCache {
+    /// A cache of `bytes` bytes.
+    #[must_use]
+    pub fn new(bytes: u64) -> Self {
+        // Least recently used, so that a graph that was just sent is there when its hash comes.
+        let lru = EvictionPolicy::lru;
+        let by_hash = Cache::builder().max_capacity(bytes / 2).eviction_policy(lru());
+        let by_source = Cache::builder().max_capacity(bytes / 2).eviction_policy(lru());
+        Self {
+            by_hash: by_hash.weigher(|_, graph: &Arc<SegmentedGraph>| weight(graph.bytes())).build(),
+            by_source: by_source.weigher(|_, source: &Arc<Source>| weight(source.bytes())).build(),
+        }
+    }
+
+    /// The graph of a hash, if it is here.
+    pub async fn get(&self, hash: Digest) -> Option<Arc<SegmentedGraph>> {
+        self.by_hash.get(&hash).await
+    }
+
+    /// The graph of a source, made by `read` unless it is here; calls for one source at the same time read once.
+    /// `digest` identifies the source: its bytes and all that is given with them.
+    pub async fn get_or_read<E: Send + Sync + 'static>(
+        &self,
+        digest: Digest,
+        read: impl Future<Output = Result<Source, E>>,
+    ) -> Result<Arc<Source>, Arc<E>> {
+        let read = async { read.await.map(Arc::new) };
+        let source = self.by_source.try_get_with(digest, read).await?;
+        self.by_hash.entry(source.graph.hash).or_insert_with(async { Arc::clone(&source.graph) }).await;
+        Ok(source)
+    }
+}
+
+impl Source {
+    fn bytes(&self) -> usize {
+        let node = |node: &NodeDescription| {
+            size_of::<NodeDescription>() + node.name.len() + 16 * node.dimensions.len()
+        };
+        self.graph.bytes() + self.nodes.iter().map(node).sum::<usize>()
+    }
+}
+
+/// A weight in bytes; moka's are `u32`.
+fn weight(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
+    use hlorank_graph::{FEATURES, Graph, GraphArrays, Limits, Pad, Task};
+
+    use super::*;
+
+    fn source(opcode: u8) -> Source {
+        let arrays = GraphArrays::from_features(
+            vec![opcode],
+            vec![0.0; FEATURES],
+            vec![],
+            Pad::Zero,
+            &Limits::default(),
+        );
+        let graph = Graph::new(Task::Tile, arrays.unwrap(), vec![]).unwrap();
+        Source { graph: Arc::new(SegmentedGraph::new(&graph)), nodes: vec![], warnings: vec![] }
+    }
+
+    #[tokio::test]
+    async fn many_callers_read_one_source_once() {
+        let (cache, reads) = (GraphCache::new(1 << 20), AtomicUsize::new(0));
+        let read = || async {
+            tokio::task::yield_now().await;
+            reads.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, Infallible>(source(1))
+        };
+        let calls = (0..64).map(|_| cache.get_or_read(Digest([7; 32]), read()));
+        let sources = futures::future::try_join_all(calls).await.unwrap();
+        assert_eq!(reads.load(Ordering::Relaxed), 1);
+        assert!(cache.get(sources[0].graph.hash).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn a_failed_read_is_not_kept() {
+        let cache = GraphCache::new(1 << 20);
+        let digest = Digest([7; 32]);
+        assert_eq!(*cache.get_or_read(digest, async { Err("broken") }).await.unwrap_err(), "broken");
+        assert!(cache.get_or_read(digest, async { Ok::<_, &str>(source(1)) }).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn the_newest_graph_stays_when_the_cache_is_full() {
+        let one = source(0).graph.bytes() as u64;
+        let cache = GraphCache::new(2 * (one + one / 2));
+        for opcode in 0..10 {
+            let digest = Digest([opcode; 32]);
+            let sent =
+                cache.get_or_read(digest, async { Ok::<_, Infallible>(source(opcode)) }).await.unwrap();
+            cache.by_hash.run_pending_tasks().await;
+            assert!(cache.get(sent.graph.hash).await.is_some(), "graph {opcode}");
+        }
+        assert!(cache.get(source(0).graph.hash).await.is_none());
+    }
+}

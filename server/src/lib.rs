@@ -1,0 +1,16 @@
+//! The server of hlorank: loads model artifacts, caches graphs, and ranks configurations of them over gRPC.
+//!
+//! A request flows through [`service`] (reads and checks it), [`graphs`] (the graph, once), [`engine`] (scores)
+//! and back; [`compute`] is where all of that which takes processor time runs, off the async threads.
+
+pub mod compute;
+pub mod engine;
+pub mod graphs;
+pub mod registry;
+pub mod runtime;
+mod serve;
+pub mod service;
+pub mod settings;
+pub mod telemetry;
+
+pub use serve::{RunningServer, StartError, start};

@@ -1,0 +1,260 @@
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use hlorank_graph::{Limits, SegmentedGraph};
+use hlorank_proto::v1::{
+    self, ConfigurableNode, GraphSummary, PutGraphRequest, PutGraphResponse, RankConfigsRequest,
+    RankConfigsResponse, ReuseCounts, StageTimings, cost_model_service_server::CostModelService,
+    rank_configs_request::Configs,
+};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tonic::{Request, Response, Status};
+
+use super::{
+    ServiceError,
+    request::{GraphOrigin, GraphRequest, batch_task, read_configs},
+};
+use crate::{
+    compute::ComputePool,
+    engine::{Engine, Evaluation, rank},
+    graphs::{GraphCache, Source, Warning},
+    registry::{Model, Registry},
+};
+
+/// `hlorank.v1.CostModelService`.
+pub struct CostModel {
+    registry: Arc<Registry>,
+    graphs: GraphCache,
+    pool: Arc<ComputePool>,
+    engine: Engine,
+    admission: Semaphore,
+    bounds: Bounds,
+}
+
+/// What is accepted.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Counts of a graph and a batch.
+    pub limits: Limits,
+    /// Bytes of one serialized module.
+    pub graph_bytes: usize,
+    /// Requests in progress or waiting.
+    pub requests: usize,
+}
+
+/// A graph for a request, and what reading it brought up.
+struct FoundGraph {
+    graph: Arc<SegmentedGraph>,
+    warnings: Vec<Warning>,
+}
+
+impl CostModel {
+    /// Serves the models of a registry on a pool with as many workers as each model has sessions.
+    #[must_use]
+    pub fn new(
+        registry: Arc<Registry>,
+        pool: Arc<ComputePool>,
+        graph_cache_bytes: u64,
+        bounds: Bounds,
+    ) -> Self {
+        Self {
+            registry,
+            graphs: GraphCache::new(graph_cache_bytes),
+            engine: Engine::new(Arc::clone(&pool)),
+            pool,
+            admission: Semaphore::new(bounds.requests),
+            bounds,
+        }
+    }
+
+    fn admit(&self) -> Result<SemaphorePermit<'_>, ServiceError> {
+        self.admission.try_acquire().map_err(|_| ServiceError::Overloaded { limit: self.bounds.requests })
+    }
+
+    async fn rank(&self, request: RankConfigsRequest) -> Result<RankConfigsResponse, ServiceError> {
+        let started = Instant::now();
+        let _permit = self.admit()?;
+        let task = batch_task(request.configs.as_ref())?;
+        let selector = request.model.unwrap_or_default();
+        let model = self.registry.select(&selector.name, selector.version, task)?;
+        let origin = GraphOrigin::read(request.graph, Some(task))?;
+        let configs = request.configs.ok_or(ServiceError::Missing { field: "configs", hint: "" })?;
+
+        let FoundGraph { graph, warnings } = self.find(origin).await?;
+        let found = Instant::now();
+        let (configurations, queue) = self.configurations(configs, &graph).await?;
+        let evaluation = self.engine.score(model, &graph, configurations).await?;
+        let ranking = rank(&evaluation.scores, request.top_k as usize);
+        let reuse = reuse_counts(&evaluation);
+        let timings = timings(started, found, queue, &evaluation);
+        log_ranked(model, &graph, &evaluation, started);
+        Ok(RankConfigsResponse {
+            ranking_scores: ranking.iter().map(|&config| evaluation.scores[config as usize]).collect(),
+            ranking,
+            scores: if request.include_scores { evaluation.scores } else { Vec::new() },
+            model: Some(v1::ModelSelector {
+                name: model.manifest().name.clone(),
+                version: model.manifest().version,
+            }),
+            graph_hash: graph.hash.0.to_vec().into(),
+            timings: Some(timings),
+            reuse: Some(reuse),
+            warnings: warnings.into_iter().map(v1::Warning::from).collect(),
+        })
+    }
+
+    async fn put(&self, request: PutGraphRequest) -> Result<PutGraphResponse, ServiceError> {
+        let _permit = self.admit()?;
+        let GraphOrigin::Sent(graph) = GraphOrigin::read(request.graph, None)? else {
+            let hint = "PutGraph takes the graph itself: set hlo_module or features";
+            return Err(ServiceError::Missing { field: "graph.source", hint });
+        };
+        let source = self.read(graph).await?;
+        let Source { graph, nodes, warnings } = source.as_ref();
+        tracing::info!(graph = %graph.hash, nodes = graph.summary.nodes, "graph cached");
+        Ok(PutGraphResponse {
+            graph_hash: graph.hash.0.to_vec().into(),
+            summary: Some(summary(graph)),
+            configurable_nodes: nodes.iter().map(configurable_node).collect(),
+            warnings: warnings.iter().cloned().map(v1::Warning::from).collect(),
+        })
+    }
+
+    async fn find(&self, origin: GraphOrigin) -> Result<FoundGraph, ServiceError> {
+        match origin {
+            GraphOrigin::Hash(hash) => {
+                let graph = self.graphs.get(hash).await.ok_or(ServiceError::GraphNotCached { hash })?;
+                Ok(FoundGraph { graph, warnings: Vec::new() })
+            }
+            GraphOrigin::Sent(graph) => {
+                let source = self.read(graph).await?;
+                Ok(FoundGraph { graph: Arc::clone(&source.graph), warnings: source.warnings.clone() })
+            }
+        }
+    }
+
+    /// The source in the cache, or read now.
+    async fn read(&self, graph: GraphRequest) -> Result<Arc<Source>, ServiceError> {
+        let (found, limit) = (graph.module_bytes(), self.bounds.graph_bytes);
+        if found > limit {
+            return Err(ServiceError::GraphBytes { found, limit });
+        }
+        let (graph, digest) = self
+            .pool
+            .run(move |_| {
+                let digest = graph.digest();
+                (graph, digest)
+            })
+            .await?
+            .value;
+        let limits = self.bounds.limits;
+        let read = async {
+            let source = self.pool.run(move |_| graph.segmented(&limits)).await?.value;
+            source.map_err(ServiceError::Graph)
+        };
+        self.graphs.get_or_read(digest, read).await.map_err(|error| error.as_ref().clone())
+    }
+
+    /// The configurations, and how long they waited for a worker.
+    async fn configurations(
+        &self,
+        configs: Configs,
+        graph: &Arc<SegmentedGraph>,
+    ) -> Result<(hlorank_graph::Configurations, Duration), ServiceError> {
+        let (graph, limits) = (Arc::clone(graph), self.bounds.limits);
+        let computed = self.pool.run(move |_| read_configs(&configs, &graph, &limits)).await?;
+        Ok((computed.value?, computed.waited))
+    }
+}
+
+#[tonic::async_trait]
+impl CostModelService for CostModel {
+    async fn rank_configs(
+        &self,
+        request: Request<RankConfigsRequest>,
+    ) -> Result<Response<RankConfigsResponse>, Status> {
+        Ok(Response::new(self.rank(request.into_inner()).await?))
+    }
+
+    async fn put_graph(
+        &self,
+        request: Request<PutGraphRequest>,
+    ) -> Result<Response<PutGraphResponse>, Status> {
+        Ok(Response::new(self.put(request.into_inner()).await?))
+    }
+}
+
+fn timings(started: Instant, found: Instant, queue: Duration, evaluation: &Evaluation) -> StageTimings {
+    let stages = evaluation.stages;
+    let now = Instant::now();
+    StageTimings {
+        queue: to_proto(queue),
+        featurize: to_proto(found - started),
+        parse: to_proto((stages.planned - found).saturating_sub(queue)),
+        encode: to_proto(stages.encoded - stages.planned),
+        head: to_proto(stages.scored - stages.encoded),
+        rank: to_proto(now - stages.scored),
+        total: to_proto(now - started),
+    }
+}
+
+fn to_proto(duration: Duration) -> Option<prost_types::Duration> {
+    prost_types::Duration::try_from(duration).ok()
+}
+
+fn reuse_counts(evaluation: &Evaluation) -> ReuseCounts {
+    let reuse = evaluation.reuse;
+    ReuseCounts {
+        configs: reuse.configs as u64,
+        distinct_configs: reuse.distinct_configs as u64,
+        segment_rows: reuse.segment_rows as u64,
+        distinct_segment_rows: reuse.distinct_segment_rows as u64,
+        rows_evaluated: reuse.distinct_segment_rows as u64,
+        rows_cached: 0,
+    }
+}
+
+fn log_ranked(model: &Model, graph: &SegmentedGraph, evaluation: &Evaluation, started: Instant) {
+    tracing::info!(
+        graph = %graph.hash,
+        model = model.manifest().name,
+        version = model.manifest().version,
+        configs = evaluation.reuse.configs,
+        distinct_configs = evaluation.reuse.distinct_configs,
+        rows = evaluation.reuse.distinct_segment_rows,
+        micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+        "configurations ranked"
+    );
+}
+
+fn summary(graph: &SegmentedGraph) -> GraphSummary {
+    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let summary = graph.summary;
+    GraphSummary {
+        nodes: count(summary.nodes),
+        edges: count(summary.edges),
+        configurable_nodes: count(summary.configurable),
+        kept_nodes: count(summary.kept),
+        segments: count(summary.segments),
+        distinct_segments: count(summary.distinct_segments),
+        largest_segment: count(summary.largest_segment),
+    }
+}
+
+fn configurable_node(node: &hlorank_graph::NodeDescription) -> ConfigurableNode {
+    ConfigurableNode {
+        node: node.node,
+        name: node.name.clone(),
+        opcode: node.opcode.clone(),
+        dimensions: node.dimensions.clone(),
+        tensor_ranks: node.tensor_ranks.clone(),
+    }
+}
+
+impl From<Warning> for v1::Warning {
+    fn from(warning: Warning) -> Self {
+        Self { reason: warning.reason.to_owned(), message: warning.message }
+    }
+}

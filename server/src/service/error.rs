@@ -1,0 +1,168 @@
+//! Every refusal, and the one place where it becomes a gRPC status.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use hlorank_graph::{ConfigurationError, Digest, GraphError};
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt};
+
+use crate::{compute::WorkerFailed, engine::EngineError, registry::SelectError};
+
+/// Domain of the `ErrorInfo` of every error.
+pub(super) const DOMAIN: &str = "hlorank";
+
+/// How long a client waits before it tries again when the server is full.
+const RETRY_DELAY: Duration = Duration::from_millis(200);
+
+/// Why a call was refused or failed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ServiceError {
+    /// A field is missing that the call cannot do without.
+    #[error("{field} is missing; {hint}")]
+    Missing {
+        /// The field.
+        field: &'static str,
+        /// What to send.
+        hint: &'static str,
+    },
+    /// A field whose value makes no sense.
+    #[error("{field} is {found}, expected {expected}")]
+    Invalid {
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        found: String,
+        /// What it should be.
+        expected: String,
+    },
+    /// A hash of a graph that is not here.
+    #[error("graph {hash} is not cached; send the graph itself, then its hash works again")]
+    GraphNotCached {
+        /// The hash.
+        hash: Digest,
+    },
+    /// A serialized module over the limit.
+    #[error(
+        "graph.hlo_module has {found} bytes, at most {limit} are taken; raise --max-graph-bytes on the server"
+    )]
+    GraphBytes {
+        /// Bytes sent.
+        found: usize,
+        /// Bytes allowed.
+        limit: usize,
+    },
+    /// A graph that was refused.
+    #[error("graph: {0}")]
+    Graph(GraphError),
+    /// Configurations that were refused.
+    #[error("{field}: {source}")]
+    Configuration {
+        /// The form they came in.
+        field: &'static str,
+        /// Why.
+        source: ConfigurationError,
+    },
+    /// No such model, or not for these configurations.
+    #[error(transparent)]
+    Select(#[from] SelectError),
+    /// The model does not take this graph, or failed.
+    #[error(transparent)]
+    Engine(#[from] Arc<EngineError>),
+    /// A worker panicked.
+    #[error(transparent)]
+    Worker(#[from] WorkerFailed),
+    /// Too many requests.
+    #[error("the server has {limit} requests in progress or waiting, its most; try again in {} ms", RETRY_DELAY.as_millis())]
+    Overloaded {
+        /// How many requests are taken.
+        limit: usize,
+    },
+}
+
+impl From<EngineError> for ServiceError {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(Arc::new(error))
+    }
+}
+
+impl From<ServiceError> for Status {
+    fn from(error: ServiceError) -> Self {
+        let (code, reason, field) = error.classify();
+        let message = error.to_string();
+        let mut details = ErrorDetails::with_error_info(reason, DOMAIN, HashMap::new());
+        if let Some(field) = field {
+            details.add_bad_request_violation(field, message.clone());
+        }
+        if code == Code::ResourceExhausted {
+            details.set_retry_info(Some(RETRY_DELAY));
+        }
+        if code == Code::Internal {
+            tracing::error!(reason, %error, "internal error");
+        }
+        Self::with_error_details(code, message, details)
+    }
+}
+
+impl ServiceError {
+    /// Code, reason, and the field to blame.
+    fn classify(&self) -> (Code, &'static str, Option<&'static str>) {
+        use Code::{FailedPrecondition, Internal, InvalidArgument, NotFound, ResourceExhausted};
+        match self {
+            Self::Missing { field, .. } => (InvalidArgument, "FIELD_MISSING", Some(field)),
+            Self::Invalid { field, .. } => (InvalidArgument, "FIELD_INVALID", Some(field)),
+            Self::GraphNotCached { .. } => (FailedPrecondition, "GRAPH_NOT_CACHED", None),
+            Self::GraphBytes { .. } => (InvalidArgument, "GRAPH_TOO_LARGE", Some("graph.hlo_module")),
+            Self::Graph(error) => (InvalidArgument, graph_reason(error), Some("graph")),
+            Self::Configuration { field, source } => {
+                (InvalidArgument, configuration_reason(source), Some(field))
+            }
+            Self::Select(SelectError::WrongTask { .. }) => {
+                (InvalidArgument, "MODEL_TASK_MISMATCH", Some("model"))
+            }
+            Self::Select(_) => (NotFound, "MODEL_NOT_FOUND", None),
+            Self::Engine(error) => match **error {
+                EngineError::PadUnknown { .. } => (FailedPrecondition, "PAD_UNKNOWN", Some("graph.features")),
+                EngineError::InvalidOutput { .. } => (Internal, "MODEL_OUTPUT_INVALID", None),
+                EngineError::Model(_) => (Internal, "MODEL_FAILED", None),
+                EngineError::Worker(_) => (Internal, "WORKER_FAILED", None),
+            },
+            Self::Worker(_) => (Internal, "WORKER_FAILED", None),
+            Self::Overloaded { .. } => (ResourceExhausted, "OVERLOADED", None),
+        }
+    }
+}
+
+fn graph_reason(error: &GraphError) -> &'static str {
+    match error {
+        GraphError::Malformed { .. } => "HLO_MALFORMED",
+        GraphError::Empty => "GRAPH_EMPTY",
+        GraphError::DuplicateInstruction { .. } | GraphError::DuplicateComputation { .. } => "DUPLICATE_ID",
+        GraphError::UnknownOperand { .. } => "UNKNOWN_OPERAND",
+        GraphError::UnknownCallee { .. } => "UNKNOWN_CALLEE",
+        GraphError::UnknownEdgeNode { .. } => "UNKNOWN_NODE",
+        GraphError::Cycle { .. } => "GRAPH_CYCLE",
+        GraphError::TooMany { .. } | GraphError::InstructionTooLarge { .. } => "GRAPH_TOO_LARGE",
+        GraphError::UnknownConfigurableNode { .. }
+        | GraphError::DuplicateConfigurableNode { .. }
+        | GraphError::ConfigurableKernel { .. } => "CONFIGURABLE_NODES_INVALID",
+        GraphError::ArrayLength { .. }
+        | GraphError::FeatureNotFinite { .. }
+        | GraphError::PadValue { .. } => "FEATURES_INVALID",
+    }
+}
+
+fn configuration_reason(error: &ConfigurationError) -> &'static str {
+    match error {
+        ConfigurationError::Empty => "CONFIGS_EMPTY",
+        ConfigurationError::TooMany { .. } | ConfigurationError::TooManyEntries { .. } => "TOO_MANY_CONFIGS",
+        ConfigurationError::WrongTask { .. } => "GRAPH_TASK_MISMATCH",
+        ConfigurationError::NothingToConfigure => "NOTHING_TO_CONFIGURE",
+        ConfigurationError::NotConfigurable { .. } | ConfigurationError::NoSuchSlot { .. } => {
+            "NODE_NOT_CONFIGURABLE"
+        }
+        ConfigurationError::SetTwice { .. } => "NODE_SET_TWICE",
+        ConfigurationError::WrongCount { .. } | ConfigurationError::TooLong { .. } => "WRONG_COUNT",
+        ConfigurationError::OutOfRange { .. } | ConfigurationError::NotBounds { .. } => "VALUE_OUT_OF_RANGE",
+        ConfigurationError::IndexOutsideTable { .. } => "INDEX_OUT_OF_RANGE",
+    }
+}

@@ -1,0 +1,143 @@
+//! Settings by flag and environment.
+
+use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
+
+use clap::{Args, Parser, ValueEnum};
+use hlorank_graph::Limits;
+
+/// Ranks compiler configurations by predicted run time, over gRPC.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "hlorank-server", version)]
+pub struct Settings {
+    /// Address and port to listen on; loopback unless told otherwise, since calls are not authenticated
+    #[arg(long, env = "HLORANK_LISTEN", default_value = "127.0.0.1:7070")]
+    pub listen: SocketAddr,
+
+    /// Folder of model artifacts, as NAME/VERSION/manifest.json
+    #[arg(long, env = "HLORANK_MODELS", default_value = "models/registry")]
+    pub models: PathBuf,
+
+    /// The ONNX Runtime library, version 1.24 or newer; `make setup` brings it
+    #[arg(long, env = "HLORANK_ONNXRUNTIME", default_value = "target/onnxruntime/libonnxruntime.so")]
+    pub onnxruntime: PathBuf,
+
+    /// Model that ranks layouts where a request names none
+    #[arg(long, env = "HLORANK_DEFAULT_LAYOUT_MODEL", default_value = "layout-xla-cpu")]
+    pub default_layout_model: String,
+
+    /// Model that ranks tiles where a request names none
+    #[arg(long, env = "HLORANK_DEFAULT_TILE_MODEL", default_value = "tile-xla-cpu")]
+    pub default_tile_model: String,
+
+    /// Compute threads; each holds one session of every model
+    #[arg(long, env = "HLORANK_WORKERS", default_value_t = cores())]
+    pub workers: NonZeroUsize,
+
+    /// Bytes of graphs kept in memory
+    #[arg(long, env = "HLORANK_GRAPH_CACHE_BYTES", default_value_t = 1 << 30)]
+    pub graph_cache_bytes: u64,
+
+    /// Requests in progress or waiting, in all; one more is refused at once
+    #[arg(long, env = "HLORANK_MAX_REQUESTS", default_value_t = 1024)]
+    pub max_requests: usize,
+
+    /// Bytes of one request
+    #[arg(long, env = "HLORANK_MAX_MESSAGE_BYTES", default_value_t = 256 << 20)]
+    pub max_message_bytes: usize,
+
+    /// Bytes of one serialized HLO module
+    #[arg(long, env = "HLORANK_MAX_GRAPH_BYTES", default_value_t = 64 << 20)]
+    pub max_graph_bytes: usize,
+
+    /// What one graph and one batch may be at most
+    #[command(flatten)]
+    pub limits: LimitSettings,
+
+    /// Seconds that calls in progress may take to finish after SIGTERM or SIGINT
+    #[arg(long, env = "HLORANK_DRAIN_SECONDS", default_value = "30", value_parser = seconds)]
+    pub drain_seconds: Duration,
+
+    /// Which log lines to print: `error`, `warn`, `info`, `debug`, `trace`, or tracing's directives by module
+    #[arg(long, env = "HLORANK_LOG", default_value = "info")]
+    pub log: String,
+
+    /// How log lines look
+    #[arg(long, env = "HLORANK_LOG_FORMAT", default_value = "text")]
+    pub log_format: LogFormat,
+}
+
+/// Counts that are checked before memory is taken.
+#[derive(Clone, Debug, Args)]
+pub struct LimitSettings {
+    /// Nodes (instructions) of one graph
+    #[arg(long, env = "HLORANK_MAX_NODES", default_value_t = Limits::default().nodes)]
+    pub max_nodes: usize,
+
+    /// Edges (operand and callee references) of one graph
+    #[arg(long, env = "HLORANK_MAX_EDGES", default_value_t = Limits::default().edges)]
+    pub max_edges: usize,
+
+    /// Configurations of one batch
+    #[arg(long, env = "HLORANK_MAX_CONFIGS", default_value_t = Limits::default().configs)]
+    pub max_configs: usize,
+
+    /// Configurations times configurable nodes of one batch; 2 bytes each
+    #[arg(long, env = "HLORANK_MAX_CONFIG_ENTRIES", default_value_t = Limits::default().config_entries)]
+    pub max_config_entries: usize,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+impl LimitSettings {
+    /// As the graph crate takes them.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        Limits {
+            nodes: self.max_nodes,
+            edges: self.max_edges,
+            configs: self.max_configs,
+            config_entries: self.max_config_entries,
+        }
+    }
+}
+
+fn cores() -> NonZeroUsize {
+    std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "expected seconds, such as 30 or 0.5".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn every_setting_has_a_flag_a_variable_and_a_default() {
+        for setting in Settings::command().get_arguments().filter(|setting| setting.get_id() != "version") {
+            let name = setting.get_id().as_str();
+            let variable = format!("HLORANK_{}", name.to_uppercase());
+            assert!(setting.get_long().is_some(), "{name} has no flag");
+            assert_eq!(setting.get_env().and_then(|variable| variable.to_str()), Some(variable.as_str()));
+            assert!(!setting.get_default_values().is_empty(), "{name} has no default");
+        }
+    }
+
+    #[test]
+    fn the_server_listens_on_loopback_by_default() {
+        let settings = Settings::try_parse_from(["hlorank-server"]).unwrap();
+        assert!(settings.listen.ip().is_loopback());
+        assert_eq!(settings.limits.limits(), Limits::default());
+    }
+}
