@@ -12,7 +12,7 @@ pub enum GraphError {
         detail: String,
     },
     /// A message that would unfold to far more memory than its bytes.
-    #[error("{place} holds {found} bytes of shapes, windows and slices; at most {limit} are read")]
+    #[error("{place} holds {found} bytes of shapes, windows, slices and lists; at most {limit} are read")]
     InstructionTooLarge {
         /// Which instruction.
         place: String,

@@ -125,21 +125,28 @@ impl GraphFile {
 impl FileKind {
     /// Tells the protobuf messages apart; `None` if it is none of them.
     fn of(bytes: &[u8]) -> Option<Self> {
-        let inner = inner_module(bytes);
-        if inner.as_ptr() != bytes.as_ptr() {
+        // A kernel's runs look like the computations of a module, but no module holds another: look inside first.
+        if first_message(bytes).is_some_and(wraps_module) {
+            return Some(Self::TuningData);
+        }
+        if wraps_module(bytes) {
             return Some(if is_tuning(bytes) { Self::ModuleTuningData } else { Self::HloProto });
         }
-        if holds_computations(bytes) {
-            return Some(Self::HloModule);
-        }
-        let first = Fields::of(bytes).next()?.ok()?;
-        match first {
-            (1, Payload::Bytes(module)) if inner_module(module).as_ptr() != module.as_ptr() => {
-                Some(Self::TuningData)
-            }
-            _ => None,
-        }
+        holds_computations(bytes).then_some(Self::HloModule)
     }
+}
+
+/// Field 1, if the message starts with it.
+fn first_message(bytes: &[u8]) -> Option<&[u8]> {
+    match Fields::of(bytes).next()? {
+        Ok((1, Payload::Bytes(message))) => Some(message),
+        _ => None,
+    }
+}
+
+/// Whether field 1 of a message is a module.
+fn wraps_module(message: &[u8]) -> bool {
+    inner_module(message).as_ptr() != message.as_ptr()
 }
 
 /// Whether a message around a module is a `ModuleTuningData`, not an `HloProto`: it has a fingerprint or

@@ -93,7 +93,12 @@ fn check_sizes(nodes: usize, edges: usize, limits: &Limits) -> Result<(), GraphE
 
 impl GraphError {
     pub(crate) fn too_many_nodes(limits: &Limits) -> Self {
-        Self::TooMany { what: "nodes", limit: limits.nodes, setting: "--max-nodes" }
+        Self::too_many("nodes", limits)
+    }
+
+    /// More of `what` than there may be nodes.
+    pub(crate) fn too_many(what: &'static str, limits: &Limits) -> Self {
+        Self::TooMany { what, limit: limits.nodes, setting: "--max-nodes" }
     }
 
     pub(crate) fn too_many_edges(limits: &Limits) -> Self {
@@ -219,7 +224,7 @@ fn check_edges(nodes: usize, edges: &[[u32; 2]]) -> Result<(), GraphError> {
     find_cycle(nodes, edges).map_or(Ok(()), |node| Err(GraphError::Cycle { node }))
 }
 
-/// Removes nodes without unmet producers until none is left (Kahn); what stays lies on a cycle or behind one.
+/// Removes nodes without consumers until none is left (Kahn); what stays lies on a cycle or is consumed by one.
 fn find_cycle(nodes: usize, edges: &[[u32; 2]]) -> Option<u32> {
     let mut consumers = vec![0_u32; nodes];
     for [_, producer] in edges {
@@ -236,7 +241,17 @@ fn find_cycle(nodes: usize, edges: &[[u32; 2]]) -> Option<u32> {
             }
         }
     }
-    (0..).zip(consumers).find(|(_, count)| *count > 0).map(|(node, _)| node)
+    let (left, _) = (0..).zip(&consumers).find(|(_, count)| **count > 0)?;
+    Some(node_on_cycle(left, edges, &consumers))
+}
+
+/// Every node with consumers left has one that is left too, so following them from `left` ends on a cycle.
+fn node_on_cycle(left: u32, edges: &[[u32; 2]], consumers: &[u32]) -> u32 {
+    let mut consumer_of = vec![left; consumers.len()];
+    for [consumer, producer] in edges.iter().filter(|[consumer, _]| consumers[*consumer as usize] > 0) {
+        consumer_of[*producer as usize] = *consumer;
+    }
+    consumers.iter().fold(left, |node, _| consumer_of[node as usize])
 }
 
 fn check_configurable(task: Task, nodes: usize, configurable: &[u32]) -> Result<(), GraphError> {
@@ -278,6 +293,8 @@ mod tests {
     fn a_cycle_is_found() {
         assert_eq!(layout(4, &[[3, 2], [2, 1], [1, 2]], &[]), Err(GraphError::Cycle { node: 1 }));
         assert_eq!(layout(1, &[[0, 0]], &[]), Err(GraphError::Cycle { node: 0 }));
+        let behind = layout(4, &[[1, 0], [1, 2], [2, 0], [2, 1]], &[]);
+        assert!(matches!(behind, Err(GraphError::Cycle { node: 1 | 2 })), "{behind:?}");
     }
 
     #[test]

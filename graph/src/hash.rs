@@ -7,7 +7,7 @@ use crate::{Graph, SequenceLengths, Task, cut::Segment};
 /// Raised when the canonical form of a graph or segment changes.
 const FORMAT_VERSION: u32 = 1;
 
-/// A BLAKE3-256 digest; printed as 64 hexadecimal digits.
+/// A digest of 256 bits, BLAKE3 where nothing else is said; printed as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(pub [u8; 32]);
 

@@ -139,8 +139,8 @@ struct References {
 /// Names of computations after which `TpuGraphs` puts a node split (spec §3).
 const SPLIT_NAMES: [&str; 3] = ["cluster", "while", "cond"];
 
-/// Bytes of fields that unfold to more memory than they take on the wire (shape, window, slices, padding) that
-/// one instruction may have. The largest known instructions are tuples of thousands of arrays.
+/// Bytes of fields that unfold to more memory than they take on the wire (shape, window, slices, padding, lists
+/// of numbers) that one instruction may have. The largest known instructions are tuples of thousands of arrays.
 const MAX_NESTED_BYTES: usize = 4 << 20;
 
 impl<'a, 'l> Reader<'a, 'l> {
@@ -172,6 +172,10 @@ impl<'a, 'l> Reader<'a, 'l> {
     }
 
     fn computation(&mut self, bytes: &'a [u8]) -> Result<(), GraphError> {
+        // A computation has at least one instruction in any module of XLA's.
+        if self.computations >= self.limits.nodes {
+            return Err(GraphError::too_many("computations", self.limits));
+        }
         let header =
             ComputationHeader::read(bytes).map_err(|detail| malformed(self.computation_place(), &detail))?;
         if self.roots_by_computation.insert(header.id, header.root_id).is_some() {
@@ -206,7 +210,8 @@ impl<'a, 'l> Reader<'a, 'l> {
 
     fn check_nested_bytes(&self, instruction: &[u8]) -> Result<(), GraphError> {
         let nested = Fields::of(instruction).map_while(Result::ok).map(|field| match field {
-            (3 | 15 | 17 | 21, Payload::Bytes(message)) => message.len() + 1,
+            (3 | 14..=17 | 20 | 21 | 36 | 38, Payload::Bytes(message)) => message.len() + 1,
+            (14 | 20 | 36 | 38, Payload::Varint(_)) => 1,
             _ => 0,
         });
         match nested.sum() {

@@ -1,4 +1,8 @@
-use std::{fs::File, io::BufReader, path::Path};
+use std::{
+    fs::File,
+    io::{self, BufReader},
+    path::Path,
+};
 
 use npyz::{NpyFile, Order, npz::file_name_from_array_name};
 use zip::{ZipArchive, read::ZipFile, result::ZipError};
@@ -61,29 +65,22 @@ impl Arrays {
         self.visit(name, |file, _| file.into_vec().map_err(|error| error.to_string()))
     }
 
-    /// Reads f32 numbers row by row, so that a large array is never held; `row_length` tells the numbers of a
-    /// row from the shape, or that the shape is wrong.
+    /// Reads f32 numbers, or i8 as compact copies of the official files hold them, row by row, so that a large
+    /// array is never held; `row_length` tells the numbers of a row from the shape, or that the shape is wrong.
     pub(super) fn float_rows(
         &mut self,
         name: &str,
         row_length: impl Fn(&[usize]) -> Option<usize>,
-        mut take: impl FnMut(&[f32]) -> Result<(), ConfigurationError>,
+        take: impl FnMut(&[f32]) -> Result<(), ConfigurationError>,
     ) -> Result<(), FileError> {
-        let mut refused = Ok(());
-        self.visit(name, |file, shape| {
+        let refused = self.visit(name, |file, shape| {
             let length = row_length(shape).ok_or_else(|| format!("unexpected shape {shape:?}"))?;
-            let mut row = Vec::with_capacity(length);
-            for value in file.data::<f32>().map_err(|error| error.to_string())? {
-                row.push(value.map_err(|error| error.to_string())?);
-                if row.len() == length {
-                    refused = take(&row);
-                    row.clear();
-                }
-                if refused.is_err() {
-                    break;
-                }
-            }
-            Ok(())
+            let file = match file.try_data::<f32>() {
+                Ok(values) => return in_rows(values, length, take),
+                Err(file) => file,
+            };
+            let values = file.data::<i8>().map_err(|error| error.to_string())?;
+            in_rows(values.map(|value| value.map(f32::from)), length, take)
         })?;
         refused.map_err(|source| FileError::Configuration { path: self.path.clone(), module: 0, source })
     }
@@ -91,7 +88,7 @@ impl Arrays {
     fn read<T>(
         &mut self,
         name: &str,
-        values: impl FnOnce(NpyFile<Entry<'_>>) -> std::io::Result<Vec<T>>,
+        values: impl FnOnce(NpyFile<Entry<'_>>) -> io::Result<Vec<T>>,
     ) -> Result<Vec<T>, FileError> {
         self.visit(name, |file, _| values(file).map_err(|error| error.to_string()))
     }
@@ -108,6 +105,25 @@ impl Arrays {
         };
         visited.map_err(|detail| self.error(name, &detail))
     }
+}
+
+/// Hands `values` on in rows; the inner result is the first refusal of `take`.
+fn in_rows(
+    values: impl Iterator<Item = io::Result<f32>>,
+    length: usize,
+    mut take: impl FnMut(&[f32]) -> Result<(), ConfigurationError>,
+) -> Result<Result<(), ConfigurationError>, String> {
+    let mut row = Vec::with_capacity(length);
+    for value in values {
+        row.push(value.map_err(|error| error.to_string())?);
+        if row.len() == length {
+            if let Err(refused) = take(&row) {
+                return Ok(Err(refused));
+            }
+            row.clear();
+        }
+    }
+    Ok(Ok(()))
 }
 
 fn visit_entry<T>(

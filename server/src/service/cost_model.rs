@@ -86,7 +86,9 @@ impl CostModel {
         let found = Instant::now();
         let (configurations, queue) = self.configurations(configs, &graph).await?;
         let evaluation = self.engine.score(model, &graph, configurations).await?;
-        let ranking = rank(&evaluation.scores, request.top_k as usize);
+        let top_k = request.top_k as usize;
+        let ranked = self.pool.run(move |_| (rank(&evaluation.scores, top_k), evaluation)).await?;
+        let (ranking, evaluation) = ranked.value;
         let reuse = reuse_counts(&evaluation);
         let timings = timings(started, found, queue, &evaluation);
         log_ranked(model, &graph, &evaluation, started);

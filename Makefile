@@ -1,0 +1,116 @@
+# Every recipe of the project; .ci/run calls the same ones. `make` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# `--locked` in CI, so that a Cargo.lock that was not committed fails there.
+LOCKED ?=
+# What `make serve` and `make bench` pass on.
+ARGS ?=
+
+TOOLS := target/tools
+DENY := $(TOOLS)/bin/cargo-deny
+DENY_VERSION := 0.20.2
+BUF_VERSION := 1.75.0
+
+PYTHON := target/python/bin/python
+PYTHON_READY := target/python/ready
+PYTHON_REQUIREMENTS := .ci/python-requirements.txt
+TRAINING := models/training
+TRAINING_PYTHON := .venv/bin/python
+# Folders with Python code, of those that are there.
+PYTHON_CODE := $(wildcard $(TRAINING)/pyproject.toml client/python/pyproject.toml)
+PYTHON_FOLDERS := $(patsubst %/pyproject.toml,%,$(PYTHON_CODE))
+
+# The library that the server loads; tests start servers in folders of their own, so the path is absolute.
+HLORANK_ONNXRUNTIME ?= $(abspath target/onnxruntime/libonnxruntime.so)
+export HLORANK_ONNXRUNTIME
+
+.PHONY: help setup build test test-rust test-python lint lint-rust lint-deny lint-proto lint-python demo \
+	serve bench figures train-setup train train-test clean
+
+help: ## list these
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)$$/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+
+setup: ## fetch ONNX Runtime (digest checked, once)
+	@deploy/setup-onnxruntime.sh target/onnxruntime
+
+build: ## build server and command line, optimized
+	cargo build --release --workspace --bins $(LOCKED)
+
+test: test-rust test-python ## every test
+
+test-rust: setup ## the Rust tests
+	cargo test --workspace $(LOCKED)
+
+test-python: $(PYTHON_READY) ## the Python tests that need neither torch nor jax
+	@for folder in $(PYTHON_FOLDERS); do \
+		[ -d "$$folder/tests" ] || continue; \
+		echo "pytest $$folder"; \
+		(cd "$$folder" && PYTHONPATH=. $(abspath $(PYTHON)) -m pytest -q) || exit 1; \
+	done
+
+lint: lint-rust lint-deny lint-proto lint-python ## formatting, clippy, dependencies, protos, Python
+
+lint-rust: ## rustfmt and clippy
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets $(LOCKED) -- -D warnings
+
+# Advisories are left out: their database is fetched from the network at every run.
+lint-deny: $(DENY) ## licences and sources of dependencies
+	$(DENY) check bans licenses sources
+
+lint-proto: ## buf
+	@if command -v npx >/dev/null; then \
+		echo "buf lint proto"; npx --yes @bufbuild/buf@$(BUF_VERSION) lint proto; \
+	else \
+		echo "skipped: buf lint proto needs npx (Node.js)"; \
+	fi
+
+lint-python: $(PYTHON_READY) ## ruff
+	@for folder in $(PYTHON_FOLDERS); do \
+		echo "ruff $$folder"; \
+		$(PYTHON) -m ruff check --quiet "$$folder" && $(PYTHON) -m ruff format --quiet --check "$$folder" || exit 1; \
+	done
+
+demo: setup ## start a server, rank real configurations, stop it
+	deploy/demo.sh
+
+serve: setup ## run the server in the foreground (ARGS='--listen 127.0.0.1:7070')
+	cargo run --release --package hlorank-server $(LOCKED) -- $(ARGS)
+
+bench: setup ## run every benchmark, then print the figures (ARGS='reading' picks one)
+	cargo bench --workspace $(LOCKED) --bench '$(or $(ARGS),*)'
+	@$(MAKE) --no-print-directory figures
+
+figures: ## print the figures that benchmarks and tests measured
+	@python3 tests/print_figures.py target/figures
+
+train-setup: ## install what training needs (about 5 GB)
+	cd $(TRAINING) && { [ -x $(TRAINING_PYTHON) ] || python3 -m venv .venv; } && $(TRAINING_PYTHON) -m pip install -e '.[dev]'
+
+# Collecting run times first: see models/training/README.md.
+train: build ## train both models on the collected run times
+	cd $(TRAINING) && for task in layout tile; do \
+		$(TRAINING_PYTHON) -m hlorank_training train $$task --data data/$$task \
+			--hlorank $(abspath target/release/hlorank) --out runs/$$task; \
+	done
+
+train-test: ## the tests of training, with torch and jax
+	cd $(TRAINING) && $(TRAINING_PYTHON) -m pytest -q
+
+clean: ## remove what was built and fetched
+	rm -rf target
+
+# Unoptimized: it reads one lock file, and builds in half the time.
+$(DENY):
+	CARGO_PROFILE_DEV_DEBUG=0 cargo install cargo-deny --version $(DENY_VERSION) --locked --debug --quiet \
+		--root $(TOOLS) --target-dir $(TOOLS)/build
+	rm -rf $(TOOLS)/build
+
+$(PYTHON_READY): $(PYTHON_REQUIREMENTS)
+	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
+	python3 -m venv target/python
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --requirement $(PYTHON_REQUIREMENTS)
+	@touch $@

@@ -1,0 +1,73 @@
+//! `hlorank eval`: how good the rankings of a server are, against measured run times.
+
+mod report;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use hlorank_client::{Client, GraphHandle, RankRequest};
+
+use self::report::{EvalReport, GraphQuality};
+use super::{
+    error::CommandError,
+    input::{MEASURED_FILE, NumberedGraph, Selection},
+    output::Format,
+    run_times::RunTimes,
+    server::{ModelChoice, Server},
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct Eval {
+    #[arg(value_name = "FILE", required = true, help = MEASURED_FILE)]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    model: ModelChoice,
+    #[command(flatten)]
+    selection: Selection,
+    #[command(flatten)]
+    server: Server,
+}
+
+impl Eval {
+    pub(crate) async fn run(self, format: Format) -> Result<(), CommandError> {
+        let client = self.server.connect().await?;
+        let mut report = EvalReport::default();
+        for file in &self.files {
+            self.evaluate_file(&client, file, &mut report).await?;
+        }
+        if report.graphs.is_empty() {
+            return Err(CommandError::NothingMeasured);
+        }
+        Ok(format.print(&report.with_mean())?)
+    }
+
+    async fn evaluate_file(
+        &self,
+        client: &Client,
+        file: &Path,
+        report: &mut EvalReport,
+    ) -> Result<(), CommandError> {
+        for graph in self.selection.read(file)?.graphs {
+            match self.evaluate(client, file, &graph).await? {
+                Some(quality) => report.graphs.push(quality),
+                None => report.not_measured += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// `None` for a graph without measured run times.
+    async fn evaluate(
+        &self,
+        client: &Client,
+        file: &Path,
+        graph: &NumberedGraph,
+    ) -> Result<Option<GraphQuality>, CommandError> {
+        let Some(measurements) = &graph.measured.measurements else { return Ok(None) };
+        let Some(times) = RunTimes::of(measurements) else { return Ok(None) };
+        let handle = GraphHandle::of(&graph.measured);
+        let request = RankRequest::new(&handle, &measurements.configurations);
+        let ranking = client.rank(&request.model(self.model.model.clone()).top(1).with_scores()).await?;
+        Ok(Some(GraphQuality::of(file, graph, &times, &ranking)))
+    }
+}

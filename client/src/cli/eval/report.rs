@@ -1,0 +1,162 @@
+use std::{
+    collections::BTreeSet,
+    fmt::{self, Display},
+    path::Path,
+};
+
+use hlorank_client::{
+    Ranking,
+    quality::{PairCounts, default_slowdown, top_slowdown},
+};
+use serde::Serialize;
+
+use crate::cli::{
+    input::NumberedGraph,
+    output::{Align, Table, counted, grouped, or_dash},
+    run_times::RunTimes,
+};
+
+/// How good the rankings of some graphs are.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct EvalReport {
+    pub(super) graphs: Vec<GraphQuality>,
+    pub(super) mean: Quality,
+    /// Graphs that were left out.
+    pub(super) not_measured: usize,
+}
+
+/// How good the ranking of one graph is.
+#[derive(Debug, Serialize)]
+pub(super) struct GraphQuality {
+    file: String,
+    module: usize,
+    name: String,
+    kind: String,
+    model: String,
+    /// Those that were measured.
+    configurations: usize,
+    #[serde(flatten)]
+    quality: Quality,
+}
+
+/// The metrics; none where undefined. Slowdowns are over the best configuration, 0.1 is 10 %.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct Quality {
+    kendall_tau: Option<f64>,
+    ordered_pair_accuracy: Option<f64>,
+    top_1_slowdown: Option<f64>,
+    top_5_slowdown: Option<f64>,
+    top_10_slowdown: Option<f64>,
+    top_100_slowdown: Option<f64>,
+    default_slowdown: Option<f64>,
+}
+
+impl GraphQuality {
+    pub(super) fn of(file: &Path, graph: &NumberedGraph, times: &RunTimes<'_>, ranking: &Ranking) -> Self {
+        Self {
+            file: file.display().to_string(),
+            module: graph.module,
+            name: graph.measured.name.clone(),
+            kind: graph.measured.graph.task().to_string(),
+            model: ranking.model.to_string(),
+            configurations: times.len(),
+            quality: Quality::of(times, &ranking.scores),
+        }
+    }
+}
+
+impl Quality {
+    fn of(times: &RunTimes<'_>, scores: &[f32]) -> Self {
+        let outcomes = times.outcomes(scores);
+        let pairs = PairCounts::of(&outcomes);
+        let top = |top| top_slowdown(&outcomes, top);
+        Self {
+            kendall_tau: pairs.and_then(|pairs| pairs.kendall_tau()),
+            ordered_pair_accuracy: pairs.and_then(|pairs| pairs.ordered_pair_accuracy()),
+            top_1_slowdown: top(1),
+            top_5_slowdown: top(5),
+            top_10_slowdown: top(10),
+            top_100_slowdown: top(100),
+            default_slowdown: times.default_outcome().and_then(|time| default_slowdown(&outcomes, time)),
+        }
+    }
+
+    /// The mean of each metric over the graphs where it is defined.
+    fn mean(graphs: &[GraphQuality]) -> Self {
+        let mean = |metric: fn(&Self) -> Option<f64>| {
+            let defined: Vec<f64> = graphs.iter().filter_map(|graph| metric(&graph.quality)).collect();
+            #[expect(clippy::cast_precision_loss, reason = "a number of graphs")]
+            (!defined.is_empty()).then(|| defined.iter().sum::<f64>() / defined.len() as f64)
+        };
+        Self {
+            kendall_tau: mean(|quality| quality.kendall_tau),
+            ordered_pair_accuracy: mean(|quality| quality.ordered_pair_accuracy),
+            top_1_slowdown: mean(|quality| quality.top_1_slowdown),
+            top_5_slowdown: mean(|quality| quality.top_5_slowdown),
+            top_10_slowdown: mean(|quality| quality.top_10_slowdown),
+            top_100_slowdown: mean(|quality| quality.top_100_slowdown),
+            default_slowdown: mean(|quality| quality.default_slowdown),
+        }
+    }
+
+    fn cells(&self) -> [String; 7] {
+        let percent = |slowdown: Option<f64>| or_dash(slowdown.map(|slowdown| slowdown * 100.0), 1);
+        [
+            or_dash(self.kendall_tau, 3),
+            or_dash(self.ordered_pair_accuracy, 3),
+            percent(self.top_1_slowdown),
+            percent(self.top_5_slowdown),
+            percent(self.top_10_slowdown),
+            percent(self.top_100_slowdown),
+            percent(self.default_slowdown),
+        ]
+    }
+}
+
+impl EvalReport {
+    /// Fills the mean in.
+    pub(super) fn with_mean(self) -> Self {
+        Self { mean: Quality::mean(&self.graphs), ..self }
+    }
+
+    fn models(&self) -> String {
+        let models: BTreeSet<&str> = self.graphs.iter().map(|graph| graph.model.as_str()).collect();
+        models.into_iter().collect::<Vec<_>>().join(", ")
+    }
+}
+
+const COLUMNS: [(&str, Align); 10] = [
+    ("graph", Align::Left),
+    ("kind", Align::Left),
+    ("configurations", Align::Right),
+    ("Kendall tau", Align::Right),
+    ("pairs", Align::Right),
+    ("top 1 %", Align::Right),
+    ("top 5 %", Align::Right),
+    ("top 10 %", Align::Right),
+    ("top 100 %", Align::Right),
+    ("default %", Align::Right),
+];
+
+impl Display for EvalReport {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(formatter, "{}: {}\n", self.models(), counted(self.graphs.len(), "graph"))?;
+        let mut table = Table::new(&COLUMNS);
+        for graph in &self.graphs {
+            let first = [graph.name.clone(), graph.kind.clone(), grouped(graph.configurations)];
+            table.row(first.into_iter().chain(graph.quality.cells()));
+        }
+        let first = ["mean", "", ""].map(str::to_owned);
+        table.row(first.into_iter().chain(self.mean.cells()));
+        write!(formatter, "{table}")?;
+        writeln!(
+            formatter,
+            "\npairs: ordered pair accuracy; top K %: how much slower than the best the best of the K \
+             best-ranked is; default %: how much slower the default is"
+        )?;
+        match self.not_measured {
+            0 => Ok(()),
+            graphs => writeln!(formatter, "left out: {} without run times", counted(graphs, "graph")),
+        }
+    }
+}

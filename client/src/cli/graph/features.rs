@@ -1,0 +1,89 @@
+use std::{
+    fmt::{self, Display},
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use hlorank_graph::{FeatureFile, MeasuredGraph, Pad, feature_digest};
+use serde::Serialize;
+
+use crate::cli::{
+    error::CommandError,
+    input::{GRAPH_FILE, Selection},
+    output::{Format, counted, printable},
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct Features {
+    #[arg(value_name = "FILE", required_unless_present = "digest", requires = "out", help = GRAPH_FILE)]
+    file: Option<PathBuf>,
+    /// The npz file to write
+    #[arg(long, value_name = "F.npz", requires = "file")]
+    out: Option<PathBuf>,
+    /// What pads the sequence columns: 0, or -1 where 0 and nothing must differ
+    #[arg(long, default_value = "0", allow_negative_numbers = true, value_parser = parse_pad)]
+    pad: Pad,
+    /// Print the digest of the featurization instead: a model works only with the one it was trained with
+    #[arg(long, conflicts_with = "file")]
+    digest: bool,
+    #[command(flatten)]
+    selection: Selection,
+}
+
+fn parse_pad(text: &str) -> Result<Pad, String> {
+    let pad = text.parse().ok().and_then(Pad::from_value);
+    pad.ok_or_else(|| "the pad value is 0 or -1".to_owned())
+}
+
+/// A file that was written.
+#[derive(Debug, Serialize)]
+struct FeatureReport {
+    path: String,
+    name: String,
+    pad: f32,
+    nodes: usize,
+    configurations: usize,
+}
+
+/// The digest of the featurization.
+#[derive(Debug, Serialize)]
+struct DigestReport {
+    feature_digest: String,
+}
+
+impl Features {
+    pub(crate) fn run(self, format: Format) -> Result<(), CommandError> {
+        if let (Some(file), Some(out)) = (&self.file, &self.out) {
+            let measured = self.selection.read_one(file)?;
+            FeatureFile::write(out, &measured, self.pad)?;
+            return Ok(format.print(&FeatureReport::of(out, &measured, self.pad))?);
+        }
+        Ok(format.print(&DigestReport { feature_digest: feature_digest().to_string() })?)
+    }
+}
+
+impl FeatureReport {
+    fn of(path: &Path, measured: &MeasuredGraph, pad: Pad) -> Self {
+        Self {
+            path: path.display().to_string(),
+            name: measured.name.clone(),
+            pad: pad.value(),
+            nodes: measured.graph.len(),
+            configurations: measured.measurements.as_ref().map_or(0, |measured| measured.run_times.len()),
+        }
+    }
+}
+
+impl Display for FeatureReport {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nodes = counted(self.nodes, "node");
+        let configurations = counted(self.configurations, "configuration");
+        writeln!(formatter, "{}: {}, {nodes}, {configurations}", self.path, printable(&self.name))
+    }
+}
+
+impl Display for DigestReport {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(formatter, "{}", self.feature_digest)
+    }
+}

@@ -1,0 +1,139 @@
+use std::{
+    fmt::{self, Display},
+    path::PathBuf,
+};
+
+use clap::Args;
+use hlorank_graph::SegmentedGraph;
+use serde::Serialize;
+
+use crate::cli::{
+    error::CommandError,
+    input::{GRAPH_FILE, NumberedGraph, Selection},
+    output::{Align, Format, Table, counted, grouped},
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct Inspect {
+    #[arg(value_name = "FILE", help = GRAPH_FILE)]
+    file: PathBuf,
+    #[command(flatten)]
+    selection: Selection,
+}
+
+/// The graphs of a file.
+#[derive(Debug, Serialize)]
+struct FileReport {
+    path: String,
+    format: String,
+    graphs: Vec<GraphReport>,
+}
+
+/// Sizes of one graph.
+#[derive(Debug, Serialize)]
+struct GraphReport {
+    module: usize,
+    name: String,
+    kind: String,
+    nodes: usize,
+    edges: usize,
+    configurable: usize,
+    kept: usize,
+    segments: usize,
+    distinct_segments: usize,
+    largest_segment: usize,
+    unknown_opcodes: usize,
+    hash: String,
+    configurations: usize,
+    skipped_configurations: usize,
+}
+
+impl Inspect {
+    pub(crate) fn run(self, format: Format) -> Result<(), CommandError> {
+        let input = self.selection.read(&self.file)?;
+        let report = FileReport {
+            path: self.file.display().to_string(),
+            format: input.kind.to_string(),
+            graphs: input.graphs.iter().map(GraphReport::of).collect(),
+        };
+        Ok(format.print(&report)?)
+    }
+}
+
+impl GraphReport {
+    fn of(graph: &NumberedGraph) -> Self {
+        let cut = SegmentedGraph::new(&graph.measured.graph);
+        let measurements = graph.measured.measurements.as_ref();
+        Self {
+            module: graph.module,
+            name: graph.measured.name.clone(),
+            kind: cut.task.to_string(),
+            nodes: cut.summary.nodes,
+            edges: cut.summary.edges,
+            configurable: cut.summary.configurable,
+            kept: cut.summary.kept,
+            segments: cut.summary.segments,
+            distinct_segments: cut.summary.distinct_segments,
+            largest_segment: cut.summary.largest_segment,
+            unknown_opcodes: graph.measured.unknown_opcodes,
+            hash: cut.hash.to_string(),
+            configurations: measurements.map_or(0, |measured| measured.run_times.len()),
+            skipped_configurations: measurements.map_or(0, |measured| measured.skipped),
+        }
+    }
+
+    fn cells(&self) -> [String; 12] {
+        [
+            self.module.to_string(),
+            self.name.clone(),
+            self.kind.clone(),
+            grouped(self.nodes),
+            grouped(self.edges),
+            grouped(self.configurable),
+            grouped(self.kept),
+            grouped(self.segments),
+            grouped(self.distinct_segments),
+            grouped(self.largest_segment),
+            grouped(self.configurations),
+            self.hash[..16].to_owned(),
+        ]
+    }
+
+    /// What is unusual about the graph.
+    fn remarks(&self) -> Vec<String> {
+        let opcodes = (self.unknown_opcodes > 0)
+            .then(|| format!("{} of an unknown opcode", counted(self.unknown_opcodes, "node")));
+        let skipped = (self.skipped_configurations > 0)
+            .then(|| format!("{} skipped: failed or unfit", counted(self.skipped_configurations, "run")));
+        opcodes.into_iter().chain(skipped).collect()
+    }
+}
+
+const COLUMNS: [(&str, Align); 12] = [
+    ("module", Align::Right),
+    ("name", Align::Left),
+    ("kind", Align::Left),
+    ("nodes", Align::Right),
+    ("edges", Align::Right),
+    ("configurable", Align::Right),
+    ("kept", Align::Right),
+    ("segments", Align::Right),
+    ("distinct", Align::Right),
+    ("largest", Align::Right),
+    ("configurations", Align::Right),
+    ("hash", Align::Left),
+];
+
+impl Display for FileReport {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let graphs = counted(self.graphs.len(), "graph");
+        writeln!(formatter, "{}: {}, {graphs}\n", self.path, self.format)?;
+        let mut table = Table::new(&COLUMNS);
+        self.graphs.iter().for_each(|graph| table.row(graph.cells()));
+        write!(formatter, "{table}")?;
+        for graph in self.graphs.iter().filter(|graph| !graph.remarks().is_empty()) {
+            writeln!(formatter, "module {}: {}", graph.module, graph.remarks().join("; "))?;
+        }
+        Ok(())
+    }
+}

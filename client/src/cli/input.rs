@@ -1,0 +1,88 @@
+//! Graphs from files.
+
+use std::path::Path;
+
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser as _},
+};
+use hlorank_graph::{FileError, FileKind, GraphFile, Limits, MeasuredGraph, Task};
+
+use super::error::CommandError;
+
+/// What a command takes as a file of graphs.
+pub(crate) const GRAPH_FILE: &str =
+    "A file of graphs: HloModuleProto, HloProto, TuningData, ModuleTuningData or TpuGraphs npz";
+
+/// What a command takes as a file of graphs and run times.
+pub(crate) const MEASURED_FILE: &str =
+    "Files with measured run times: TuningData, ModuleTuningData or TpuGraphs npz";
+
+/// Which graphs of a file, and what they are for where the file does not tell.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Selection {
+    /// Only this graph of the file, from 0
+    #[arg(long, value_name = "K")]
+    module: Option<usize>,
+    /// What to tune in a graph that comes without configurations
+    #[arg(long, value_name = "TASK", default_value = "layout", value_parser = task_parser())]
+    task: Task,
+}
+
+fn task_parser() -> impl clap::builder::TypedValueParser<Value = Task> {
+    PossibleValuesParser::new(["tile", "layout"])
+        .map(|task| if task == "tile" { Task::Tile } else { Task::Layout })
+}
+
+/// A graph and its place in the file.
+#[derive(Debug)]
+pub(crate) struct NumberedGraph {
+    /// Position in the file, from 0.
+    pub(crate) module: usize,
+    /// The graph.
+    pub(crate) measured: MeasuredGraph,
+}
+
+/// The selected graphs of a file.
+#[derive(Debug)]
+pub(crate) struct Input {
+    /// Format of the file.
+    pub(crate) kind: FileKind,
+    /// The graphs; at least one.
+    pub(crate) graphs: Vec<NumberedGraph>,
+}
+
+/// Files are the user's own, so the bounds only keep numbers sane; the server has its own.
+pub(crate) const FILE_LIMITS: Limits =
+    Limits { nodes: 1 << 24, edges: 1 << 26, configs: 1 << 24, config_entries: 1 << 31 };
+
+impl Selection {
+    /// Reads the selected graphs of a file.
+    pub(crate) fn read(&self, path: &Path) -> Result<Input, CommandError> {
+        let file = GraphFile::read(path, self.task, &FILE_LIMITS)?;
+        let kind = file.kind;
+        let graphs = match self.module {
+            Some(module) => vec![NumberedGraph { module, measured: file.into_graph(path, module)? }],
+            None => (0..).zip(file.graphs).map(NumberedGraph::from).collect(),
+        };
+        Ok(Input { kind, graphs })
+    }
+
+    /// Reads the one selected graph of a file.
+    pub(crate) fn read_one(&self, path: &Path) -> Result<MeasuredGraph, CommandError> {
+        let mut graphs = self.read(path)?.graphs;
+        let modules = graphs.len();
+        let path = path.display().to_string();
+        match graphs.pop() {
+            Some(graph) if graphs.is_empty() => Ok(graph.measured),
+            Some(_) => Err(CommandError::SeveralModules { path, modules }),
+            None => Err(FileError::UnknownFormat { path }.into()),
+        }
+    }
+}
+
+impl From<(usize, MeasuredGraph)> for NumberedGraph {
+    fn from((module, measured): (usize, MeasuredGraph)) -> Self {
+        Self { module, measured }
+    }
+}

@@ -1,0 +1,158 @@
+//! How reports are printed.
+
+use std::{
+    fmt::{self, Display},
+    io::{self, Write as _},
+};
+
+use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
+use serde::Serialize;
+
+/// What a report is printed as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// For people.
+    Text,
+    /// One JSON document.
+    Json,
+}
+
+impl Format {
+    /// What `--json` asks for.
+    pub(crate) fn from_json_flag(json: bool) -> Self {
+        if json { Self::Json } else { Self::Text }
+    }
+
+    /// Prints a report on standard output.
+    pub(crate) fn print<R: Serialize + Display>(self, report: &R) -> io::Result<()> {
+        let text = match self {
+            Self::Text => report.to_string(),
+            Self::Json => serde_json::to_string_pretty(report)?,
+        };
+        let mut output = io::stdout().lock();
+        writeln!(output, "{}", text.trim_end())?;
+        output.flush()
+    }
+}
+
+/// Where the text of a column stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Align {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// Plain aligned columns, two spaces apart, which also read well in a pipe.
+pub(crate) struct Table {
+    grid: Grid,
+}
+
+impl Table {
+    /// A table with these columns.
+    pub(crate) fn new(columns: &[(&str, Align)]) -> Self {
+        let mut grid = Grid::new();
+        grid.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        grid.set_header(columns.iter().map(|(name, _)| *name));
+        for (column, (_, align)) in grid.column_iter_mut().zip(columns) {
+            column.set_padding((0, 2)).set_cell_alignment((*align).into());
+        }
+        Self { grid }
+    }
+
+    /// Adds a row.
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.grid.add_row(cells.into_iter().map(|cell| printable(&cell)).collect::<Vec<_>>());
+    }
+}
+
+impl Display for Table {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.grid.lines().try_for_each(|line| writeln!(formatter, "{}", line.trim_end()))
+    }
+}
+
+impl From<Align> for CellAlignment {
+    fn from(align: Align) -> Self {
+        match align {
+            Align::Left => Self::Left,
+            Align::Right => Self::Right,
+        }
+    }
+}
+
+/// A name from a file, safe for a terminal.
+pub(crate) fn printable(name: &str) -> String {
+    name.chars()
+        .map(|letter| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter })
+        .collect()
+}
+
+/// A whole number with commas between groups of three digits.
+pub(crate) fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A count and its noun, in the plural where it is not 1.
+pub(crate) fn counted(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", grouped(number))
+}
+
+/// A number with its decimals, or `-` where it is undefined.
+pub(crate) fn or_dash(number: Option<f64>, decimals: usize) -> String {
+    number.map_or_else(|| "-".to_owned(), |number| format!("{number:.decimals$}"))
+}
+
+/// A run time in the unit that suits it.
+#[expect(clippy::cast_precision_loss, reason = "printed with two decimals")]
+pub(crate) fn run_time(nanoseconds: i64) -> String {
+    let time = nanoseconds as f64;
+    match time {
+        ..1e3 => format!("{nanoseconds} ns"),
+        1e3..1e6 => format!("{:.2} µs", time / 1e3),
+        1e6..1e9 => format!("{:.2} ms", time / 1e6),
+        _ => format!("{:.2} s", time / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_times_have_the_unit_that_suits_them() {
+        let times = [850, 12_340, 79_500_000, 2_000_000_000].map(run_time);
+        assert_eq!(times, ["850 ns", "12.34 µs", "79.50 ms", "2.00 s"]);
+    }
+
+    #[test]
+    fn a_name_cannot_steer_the_terminal() {
+        assert_eq!(printable("a\u{1b}[2Jb"), "a\u{fffd}[2Jb");
+    }
+
+    #[test]
+    fn digits_stand_in_groups_of_three() {
+        assert_eq!(
+            [0, 999, 1000, 47_712, 1_234_567].map(grouped),
+            ["0", "999", "1,000", "47,712", "1,234,567"]
+        );
+    }
+
+    #[test]
+    fn columns_are_aligned_and_lines_end_with_their_text() {
+        let mut table = Table::new(&[("name", Align::Left), ("nodes", Align::Right)]);
+        table.row(["a".to_owned(), "7".to_owned()]);
+        table.row(["longer".to_owned(), "1,000".to_owned()]);
+        assert_eq!(table.to_string(), "name    nodes\na           7\nlonger  1,000\n");
+    }
+}

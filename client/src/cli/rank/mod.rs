@@ -1,0 +1,118 @@
+//! `hlorank rank`: which configurations to measure first.
+
+mod report;
+mod text;
+
+use std::{
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use clap::Args;
+use hlorank_client::{Client, GraphHandle, RankRequest};
+use hlorank_graph::{Configurations, MeasuredGraph};
+
+use self::report::{GraphRanking, RankReport};
+use super::{
+    configuration,
+    error::CommandError,
+    input::{GRAPH_FILE, NumberedGraph, Selection},
+    output::Format,
+    run_times::RunTimes,
+    server::{ModelChoice, Server},
+};
+
+const CONFIGS: &str = "A JSON list of configurations in place of the file's own; `--help` shows the form";
+
+const CONFIGS_LONG: &str = r#"A JSON list of configurations in place of the file's own: layouts
+{"nodes": [{"node": 17, "tensors": [{"minor_to_major": [1, 0]}]}]}
+or tiles
+{"kernel_bounds": [3, 1], "output_bounds": [8, 128], "input_bounds": []}"#;
+
+#[derive(Debug, Args)]
+pub(crate) struct Rank {
+    #[arg(long, value_name = "FILE", help = GRAPH_FILE)]
+    graph: PathBuf,
+    #[arg(long, value_name = "FILE", help = CONFIGS, long_help = CONFIGS_LONG)]
+    configs: Option<PathBuf>,
+    /// How many of the best to show; 0 for all
+    #[arg(long, value_name = "K", default_value_t = 10)]
+    top: u32,
+    #[command(flatten)]
+    model: ModelChoice,
+    #[command(flatten)]
+    selection: Selection,
+    #[command(flatten)]
+    server: Server,
+}
+
+/// A graph, its candidates, and what was measured of them.
+struct Job<'a> {
+    module: usize,
+    measured: &'a MeasuredGraph,
+    configurations: &'a Configurations,
+    run_times: Option<RunTimes<'a>>,
+}
+
+impl Rank {
+    pub(crate) async fn run(self, format: Format) -> Result<(), CommandError> {
+        let report = match &self.configs {
+            Some(configs) => self.rank_given(configs).await?,
+            None => self.rank_own().await?,
+        };
+        Ok(format.print(&report)?)
+    }
+
+    /// Ranks the configurations of a JSON file.
+    async fn rank_given(&self, configs: &Path) -> Result<RankReport, CommandError> {
+        let measured = self.selection.read_one(&self.graph)?;
+        let configurations = configuration::read(configs, &measured.graph)?;
+        self.rank(&[Job::given(&measured, &configurations)]).await
+    }
+
+    /// Ranks the configurations that come with the graphs.
+    async fn rank_own(&self) -> Result<RankReport, CommandError> {
+        let graphs = self.selection.read(&self.graph)?.graphs;
+        let jobs: Vec<Job<'_>> = graphs.iter().filter_map(Job::of_file).collect();
+        self.rank(&jobs).await
+    }
+
+    async fn rank(&self, jobs: &[Job<'_>]) -> Result<RankReport, CommandError> {
+        if jobs.is_empty() {
+            return Err(CommandError::NoConfigurations { path: self.graph.display().to_string() });
+        }
+        let client = self.server.connect().await?;
+        let mut graphs = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            graphs.push(self.rank_one(&client, job).await?);
+        }
+        Ok(RankReport { graphs })
+    }
+
+    async fn rank_one(&self, client: &Client, job: &Job<'_>) -> Result<GraphRanking, CommandError> {
+        let graph = GraphHandle::of(job.measured);
+        let request =
+            RankRequest::new(&graph, job.configurations).model(self.model.model.clone()).top(self.top);
+        let start = Instant::now();
+        let ranking = client.rank(&request).await?;
+        Ok(GraphRanking::of(job, ranking, start.elapsed()))
+    }
+}
+
+impl<'a> Job<'a> {
+    /// A graph with configurations from elsewhere.
+    fn given(measured: &'a MeasuredGraph, configurations: &'a Configurations) -> Self {
+        Self { module: 0, measured, configurations, run_times: None }
+    }
+
+    /// A graph with the configurations of its file; `None` where there are none.
+    fn of_file(graph: &'a NumberedGraph) -> Option<Self> {
+        let measurements = graph.measured.measurements.as_ref()?;
+        Some(Self {
+            module: graph.module,
+            measured: &graph.measured,
+            configurations: &measurements.configurations,
+            run_times: RunTimes::of(measurements),
+        })
+    }
+}

@@ -1,0 +1,176 @@
+use std::time::Duration;
+
+use hlorank_client::{Ranked, Ranking, Timings, v1};
+use serde::Serialize;
+
+use super::Job;
+use crate::cli::{
+    configuration::{ConfigurationForm, short},
+    run_times::RunTimes,
+};
+
+/// The rankings of a file.
+#[derive(Debug, Serialize)]
+pub(super) struct RankReport {
+    pub(super) graphs: Vec<GraphRanking>,
+}
+
+/// The ranking of one graph.
+#[derive(Debug, Serialize)]
+pub(super) struct GraphRanking {
+    pub(super) module: usize,
+    pub(super) name: String,
+    pub(super) kind: String,
+    pub(super) nodes: usize,
+    pub(super) graph_hash: String,
+    pub(super) model: String,
+    pub(super) ranking: Vec<RankedRow>,
+    pub(super) measured: Option<MeasuredSummary>,
+    pub(super) reuse: Reuse,
+    pub(super) round_trip_ms: f64,
+    pub(super) server_ms: Stages,
+    pub(super) warnings: Vec<Warning>,
+}
+
+/// One of the best.
+#[derive(Debug, Serialize)]
+pub(super) struct RankedRow {
+    /// From 1.
+    pub(super) rank: usize,
+    /// Number of the configuration in the file.
+    pub(super) number: usize,
+    pub(super) score: f32,
+    pub(super) run_time_ns: Option<i64>,
+    pub(super) over_default: Option<f64>,
+    pub(super) configuration: ConfigurationForm,
+    #[serde(skip)]
+    pub(super) short: String,
+}
+
+/// What measuring the best-ranked would have found. Times are in nanoseconds.
+#[derive(Debug, Serialize)]
+pub(super) struct MeasuredSummary {
+    pub(super) configurations: usize,
+    pub(super) best_of_ranking_ns: Option<i64>,
+    pub(super) default_ns: Option<i64>,
+    pub(super) best_ns: i64,
+    pub(super) best_number: usize,
+}
+
+/// How much work was shared.
+#[derive(Debug, Serialize)]
+pub(super) struct Reuse {
+    pub(super) configurations: u64,
+    pub(super) distinct_configurations: u64,
+    pub(super) segment_rows: u64,
+    pub(super) distinct_segment_rows: u64,
+    pub(super) rows_evaluated: u64,
+    pub(super) rows_cached: u64,
+}
+
+/// Milliseconds of each stage on the server.
+#[derive(Debug, Serialize)]
+pub(super) struct Stages {
+    pub(super) queue: f64,
+    pub(super) featurize: f64,
+    pub(super) parse: f64,
+    pub(super) encode: f64,
+    pub(super) head: f64,
+    pub(super) rank: f64,
+    pub(super) total: f64,
+}
+
+/// What was accepted although it is unusual.
+#[derive(Debug, Serialize)]
+pub(super) struct Warning {
+    pub(super) reason: String,
+    pub(super) message: String,
+}
+
+impl GraphRanking {
+    pub(super) fn of(job: &Job<'_>, ranking: Ranking, round_trip: Duration) -> Self {
+        let row = |(ranked, rank)| RankedRow::of(job, rank, ranked);
+        let measured = job.run_times.as_ref();
+        Self {
+            module: job.module,
+            name: job.measured.name.clone(),
+            kind: job.measured.graph.task().to_string(),
+            nodes: job.measured.graph.len(),
+            graph_hash: ranking.graph_hash.to_string(),
+            model: ranking.model.to_string(),
+            ranking: ranking.best.iter().zip(1..).map(row).collect(),
+            measured: measured.and_then(|times| MeasuredSummary::of(times, &ranking.best)),
+            reuse: ranking.reuse.into(),
+            round_trip_ms: milliseconds(round_trip),
+            server_ms: ranking.timings.into(),
+            warnings: ranking.warnings.into_iter().map(Warning::from).collect(),
+        }
+    }
+}
+
+impl RankedRow {
+    fn of(job: &Job<'_>, rank: usize, ranked: &Ranked) -> Self {
+        let (configurable, config) = (job.measured.graph.configurable(), ranked.config);
+        let run_times = job.run_times.as_ref();
+        Self {
+            rank,
+            number: config,
+            score: ranked.score,
+            run_time_ns: run_times.and_then(|times| times.measured(config)),
+            over_default: run_times.and_then(|times| times.over_default(config)),
+            configuration: ConfigurationForm::of(job.configurations, configurable, config),
+            short: short(job.configurations, configurable, config),
+        }
+    }
+}
+
+impl MeasuredSummary {
+    fn of(times: &RunTimes<'_>, best: &[Ranked]) -> Option<Self> {
+        let (best_number, best_ns) = times.best()?;
+        let best_of_ranking = times.fastest(best.iter().map(|ranked| ranked.config));
+        Some(Self {
+            configurations: times.len(),
+            best_of_ranking_ns: best_of_ranking.map(|(_, time)| time),
+            default_ns: times.default(),
+            best_ns,
+            best_number,
+        })
+    }
+}
+
+impl From<v1::ReuseCounts> for Reuse {
+    fn from(reuse: v1::ReuseCounts) -> Self {
+        Self {
+            configurations: reuse.configs,
+            distinct_configurations: reuse.distinct_configs,
+            segment_rows: reuse.segment_rows,
+            distinct_segment_rows: reuse.distinct_segment_rows,
+            rows_evaluated: reuse.rows_evaluated,
+            rows_cached: reuse.rows_cached,
+        }
+    }
+}
+
+impl From<Timings> for Stages {
+    fn from(timings: Timings) -> Self {
+        Self {
+            queue: milliseconds(timings.queue),
+            featurize: milliseconds(timings.featurize),
+            parse: milliseconds(timings.parse),
+            encode: milliseconds(timings.encode),
+            head: milliseconds(timings.head),
+            rank: milliseconds(timings.rank),
+            total: milliseconds(timings.total),
+        }
+    }
+}
+
+impl From<v1::Warning> for Warning {
+    fn from(warning: v1::Warning) -> Self {
+        Self { reason: warning.reason, message: warning.message }
+    }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

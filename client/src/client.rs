@@ -1,0 +1,109 @@
+use hlorank_graph::Digest;
+use hlorank_proto::v1::{
+    self, ConfigurableNode, GetModelRequest, GraphSummary, ListModelsRequest, Model, PutGraphRequest,
+    PutGraphResponse, RankConfigsRequest, Warning, cost_model_service_client::CostModelServiceClient,
+    model_service_client::ModelServiceClient,
+};
+use tonic::{Request, transport::Channel};
+
+use crate::{
+    ClientError, Connection, GraphHandle, ModelReference, ROUTE_HEADER, RankRequest, Ranking,
+    ranking::graph_hash,
+};
+
+/// A connection to a server. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Client {
+    cost_model: CostModelServiceClient<Channel>,
+    models: ModelServiceClient<Channel>,
+}
+
+/// What a server made of a graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CachedGraph {
+    /// The graph hash.
+    pub hash: Digest,
+    /// Its sizes.
+    pub summary: GraphSummary,
+    /// The slots of a layout configuration, in order; empty for a kernel.
+    pub configurable_nodes: Vec<ConfigurableNode>,
+    /// What was accepted although it is unusual.
+    pub warnings: Vec<Warning>,
+}
+
+impl Client {
+    /// Connects to a server such as `http://127.0.0.1:7070`.
+    pub async fn connect(endpoint: &str, connection: Connection) -> Result<Self, ClientError> {
+        let channel = connection.open(endpoint).await?;
+        let limit = connection.message_bytes;
+        Ok(Self {
+            cost_model: CostModelServiceClient::new(channel.clone())
+                .max_decoding_message_size(limit)
+                .max_encoding_message_size(limit),
+            models: ModelServiceClient::new(channel),
+        })
+    }
+
+    /// Sends a graph to be cached, and learns which nodes a configuration sets.
+    pub async fn put_graph(&self, graph: &GraphHandle) -> Result<CachedGraph, ClientError> {
+        let request = routed(graph, PutGraphRequest { graph: Some(graph.whole()) });
+        let answer = self.cost_model.clone().put_graph(request).await?.into_inner();
+        let cached = CachedGraph::try_from(answer)?;
+        graph.learn(cached.hash);
+        Ok(cached)
+    }
+
+    /// Ranks configurations. Sends the graph by hash where that is known, and the graph itself where the server
+    /// asks for it.
+    pub async fn rank(&self, request: &RankRequest<'_>) -> Result<Ranking, ClientError> {
+        if let Some(by_hash) = request.graph.by_hash() {
+            match self.rank_graph(request, by_hash).await {
+                Err(error) if error.is_graph_not_cached() => {}
+                answer => return answer,
+            }
+        }
+        self.rank_graph(request, request.graph.whole()).await
+    }
+
+    async fn rank_graph(&self, request: &RankRequest<'_>, graph: v1::Graph) -> Result<Ranking, ClientError> {
+        let message = RankConfigsRequest { graph: Some(graph), ..request.message() };
+        let message = routed(request.graph, message);
+        let answer = self.cost_model.clone().rank_configs(message).await?.into_inner();
+        let ranking = Ranking::try_from(answer)?;
+        request.graph.learn(ranking.graph_hash);
+        Ok(ranking)
+    }
+
+    /// Every loaded model version, by name, then version.
+    pub async fn list_models(&self) -> Result<Vec<Model>, ClientError> {
+        let answer = self.models.clone().list_models(ListModelsRequest {}).await?;
+        Ok(answer.into_inner().models)
+    }
+
+    /// One model version.
+    pub async fn get_model(&self, model: &ModelReference) -> Result<Model, ClientError> {
+        let request = GetModelRequest { name: model.name.clone(), version: model.version.unwrap_or(0) };
+        let answer = self.models.clone().get_model(request).await?;
+        answer.into_inner().model.ok_or(ClientError::Answer("it holds no model"))
+    }
+}
+
+/// Adds the route key of a graph.
+fn routed<T>(graph: &GraphHandle, message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    request.metadata_mut().insert(ROUTE_HEADER, graph.route().clone());
+    request
+}
+
+impl TryFrom<PutGraphResponse> for CachedGraph {
+    type Error = ClientError;
+
+    fn try_from(answer: PutGraphResponse) -> Result<Self, ClientError> {
+        Ok(Self {
+            hash: graph_hash(&answer.graph_hash)?,
+            summary: answer.summary.ok_or(ClientError::Answer("it has no sizes of the graph"))?,
+            configurable_nodes: answer.configurable_nodes,
+            warnings: answer.warnings,
+        })
+    }
+}

@@ -1,0 +1,36 @@
+use std::time::Duration;
+
+use tonic::transport::{Channel, Endpoint};
+
+use crate::ClientError;
+
+/// How a client connects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// How long to wait for the connection; 10 seconds unless set.
+    pub connect_timeout: Duration,
+    /// Bytes of one message in either direction; 256 MiB unless set, as much as the server takes by default.
+    pub message_bytes: usize,
+    /// Bytes on their way before the other side has taken them (HTTP/2 windows); 8 MiB unless set, which cuts the
+    /// time of messages of megabytes to a third.
+    pub window_bytes: u32,
+}
+
+impl Default for Connection {
+    fn default() -> Self {
+        Self { connect_timeout: Duration::from_secs(10), message_bytes: 256 << 20, window_bytes: 8 << 20 }
+    }
+}
+
+impl Connection {
+    /// Opens a channel to a server such as `http://127.0.0.1:7070`.
+    pub(crate) async fn open(&self, endpoint: &str) -> Result<Channel, ClientError> {
+        let failed = |source| ClientError::Connect { endpoint: endpoint.to_owned(), source };
+        let channel = Endpoint::from_shared(endpoint.to_owned()).map_err(failed)?;
+        let channel = channel
+            .connect_timeout(self.connect_timeout)
+            .initial_stream_window_size(self.window_bytes)
+            .initial_connection_window_size(self.window_bytes);
+        channel.connect().await.map_err(failed)
+    }
+}

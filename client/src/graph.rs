@@ -1,0 +1,165 @@
+use std::sync::{Mutex, PoisonError};
+
+use hlorank_graph::{Digest, Graph, GraphSource, MeasuredGraph, Pad, Task};
+use hlorank_proto::v1::{self, GraphFeatures, graph::Source};
+use tonic::metadata::{Ascii, MetadataValue};
+
+/// The header that a balancer routes by: the same for every call about one graph, so that they reach the replica
+/// that has it cached.
+pub const ROUTE_HEADER: &str = "x-hlorank-route";
+
+/// Keeps the route key apart from every other digest.
+const ROUTE_PURPOSE: &str = "hlorank 2026-11 route key";
+
+/// A graph as a client holds it: the bytes to send, and the hash to send in their place once a server told it.
+#[derive(Debug)]
+pub struct GraphHandle {
+    whole: v1::Graph,
+    route: MetadataValue<Ascii>,
+    hash: Mutex<Option<Digest>>,
+}
+
+impl GraphHandle {
+    /// The graph of a file, as its HLO module where there is one, else as features.
+    #[must_use]
+    pub fn of(measured: &MeasuredGraph) -> Self {
+        let graph = &measured.graph;
+        match &measured.source {
+            GraphSource::HloModule(module) => {
+                Self::hlo_module(module.clone(), graph.task(), graph.configurable().to_vec())
+            }
+            GraphSource::Features => Self::features(graph),
+        }
+    }
+
+    /// A serialized `HloModuleProto` or `HloProto`. `configurable` gives the node of each slot of a layout; empty,
+    /// it is every convolution, dot and reshape.
+    #[must_use]
+    pub fn hlo_module(module: Vec<u8>, task: Task, configurable: Vec<u32>) -> Self {
+        let route = route_key([module.as_slice()]);
+        Self::new(Source::HloModule(module.into()), route, task, configurable)
+    }
+
+    /// The arrays of a graph, sequences padded with −1 where their lengths are known and with 0 elsewhere.
+    #[must_use]
+    pub fn features(graph: &Graph) -> Self {
+        let edges = graph.edges().as_flattened();
+        let (pad_value, features) = match graph.features(Pad::MinusOne) {
+            Some(features) => (-1, little_endian(&features, f32::to_le_bytes)),
+            None => (0, little_endian(graph.raw_features(), f32::to_le_bytes)),
+        };
+        let edge_bytes = little_endian(edges, u32::to_le_bytes);
+        let route = route_key([graph.opcodes(), features.as_slice(), edge_bytes.as_slice()]);
+        let arrays = GraphFeatures {
+            node_opcode: graph.opcodes().to_vec().into(),
+            node_feat: features.into(),
+            edge_index: edges.to_vec(),
+            pad_value,
+        };
+        Self::new(Source::Features(arrays), route, graph.task(), graph.configurable().to_vec())
+    }
+
+    fn new(source: Source, route: Digest, task: Task, configurable_nodes: Vec<u32>) -> Self {
+        let task = match task {
+            Task::Tile => v1::Task::Tile,
+            Task::Layout => v1::Task::Layout,
+        };
+        let route = route.to_string();
+        Self {
+            whole: v1::Graph { source: Some(source), task: task.into(), configurable_nodes },
+            route: route.parse().expect("hexadecimal digits are ASCII"),
+            hash: Mutex::new(None),
+        }
+    }
+
+    /// The graph hash, once a server told it.
+    #[must_use]
+    pub fn hash(&self) -> Option<Digest> {
+        *self.hash.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the hash that a server told, to be sent in place of the graph from now on.
+    pub(crate) fn learn(&self, hash: Digest) {
+        *self.hash.lock().unwrap_or_else(PoisonError::into_inner) = Some(hash);
+    }
+
+    /// The value of [`ROUTE_HEADER`].
+    pub(crate) fn route(&self) -> &MetadataValue<Ascii> {
+        &self.route
+    }
+
+    /// The graph itself, to be sent.
+    pub(crate) fn whole(&self) -> v1::Graph {
+        self.whole.clone()
+    }
+
+    /// The hash in place of the graph, to be sent.
+    pub(crate) fn by_hash(&self) -> Option<v1::Graph> {
+        let hash = self.hash()?;
+        Some(v1::Graph { source: Some(Source::GraphHash(hash.0.to_vec().into())), ..v1::Graph::default() })
+    }
+}
+
+fn route_key<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Digest {
+    Digest::of_parts(ROUTE_PURPOSE, parts)
+}
+
+fn little_endian<T: Copy>(values: &[T], bytes: impl Fn(T) -> [u8; 4]) -> Vec<u8> {
+    values.iter().flat_map(|&value| bytes(value)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use hlorank_graph::{FEATURES, GraphArrays, Limits};
+
+    use super::*;
+
+    fn graph(pad: Pad) -> Graph {
+        let mut features = vec![0.0; 2 * FEATURES];
+        if pad == Pad::MinusOne {
+            // Where the sequence columns start: 31 in every row.
+            features[31..37].fill(-1.0);
+        }
+        let arrays =
+            GraphArrays::from_features(vec![63, 63], features, vec![[1, 0]], pad, &Limits::default());
+        Graph::new(Task::Layout, arrays.unwrap(), vec![1]).unwrap()
+    }
+
+    fn sent_features(graph: &Graph) -> GraphFeatures {
+        match GraphHandle::features(graph).whole().source {
+            Some(Source::Features(features)) => features,
+            other => panic!("{other:?} is not features"),
+        }
+    }
+
+    #[test]
+    fn features_are_padded_with_minus_one_where_lengths_are_known() {
+        let sent = sent_features(&graph(Pad::MinusOne));
+        assert_eq!(sent.pad_value, -1);
+        assert_eq!(sent.node_feat[31 * 4..32 * 4], (-1.0_f32).to_le_bytes());
+        assert_eq!(sent.edge_index, [1, 0]);
+        let sent = sent_features(&graph(Pad::Zero));
+        assert_eq!(sent.pad_value, 0);
+        assert!(sent.node_feat.iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn a_graph_goes_by_hash_once_it_is_known() {
+        let handle = GraphHandle::hlo_module(vec![1, 2, 3], Task::Tile, vec![]);
+        assert_eq!(handle.by_hash(), None);
+        handle.learn(Digest([7; 32]));
+        let sent = handle.by_hash().unwrap();
+        assert_eq!(sent.source, Some(Source::GraphHash(vec![7; 32].into())));
+    }
+
+    #[test]
+    fn the_route_is_that_of_the_bytes() {
+        let route = |module: &[u8]| {
+            let handle = GraphHandle::hlo_module(module.to_vec(), Task::Tile, vec![]);
+            handle.route().to_str().unwrap().to_owned()
+        };
+        assert_eq!(route(&[1, 2]), route(&[1, 2]));
+        assert_ne!(route(&[1, 2]), route(&[1, 3]));
+        assert_eq!(route(&[]).len(), 64);
+    }
+}

@@ -1,0 +1,222 @@
+use std::cmp::Ordering;
+
+use super::Outcome;
+
+/// Pairs of configurations, counted by how run times and scores agree on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PairCounts {
+    /// All pairs.
+    pub all: u64,
+    /// Pairs of equal run times.
+    pub equal_run_times: u64,
+    /// Pairs of equal scores.
+    pub equal_scores: u64,
+    /// Pairs that are equal in both.
+    pub equal_both: u64,
+    /// Pairs that run times and scores order differently.
+    pub discordant: u64,
+}
+
+impl PairCounts {
+    /// Counts in O(n log n) (Knight 1966); `None` where a number is not one.
+    #[must_use]
+    pub fn of(outcomes: &[Outcome]) -> Option<Self> {
+        if outcomes.iter().any(|outcome| outcome.run_time.is_nan() || outcome.score.is_nan()) {
+            return None;
+        }
+        let mut sorted = outcomes.to_vec();
+        sorted.sort_unstable_by(|one, other| by_run_time(one, other).then(by_score(one, other)));
+        let mut scores: Vec<f64> = sorted.iter().map(|outcome| outcome.score).collect();
+        let equal_run_times = equal_pairs(&sorted, |one, other| one.run_time == other.run_time);
+        let equal_both = equal_pairs(&sorted, |one, other| one == other);
+        let discordant = sort_counting_inversions(&mut scores);
+        Some(Self {
+            all: pairs(outcomes.len()),
+            equal_run_times,
+            equal_scores: equal_pairs(&scores, |one, other| one == other),
+            equal_both,
+            discordant,
+        })
+    }
+
+    /// Pairs that run times and scores order alike.
+    #[must_use]
+    pub fn concordant(&self) -> u64 {
+        self.all + self.equal_both - self.equal_run_times - self.equal_scores - self.discordant
+    }
+
+    /// Kendall's tau-b, as scipy computes it: 1 for the same order, −1 for the reverse. `None` where all run
+    /// times or all scores are equal.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a ratio of counts")]
+    pub fn kendall_tau(&self) -> Option<f64> {
+        let (different_run_times, different_scores) =
+            (self.all - self.equal_run_times, self.all - self.equal_scores);
+        if different_run_times == 0 || different_scores == 0 {
+            return None;
+        }
+        let balance = self.concordant() as f64 - self.discordant as f64;
+        let tau = balance / (different_run_times as f64).sqrt() / (different_scores as f64).sqrt();
+        Some(tau.clamp(-1.0, 1.0))
+    }
+
+    /// The share of pairs of different run times whose scores stand in the same order; equal scores are wrong.
+    /// `None` where all run times are equal.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a ratio of counts")]
+    pub fn ordered_pair_accuracy(&self) -> Option<f64> {
+        let different_run_times = self.all - self.equal_run_times;
+        (different_run_times > 0).then(|| self.concordant() as f64 / different_run_times as f64)
+    }
+}
+
+/// Numbers that are equal to `==` are equal here, 0 and −0 too; none is NaN.
+fn compare(one: f64, other: f64) -> Ordering {
+    one.partial_cmp(&other).unwrap_or(Ordering::Equal)
+}
+
+fn by_run_time(one: &Outcome, other: &Outcome) -> Ordering {
+    compare(one.run_time, other.run_time)
+}
+
+fn by_score(one: &Outcome, other: &Outcome) -> Ordering {
+    compare(one.score, other.score)
+}
+
+fn pairs(items: usize) -> u64 {
+    let items = items as u64;
+    items * items.saturating_sub(1) / 2
+}
+
+/// Pairs of equal items, where equal ones stand side by side.
+fn equal_pairs<T>(sorted: &[T], equal: impl Fn(&T, &T) -> bool) -> u64 {
+    sorted.chunk_by(equal).map(|run| pairs(run.len())).sum()
+}
+
+/// Sorts by merging, and counts the pairs that stood in descending order.
+fn sort_counting_inversions(scores: &mut [f64]) -> u64 {
+    let mut merged = scores.to_vec();
+    let mut inversions = 0;
+    let mut width = 1;
+    while width < scores.len() {
+        for (run, merged) in scores.chunks(2 * width).zip(merged.chunks_mut(2 * width)) {
+            inversions += merge(run.split_at(width.min(run.len())), merged);
+        }
+        scores.copy_from_slice(&merged);
+        width *= 2;
+    }
+    inversions
+}
+
+/// Merges two sorted runs, and counts the pairs whose second is less than its first.
+fn merge((left, right): (&[f64], &[f64]), merged: &mut [f64]) -> u64 {
+    let (mut left, mut right) = (left, right);
+    let mut inversions = 0;
+    for slot in merged {
+        match (left, right) {
+            ([first, rest @ ..], [second, ..]) if first <= second => (*slot, left) = (*first, rest),
+            ([first, rest @ ..], []) => (*slot, left) = (*first, rest),
+            (_, [second, rest @ ..]) => {
+                inversions += left.len() as u64;
+                (*slot, right) = (*second, rest);
+            }
+            ([], []) => {}
+        }
+    }
+    inversions
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+
+    fn outcomes(pairs: &[(i32, i32)]) -> Vec<Outcome> {
+        let outcome = |&(run_time, score): &(i32, i32)| Outcome {
+            run_time: f64::from(run_time),
+            score: f64::from(score),
+        };
+        pairs.iter().map(outcome).collect()
+    }
+
+    fn tau(pairs: &[(i32, i32)]) -> Option<f64> {
+        PairCounts::of(&outcomes(pairs)).unwrap().kendall_tau()
+    }
+
+    /// Both metrics as spec §8 defines them: over all ordered pairs.
+    fn by_definition(outcomes: &[Outcome]) -> (Option<f64>, Option<f64>) {
+        let (mut balance, mut run_times, mut scores, mut right) = (0.0, 0.0_f64, 0.0_f64, 0.0);
+        for one in outcomes {
+            for other in outcomes {
+                let sign = |difference: f64| if difference == 0.0 { 0.0 } else { difference.signum() };
+                let (time, score) = (sign(one.run_time - other.run_time), sign(one.score - other.score));
+                balance += time * score;
+                run_times += time.abs();
+                scores += score.abs();
+                right += f64::from(u8::from(time > 0.0 && score > 0.0));
+            }
+        }
+        let tau = (run_times > 0.0 && scores > 0.0).then(|| balance / (run_times * scores).sqrt());
+        (tau, (run_times > 0.0).then(|| right / (run_times / 2.0)))
+    }
+
+    #[test]
+    fn the_same_order_is_one_and_the_reverse_minus_one() {
+        assert_eq!(tau(&[(1, 5), (2, 6), (3, 9)]), Some(1.0));
+        assert_eq!(tau(&[(1, 9), (2, 6), (3, 5)]), Some(-1.0));
+    }
+
+    #[test]
+    fn tau_is_that_of_scipy() {
+        // scipy.stats.kendalltau([12, 2, 1, 12, 2], [1, 4, 7, 1, 0]): the example of its documentation.
+        let scipy = tau(&[(12, 1), (2, 4), (1, 7), (12, 1), (2, 0)]).unwrap();
+        assert!((scipy - -0.471_404_520_791_031_8).abs() < 1e-15, "{scipy}");
+    }
+
+    #[test]
+    fn a_constant_side_leaves_tau_undefined() {
+        assert_eq!(tau(&[(1, 5), (2, 5)]), None);
+        assert_eq!(tau(&[(1, 5), (1, 6)]), None);
+        assert_eq!(tau(&[]), None);
+    }
+
+    #[test]
+    fn equal_scores_are_wrong_and_equal_run_times_ignored() {
+        let accuracy =
+            |pairs: &[(i32, i32)]| PairCounts::of(&outcomes(pairs)).unwrap().ordered_pair_accuracy();
+        assert_eq!(accuracy(&[(1, 5), (2, 5)]), Some(0.0));
+        assert_eq!(accuracy(&[(1, 5), (1, 6)]), None);
+        assert_eq!(accuracy(&[(1, 1), (1, 2), (2, 3), (3, 3)]), Some(4.0 / 5.0));
+    }
+
+    #[test]
+    fn what_is_not_a_number_is_not_ranked() {
+        assert_eq!(PairCounts::of(&[Outcome { run_time: 1.0, score: f64::NAN }]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn both_metrics_equal_their_definitions(pairs in vec((-4..5_i32, -4..5_i32), 0..60)) {
+            let outcomes = outcomes(&pairs);
+            let counts = PairCounts::of(&outcomes).unwrap();
+            let (tau, accuracy) = by_definition(&outcomes);
+            let close = |one: Option<f64>, other: Option<f64>| match (one, other) {
+                (Some(one), Some(other)) => (one - other).abs() < 1e-12,
+                (one, other) => one == other,
+            };
+            prop_assert!(close(counts.kendall_tau(), tau), "{:?} {:?}", counts.kendall_tau(), tau);
+            prop_assert!(close(counts.ordered_pair_accuracy(), accuracy));
+        }
+
+        #[test]
+        fn inversions_are_counted(scores in vec(-20..20_i32, 0..80)) {
+            let scores: Vec<f64> = scores.into_iter().map(f64::from).collect();
+            let inverted = |(at, one): (usize, &f64)| scores[at..].iter().filter(|other| one > *other).count();
+            let expected: usize = scores.iter().enumerate().map(inverted).sum();
+            let mut sorted = scores.clone();
+            prop_assert_eq!(sort_counting_inversions(&mut sorted), expected as u64);
+            prop_assert!(sorted.is_sorted());
+        }
+    }
+}

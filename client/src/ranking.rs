@@ -1,0 +1,132 @@
+use std::time::Duration;
+
+use hlorank_graph::Digest;
+use hlorank_proto::v1::{RankConfigsResponse, ReuseCounts, StageTimings, Warning};
+
+use crate::{ClientError, ModelReference};
+
+/// The answer to a [`RankRequest`](crate::RankRequest).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ranking {
+    /// The candidates by ascending score, ties by number: as many as were asked for.
+    pub best: Vec<Ranked>,
+    /// The score of every candidate in the order sent, where asked for.
+    pub scores: Vec<f32>,
+    /// Who answered.
+    pub model: ModelReference,
+    /// The graph hash.
+    pub graph_hash: Digest,
+    /// Where the time went on the server.
+    pub timings: Timings,
+    /// How much work was shared.
+    pub reuse: ReuseCounts,
+    /// What was accepted although it is unusual.
+    pub warnings: Vec<Warning>,
+}
+
+/// A candidate and what the model thinks of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ranked {
+    /// Number of the candidate in the order sent.
+    pub config: usize,
+    /// Lower is predicted faster; comparable only within one graph and model version.
+    pub score: f32,
+}
+
+/// Wall time of each stage on the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timings {
+    /// Waiting for a free worker.
+    pub queue: Duration,
+    /// Reading, featurizing, pruning and cutting the graph; zero where it was cached.
+    pub featurize: Duration,
+    /// Reading the configurations and finding the distinct ones.
+    pub parse: Duration,
+    /// The encoder.
+    pub encode: Duration,
+    /// Sums of embeddings, and the head.
+    pub head: Duration,
+    /// Ordering.
+    pub rank: Duration,
+    /// From the decoded request to the answer.
+    pub total: Duration,
+}
+
+impl TryFrom<RankConfigsResponse> for Ranking {
+    type Error = ClientError;
+
+    fn try_from(answer: RankConfigsResponse) -> Result<Self, ClientError> {
+        if answer.ranking.len() != answer.ranking_scores.len() {
+            return Err(ClientError::Answer("the ranking and its scores differ in length"));
+        }
+        let ranked = answer.ranking.iter().zip(answer.ranking_scores);
+        Ok(Self {
+            best: ranked.map(|(&config, score)| Ranked { config: config as usize, score }).collect(),
+            scores: answer.scores,
+            model: answer.model.ok_or(ClientError::Answer("it does not name its model"))?.into(),
+            graph_hash: graph_hash(&answer.graph_hash)?,
+            timings: answer.timings.map(Timings::from).unwrap_or_default(),
+            reuse: answer.reuse.unwrap_or_default(),
+            warnings: answer.warnings,
+        })
+    }
+}
+
+/// Reads the 32 bytes of a graph hash.
+pub(crate) fn graph_hash(bytes: &[u8]) -> Result<Digest, ClientError> {
+    bytes.try_into().map(Digest).map_err(|_| ClientError::Answer("the graph hash is not 32 bytes"))
+}
+
+impl From<StageTimings> for Timings {
+    fn from(timings: StageTimings) -> Self {
+        // Negative and missing durations are none.
+        let duration = |duration: Option<_>| duration.and_then(|time| Duration::try_from(time).ok());
+        let [queue, featurize, parse, encode, head, rank, total] = [
+            timings.queue,
+            timings.featurize,
+            timings.parse,
+            timings.encode,
+            timings.head,
+            timings.rank,
+            timings.total,
+        ]
+        .map(|time| duration(time).unwrap_or_default());
+        Self { queue, featurize, parse, encode, head, rank, total }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hlorank_proto::v1::ModelSelector;
+
+    use super::*;
+
+    fn answer() -> RankConfigsResponse {
+        RankConfigsResponse {
+            ranking: vec![2, 0],
+            ranking_scores: vec![-1.5, 0.5],
+            model: Some(ModelSelector { name: "tile".to_owned(), version: 4 }),
+            graph_hash: vec![9; 32].into(),
+            ..RankConfigsResponse::default()
+        }
+    }
+
+    #[test]
+    fn an_answer_becomes_a_ranking() {
+        let ranking = Ranking::try_from(answer()).unwrap();
+        assert_eq!(ranking.best[0], Ranked { config: 2, score: -1.5 });
+        assert_eq!(ranking.model.to_string(), "tile@4");
+        assert_eq!(ranking.graph_hash, Digest([9; 32]));
+        assert_eq!(ranking.timings, Timings::default());
+    }
+
+    #[test]
+    fn an_answer_that_breaks_the_contract_is_an_error() {
+        let short = RankConfigsResponse { ranking_scores: vec![0.0], ..answer() };
+        let nameless = RankConfigsResponse { model: None, ..answer() };
+        let hashless = RankConfigsResponse { graph_hash: vec![9; 31].into(), ..answer() };
+        for broken in [short, nameless, hashless] {
+            assert!(matches!(Ranking::try_from(broken), Err(ClientError::Answer(_))));
+        }
+    }
+}

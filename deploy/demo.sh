@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Starts a server on a free port of loopback, ranks measured configurations of both tasks, and stops it again.
+# `make demo` sets up and builds what this needs.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+programs=${PROGRAMS:-target/release}
+log=target/demo.log
+
+"$programs/hlorank-server" --listen 127.0.0.1:0 >"$log" 2>&1 &
+server=$!
+stop() {
+    kill "$server" 2>/dev/null && wait "$server" || true
+}
+trap stop EXIT
+
+# The server logs its address once it accepts calls.
+address=
+for _ in $(seq 100); do
+    address=$(sed 's/\x1b\[[0-9;]*m//g' "$log" | sed -n 's/.*serving address=\([0-9.:]*\).*/\1/p')
+    [ -n "$address" ] && break
+    kill -0 "$server" 2>/dev/null || { cat "$log" >&2; exit 1; }
+    sleep 0.1
+done
+[ -n "$address" ] || { echo "demo: the server did not start in 10 seconds, see $log" >&2; exit 1; }
+
+export HLORANK_ENDPOINT=http://$address
+echo "hlorank-server listens on $address and has these models:"
+echo
+"$programs/hlorank" models
+
+for graph in tests/data/measured/layout_*.pb; do
+    printf '\nLayouts of a whole program, measured on XLA:CPU (%s):\n\n' "$graph"
+    "$programs/hlorank" rank --graph "$graph" --top 5
+    break
+done
+for kernels in tests/data/measured/tile_*.pb; do
+    printf '\nTiles of one kernel, measured on XLA:CPU (%s):\n\n' "$kernels"
+    "$programs/hlorank" rank --graph "$kernels" --module 0 --top 5
+    break
+done
+
+trap - EXIT
+kill "$server"
+wait "$server"
+printf '\nThe server stopped cleanly; its log is %s.\n' "$log"

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Puts ONNX Runtime's library into FOLDER/libonnxruntime.so, from PyPI's wheel, digest checked. Does nothing where
+# it is there already; two that run at once do the same work twice and neither sees half a file.
+# Usage: setup-onnxruntime.sh FOLDER
+set -euo pipefail
+
+requirements=$(dirname "${BASH_SOURCE[0]}")/onnxruntime-requirements.txt
+folder=${1:?usage: setup-onnxruntime.sh FOLDER}
+library=$folder/libonnxruntime.so
+stamp=$folder/libonnxruntime.digest
+
+fail() {
+    echo "setup-onnxruntime: $*" >&2
+    echo "setup-onnxruntime: or set HLORANK_ONNXRUNTIME to an ONNX Runtime 1.24 or newer of your own" >&2
+    exit 1
+}
+
+architecture=$(uname -m)
+[ "$architecture" != arm64 ] || architecture=aarch64
+digest="$architecture $(cksum <"$requirements")"
+if [ -f "$library" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$digest" ]; then
+    exit 0
+fi
+
+[ "$(uname -s)" = Linux ] || fail "there is a pinned library for Linux alone, not for $(uname -s)"
+case $architecture in
+x86_64 | aarch64) ;;
+*) fail "there is no pinned library for $architecture" ;;
+esac
+command -v python3 >/dev/null || fail "python3 is missing; install it (any Python 3 with pip)"
+python3 -m pip --version >/dev/null 2>&1 || fail "pip is missing; install it (python3 -m ensurepip, or python3-pip)"
+
+mkdir -p "$folder"
+work=$(mktemp -d "$folder/download.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+echo "fetching ONNX Runtime for $architecture"
+# The wheel is one for a fixed Python, so that the digest holds whatever Python runs this.
+python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --require-hashes \
+    --python-version 3.12 --implementation cp --abi cp312 --platform "manylinux_2_28_$architecture" \
+    --dest "$work" --requirement "$requirements" || fail "the wheel could not be fetched"
+
+python3 - "$work" "$work/library" <<'PYTHON'
+import pathlib, shutil, sys, zipfile
+
+[wheel] = pathlib.Path(sys.argv[1]).glob("onnxruntime-*.whl")
+with zipfile.ZipFile(wheel) as archive:
+    [name] = [n for n in archive.namelist() if n.startswith("onnxruntime/capi/libonnxruntime.so.")]
+    with archive.open(name) as source, open(sys.argv[2], "wb") as target:
+        shutil.copyfileobj(source, target)
+PYTHON
+
+mv "$work/library" "$library"
+printf '%s\n' "$digest" >"$work/digest"
+mv "$work/digest" "$stamp"
+echo "ready: $library"

@@ -1,0 +1,86 @@
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    modules::{Module, repository},
+    read, whole,
+};
+
+const RUNS: usize = 21;
+
+/// One line of `make figures`.
+struct Figure {
+    name: &'static str,
+    value: f64,
+    unit: &'static str,
+    at_most: f64,
+    how: String,
+}
+
+impl Figure {
+    fn write(&self) {
+        let Self { name, value, unit, at_most, how } = self;
+        let passed = value <= at_most;
+        println!("{name}: {value:.2} {unit} (target <= {at_most}, passed: {passed}); {how}");
+        let json = format!(
+            r#"{{"name": "{name}", "value": {value:.4}, "unit": "{unit}", "target": "<= {at_most}", "passed": {passed}, "how": "{how}"}}"#
+        );
+        let folder = repository("target/figures");
+        fs::create_dir_all(&folder).expect("target can be written");
+        fs::write(folder.join(format!("{name}.json")), json + "\n").expect("target can be written");
+    }
+}
+
+/// Read, featurize, hash, prune and cut the large module.
+pub(crate) fn write_read_time(module: &Module) {
+    let nodes = read(&module.bytes).len();
+    Figure {
+        name: "read_graph",
+        value: median(module).as_secs_f64() * 1e3,
+        unit: "ms",
+        at_most: 100.0,
+        how: format!(
+            "read, featurize, hash, prune and cut {}, {nodes} nodes; one thread, median of {RUNS}",
+            module.name
+        ),
+    }
+    .write();
+}
+
+/// Time per node of the largest module over that of the smallest.
+pub(crate) fn write_linearity(growing: &[Module]) {
+    let [smallest, .., largest] = growing else { return };
+    let (smallest_nodes, smallest_time) = time_per_node(smallest);
+    let (largest_nodes, largest_time) = time_per_node(largest);
+    Figure {
+        name: "read_graph_linearity",
+        value: largest_time / smallest_time,
+        unit: "x",
+        at_most: 2.0,
+        how: format!(
+            "time per node at {largest_nodes} nodes over that at {smallest_nodes}: {:.0} and {:.0} ns; medians of {RUNS}",
+            largest_time * 1e9,
+            smallest_time * 1e9
+        ),
+    }
+    .write();
+}
+
+/// Nodes, and seconds for each.
+fn time_per_node(module: &Module) -> (u32, f64) {
+    let nodes = u32::try_from(read(&module.bytes).len()).expect("a module has fewer than 2³² nodes");
+    (nodes, median(module).as_secs_f64() / f64::from(nodes))
+}
+
+fn median(module: &Module) -> Duration {
+    let time = || {
+        let start = Instant::now();
+        drop(std::hint::black_box(whole(&module.bytes)));
+        start.elapsed()
+    };
+    let mut times: Vec<Duration> = std::iter::repeat_with(time).take(RUNS).collect();
+    times.sort_unstable();
+    times[RUNS / 2]
+}

@@ -1,0 +1,100 @@
+//! The program says what to run when something is missing, and stops when it is told to.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "how a test fails")]
+
+use std::{
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+fn server() -> Command {
+    let root = repository();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hlorank-server"));
+    command.args(["--listen", "127.0.0.1:0"]).current_dir(root).env("RUST_BACKTRACE", "0");
+    command
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Standard error of a server that must not start.
+fn refusal(arguments: &[&str]) -> String {
+    let output = server().args(arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// A copy of the repository's artifacts that a test may break.
+fn copied_registry() -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    let from = repository().join("models/registry/.");
+    let copied = Command::new("cp").arg("-r").arg(from).arg(copy.path()).status().unwrap();
+    assert!(copied.success());
+    copy
+}
+
+#[test]
+fn a_missing_library_is_told() {
+    let refusal = refusal(&["--onnxruntime", "no/such/library.so"]);
+    assert!(refusal.contains("no/such/library.so") && refusal.contains("make setup"), "{refusal}");
+}
+
+#[test]
+fn a_missing_model_folder_is_told() {
+    let refusal = refusal(&["--models", "no/such/folder"]);
+    assert!(refusal.contains("no/such/folder") && refusal.contains("--models"), "{refusal}");
+}
+
+#[test]
+fn a_missing_artifact_is_told() {
+    let empty = tempfile::tempdir().unwrap();
+    let refusal = refusal(&["--models", empty.path().to_str().unwrap()]);
+    assert!(refusal.contains("layout-xla-cpu") && refusal.contains("make train"), "{refusal}");
+}
+
+#[test]
+fn an_artifact_whose_digest_does_not_hold_is_told() {
+    let copy = copied_registry();
+    let head = copy.path().join("tile-xla-cpu/1/head.onnx");
+    let mut bytes = std::fs::read(&head).unwrap();
+    bytes[0] ^= 1;
+    std::fs::write(&head, bytes).unwrap();
+    let refusal = refusal(&["--models", copy.path().to_str().unwrap()]);
+    assert!(refusal.contains("tile-xla-cpu/1") && refusal.contains("head.onnx has SHA-256"), "{refusal}");
+}
+
+#[test]
+fn a_version_without_a_manifest_does_not_exist_yet() {
+    let copy = copied_registry();
+    std::fs::create_dir(copy.path().join("tile-xla-cpu/2")).unwrap();
+    std::fs::write(copy.path().join("tile-xla-cpu/2/encoder.onnx"), b"half written").unwrap();
+    let mut server =
+        server().args(["--models", copy.path().to_str().unwrap()]).stderr(Stdio::piped()).spawn().unwrap();
+    let lines: Vec<String> = until_serving(&mut server);
+    assert!(
+        !lines.iter().any(|line| line.contains("rejected") || line.contains("tile-xla-cpu/2")),
+        "{lines:?}"
+    );
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
+#[test]
+fn sigterm_stops_the_server_cleanly() {
+    let mut server = server().stderr(Stdio::piped()).spawn().unwrap();
+    until_serving(&mut server);
+    let killed = Command::new("kill").arg(server.id().to_string()).status().unwrap();
+    assert!(killed.success());
+    assert!(server.wait().unwrap().success());
+}
+
+/// Reads the log until calls are accepted.
+fn until_serving(server: &mut std::process::Child) -> Vec<String> {
+    let mut log = BufReader::new(server.stderr.take().unwrap()).lines();
+    let mut lines = Vec::new();
+    while !lines.last().is_some_and(|line: &String| line.contains("serving")) {
+        lines.push(log.next().unwrap_or_else(|| panic!("the server stopped: {lines:?}")).unwrap());
+    }
+    lines
+}

@@ -1,0 +1,81 @@
+//! How long a call takes over loopback, warm (the graph is cached) and cold (it is read first).
+
+use std::{fs, hint::black_box, path::PathBuf, time::Duration};
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use hlorank_client::{GraphHandle, RankRequest};
+use hlorank_graph::{Configurations, GraphFile, GraphSource, Limits, MeasuredGraph, Task};
+use hlorank_tests::{TestServer, fixture, shared};
+use tokio::runtime::Runtime;
+
+/// The first measured graph of each task, and TpuGraphs' AlexNet where it is at hand.
+fn measured_graphs() -> Vec<MeasuredGraph> {
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(fixture("measured")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let first =
+        |task: &str| files.iter().find(|path| path.file_name().unwrap().to_str().unwrap().starts_with(task));
+    let alexnet = shared("data/tpu/alexnet_layout.npz");
+    let files = first("layout_").into_iter().chain(first("tile_")).chain(&alexnet);
+    let read =
+        |path: &PathBuf| GraphFile::read(path, Task::Layout, &Limits::default()).unwrap().graphs.remove(0);
+    files.map(read).collect()
+}
+
+fn configurations(graph: &MeasuredGraph) -> &Configurations {
+    &graph.measurements.as_ref().unwrap().configurations
+}
+
+fn warm_calls(criterion: &mut Criterion) {
+    let runtime = Runtime::new().unwrap();
+    let server = runtime.block_on(TestServer::start());
+    let client = runtime.block_on(server.client());
+    for measured in measured_graphs() {
+        let graph = GraphHandle::of(&measured);
+        let configurations = configurations(&measured);
+        let request = RankRequest::new(&graph, configurations).top(10);
+        let name = format!("warm call/{}/{} configurations", measured.name, configurations.len());
+        criterion.bench_function(&name, |bencher| {
+            bencher.to_async(&runtime).iter(async || client.rank(&request).await.unwrap());
+        });
+    }
+}
+
+/// A module that differs from every earlier one in a field that nobody reads, so that it is not cached.
+fn unseen(module: &[u8], number: u64) -> Vec<u8> {
+    const UNREAD_FIXED64_FIELD: [u8; 3] = [0xf9, 0xff, 0x7f];
+    [module, &UNREAD_FIXED64_FIELD, &number.to_le_bytes()].concat()
+}
+
+fn cold_calls(criterion: &mut Criterion) {
+    let runtime = Runtime::new().unwrap();
+    let server = runtime.block_on(TestServer::start());
+    let client = runtime.block_on(server.client());
+    let mut number = 0;
+    for measured in measured_graphs() {
+        let GraphSource::HloModule(module) = &measured.source else { continue };
+        let (task, configurable) = (measured.graph.task(), measured.graph.configurable());
+        let configurations = configurations(&measured);
+        let name = format!("cold call/{}/{} configurations", measured.name, configurations.len());
+        criterion.bench_function(&name, |bencher| {
+            let mut unseen_graph = || {
+                number += 1;
+                GraphHandle::hlo_module(unseen(module, number), task, configurable.to_vec())
+            };
+            bencher.to_async(&runtime).iter_batched(
+                &mut unseen_graph,
+                async |graph| {
+                    black_box(client.rank(&RankRequest::new(&graph, configurations).top(10)).await.unwrap())
+                },
+                criterion::BatchSize::PerIteration,
+            );
+        });
+    }
+}
+
+criterion_group! {
+    name = calls;
+    config = Criterion::default().sample_size(20).measurement_time(Duration::from_secs(5));
+    targets = warm_calls, cold_calls
+}
+criterion_main!(calls);

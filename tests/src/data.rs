@@ -1,0 +1,55 @@
+//! Where tests find their files.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+/// Folder of the HLO modules in [`fixture`], each `<name>.hlo_module.pb` with its `<name>.features.npz`.
+pub const HLO_FIXTURES: &str = "hlo";
+
+/// Ends the names of serialized HLO modules.
+const MODULE_ENDING: &str = ".hlo_module.pb";
+
+/// A file or folder of the repository.
+#[must_use]
+pub fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+}
+
+/// A file or folder of `tests/data`.
+#[must_use]
+pub fn fixture(path: &str) -> PathBuf {
+    repository("tests/data").join(path)
+}
+
+/// A file or folder of the data that is not in the repository: `TpuGraphs`' files and large modules. Its root is
+/// the environment variable `HLORANK_SHARED`, else `shared` beside the repository. Says on stderr what is
+/// skipped, and returns `None`, where it is absent.
+#[must_use]
+pub fn shared(path: &str) -> Option<PathBuf> {
+    let beside = || repository("../shared");
+    let root = env::var_os("HLORANK_SHARED").map_or_else(beside, PathBuf::from);
+    let found = root.join(path);
+    if found.exists() {
+        return Some(found);
+    }
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    eprintln!("skipped: {test} needs {path} in the folder that HLORANK_SHARED names");
+    None
+}
+
+/// The names of the modules in a folder (without their endings), ascending.
+///
+/// # Panics
+/// Where the folder cannot be read.
+#[must_use]
+#[expect(clippy::panic, reason = "fixtures are part of the repository")]
+pub fn modules(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> =
+        names.filter_map(|name| Some(name.strip_suffix(MODULE_ENDING)?.to_owned())).collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,350 @@
+//! Broken and hostile modules are refused with an error that says what is wrong and where, and nothing panics.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    time::{Duration, Instant},
+};
+
+use hlorank_graph::{Graph, GraphError, HloModule, Limits, SegmentedGraph, Task};
+use hlorank_proto::xla::{
+    HloComputationProto, HloInstructionProto, HloModuleProto, HloProto, ShapeProto, TupleElement,
+};
+use hlorank_tests::fixture;
+use proptest::prelude::*;
+use prost::{
+    Message as _,
+    encoding::{DecodeContext, decode_key, encode_varint, skip_field},
+};
+
+/// An instruction that consumes the instructions with the ids of `operands`.
+fn instruction(id: i64, operands: &[i64]) -> HloInstructionProto {
+    HloInstructionProto {
+        name: format!("instruction.{id}"),
+        opcode: "add".to_owned(),
+        id,
+        operand_ids: operands.to_vec(),
+        ..Default::default()
+    }
+}
+
+/// An instruction that calls a computation.
+fn call(id: i64, computation: i64) -> HloInstructionProto {
+    HloInstructionProto { called_computation_ids: vec![computation], ..instruction(id, &[]) }
+}
+
+/// A computation whose root is its last instruction.
+fn computation(id: i64, instructions: Vec<HloInstructionProto>) -> HloComputationProto {
+    let root_id = instructions.last().map_or(0, |last| last.id);
+    HloComputationProto { name: format!("computation.{id}"), id, root_id, instructions }
+}
+
+fn module(computations: Vec<HloComputationProto>) -> Vec<u8> {
+    HloModuleProto { name: "bad".to_owned(), computations, ..Default::default() }.encode_to_vec()
+}
+
+/// A module of one computation.
+fn single(instructions: Vec<HloInstructionProto>) -> Vec<u8> {
+    module(vec![computation(1, instructions)])
+}
+
+fn read_within(bytes: &[u8], limits: &Limits) -> Result<Graph, GraphError> {
+    let module = HloModule::read(bytes, limits)?;
+    let configurable = module.arrays.default_configurable();
+    module.into_graph(Task::Layout, configurable)
+}
+
+fn read(bytes: &[u8]) -> Result<Graph, GraphError> {
+    read_within(bytes, &Limits::default())
+}
+
+/// Checks the error, and that its message has all of `words`.
+fn refuse(bytes: &[u8], expected: GraphError, words: &[&str]) {
+    let message = expected.to_string();
+    assert_eq!(read(bytes), Err(expected));
+    for word in words {
+        assert!(message.contains(word), "{message:?} does not name {word:?}");
+    }
+}
+
+fn malformed_place(bytes: &[u8]) -> String {
+    match read(bytes) {
+        Err(GraphError::Malformed { place, .. }) => place,
+        other => panic!("expected a malformed module, got {other:?}"),
+    }
+}
+
+#[test]
+fn a_module_without_instructions_is_refused() {
+    refuse(&[], GraphError::Empty, &["no instructions"]);
+    refuse(&module(vec![computation(1, vec![])]), GraphError::Empty, &["no instructions"]);
+}
+
+#[test]
+fn an_instruction_id_is_used_once() {
+    let computations = vec![
+        computation(1, vec![instruction(7, &[]), instruction(8, &[7])]),
+        computation(2, vec![instruction(7, &[])]),
+    ];
+    let name = "instruction.7".to_owned();
+    let expected = GraphError::DuplicateInstruction { id: 7, first: 0, second: 2, name };
+    refuse(&module(computations), expected, &["node 2", "instruction.7", "id 7", "node 0"]);
+}
+
+#[test]
+fn a_computation_id_is_used_once() {
+    let computations =
+        vec![computation(5, vec![instruction(1, &[])]), computation(5, vec![instruction(2, &[])])];
+    let expected = GraphError::DuplicateComputation { id: 5, name: "computation.5".to_owned() };
+    refuse(&module(computations), expected, &["computation.5", "id 5"]);
+}
+
+#[test]
+fn an_operand_is_an_instruction_of_the_module() {
+    let bytes = single(vec![instruction(1, &[]), instruction(2, &[1, 99])]);
+    refuse(&bytes, GraphError::UnknownOperand { node: 1, id: 99 }, &["node 1", "id 99"]);
+}
+
+#[test]
+fn a_callee_is_a_computation_of_the_module() {
+    let bytes = single(vec![instruction(1, &[]), call(2, 42)]);
+    refuse(&bytes, GraphError::UnknownCallee { node: 1, id: 42 }, &["node 1", "id 42", "not in the module"]);
+}
+
+#[test]
+fn a_callee_has_a_root() {
+    let rootless = HloComputationProto { root_id: 77, ..computation(3, vec![instruction(1, &[])]) };
+    let bytes = module(vec![rootless, computation(4, vec![call(2, 3)])]);
+    refuse(&bytes, GraphError::UnknownCallee { node: 1, id: 3 }, &["node 1", "id 3", "no root"]);
+}
+
+#[test]
+fn an_instruction_does_not_consume_itself() {
+    let bytes = single(vec![instruction(1, &[]), instruction(2, &[1, 2])]);
+    refuse(&bytes, GraphError::Cycle { node: 1 }, &["node 1", "cycle"]);
+}
+
+#[test]
+fn instructions_form_no_cycle() {
+    let bytes = single(vec![instruction(1, &[]), instruction(2, &[3]), instruction(3, &[1, 2])]);
+    assert!(matches!(read(&bytes), Err(GraphError::Cycle { node: 1 | 2 })));
+}
+
+#[test]
+fn a_computation_does_not_call_itself() {
+    refuse(&single(vec![instruction(1, &[]), call(2, 1)]), GraphError::Cycle { node: 1 }, &["node 1"]);
+}
+
+#[test]
+fn a_module_may_have_as_many_nodes_as_the_limit_and_no_more() {
+    let limits = Limits { nodes: 4, ..Limits::default() };
+    let chain = |nodes| single((0..nodes).map(|id| instruction(id, &[])).collect());
+    assert_eq!(read_within(&chain(4), &limits).unwrap().len(), 4);
+    let expected = GraphError::TooMany { what: "nodes", limit: 4, setting: "--max-nodes" };
+    assert_eq!(read_within(&chain(5), &limits), Err(expected));
+}
+
+#[test]
+fn a_module_may_have_as_many_edges_as_the_limit_and_no_more() {
+    let limits = Limits { edges: 4, ..Limits::default() };
+    let fan_in = |operands: &[i64]| {
+        let body = computation(1, vec![instruction(0, &[]), instruction(1, operands)]);
+        module(vec![body, computation(2, vec![call(2, 1)])])
+    };
+    let graph = read_within(&fan_in(&[0, 0, 0]), &limits).unwrap();
+    assert_eq!(graph.edges(), [[1, 0], [2, 1]]);
+    let expected = GraphError::TooMany { what: "edges", limit: 4, setting: "--max-edges" };
+    assert!(expected.to_string().contains("4 edges"));
+    assert_eq!(read_within(&fan_in(&[0, 0, 0, 0]), &limits), Err(expected));
+}
+
+#[test]
+fn a_module_has_no_more_computations_than_it_may_have_nodes() {
+    let limits = Limits { nodes: 3, ..Limits::default() };
+    let empty = |count| (0..count).map(|id| computation(id, vec![])).collect();
+    assert_eq!(read_within(&module(empty(3)), &limits), Err(GraphError::Empty));
+    let expected = GraphError::TooMany { what: "computations", limit: 3, setting: "--max-nodes" };
+    assert_eq!(read_within(&module(empty(4)), &limits), Err(expected));
+}
+
+#[test]
+fn opcodes_that_the_table_lacks_are_zero_and_counted() {
+    let with_opcode =
+        |id, opcode: &str| HloInstructionProto { opcode: opcode.to_owned(), ..instruction(id, &[]) };
+    let bytes = single(vec![
+        with_opcode(1, "topk"),
+        with_opcode(2, "add"),
+        with_opcode(3, "topk"),
+        with_opcode(4, "Add"),
+        with_opcode(5, ""),
+    ]);
+    let module = HloModule::read(&bytes, &Limits::default()).unwrap();
+    let unknown = [("", 1), ("Add", 1), ("topk", 2)].map(|(name, count)| (name.to_owned(), count));
+    assert_eq!(module.unknown_opcodes, BTreeMap::from(unknown));
+    let graph = module.into_graph(Task::Layout, vec![]).unwrap();
+    assert_eq!(graph.opcodes(), [0, 2, 0, 0, 0]);
+    assert_eq!(graph.unknown_opcodes(), 4);
+}
+
+/// Bytes of nested fields that one instruction may have.
+const NESTED_LIMIT: usize = 4 << 20;
+
+fn refuse_as_too_large(large: HloInstructionProto) {
+    let bytes = single(vec![instruction(1, &[]), large]);
+    match read(&bytes) {
+        Err(GraphError::InstructionTooLarge { place, found, limit: NESTED_LIMIT }) => {
+            assert_eq!(place, "node 1 (in computation 0)");
+            assert!(found > NESTED_LIMIT);
+        }
+        other => panic!("expected an instruction that is too large, got {other:?}"),
+    }
+}
+
+#[test]
+fn a_shape_of_millions_of_tuple_elements_is_refused() {
+    let tuple_shapes = vec![TupleElement {}; NESTED_LIMIT / 2 + 1];
+    let shape = ShapeProto { tuple_shapes, ..Default::default() };
+    refuse_as_too_large(HloInstructionProto { shape: Some(shape), ..instruction(2, &[]) });
+}
+
+#[test]
+fn lists_of_millions_of_numbers_are_refused() {
+    let numbers = || vec![0; NESTED_LIMIT + 1];
+    refuse_as_too_large(HloInstructionProto { dimensions: numbers(), ..instruction(2, &[]) });
+    refuse_as_too_large(HloInstructionProto { dynamic_slice_sizes: numbers(), ..instruction(2, &[]) });
+    refuse_as_too_large(HloInstructionProto { operand_ids: numbers(), ..instruction(2, &[]) });
+    refuse_as_too_large(HloInstructionProto { called_computation_ids: numbers(), ..instruction(2, &[]) });
+}
+
+#[test]
+fn an_instruction_that_is_not_text_where_text_belongs_is_named() {
+    let mut bytes = single(vec![instruction(1, &[]), instruction(2, &[])]);
+    let at = bytes.windows(3).rposition(|window| window == b"add").unwrap();
+    bytes[at] = 0xff;
+    assert_eq!(malformed_place(&bytes), "node 1 (in computation 0)");
+}
+
+#[test]
+fn a_field_of_the_wrong_type_is_named() {
+    assert_eq!(malformed_place(&[3 << 3, 1]), "the module");
+    let computation = [3 << 3 | 2, 2, 2 << 3, 1];
+    assert_eq!(malformed_place(&computation), "computation 0");
+}
+
+#[test]
+fn a_module_cut_short_is_refused_or_is_a_smaller_module() {
+    let bytes = fs::read(fixture("hlo/cnn_train.before_opt.hlo_module.pb")).unwrap();
+    let whole = read(&bytes).unwrap().len();
+    let ends = field_ends(&bytes);
+    let mut smaller = 0;
+    for cut in 0..bytes.len() {
+        match read(&bytes[..cut]) {
+            Ok(graph) => {
+                assert!(ends.contains(&cut) && graph.len() <= whole, "cut at {cut}");
+                smaller += 1;
+            }
+            Err(GraphError::Empty) => assert!(cut == 0 || ends.contains(&cut), "cut at {cut}"),
+            Err(GraphError::Malformed { place, .. }) => assert_eq!(place, "the module", "cut at {cut}"),
+            Err(other) => panic!("cut at {cut}: {other:?}"),
+        }
+    }
+    assert!(smaller > 3);
+}
+
+/// Where the fields of a message end.
+fn field_ends(message: &[u8]) -> Vec<usize> {
+    let mut rest = message;
+    let mut ends = Vec::new();
+    while !rest.is_empty() {
+        let (number, wire_type) = decode_key(&mut rest).unwrap();
+        skip_field(wire_type, number, &mut rest, DecodeContext::default()).unwrap();
+        ends.push(message.len() - rest.len());
+    }
+    ends
+}
+
+#[test]
+fn a_module_inside_an_hlo_proto_cut_short_never_panics() {
+    let bytes = fs::read(fixture("hlo/scalar_identity.cpu_after_opt.hlo_module.pb")).unwrap();
+    let module = HloModuleProto::decode(bytes.as_slice()).unwrap();
+    let wrapped = HloProto { hlo_module: Some(module) }.encode_to_vec();
+    assert_eq!(read(&wrapped), read(&bytes));
+    for cut in 0..wrapped.len() {
+        assert!(read(&wrapped[..cut]).is_err(), "cut at {cut}");
+    }
+}
+
+/// A module of one computation with instructions of these payloads, until the message has `size` bytes.
+fn module_of_instructions(size: usize, payload: impl Fn(u64) -> Vec<u8>) -> Vec<u8> {
+    let mut computation = Vec::with_capacity(size);
+    for id in 0.. {
+        if computation.len() >= size {
+            break;
+        }
+        let instruction = payload(id);
+        computation.push(2 << 3 | 2);
+        encode_varint(instruction.len() as u64, &mut computation);
+        computation.extend(instruction);
+    }
+    let mut module = vec![3 << 3 | 2];
+    encode_varint(computation.len() as u64, &mut module);
+    module.extend(computation);
+    module
+}
+
+const HOSTILE_BYTES: usize = 64 << 20;
+/// Far above what a refusal takes, far below what reading millions of nodes would.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[test]
+fn millions_of_instructions_are_refused_by_the_node_limit_in_no_time() {
+    let id_alone = |id| {
+        let mut payload = vec![0x98, 0x02];
+        encode_varint(id, &mut payload);
+        payload
+    };
+    let bytes = module_of_instructions(HOSTILE_BYTES, id_alone);
+    let start = Instant::now();
+    let expected = GraphError::TooMany { what: "nodes", limit: 100_000, setting: "--max-nodes" };
+    refuse(&bytes, expected, &["100000 nodes", "--max-nodes"]);
+    assert!(start.elapsed() < PATIENCE, "took {:?}", start.elapsed());
+}
+
+#[test]
+fn millions_of_empty_instructions_are_refused_in_no_time() {
+    let bytes = module_of_instructions(HOSTILE_BYTES, |_| Vec::new());
+    let start = Instant::now();
+    let expected = GraphError::DuplicateInstruction { id: 0, first: 0, second: 1, name: String::new() };
+    refuse(&bytes, expected, &["node 1", "id 0", "node 0"]);
+    assert!(start.elapsed() < PATIENCE, "took {:?}", start.elapsed());
+}
+
+/// Everything that a server does with a module from outside.
+fn use_module(bytes: &[u8]) {
+    let Ok(module) = HloModule::read(bytes, &Limits::default()) else { return };
+    let nodes = u32::try_from(module.len()).unwrap();
+    let described = (0..=nodes).filter(|&node| module.describe(node).is_some()).count();
+    assert_eq!(described, module.len());
+    let configurable = module.arrays.default_configurable();
+    let Ok(graph) = module.into_graph(Task::Layout, configurable) else { return };
+    assert!(graph.raw_features().iter().all(|feature| feature.is_finite()));
+    let cut = SegmentedGraph::new(&graph);
+    assert_eq!(cut.occurrences.iter().map(|place| place.nodes.len()).sum::<usize>(), cut.summary.kept);
+}
+
+proptest! {
+    #[test]
+    fn flipped_bytes_never_panic(flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..9)) {
+        let mut bytes = fs::read(fixture("hlo/mlp_train.before_opt.hlo_module.pb")).unwrap();
+        for (at, byte) in flips {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        use_module(&bytes);
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        use_module(&bytes);
+    }
+}

@@ -1,0 +1,44 @@
+//! The server answers what the exporter of an artifact saw.
+
+use std::{fs, path::PathBuf};
+
+use hlorank_client::{GraphHandle, ModelReference, RankRequest};
+use hlorank_graph::{GoldenCase, Limits, read_golden_cases};
+use hlorank_tests::{TestServer, repository};
+
+/// The folders `NAME/VERSION` of the repository's artifacts.
+fn artifacts() -> Vec<PathBuf> {
+    let folders = |folder: PathBuf| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let versions = folders(repository("models/registry")).filter(|path| path.is_dir()).flat_map(folders);
+    versions.filter(|path| path.join("manifest.json").is_file()).collect()
+}
+
+#[tokio::test]
+async fn golden_cases_are_reproduced() {
+    let server = TestServer::start().await;
+    for artifact in artifacts() {
+        let manifest: serde_json::Value =
+            serde_json::from_slice(&fs::read(artifact.join("manifest.json")).unwrap()).unwrap();
+        let model = format!("{}@{}", manifest["name"].as_str().unwrap(), manifest["version"]);
+        let cases = read_golden_cases(&artifact.join("golden.npz"), &Limits::default()).unwrap();
+        assert!(!cases.is_empty(), "{model} has no golden cases");
+        for (number, case) in cases.iter().enumerate() {
+            check(&server, &model.parse().unwrap(), number, case).await;
+        }
+    }
+}
+
+async fn check(server: &TestServer, model: &ModelReference, number: usize, case: &GoldenCase) {
+    let graph = GraphHandle::features(&case.graph);
+    let request = RankRequest::new(&graph, &case.configurations).model(Some(model.clone())).with_scores();
+    let scores = server.client().await.rank(&request).await.unwrap_or_else(|error| panic!("{error}")).scores;
+    assert_eq!(scores.len(), case.scores.len());
+    let scale = case.scores.iter().fold(1.0_f32, |scale, score| scale.max(score.abs()));
+    for (config, (score, golden)) in scores.iter().zip(&case.scores).enumerate() {
+        let difference = (score - golden).abs();
+        assert!(
+            difference <= 1e-5 * scale,
+            "{model}, case {number}, configuration {config}: {score}, not {golden}"
+        );
+    }
+}

@@ -1,0 +1,216 @@
+//! Real graphs with real configurations come back ranked, however they are sent.
+
+use std::{fs, path::Path};
+
+use hlorank_client::{GraphHandle, RankRequest};
+use hlorank_graph::{Configurations, GraphFile, LayoutBatch, Limits, MeasuredGraph, Task, TileBatch};
+use hlorank_proto::v1::{
+    Graph, RankConfigsRequest, RankConfigsResponse, graph::Source, rank_configs_request::Configs,
+};
+use hlorank_server::engine::rank;
+use hlorank_tests::{TestServer, fixture, shared};
+
+/// Scores that are this close, relative to the largest, are the same.
+const TOLERANCE: f32 = 1e-5;
+
+fn read(path: &Path) -> Vec<MeasuredGraph> {
+    GraphFile::read(path, Task::Layout, &Limits::default()).unwrap_or_else(|error| panic!("{error}")).graphs
+}
+
+/// The measured graphs of the repository.
+fn measured_graphs() -> Vec<MeasuredGraph> {
+    let files = fs::read_dir(fixture("measured")).unwrap().map(|entry| entry.unwrap().path());
+    let graphs: Vec<MeasuredGraph> = files
+        .filter(|path| path.extension().is_some_and(|extension| extension == "pb"))
+        .flat_map(|path| read(&path))
+        .collect();
+    assert!(graphs.iter().any(|graph| graph.graph.task() == Task::Layout));
+    assert!(graphs.iter().any(|graph| graph.graph.task() == Task::Tile));
+    graphs
+}
+
+fn configurations(graph: &MeasuredGraph) -> &Configurations {
+    &graph.measurements.as_ref().expect("a measured graph").configurations
+}
+
+async fn scores(server: &TestServer, graph: &GraphHandle, configurations: &Configurations) -> Vec<f32> {
+    let client = server.client().await;
+    let ranking = client.rank(&RankRequest::new(graph, configurations).with_scores()).await;
+    ranking.unwrap_or_else(|error| panic!("{error}")).scores
+}
+
+fn assert_close(one: &[f32], other: &[f32], what: &str) {
+    let scale = one.iter().fold(1.0_f32, |scale, score| scale.max(score.abs()));
+    assert_eq!(one.len(), other.len(), "{what}");
+    for (config, (one, other)) in one.iter().zip(other).enumerate() {
+        assert!(
+            (one - other).abs() <= TOLERANCE * scale,
+            "{what}: configuration {config}: {one} and {other}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn every_measured_graph_is_ranked() {
+    let server = TestServer::start().await;
+    for measured in measured_graphs() {
+        let graph = GraphHandle::of(&measured);
+        let request = RankRequest::new(&graph, configurations(&measured)).with_scores();
+        let ranking = server.client().await.rank(&request).await.unwrap();
+        let best: Vec<u32> =
+            ranking.best.iter().map(|ranked| u32::try_from(ranked.config).unwrap()).collect();
+        assert_eq!(best, rank(&ranking.scores, 0), "{}", measured.name);
+        assert!(
+            ranking.scores.iter().any(|score| *score != ranking.scores[0]),
+            "{} has one score",
+            measured.name
+        );
+        assert_eq!(ranking.graph_hash, measured.graph.hash());
+        assert_eq!(ranking.reuse.configs, ranking.scores.len() as u64);
+        assert!(ranking.timings.total >= ranking.timings.encode);
+    }
+}
+
+#[tokio::test]
+async fn top_k_is_the_start_of_the_whole_ranking() {
+    let server = TestServer::start().await;
+    let client = server.client().await;
+    for measured in measured_graphs() {
+        let graph = GraphHandle::of(&measured);
+        let all = client.rank(&RankRequest::new(&graph, configurations(&measured))).await.unwrap();
+        let top = client.rank(&RankRequest::new(&graph, configurations(&measured)).top(5)).await.unwrap();
+        assert_eq!(top.best, all.best[..5], "{}", measured.name);
+        assert!(top.scores.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn each_configuration_alone_has_the_score_it_has_in_the_batch() {
+    let server = TestServer::start().await;
+    for measured in measured_graphs() {
+        let graph = GraphHandle::of(&measured);
+        let together = scores(&server, &graph, configurations(&measured)).await;
+        let mut alone = Vec::new();
+        for config in 0..together.len() {
+            alone.extend(scores(&server, &graph, &single(configurations(&measured), config)).await);
+        }
+        assert_close(&together, &alone, &measured.name);
+    }
+}
+
+/// One configuration of a batch, as a batch.
+fn single(configurations: &Configurations, config: usize) -> Configurations {
+    let limits = Limits::default();
+    match configurations {
+        Configurations::Tile(batch) => {
+            let mut single = TileBatch::default();
+            single.push(batch.get(config), &limits).unwrap();
+            Configurations::Tile(single)
+        }
+        Configurations::Layout(batch) => {
+            let mut single = hlorank_graph::LayoutBatchBuilder::new(batch.slots(), limits);
+            let entries: Vec<_> = (0..batch.slots()).map(|slot| batch.entry(config, slot)).collect();
+            single.push(&entries).unwrap();
+            Configurations::Layout(single.build().unwrap())
+        }
+    }
+}
+
+/// The batch in every form of the wire.
+fn forms(configurations: &Configurations, configurable: &[u32]) -> Vec<Configs> {
+    match configurations {
+        Configurations::Layout(batch) => vec![
+            Configs::LayoutConfigs(batch.to_readable(configurable)),
+            Configs::PackedLayoutConfigs(batch.to_packed()),
+            Configs::DeltaLayoutConfigs(batch.to_delta()),
+        ],
+        Configurations::Tile(batch) => {
+            let packed = batch.to_packed().expect("measured tiles pack");
+            vec![Configs::TileConfigs(batch.to_readable()), Configs::PackedTileConfigs(packed)]
+        }
+    }
+}
+
+async fn rank_form(server: &TestServer, graph: Graph, configs: Configs) -> RankConfigsResponse {
+    let request = RankConfigsRequest {
+        graph: Some(graph),
+        configs: Some(configs),
+        include_scores: true,
+        ..Default::default()
+    };
+    server
+        .cost_model()
+        .await
+        .rank_configs(request)
+        .await
+        .unwrap_or_else(|status| panic!("{status}"))
+        .into_inner()
+}
+
+#[tokio::test]
+async fn every_form_of_the_configurations_has_the_same_scores() {
+    let server = TestServer::start().await;
+    for measured in measured_graphs() {
+        let client = server.client().await;
+        let cached = client.put_graph(&GraphHandle::of(&measured)).await.unwrap();
+        let configurable: Vec<u32> = cached.configurable_nodes.iter().map(|node| node.node).collect();
+        assert_eq!(configurable, measured.graph.configurable());
+        let graph =
+            Graph { source: Some(Source::GraphHash(cached.hash.0.to_vec().into())), ..Default::default() };
+        let mut answers = Vec::new();
+        for form in forms(configurations(&measured), &configurable) {
+            answers.push(rank_form(&server, graph.clone(), form).await);
+        }
+        for answer in &answers[1..] {
+            assert_eq!(
+                (&answer.scores, &answer.ranking),
+                (&answers[0].scores, &answers[0].ranking),
+                "{}",
+                measured.name
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_graph_as_features_is_the_same_graph() {
+    let server = TestServer::start().await;
+    for measured in measured_graphs() {
+        let as_module = scores(&server, &GraphHandle::of(&measured), configurations(&measured)).await;
+        let features = GraphHandle::features(&measured.graph);
+        let as_features = scores(&server, &features, configurations(&measured)).await;
+        assert_eq!(as_module, as_features, "{}", measured.name);
+        assert_eq!(features.hash(), Some(measured.graph.hash()));
+    }
+}
+
+#[tokio::test]
+async fn alexnet_on_a_tpu_is_ranked() {
+    let Some(path) = shared("data/tpu/alexnet_layout.npz") else { return };
+    let server = TestServer::start().await;
+    let measured = read(&path).remove(0);
+    let scores = scores(&server, &GraphHandle::of(&measured), configurations(&measured)).await;
+    assert_eq!(scores.len(), 47_712);
+    let Configurations::Layout(batch) = configurations(&measured) else { panic!("layouts") };
+    assert_equal_configurations_score_equal(batch, &scores);
+}
+
+fn assert_equal_configurations_score_equal(batch: &LayoutBatch, scores: &[f32]) {
+    let mut seen = std::collections::HashMap::new();
+    for (config, score) in scores.iter().enumerate() {
+        assert_eq!(seen.entry(batch.row(config)).or_insert(score), &score);
+    }
+    assert_eq!(seen.len(), 29_905);
+}
+
+#[tokio::test]
+async fn every_alexnet_kernel_on_a_tpu_is_ranked() {
+    let Some(path) = shared("data/tpu/alexnet_tile_kernels.pb") else { return };
+    let server = TestServer::start().await;
+    let kernels = read(&path);
+    assert_eq!(kernels.len(), 15);
+    for measured in kernels {
+        let scores = scores(&server, &GraphHandle::of(&measured), configurations(&measured)).await;
+        assert_eq!(scores.len(), measured.measurements.unwrap().run_times.len());
+    }
+}
