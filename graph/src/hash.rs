@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Graph, SequenceLengths, Task, cut::Segment};
+use crate::SequenceLengths;
 
 /// Raised when the canonical form of a graph or segment changes.
 const FORMAT_VERSION: u32 = 1;
@@ -42,64 +42,36 @@ impl Digest {
     }
 }
 
-/// Digests the canonical form of a graph.
-pub(crate) fn graph_hash(graph: &Graph) -> Digest {
-    let mut form = CanonicalForm::new(b"hlorank-graph");
-    form.bytes(&[match graph.task() {
-        Task::Tile => 1,
-        Task::Layout => 2,
-    }]);
-    form.count(graph.len());
-    form.count(graph.edges().len());
-    form.count(graph.configurable().len());
-    form.nodes(graph.opcodes(), graph.raw_features(), graph.sequence_lengths());
-    form.numbers(graph.edges().as_flattened().iter().copied());
-    form.numbers(graph.configurable().iter().copied());
-    form.digest()
-}
-
-/// Digests the canonical form of a segment.
-pub(crate) fn segment_digest(segment: &Segment) -> Digest {
-    let mut form = CanonicalForm::new(b"hlorank-segment");
-    form.count(segment.len());
-    form.count(segment.edges.len());
-    form.count(segment.configurable.len());
-    form.nodes(&segment.opcodes, &segment.features, segment.sequence_lengths.as_deref());
-    form.numbers(segment.edges.as_flattened().iter().map(|&node| u32::from(node)));
-    form.numbers(segment.configurable.iter().map(|&node| u32::from(node)));
-    form.digest()
-}
-
-/// Feeds numbers to a hasher in little endian, through a buffer.
-struct CanonicalForm {
+/// Feeds what a digest covers to a hasher: numbers in little endian, through a buffer.
+pub(crate) struct CanonicalForm {
     hasher: blake3::Hasher,
     buffer: Vec<u8>,
 }
 
 impl CanonicalForm {
-    fn new(magic: &[u8]) -> Self {
+    pub(crate) fn new(magic: &[u8]) -> Self {
         let mut form = Self { hasher: blake3::Hasher::new(), buffer: Vec::new() };
         form.bytes(magic);
         form.bytes(&FORMAT_VERSION.to_le_bytes());
         form
     }
 
-    fn bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.hasher.update(bytes);
     }
 
-    fn count(&mut self, count: usize) {
+    pub(crate) fn count(&mut self, count: usize) {
         self.bytes(&(count as u64).to_le_bytes());
     }
 
-    fn nodes(&mut self, opcodes: &[u8], features: &[f32], lengths: Option<&[SequenceLengths]>) {
+    pub(crate) fn nodes(&mut self, opcodes: &[u8], features: &[f32], lengths: Option<&[SequenceLengths]>) {
         self.bytes(opcodes);
         self.buffered(features.iter().map(|feature| feature.to_le_bytes()));
         self.bytes(&[u8::from(lengths.is_some())]);
         self.buffered(lengths.unwrap_or(&[]).iter().map(|lengths| lengths.0));
     }
 
-    fn numbers(&mut self, numbers: impl Iterator<Item = u32>) {
+    pub(crate) fn numbers(&mut self, numbers: impl Iterator<Item = u32>) {
         self.buffered(numbers.map(u32::to_le_bytes));
     }
 
@@ -119,7 +91,7 @@ impl CanonicalForm {
         self.buffer.clear();
     }
 
-    fn digest(self) -> Digest {
+    pub(crate) fn digest(self) -> Digest {
         Digest(*self.hasher.finalize().as_bytes())
     }
 }

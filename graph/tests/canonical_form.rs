@@ -1,4 +1,5 @@
 //! The canonical byte forms of `graph/README.md`, written out by hand, and its test vectors.
+#![allow(clippy::unwrap_used, reason = "how a test fails")]
 
 use hlorank_graph::{Digest, FEATURES, Graph, GraphArrays, LayoutEntry, Limits, Pad, SegmentedGraph, Task};
 

@@ -1,6 +1,13 @@
+//! Graphs: checked arrays, and what is tuned.
+
+mod arrays;
+mod edges;
+
 use std::fmt;
 
-use crate::{Digest, FEATURES, GraphError, Limits, Pad, SequenceLengths, hash, opcode};
+pub use self::arrays::GraphArrays;
+use self::edges::check_edges;
+use crate::{Digest, FEATURES, GraphError, Pad, SequenceLengths, hash::CanonicalForm};
 
 /// What is tuned, and so which configurations apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,106 +34,6 @@ pub struct Graph {
     task: Task,
     arrays: GraphArrays,
     configurable: Vec<u32>,
-}
-
-/// The arrays of a graph of `n` nodes and `m` edges.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct GraphArrays {
-    /// `[n]` opcode ids.
-    pub opcodes: Vec<u8>,
-    /// `[n, 140]` row-major features, sequences padded with 0.
-    pub features: Vec<f32>,
-    /// `[n]` lengths of the sequences; `None` where the features came padded with 0 and the lengths are lost.
-    pub sequence_lengths: Option<Vec<SequenceLengths>>,
-    /// `[m]` pairs (consumer, producer), sorted, each once.
-    pub edges: Vec<[u32; 2]>,
-}
-
-impl GraphArrays {
-    /// Takes features as `TpuGraphs`' files and the wire hold them: `features` padded with `pad`, edges in any
-    /// order.
-    pub fn from_features(
-        opcodes: Vec<u8>,
-        mut features: Vec<f32>,
-        mut edges: Vec<[u32; 2]>,
-        pad: Pad,
-        limits: &Limits,
-    ) -> Result<Self, GraphError> {
-        check_sizes(opcodes.len(), edges.len(), limits)?;
-        check_features(opcodes.len(), &features)?;
-        let sequence_lengths = (pad == Pad::MinusOne).then(|| unpad(&mut features));
-        // −0 and 0 are the same number, so they must hash alike.
-        for feature in &mut features {
-            *feature += 0.0;
-        }
-        edges.sort_unstable();
-        edges.dedup();
-        Ok(Self { opcodes, features, sequence_lengths, edges })
-    }
-
-    /// Nodes whose opcode the table does not have.
-    #[must_use]
-    pub fn unknown_opcodes(&self) -> usize {
-        self.opcodes.iter().map(|&opcode| usize::from(opcode == 0)).sum()
-    }
-
-    /// Nodes whose opcode is convolution, dot or reshape, ascending.
-    #[must_use]
-    pub fn default_configurable(&self) -> Vec<u32> {
-        let configurable = |opcode: &u8| [opcode::CONVOLUTION, opcode::DOT, opcode::RESHAPE].contains(opcode);
-        (0..).zip(&self.opcodes).filter(|(_, opcode)| configurable(opcode)).map(|(node, _)| node).collect()
-    }
-}
-
-fn check_sizes(nodes: usize, edges: usize, limits: &Limits) -> Result<(), GraphError> {
-    if nodes == 0 {
-        return Err(GraphError::Empty);
-    }
-    if nodes > limits.nodes {
-        return Err(GraphError::too_many_nodes(limits));
-    }
-    if edges > limits.edges {
-        return Err(GraphError::too_many_edges(limits));
-    }
-    Ok(())
-}
-
-impl GraphError {
-    pub(crate) fn too_many_nodes(limits: &Limits) -> Self {
-        Self::too_many("nodes", limits)
-    }
-
-    /// More of `what` than there may be nodes.
-    pub(crate) fn too_many(what: &'static str, limits: &Limits) -> Self {
-        Self::TooMany { what, limit: limits.nodes, setting: "--max-nodes" }
-    }
-
-    pub(crate) fn too_many_edges(limits: &Limits) -> Self {
-        Self::TooMany { what: "edges", limit: limits.edges, setting: "--max-edges" }
-    }
-}
-
-fn check_features(nodes: usize, features: &[f32]) -> Result<(), GraphError> {
-    if features.len() != nodes * FEATURES {
-        return Err(GraphError::ArrayLength {
-            array: "node_feat",
-            found: features.len(),
-            expected: nodes * FEATURES,
-        });
-    }
-    match features.iter().position(|feature| !feature.is_finite()) {
-        Some(at) => Err(GraphError::FeatureNotFinite { node: at / FEATURES, column: at % FEATURES }),
-        None => Ok(()),
-    }
-}
-
-fn unpad(features: &mut [f32]) -> Vec<SequenceLengths> {
-    let unpad_row = |row: &mut [f32]| {
-        let lengths = SequenceLengths::of_row(row);
-        lengths.pad_row(row, Pad::Zero);
-        lengths
-    };
-    features.chunks_exact_mut(FEATURES).map(unpad_row).collect()
 }
 
 impl Graph {
@@ -207,51 +114,19 @@ impl Graph {
     /// The graph hash: BLAKE3-256 of the canonical form in `graph/README.md`.
     #[must_use]
     pub fn hash(&self) -> Digest {
-        hash::graph_hash(self)
+        let mut form = CanonicalForm::new(b"hlorank-graph");
+        form.bytes(&[match self.task {
+            Task::Tile => 1,
+            Task::Layout => 2,
+        }]);
+        form.count(self.len());
+        form.count(self.edges().len());
+        form.count(self.configurable.len());
+        form.nodes(self.opcodes(), self.raw_features(), self.sequence_lengths());
+        form.numbers(self.edges().as_flattened().iter().copied());
+        form.numbers(self.configurable.iter().copied());
+        form.digest()
     }
-}
-
-fn check_edges(nodes: usize, edges: &[[u32; 2]]) -> Result<(), GraphError> {
-    for (edge, pair) in edges.iter().enumerate() {
-        if let Some(&node) = pair.iter().find(|&&node| node as usize >= nodes) {
-            return Err(GraphError::UnknownEdgeNode { edge, node, nodes });
-        }
-    }
-    // XLA emits producers before consumers, which rules cycles out without a search.
-    if edges.iter().all(|[consumer, producer]| consumer > producer) {
-        return Ok(());
-    }
-    find_cycle(nodes, edges).map_or(Ok(()), |node| Err(GraphError::Cycle { node }))
-}
-
-/// Removes nodes without consumers until none is left (Kahn); what stays lies on a cycle or is consumed by one.
-fn find_cycle(nodes: usize, edges: &[[u32; 2]]) -> Option<u32> {
-    let mut consumers = vec![0_u32; nodes];
-    for [_, producer] in edges {
-        consumers[*producer as usize] += 1;
-    }
-    let first_edge = |node: u32| edges.partition_point(|[consumer, _]| *consumer < node);
-    let mut ready: Vec<u32> =
-        (0..).zip(&consumers).filter(|(_, count)| **count == 0).map(|(node, _)| node).collect();
-    while let Some(node) = ready.pop() {
-        for [_, producer] in edges[first_edge(node)..].iter().take_while(|[consumer, _]| *consumer == node) {
-            consumers[*producer as usize] -= 1;
-            if consumers[*producer as usize] == 0 {
-                ready.push(*producer);
-            }
-        }
-    }
-    let (left, _) = (0..).zip(&consumers).find(|(_, count)| **count > 0)?;
-    Some(node_on_cycle(left, edges, &consumers))
-}
-
-/// Every node with consumers left has one that is left too, so following them from `left` ends on a cycle.
-fn node_on_cycle(left: u32, edges: &[[u32; 2]], consumers: &[u32]) -> u32 {
-    let mut consumer_of = vec![left; consumers.len()];
-    for [consumer, producer] in edges.iter().filter(|[consumer, _]| consumers[*consumer as usize] > 0) {
-        consumer_of[*producer as usize] = *consumer;
-    }
-    consumers.iter().fold(left, |node, _| consumer_of[node as usize])
 }
 
 fn check_configurable(task: Task, nodes: usize, configurable: &[u32]) -> Result<(), GraphError> {
@@ -273,6 +148,7 @@ fn check_configurable(task: Task, nodes: usize, configurable: &[u32]) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Limits;
 
     fn arrays(nodes: usize, edges: &[[u32; 2]]) -> GraphArrays {
         let features = vec![0.0; nodes * FEATURES];

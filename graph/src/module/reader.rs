@@ -1,122 +1,21 @@
-//! Reads a serialized HLO module in one pass: instructions are counted, decoded and featurized one at a time, so
-//! that memory grows with the nodes allowed and not with what a hostile message claims.
+//! Reads a module in one pass: instructions are counted, decoded and featurized one at a time, so that memory
+//! grows with the nodes allowed and not with what a hostile message claims.
 
 use std::collections::{BTreeMap, HashMap};
 
 use hlorank_proto::xla::HloInstructionProto;
 use prost::Message as _;
 
+use super::HloModule;
 use crate::{
-    Graph, GraphArrays, GraphError, Limits, SequenceLengths, Task,
-    features::{FEATURES, featurize},
+    FEATURES, GraphArrays, GraphError, Limits, SequenceLengths,
+    features::featurize,
     opcode::opcode_id,
     wire::{Fields, Payload},
 };
 
-/// An HLO module that was read and featurized.
-#[derive(Debug)]
-pub struct HloModule<'a> {
-    /// Opcodes, features and edges.
-    pub arrays: GraphArrays,
-    /// Ends of the runs of nodes that `TpuGraphs` stores as `node_splits`, from 0 to the number of nodes.
-    pub node_splits: Vec<usize>,
-    /// Opcodes that the table does not have, with how many nodes have them.
-    pub unknown_opcodes: BTreeMap<String, usize>,
-    /// Serialized instructions by node, for [`HloModule::describe`].
-    instructions: Vec<&'a [u8]>,
-    nodes_by_id: HashMap<i64, u32>,
-}
-
-/// A node as a person knows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeDescription {
-    /// Node number.
-    pub node: u32,
-    /// Name of the instruction.
-    pub name: String,
-    /// HLO opcode.
-    pub opcode: String,
-    /// Dimensions of the output.
-    pub dimensions: Vec<i64>,
-    /// Ranks of the output and of the first two operands.
-    pub tensor_ranks: Vec<u32>,
-}
-
-impl<'a> HloModule<'a> {
-    /// Reads a serialized `HloModuleProto` or `HloProto`.
-    pub fn read(bytes: &'a [u8], limits: &Limits) -> Result<Self, GraphError> {
-        let mut reader = Reader::new(limits);
-        reader.module(inner_module(bytes))?;
-        reader.finish()
-    }
-
-    /// Number of nodes.
-    #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "a module has at least one instruction")]
-    pub fn len(&self) -> usize {
-        self.instructions.len()
-    }
-
-    /// Name, opcode and shape of a node, decoded anew; `None` past the end.
-    #[must_use]
-    pub fn describe(&self, node: u32) -> Option<NodeDescription> {
-        let instruction = self.instruction(node)?;
-        let operands = instruction.operand_ids.iter().take(2).filter_map(|id| self.nodes_by_id.get(id));
-        let operands = operands.filter_map(|&operand| self.instruction(operand));
-        let tensor_ranks =
-            std::iter::once(rank(&instruction)).chain(operands.map(|operand| rank(&operand))).collect();
-        let dimensions = instruction.shape.map_or_else(Vec::new, |shape| shape.dimensions);
-        Some(NodeDescription {
-            node,
-            name: instruction.name,
-            opcode: instruction.opcode,
-            dimensions,
-            tensor_ranks,
-        })
-    }
-
-    fn instruction(&self, node: u32) -> Option<HloInstructionProto> {
-        HloInstructionProto::decode(*self.instructions.get(node as usize)?).ok()
-    }
-
-    /// The graph of this module; `configurable` in slot order.
-    pub fn into_graph(self, task: Task, configurable: Vec<u32>) -> Result<Graph, GraphError> {
-        Graph::new(task, self.arrays, configurable)
-    }
-}
-
-fn rank(instruction: &HloInstructionProto) -> u32 {
-    let rank = instruction.shape.as_ref().map_or(0, |shape| shape.dimensions.len());
-    u32::try_from(rank).unwrap_or(u32::MAX)
-}
-
-/// The module inside an `HloProto`, or the bytes themselves.
-///
-/// Field 1 of an `HloProto` is the module, whose field 3 holds computations; field 1 of an `HloModuleProto` is
-/// its name, in which the key byte of field 3 (a control character) cannot stand.
-pub(crate) fn inner_module(bytes: &[u8]) -> &[u8] {
-    let first = Fields::of(bytes).map_while(Result::ok).find(|(number, _)| *number == 1);
-    match first {
-        Some((_, Payload::Bytes(inner))) if holds_computations(inner) => inner,
-        _ => bytes,
-    }
-}
-
-/// Whether a message reads as an `HloModuleProto` with at least one computation.
-pub(crate) fn holds_computations(message: &[u8]) -> bool {
-    let mut found = false;
-    for field in Fields::of(message) {
-        match field {
-            Err(_) => return false,
-            Ok((3, payload)) => found |= matches!(payload, Payload::Bytes(_)),
-            Ok(_) => {}
-        }
-    }
-    found
-}
-
 /// What is known while a module is being read.
-struct Reader<'a, 'l> {
+pub(super) struct Reader<'a, 'l> {
     limits: &'l Limits,
     arrays: GraphArrays,
     lengths: Vec<SequenceLengths>,
@@ -144,7 +43,7 @@ const SPLIT_NAMES: [&str; 3] = ["cluster", "while", "cond"];
 const MAX_NESTED_BYTES: usize = 4 << 20;
 
 impl<'a, 'l> Reader<'a, 'l> {
-    fn new(limits: &'l Limits) -> Self {
+    pub(super) fn new(limits: &'l Limits) -> Self {
         Self {
             limits,
             arrays: GraphArrays::default(),
@@ -160,7 +59,7 @@ impl<'a, 'l> Reader<'a, 'l> {
         }
     }
 
-    fn module(&mut self, bytes: &'a [u8]) -> Result<(), GraphError> {
+    pub(super) fn module(&mut self, bytes: &'a [u8]) -> Result<(), GraphError> {
         for field in Fields::of(bytes) {
             match field.map_err(|error| malformed("the module".to_owned(), &error))? {
                 (3, Payload::Bytes(computation)) => self.computation(computation)?,
@@ -271,7 +170,7 @@ impl<'a, 'l> Reader<'a, 'l> {
         format!("node {} (in computation {})", self.instructions.len(), self.computations)
     }
 
-    fn finish(mut self) -> Result<HloModule<'a>, GraphError> {
+    pub(super) fn finish(mut self) -> Result<HloModule<'a>, GraphError> {
         if self.instructions.is_empty() {
             return Err(GraphError::Empty);
         }

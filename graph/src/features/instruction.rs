@@ -1,143 +1,6 @@
-//! The 140 node features of `TpuGraphs` (spec §4), from one instruction.
-//!
-//! All arithmetic is on `i64`, wraps on overflow, and is rounded to `f32` at the end.
-
 use hlorank_proto::xla::{ConvolutionDimensionNumbers, HloInstructionProto, WindowDimension};
 
-use crate::{Digest, opcode};
-
-/// Features of a node.
-pub const FEATURES: usize = 140;
-
-/// Raised when featurizing changes in a way that the names below do not show.
-const FEATURE_VERSION: u32 = 1;
-
-/// Groups of columns in order, with their widths: what [`feature_digest`] covers.
-const COLUMNS: [(&str, usize); 35] = [
-    ("is_root", 1),
-    ("element_size_in_bits", 1),
-    ("shape.element_type", 19),
-    ("shape.dimensions", 8),
-    ("shape.tuple_shapes_size", 1),
-    ("parameter_number", 1),
-    ("dimensions", 6),
-    ("window.size", 8),
-    ("window.stride", 8),
-    ("window.padding_low", 8),
-    ("window.padding_high", 8),
-    ("window.window_dilation", 8),
-    ("window.base_dilation", 8),
-    ("window.window_reversal", 8),
-    ("convolution.input_batch_dimension", 1),
-    ("convolution.input_feature_dimension", 1),
-    ("convolution.input_spatial_dimensions", 4),
-    ("convolution.kernel_input_feature_dimension", 1),
-    ("convolution.kernel_output_feature_dimension", 1),
-    ("convolution.kernel_spatial_dimensions", 4),
-    ("convolution.output_batch_dimension", 1),
-    ("convolution.output_feature_dimension", 1),
-    ("feature_group_count", 1),
-    ("batch_group_count", 1),
-    ("slice.start", 4),
-    ("slice.stride", 4),
-    ("slice.limit", 4),
-    ("dynamic_slice_sizes", 4),
-    ("padding.edge_padding_low", 4),
-    ("padding.edge_padding_high", 4),
-    ("is_stable", 1),
-    ("shape.layout.minor_to_major", 6),
-    ("config.layout", 18),
-    ("config.tile", 24),
-    ("config.layout.values", 8),
-];
-
-/// First column and width of the sequence columns: lists without sum and product, whose unused places hold the
-/// [`Pad`] value.
-const SEQUENCES: [(usize, usize); 4] = [(31, 6), (95, 4), (101, 4), (134, 6)];
-
-/// What the unused places of sequence columns hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pad {
-    /// 0, as in the official data.
-    #[default]
-    Zero,
-    /// −1, as in `TGraph`'s data, so that "dimension 0" and "nothing" differ.
-    MinusOne,
-}
-
-impl Pad {
-    /// The value as a feature.
-    #[must_use]
-    pub fn value(self) -> f32 {
-        match self {
-            Self::Zero => 0.0,
-            Self::MinusOne => -1.0,
-        }
-    }
-
-    /// The pad that `[n, 140]` features were made with: −1 where every sequence ends in a run of −1 and there is
-    /// at least one.
-    #[must_use]
-    pub fn of_features(features: &[f32]) -> Self {
-        let sequences = || {
-            let rows = features.chunks_exact(FEATURES);
-            rows.flat_map(|row| SEQUENCES.map(|(start, width)| &row[start..start + width]))
-        };
-        let used = |sequence: &[f32]| sequence.iter().take_while(|&&value| value >= 0.0).count();
-        let ends_in_pad = |sequence: &[f32]| sequence[used(sequence)..].iter().all(|&value| value == -1.0);
-        let has_pad = sequences().any(|sequence| sequence.contains(&-1.0));
-        if has_pad && sequences().all(ends_in_pad) { Self::MinusOne } else { Self::Zero }
-    }
-
-    /// The pad of a value on the wire or in a manifest, if it is one of the two.
-    #[must_use]
-    pub fn from_value(value: i32) -> Option<Self> {
-        match value {
-            0 => Some(Self::Zero),
-            -1 => Some(Self::MinusOne),
-            _ => None,
-        }
-    }
-}
-
-/// How many places of each sequence column of a node are used: what turns one [`Pad`] into the other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SequenceLengths(pub [u8; 4]);
-
-impl SequenceLengths {
-    /// Reads the lengths off a row that is padded with −1; no list of XLA's holds negative numbers.
-    #[must_use]
-    pub fn of_row(row: &[f32]) -> Self {
-        let mut lengths = [0; 4];
-        for (length, (start, width)) in lengths.iter_mut().zip(SEQUENCES) {
-            let used = row[start..start + width].iter().take_while(|&&value| value >= 0.0).count();
-            *length = u8::try_from(used).unwrap_or(u8::MAX);
-        }
-        Self(lengths)
-    }
-
-    /// Writes `pad` into the unused places of a row.
-    pub fn pad_row(self, row: &mut [f32], pad: Pad) {
-        for (length, (start, width)) in self.0.into_iter().zip(SEQUENCES) {
-            row[start + usize::from(length).min(width)..start + width].fill(pad.value());
-        }
-    }
-}
-
-/// Identifies what the featurizer makes: columns, opcode table and configuration features. A model works only
-/// with the featurizer that it was trained with.
-#[must_use]
-pub fn feature_digest() -> Digest {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(format!("hlorank-features {FEATURE_VERSION}\n").as_bytes());
-    for (name, width) in COLUMNS {
-        hasher.update(format!("{name} {width}\n").as_bytes());
-    }
-    for name in opcode::NAMES {
-        hasher.update(format!("{name}\n").as_bytes());
-    }
-    Digest(*hasher.finalize().as_bytes())
-}
+use super::SequenceLengths;
 
 /// Writes the features of an instruction into `row` (140 zeros), sequences padded with 0.
 pub(crate) fn featurize(
@@ -301,17 +164,12 @@ impl Columns<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{FEATURES, Pad};
 
     fn row_of(instruction: &HloInstructionProto) -> (Vec<f32>, SequenceLengths) {
         let mut row = vec![0.0; FEATURES];
         let lengths = featurize(instruction, true, &mut row);
         (row, lengths)
-    }
-
-    #[test]
-    fn the_columns_add_up() {
-        let node_columns = COLUMNS.iter().filter(|(name, _)| !name.starts_with("config."));
-        assert_eq!(node_columns.map(|(_, width)| width).sum::<usize>(), FEATURES);
     }
 
     #[test]

@@ -1,27 +1,16 @@
-use std::collections::HashMap;
+//! Pruned graphs cut into segments.
 
-use crate::{Digest, FEATURES, Graph, Pad, Pruned, SequenceLengths, Task, hash, prune};
+mod cutter;
+mod pieces;
+mod segment;
+
+pub use self::segment::Segment;
+use self::{cutter::Cutter, pieces::connected_pieces};
+use crate::{Digest, FEATURES, Graph, SequenceLengths, Task, prune};
 
 /// Nodes that a segment may have. A larger connected piece is cut into runs of this many nodes in ascending
 /// order, and edges between runs are dropped: the same in training and serving.
 pub const MAX_SEGMENT_NODES: usize = 512;
-
-/// What the model encodes of a connected piece of the pruned graph; equal pieces are one segment.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Segment {
-    /// BLAKE3-256 of the canonical form in `graph/README.md`.
-    pub digest: Digest,
-    /// `[n]` opcode ids.
-    pub opcodes: Vec<u8>,
-    /// `[n, 140]` features, sequences padded with 0.
-    pub features: Vec<f32>,
-    /// `[n]` lengths of the sequences, where known.
-    pub sequence_lengths: Option<Vec<SequenceLengths>>,
-    /// Pairs (consumer, producer) of positions in the segment, sorted.
-    pub edges: Vec<[u16; 2]>,
-    /// Positions of configurable nodes, ascending.
-    pub configurable: Vec<u16>,
-}
 
 /// One place of a graph where a segment stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,32 +57,6 @@ pub struct Summary {
     pub distinct_segments: usize,
     /// Nodes of the largest piece.
     pub largest_segment: usize,
-}
-
-impl Segment {
-    /// Number of nodes; at least 1.
-    #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "a segment has at least one node")]
-    pub fn len(&self) -> usize {
-        self.opcodes.len()
-    }
-
-    /// Whether the model's pad value can be had: always for 0, else only where lengths are known.
-    #[must_use]
-    pub fn can_pad(&self, pad: Pad) -> bool {
-        pad == Pad::Zero || self.sequence_lengths.is_some()
-    }
-
-    /// Writes `[n, 140]` features, padded as asked where lengths are known, into `rows`.
-    pub fn write_features(&self, pad: Pad, rows: &mut [f32]) {
-        rows[..self.features.len()].copy_from_slice(&self.features);
-        if pad == Pad::Zero {
-            return;
-        }
-        for (row, lengths) in rows.chunks_exact_mut(FEATURES).zip(self.sequence_lengths.iter().flatten()) {
-            lengths.pad_row(row, pad);
-        }
-    }
 }
 
 impl SegmentedGraph {
@@ -155,117 +118,10 @@ impl SegmentedGraph {
     }
 }
 
-/// Connected pieces of the pruned graph as ascending positions in `pruned.nodes`, ordered by their first node.
-fn connected_pieces(pruned: &Pruned) -> Vec<Vec<u32>> {
-    let mut parents: Vec<u32> = (0..).take(pruned.nodes.len()).collect();
-    for &[consumer, producer] in &pruned.edges {
-        let (one, other) = (find(&mut parents, consumer), find(&mut parents, producer));
-        parents[one.max(other) as usize] = one.min(other);
-    }
-    let mut pieces: Vec<Vec<u32>> = Vec::new();
-    let mut piece_of_root = HashMap::new();
-    for position in (0..).take(pruned.nodes.len()) {
-        let root = find(&mut parents, position);
-        let piece = *piece_of_root.entry(root).or_insert_with(|| {
-            pieces.push(Vec::new());
-            pieces.len() - 1
-        });
-        pieces[piece].push(position);
-    }
-    pieces
-}
-
-/// The root of a set; halves the path on the way.
-fn find(parents: &mut [u32], mut position: u32) -> u32 {
-    while parents[position as usize] != position {
-        let grandparent = parents[parents[position as usize] as usize];
-        parents[position as usize] = grandparent;
-        position = grandparent;
-    }
-    position
-}
-
-/// Turns pieces into segments, equal ones into one.
-struct Cutter<'a> {
-    graph: &'a Graph,
-    pruned: &'a Pruned,
-    slot_of_node: HashMap<u32, usize>,
-    /// For each position in the pruned graph, its position in its piece; `u16::MAX` outside the current one.
-    local: Vec<u16>,
-    segments: Vec<Segment>,
-    segment_of_digest: HashMap<Digest, usize>,
-}
-
-const OUTSIDE: u16 = u16::MAX;
-
-impl<'a> Cutter<'a> {
-    fn new(graph: &'a Graph, pruned: &'a Pruned) -> Self {
-        Self {
-            graph,
-            pruned,
-            slot_of_node: graph.configurable().iter().copied().zip(0..).collect(),
-            local: vec![OUTSIDE; pruned.nodes.len()],
-            segments: Vec::new(),
-            segment_of_digest: HashMap::new(),
-        }
-    }
-
-    fn occurrence(&mut self, piece: &[u32]) -> Occurrence {
-        let nodes: Vec<u32> = piece.iter().map(|&position| self.pruned.nodes[position as usize]).collect();
-        let (configurable, slots) = self.configurable(&nodes);
-        let edges = self.edges(piece);
-        let segment = self.segment(&nodes, edges, configurable);
-        Occurrence { segment: self.intern(segment), slots, nodes }
-    }
-
-    fn configurable(&self, nodes: &[u32]) -> (Vec<u16>, Vec<usize>) {
-        let slots = (0..).zip(nodes).filter_map(|(local, node)| Some((local, *self.slot_of_node.get(node)?)));
-        slots.unzip()
-    }
-
-    /// Edges of a piece as local positions. Edges are sorted by consumer, so each node's are found by search.
-    fn edges(&mut self, piece: &[u32]) -> Vec<[u16; 2]> {
-        (0..).zip(piece).for_each(|(local, &position)| self.local[position as usize] = local);
-        let all = &self.pruned.edges;
-        let mut edges = Vec::new();
-        for &position in piece {
-            let first = all.partition_point(|[consumer, _]| *consumer < position);
-            let own = all[first..].iter().take_while(|[consumer, _]| *consumer == position);
-            let local = own.map(|edge| edge.map(|end| self.local[end as usize]));
-            edges.extend(local.filter(|edge| !edge.contains(&OUTSIDE)));
-        }
-        for &position in piece {
-            self.local[position as usize] = OUTSIDE;
-        }
-        edges
-    }
-
-    fn segment(&self, nodes: &[u32], edges: Vec<[u16; 2]>, configurable: Vec<u16>) -> Segment {
-        let lengths = self.graph.sequence_lengths();
-        let mut segment = Segment {
-            digest: Digest([0; 32]),
-            opcodes: nodes.iter().map(|&node| self.graph.opcodes()[node as usize]).collect(),
-            features: nodes.iter().flat_map(|&node| self.graph.raw_row(node as usize)).copied().collect(),
-            sequence_lengths: lengths.map(|all| nodes.iter().map(|&node| all[node as usize]).collect()),
-            edges,
-            configurable,
-        };
-        segment.digest = hash::segment_digest(&segment);
-        segment
-    }
-
-    fn intern(&mut self, segment: Segment) -> usize {
-        *self.segment_of_digest.entry(segment.digest).or_insert_with(|| {
-            self.segments.push(segment);
-            self.segments.len() - 1
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{GraphArrays, Limits};
+    use crate::{GraphArrays, Limits, Pad};
 
     fn graph(task: Task, opcodes: &[u8], edges: &[[u32; 2]], configurable: &[u32]) -> Graph {
         let features = vec![0.0; opcodes.len() * FEATURES];

@@ -1,0 +1,81 @@
+use std::collections::HashMap;
+
+use super::{Occurrence, Segment};
+use crate::{Digest, Graph, Pruned};
+
+/// Turns pieces into segments, equal ones into one.
+pub(super) struct Cutter<'a> {
+    graph: &'a Graph,
+    pruned: &'a Pruned,
+    slot_of_node: HashMap<u32, usize>,
+    /// For each position in the pruned graph, its position in its piece; `u16::MAX` outside the current one.
+    local: Vec<u16>,
+    pub(super) segments: Vec<Segment>,
+    segment_of_digest: HashMap<Digest, usize>,
+}
+
+const OUTSIDE: u16 = u16::MAX;
+
+impl<'a> Cutter<'a> {
+    pub(super) fn new(graph: &'a Graph, pruned: &'a Pruned) -> Self {
+        Self {
+            graph,
+            pruned,
+            slot_of_node: graph.configurable().iter().copied().zip(0..).collect(),
+            local: vec![OUTSIDE; pruned.nodes.len()],
+            segments: Vec::new(),
+            segment_of_digest: HashMap::new(),
+        }
+    }
+
+    pub(super) fn occurrence(&mut self, piece: &[u32]) -> Occurrence {
+        let nodes: Vec<u32> = piece.iter().map(|&position| self.pruned.nodes[position as usize]).collect();
+        let (configurable, slots) = self.configurable(&nodes);
+        let edges = self.edges(piece);
+        let segment = self.segment(&nodes, edges, configurable);
+        Occurrence { segment: self.intern(segment), slots, nodes }
+    }
+
+    fn configurable(&self, nodes: &[u32]) -> (Vec<u16>, Vec<usize>) {
+        let slots = (0..).zip(nodes).filter_map(|(local, node)| Some((local, *self.slot_of_node.get(node)?)));
+        slots.unzip()
+    }
+
+    /// Edges of a piece as local positions. Edges are sorted by consumer, so each node's are found by search.
+    fn edges(&mut self, piece: &[u32]) -> Vec<[u16; 2]> {
+        (0..).zip(piece).for_each(|(local, &position)| self.local[position as usize] = local);
+        let all = &self.pruned.edges;
+        let mut edges = Vec::new();
+        for &position in piece {
+            let first = all.partition_point(|[consumer, _]| *consumer < position);
+            let own = all[first..].iter().take_while(|[consumer, _]| *consumer == position);
+            let local = own.map(|edge| edge.map(|end| self.local[end as usize]));
+            edges.extend(local.filter(|edge| !edge.contains(&OUTSIDE)));
+        }
+        for &position in piece {
+            self.local[position as usize] = OUTSIDE;
+        }
+        edges
+    }
+
+    fn segment(&self, nodes: &[u32], edges: Vec<[u16; 2]>, configurable: Vec<u16>) -> Segment {
+        let lengths = self.graph.sequence_lengths();
+        let mut segment = Segment {
+            digest: Digest([0; 32]),
+            opcodes: nodes.iter().map(|&node| self.graph.opcodes()[node as usize]).collect(),
+            features: nodes.iter().flat_map(|&node| self.graph.raw_row(node as usize)).copied().collect(),
+            sequence_lengths: lengths.map(|all| nodes.iter().map(|&node| all[node as usize]).collect()),
+            edges,
+            configurable,
+        };
+        segment.digest = segment.compute_digest();
+        segment
+    }
+
+    fn intern(&mut self, segment: Segment) -> usize {
+        *self.segment_of_digest.entry(segment.digest).or_insert_with(|| {
+            self.segments.push(segment);
+            self.segments.len() - 1
+        })
+    }
+}

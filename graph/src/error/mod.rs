@@ -1,0 +1,9 @@
+//! Everything that can be wrong with what is read.
+
+mod configuration;
+mod file;
+mod graph;
+
+pub use configuration::ConfigurationError;
+pub use file::FileError;
+pub use graph::GraphError;

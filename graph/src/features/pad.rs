@@ -1,0 +1,74 @@
+use super::FEATURES;
+
+/// First column and width of the sequence columns: lists without sum and product, whose unused places hold the
+/// [`Pad`] value.
+const SEQUENCES: [(usize, usize); 4] = [(31, 6), (95, 4), (101, 4), (134, 6)];
+
+/// What the unused places of sequence columns hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pad {
+    /// 0, as in the official data.
+    #[default]
+    Zero,
+    /// −1, as in `TGraph`'s data, so that "dimension 0" and "nothing" differ.
+    MinusOne,
+}
+
+impl Pad {
+    /// The value as a feature.
+    #[must_use]
+    pub fn value(self) -> f32 {
+        match self {
+            Self::Zero => 0.0,
+            Self::MinusOne => -1.0,
+        }
+    }
+
+    /// The pad that `[n, 140]` features were made with: −1 where every sequence ends in a run of −1 and there is
+    /// at least one.
+    #[must_use]
+    pub fn of_features(features: &[f32]) -> Self {
+        let sequences = || {
+            let rows = features.chunks_exact(FEATURES);
+            rows.flat_map(|row| SEQUENCES.map(|(start, width)| &row[start..start + width]))
+        };
+        let used = |sequence: &[f32]| sequence.iter().take_while(|&&value| value >= 0.0).count();
+        let ends_in_pad = |sequence: &[f32]| sequence[used(sequence)..].iter().all(|&value| value == -1.0);
+        let has_pad = sequences().any(|sequence| sequence.contains(&-1.0));
+        if has_pad && sequences().all(ends_in_pad) { Self::MinusOne } else { Self::Zero }
+    }
+
+    /// The pad of a value on the wire or in a manifest, if it is one of the two.
+    #[must_use]
+    pub fn from_value(value: i32) -> Option<Self> {
+        match value {
+            0 => Some(Self::Zero),
+            -1 => Some(Self::MinusOne),
+            _ => None,
+        }
+    }
+}
+
+/// How many places of each sequence column of a node are used: what turns one [`Pad`] into the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SequenceLengths(pub [u8; 4]);
+
+impl SequenceLengths {
+    /// Reads the lengths off a row that is padded with −1; no list of XLA's holds negative numbers.
+    #[must_use]
+    pub fn of_row(row: &[f32]) -> Self {
+        let mut lengths = [0; 4];
+        for (length, (start, width)) in lengths.iter_mut().zip(SEQUENCES) {
+            let used = row[start..start + width].iter().take_while(|&&value| value >= 0.0).count();
+            *length = u8::try_from(used).unwrap_or(u8::MAX);
+        }
+        Self(lengths)
+    }
+
+    /// Writes `pad` into the unused places of a row.
+    pub fn pad_row(self, row: &mut [f32], pad: Pad) {
+        for (length, (start, width)) in self.0.into_iter().zip(SEQUENCES) {
+            row[start + usize::from(length).min(width)..start + width].fill(pad.value());
+        }
+    }
+}

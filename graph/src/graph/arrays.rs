@@ -1,0 +1,101 @@
+use crate::{FEATURES, GraphError, Limits, Pad, SequenceLengths, opcode};
+
+/// The arrays of a graph of `n` nodes and `m` edges.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GraphArrays {
+    /// `[n]` opcode ids.
+    pub opcodes: Vec<u8>,
+    /// `[n, 140]` row-major features, sequences padded with 0.
+    pub features: Vec<f32>,
+    /// `[n]` lengths of the sequences; `None` where the features came padded with 0 and the lengths are lost.
+    pub sequence_lengths: Option<Vec<SequenceLengths>>,
+    /// `[m]` pairs (consumer, producer), sorted, each once.
+    pub edges: Vec<[u32; 2]>,
+}
+
+impl GraphArrays {
+    /// Takes features as `TpuGraphs`' files and the wire hold them: `features` padded with `pad`, edges in any
+    /// order.
+    pub fn from_features(
+        opcodes: Vec<u8>,
+        mut features: Vec<f32>,
+        mut edges: Vec<[u32; 2]>,
+        pad: Pad,
+        limits: &Limits,
+    ) -> Result<Self, GraphError> {
+        check_sizes(opcodes.len(), edges.len(), limits)?;
+        check_features(opcodes.len(), &features)?;
+        let sequence_lengths = (pad == Pad::MinusOne).then(|| unpad(&mut features));
+        // −0 and 0 are the same number, so they must hash alike.
+        for feature in &mut features {
+            *feature += 0.0;
+        }
+        edges.sort_unstable();
+        edges.dedup();
+        Ok(Self { opcodes, features, sequence_lengths, edges })
+    }
+
+    /// Nodes whose opcode the table does not have.
+    #[must_use]
+    pub fn unknown_opcodes(&self) -> usize {
+        self.opcodes.iter().map(|&opcode| usize::from(opcode == 0)).sum()
+    }
+
+    /// Nodes whose opcode is convolution, dot or reshape, ascending.
+    #[must_use]
+    pub fn default_configurable(&self) -> Vec<u32> {
+        let configurable = |opcode: &u8| [opcode::CONVOLUTION, opcode::DOT, opcode::RESHAPE].contains(opcode);
+        (0..).zip(&self.opcodes).filter(|(_, opcode)| configurable(opcode)).map(|(node, _)| node).collect()
+    }
+}
+
+fn check_sizes(nodes: usize, edges: usize, limits: &Limits) -> Result<(), GraphError> {
+    if nodes == 0 {
+        return Err(GraphError::Empty);
+    }
+    if nodes > limits.nodes {
+        return Err(GraphError::too_many_nodes(limits));
+    }
+    if edges > limits.edges {
+        return Err(GraphError::too_many_edges(limits));
+    }
+    Ok(())
+}
+
+impl GraphError {
+    pub(crate) fn too_many_nodes(limits: &Limits) -> Self {
+        Self::too_many("nodes", limits)
+    }
+
+    /// More of `what` than there may be nodes.
+    pub(crate) fn too_many(what: &'static str, limits: &Limits) -> Self {
+        Self::TooMany { what, limit: limits.nodes, setting: "--max-nodes" }
+    }
+
+    pub(crate) fn too_many_edges(limits: &Limits) -> Self {
+        Self::TooMany { what: "edges", limit: limits.edges, setting: "--max-edges" }
+    }
+}
+
+fn check_features(nodes: usize, features: &[f32]) -> Result<(), GraphError> {
+    if features.len() != nodes * FEATURES {
+        return Err(GraphError::ArrayLength {
+            array: "node_feat",
+            found: features.len(),
+            expected: nodes * FEATURES,
+        });
+    }
+    match features.iter().position(|feature| !feature.is_finite()) {
+        Some(at) => Err(GraphError::FeatureNotFinite { node: at / FEATURES, column: at % FEATURES }),
+        None => Ok(()),
+    }
+}
+
+fn unpad(features: &mut [f32]) -> Vec<SequenceLengths> {
+    let unpad_row = |row: &mut [f32]| {
+        let lengths = SequenceLengths::of_row(row);
+        lengths.pad_row(row, Pad::Zero);
+        lengths
+    };
+    features.chunks_exact_mut(FEATURES).map(unpad_row).collect()
+}

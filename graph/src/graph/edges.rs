@@ -1,0 +1,45 @@
+use crate::GraphError;
+
+/// Checks that edges join nodes that are there and form no cycle.
+pub(super) fn check_edges(nodes: usize, edges: &[[u32; 2]]) -> Result<(), GraphError> {
+    for (edge, pair) in edges.iter().enumerate() {
+        if let Some(&node) = pair.iter().find(|&&node| node as usize >= nodes) {
+            return Err(GraphError::UnknownEdgeNode { edge, node, nodes });
+        }
+    }
+    // XLA emits producers before consumers, which rules cycles out without a search.
+    if edges.iter().all(|[consumer, producer]| consumer > producer) {
+        return Ok(());
+    }
+    find_cycle(nodes, edges).map_or(Ok(()), |node| Err(GraphError::Cycle { node }))
+}
+
+/// Removes nodes without consumers until none is left (Kahn); what stays lies on a cycle or is consumed by one.
+fn find_cycle(nodes: usize, edges: &[[u32; 2]]) -> Option<u32> {
+    let mut consumers = vec![0_u32; nodes];
+    for [_, producer] in edges {
+        consumers[*producer as usize] += 1;
+    }
+    let first_edge = |node: u32| edges.partition_point(|[consumer, _]| *consumer < node);
+    let mut ready: Vec<u32> =
+        (0..).zip(&consumers).filter(|(_, count)| **count == 0).map(|(node, _)| node).collect();
+    while let Some(node) = ready.pop() {
+        for [_, producer] in edges[first_edge(node)..].iter().take_while(|[consumer, _]| *consumer == node) {
+            consumers[*producer as usize] -= 1;
+            if consumers[*producer as usize] == 0 {
+                ready.push(*producer);
+            }
+        }
+    }
+    let (left, _) = (0..).zip(&consumers).find(|(_, count)| **count > 0)?;
+    Some(node_on_cycle(left, edges, &consumers))
+}
+
+/// Every node with consumers left has one that is left too, so following them from `left` ends on a cycle.
+fn node_on_cycle(left: u32, edges: &[[u32; 2]], consumers: &[u32]) -> u32 {
+    let mut consumer_of = vec![left; consumers.len()];
+    for [consumer, producer] in edges.iter().filter(|[consumer, _]| consumers[*consumer as usize] > 0) {
+        consumer_of[*producer as usize] = *consumer;
+    }
+    consumers.iter().fold(left, |node, _| consumer_of[node as usize])
+}

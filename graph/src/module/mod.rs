@@ -1,0 +1,90 @@
+//! Serialized HLO modules.
+
+mod reader;
+mod wrapped;
+
+use std::collections::{BTreeMap, HashMap};
+
+use hlorank_proto::xla::HloInstructionProto;
+use prost::Message as _;
+
+use self::reader::Reader;
+pub(crate) use self::wrapped::{holds_computations, inner_module};
+use crate::{Graph, GraphArrays, GraphError, Limits, Task};
+
+/// An HLO module that was read and featurized.
+#[derive(Debug)]
+pub struct HloModule<'a> {
+    /// Opcodes, features and edges.
+    pub arrays: GraphArrays,
+    /// Ends of the runs of nodes that `TpuGraphs` stores as `node_splits`, from 0 to the number of nodes.
+    pub node_splits: Vec<usize>,
+    /// Opcodes that the table does not have, with how many nodes have them.
+    pub unknown_opcodes: BTreeMap<String, usize>,
+    /// Serialized instructions by node, for [`HloModule::describe`].
+    instructions: Vec<&'a [u8]>,
+    nodes_by_id: HashMap<i64, u32>,
+}
+
+/// A node as a person knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeDescription {
+    /// Node number.
+    pub node: u32,
+    /// Name of the instruction.
+    pub name: String,
+    /// HLO opcode.
+    pub opcode: String,
+    /// Dimensions of the output.
+    pub dimensions: Vec<i64>,
+    /// Ranks of the output and of the first two operands.
+    pub tensor_ranks: Vec<u32>,
+}
+
+impl<'a> HloModule<'a> {
+    /// Reads a serialized `HloModuleProto` or `HloProto`.
+    pub fn read(bytes: &'a [u8], limits: &Limits) -> Result<Self, GraphError> {
+        let mut reader = Reader::new(limits);
+        reader.module(inner_module(bytes))?;
+        reader.finish()
+    }
+
+    /// Number of nodes.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a module has at least one instruction")]
+    pub fn len(&self) -> usize {
+        self.instructions.len()
+    }
+
+    /// Name, opcode and shape of a node, decoded anew; `None` past the end.
+    #[must_use]
+    pub fn describe(&self, node: u32) -> Option<NodeDescription> {
+        let instruction = self.instruction(node)?;
+        let operands = instruction.operand_ids.iter().take(2).filter_map(|id| self.nodes_by_id.get(id));
+        let operands = operands.filter_map(|&operand| self.instruction(operand));
+        let tensor_ranks =
+            std::iter::once(rank(&instruction)).chain(operands.map(|operand| rank(&operand))).collect();
+        let dimensions = instruction.shape.map_or_else(Vec::new, |shape| shape.dimensions);
+        Some(NodeDescription {
+            node,
+            name: instruction.name,
+            opcode: instruction.opcode,
+            dimensions,
+            tensor_ranks,
+        })
+    }
+
+    fn instruction(&self, node: u32) -> Option<HloInstructionProto> {
+        HloInstructionProto::decode(*self.instructions.get(node as usize)?).ok()
+    }
+
+    /// The graph of this module; `configurable` in slot order.
+    pub fn into_graph(self, task: Task, configurable: Vec<u32>) -> Result<Graph, GraphError> {
+        Graph::new(task, self.arrays, configurable)
+    }
+}
+
+fn rank(instruction: &HloInstructionProto) -> u32 {
+    let rank = instruction.shape.as_ref().map_or(0, |shape| shape.dimensions.len());
+    u32::try_from(rank).unwrap_or(u32::MAX)
+}
