@@ -1,4 +1,5 @@
 //! Broken and hostile modules are refused with an error that says what is wrong and where, and nothing panics.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "how a test fails")]
 
 use std::{
     collections::BTreeMap,
