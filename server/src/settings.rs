@@ -42,7 +42,7 @@ pub struct Settings {
     pub max_requests: usize,
 
     /// Bytes of one request
-    #[arg(long, env = "HLORANK_MAX_MESSAGE_BYTES", default_value_t = 256 << 20)]
+    #[arg(long, env = "HLORANK_MAX_MESSAGE_BYTES", default_value_t = 128 << 20)]
     pub max_message_bytes: usize,
 
     /// Bytes of one serialized HLO module

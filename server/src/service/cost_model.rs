@@ -3,18 +3,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{Limits, SegmentedGraph};
+use hlorank_graph::{Configurations, Limits, SegmentedGraph};
 use hlorank_proto::v1::{
-    self, ConfigurableNode, GraphSummary, PutGraphRequest, PutGraphResponse, RankConfigsRequest,
-    RankConfigsResponse, ReuseCounts, StageTimings, cost_model_service_server::CostModelService,
-    rank_configs_request::Configs,
+    self, PutGraphRequest, PutGraphResponse, RankConfigsRequest, RankConfigsResponse,
+    cost_model_service_server::CostModelService, rank_configs_request::Configs,
 };
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tonic::{Request, Response, Status};
 
 use super::{
     ServiceError,
-    request::{GraphOrigin, GraphRequest, batch_task, read_configs},
+    answer::{configurable_node, reuse_counts, summary, timings},
+    configs_request::{batch_task, read_configs},
+    graph_request::{GraphOrigin, GraphRequest},
 };
 use crate::{
     compute::ComputePool,
@@ -164,7 +165,7 @@ impl CostModel {
         &self,
         configs: Configs,
         graph: &Arc<SegmentedGraph>,
-    ) -> Result<(hlorank_graph::Configurations, Duration), ServiceError> {
+    ) -> Result<(Configurations, Duration), ServiceError> {
         let (graph, limits) = (Arc::clone(graph), self.bounds.limits);
         let computed = self.pool.run(move |_| read_configs(&configs, &graph, &limits)).await?;
         Ok((computed.value?, computed.waited))
@@ -188,36 +189,6 @@ impl CostModelService for CostModel {
     }
 }
 
-fn timings(started: Instant, found: Instant, queue: Duration, evaluation: &Evaluation) -> StageTimings {
-    let stages = evaluation.stages;
-    let now = Instant::now();
-    StageTimings {
-        queue: to_proto(queue),
-        featurize: to_proto(found - started),
-        parse: to_proto((stages.planned - found).saturating_sub(queue)),
-        encode: to_proto(stages.encoded - stages.planned),
-        head: to_proto(stages.scored - stages.encoded),
-        rank: to_proto(now - stages.scored),
-        total: to_proto(now - started),
-    }
-}
-
-fn to_proto(duration: Duration) -> Option<prost_types::Duration> {
-    prost_types::Duration::try_from(duration).ok()
-}
-
-fn reuse_counts(evaluation: &Evaluation) -> ReuseCounts {
-    let reuse = evaluation.reuse;
-    ReuseCounts {
-        configs: reuse.configs as u64,
-        distinct_configs: reuse.distinct_configs as u64,
-        segment_rows: reuse.segment_rows as u64,
-        distinct_segment_rows: reuse.distinct_segment_rows as u64,
-        rows_evaluated: reuse.distinct_segment_rows as u64,
-        rows_cached: 0,
-    }
-}
-
 fn log_ranked(model: &Model, graph: &SegmentedGraph, evaluation: &Evaluation, started: Instant) {
     tracing::info!(
         graph = %graph.hash,
@@ -229,34 +200,4 @@ fn log_ranked(model: &Model, graph: &SegmentedGraph, evaluation: &Evaluation, st
         micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
         "configurations ranked"
     );
-}
-
-fn summary(graph: &SegmentedGraph) -> GraphSummary {
-    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    let summary = graph.summary;
-    GraphSummary {
-        nodes: count(summary.nodes),
-        edges: count(summary.edges),
-        configurable_nodes: count(summary.configurable),
-        kept_nodes: count(summary.kept),
-        segments: count(summary.segments),
-        distinct_segments: count(summary.distinct_segments),
-        largest_segment: count(summary.largest_segment),
-    }
-}
-
-fn configurable_node(node: &hlorank_graph::NodeDescription) -> ConfigurableNode {
-    ConfigurableNode {
-        node: node.node,
-        name: node.name.clone(),
-        opcode: node.opcode.clone(),
-        dimensions: node.dimensions.clone(),
-        tensor_ranks: node.tensor_ranks.clone(),
-    }
-}
-
-impl From<Warning> for v1::Warning {
-    fn from(warning: Warning) -> Self {
-        Self { reason: warning.reason.to_owned(), message: warning.message }
-    }
 }

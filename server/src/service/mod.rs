@@ -1,9 +1,11 @@
 //! The gRPC services.
 
+mod answer;
+mod configs_request;
 mod cost_model;
 mod error;
+mod graph_request;
 mod model;
-mod request;
 mod transport;
 
 pub use cost_model::{Bounds, CostModel};

@@ -1,21 +1,30 @@
-//! Reads what a request holds into the types of the graph crate.
+//! Reads the graph of a request.
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hlorank_graph::{
-    ConfigurationError, Configurations, Digest, FEATURES, Graph, GraphArrays, GraphError, HloModule,
-    LayoutBatch, Limits, Pad, SegmentedGraph, Task, TileBatch,
+    Digest, FEATURES, Graph, GraphArrays, GraphError, HloModule, Limits, NodeDescription, Pad,
+    SegmentedGraph, Task,
 };
-use hlorank_proto::v1::{self, graph::Source as GraphSource, rank_configs_request::Configs};
+use hlorank_proto::v1::{self, GraphFeatures};
 
 use super::ServiceError;
 use crate::graphs::{Source, Warning};
 
-/// A request's graph, its task settled.
+/// A graph that came with a request, its task settled.
 pub(super) struct GraphRequest {
-    source: GraphSource,
+    content: Content,
     task: Task,
     configurable: Vec<u32>,
+}
+
+/// What a graph came as.
+enum Content {
+    /// A serialized module.
+    Module(Bytes),
+    /// Arrays.
+    Features(GraphFeatures),
 }
 
 /// Where a request's graph is to be had.
@@ -34,14 +43,16 @@ impl GraphOrigin {
         let graph = graph.ok_or(ServiceError::Missing { field: "graph", hint: GRAPH_HINT })?;
         let said = read_task(graph.task)?;
         let source = graph.source.ok_or(ServiceError::Missing { field: "graph.source", hint: GRAPH_HINT })?;
-        if let GraphSource::GraphHash(hash) = source {
-            return read_hash(&hash).map(Self::Hash);
-        }
+        let content = match source {
+            v1::graph::Source::GraphHash(hash) => return read_hash(&hash).map(Self::Hash),
+            v1::graph::Source::HloModule(module) => Content::Module(module),
+            v1::graph::Source::Features(features) => Content::Features(features),
+        };
         let task = said.or(task).ok_or(ServiceError::Missing {
             field: "graph.task",
             hint: "TASK_TILE for a kernel, TASK_LAYOUT for a module whose layouts are tuned",
         })?;
-        Ok(Self::Sent(GraphRequest { source, task, configurable: graph.configurable_nodes }))
+        Ok(Self::Sent(GraphRequest { content, task, configurable: graph.configurable_nodes }))
     }
 }
 
@@ -77,9 +88,9 @@ impl GraphRequest {
         let configurable: Vec<u8> = self.configurable.iter().flat_map(|node| node.to_le_bytes()).collect();
         let mut parts: Vec<&[u8]> = vec![&task, &configurable];
         let (edges, pad);
-        match &self.source {
-            GraphSource::GraphHash(bytes) | GraphSource::HloModule(bytes) => parts.push(bytes),
-            GraphSource::Features(features) => {
+        match &self.content {
+            Content::Module(bytes) => parts.push(bytes),
+            Content::Features(features) => {
                 edges = features.edge_index.iter().flat_map(|node| node.to_le_bytes()).collect::<Vec<u8>>();
                 pad = features.pad_value.to_le_bytes();
                 parts.extend([&features.node_opcode[..], &features.node_feat, &edges, &pad]);
@@ -90,19 +101,17 @@ impl GraphRequest {
 
     /// Bytes of a serialized module; 0 for features, whose arrays are bounded by their counts.
     pub(super) fn module_bytes(&self) -> usize {
-        match &self.source {
-            GraphSource::HloModule(bytes) => bytes.len(),
-            _ => 0,
+        match &self.content {
+            Content::Module(bytes) => bytes.len(),
+            Content::Features(_) => 0,
         }
     }
 
     /// Reads, featurizes, prunes and cuts the graph.
     pub(super) fn segmented(self, limits: &Limits) -> Result<Source, GraphError> {
-        match self.source {
-            GraphSource::Features(features) => read_features(&features, self.task, self.configurable, limits),
-            GraphSource::HloModule(bytes) | GraphSource::GraphHash(bytes) => {
-                read_module(&bytes, self.task, self.configurable, limits)
-            }
+        match &self.content {
+            Content::Module(bytes) => read_module(bytes, self.task, self.configurable, limits),
+            Content::Features(features) => read_features(features, self.task, self.configurable, limits),
         }
     }
 }
@@ -124,7 +133,7 @@ fn read_module(
 }
 
 fn read_features(
-    features: &v1::GraphFeatures,
+    features: &GraphFeatures,
     task: Task,
     configurable: Vec<u32>,
     limits: &Limits,
@@ -142,7 +151,7 @@ fn read_features(
     let graph = Graph::new(task, arrays, configurable)?;
     let mut warnings = unknown_opcodes(graph.unknown_opcodes(), &[]);
     warnings.extend(unusual_nodes(&graph));
-    let node = |&node: &u32| hlorank_graph::NodeDescription {
+    let node = |&node: &u32| NodeDescription {
         node,
         name: String::new(),
         opcode: hlorank_graph::opcode_name(graph.opcodes()[node as usize]).to_owned(),
@@ -198,59 +207,4 @@ fn unusual_nodes(graph: &Graph) -> Option<Warning> {
         reason: "UNUSUAL_CONFIGURABLE_NODES",
         message: format!("{count} configurable nodes are neither convolution, dot nor reshape"),
     })
-}
-
-const CONFIGS_HINT: &str = "set layout_configs, packed_layout_configs, delta_layout_configs, tile_configs or \
-                            packed_tile_configs";
-
-/// The task of a batch.
-pub(super) fn batch_task(configs: Option<&Configs>) -> Result<Task, ServiceError> {
-    match configs {
-        None => Err(ServiceError::Missing { field: "configs", hint: CONFIGS_HINT }),
-        Some(Configs::TileConfigs(_) | Configs::PackedTileConfigs(_)) => Ok(Task::Tile),
-        Some(_) => Ok(Task::Layout),
-    }
-}
-
-/// Reads a batch against its graph.
-pub(super) fn read_configs(
-    configs: &Configs,
-    graph: &SegmentedGraph,
-    limits: &Limits,
-) -> Result<Configurations, ServiceError> {
-    let field = field(configs);
-    let refused = |source| ServiceError::Configuration { field, source };
-    let batch = batch_task(Some(configs))?;
-    if batch != graph.task {
-        return Err(refused(ConfigurationError::WrongTask { batch, graph: graph.task }));
-    }
-    if graph.task == Task::Layout && graph.slots() == 0 {
-        return Err(refused(ConfigurationError::NothingToConfigure));
-    }
-    let configurations = match configs {
-        Configs::LayoutConfigs(message) => {
-            LayoutBatch::from_readable(message, &graph.configurable, limits).map(Configurations::Layout)
-        }
-        Configs::PackedLayoutConfigs(message) => {
-            LayoutBatch::from_packed(message, graph.slots(), limits).map(Configurations::Layout)
-        }
-        Configs::DeltaLayoutConfigs(message) => {
-            LayoutBatch::from_delta(message, graph.slots(), limits).map(Configurations::Layout)
-        }
-        Configs::TileConfigs(message) => TileBatch::from_readable(message, limits).map(Configurations::Tile),
-        Configs::PackedTileConfigs(message) => {
-            TileBatch::from_packed(message, limits).map(Configurations::Tile)
-        }
-    };
-    configurations.map_err(refused)
-}
-
-fn field(configs: &Configs) -> &'static str {
-    match configs {
-        Configs::LayoutConfigs(_) => "layout_configs",
-        Configs::PackedLayoutConfigs(_) => "packed_layout_configs",
-        Configs::DeltaLayoutConfigs(_) => "delta_layout_configs",
-        Configs::TileConfigs(_) => "tile_configs",
-        Configs::PackedTileConfigs(_) => "packed_tile_configs",
-    }
 }

@@ -1,0 +1,73 @@
+//! Writes what was found into the messages of an answer.
+
+use std::time::{Duration, Instant};
+
+use hlorank_graph::SegmentedGraph;
+use hlorank_proto::v1::{self, ConfigurableNode, GraphSummary, ReuseCounts, StageTimings};
+
+use crate::{engine::Evaluation, graphs::Warning};
+
+pub(super) fn timings(
+    started: Instant,
+    found: Instant,
+    queue: Duration,
+    evaluation: &Evaluation,
+) -> StageTimings {
+    let stages = evaluation.stages;
+    let now = Instant::now();
+    StageTimings {
+        queue: to_proto(queue),
+        featurize: to_proto(found - started),
+        parse: to_proto((stages.planned - found).saturating_sub(queue)),
+        encode: to_proto(stages.encoded - stages.planned),
+        head: to_proto(stages.scored - stages.encoded),
+        rank: to_proto(now - stages.scored),
+        total: to_proto(now - started),
+    }
+}
+
+fn to_proto(duration: Duration) -> Option<prost_types::Duration> {
+    prost_types::Duration::try_from(duration).ok()
+}
+
+pub(super) fn reuse_counts(evaluation: &Evaluation) -> ReuseCounts {
+    let reuse = evaluation.reuse;
+    ReuseCounts {
+        configs: reuse.configs as u64,
+        distinct_configs: reuse.distinct_configs as u64,
+        segment_rows: reuse.segment_rows as u64,
+        distinct_segment_rows: reuse.distinct_segment_rows as u64,
+        rows_evaluated: reuse.distinct_segment_rows as u64,
+        rows_cached: 0,
+    }
+}
+
+pub(super) fn summary(graph: &SegmentedGraph) -> GraphSummary {
+    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let summary = graph.summary;
+    GraphSummary {
+        nodes: count(summary.nodes),
+        edges: count(summary.edges),
+        configurable_nodes: count(summary.configurable),
+        kept_nodes: count(summary.kept),
+        segments: count(summary.segments),
+        distinct_segments: count(summary.distinct_segments),
+        largest_segment: count(summary.largest_segment),
+    }
+}
+
+pub(super) fn configurable_node(node: &hlorank_graph::NodeDescription) -> ConfigurableNode {
+    ConfigurableNode {
+        node: node.node,
+        name: node.name.clone(),
+        opcode: node.opcode.clone(),
+        dimensions: node.dimensions.clone(),
+        tensor_ranks: node.tensor_ranks.clone(),
+    }
+}
+
+impl From<Warning> for v1::Warning {
+    fn from(warning: Warning) -> Self {
+        Self { reason: warning.reason.to_owned(), message: warning.message }
+    }
+}

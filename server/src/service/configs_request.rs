@@ -1,0 +1,63 @@
+//! Reads the configurations of a request.
+
+use hlorank_graph::{
+    ConfigurationError, Configurations, LayoutBatch, Limits, SegmentedGraph, Task, TileBatch,
+};
+use hlorank_proto::v1::rank_configs_request::Configs;
+
+use super::ServiceError;
+
+const CONFIGS_HINT: &str = "set layout_configs, packed_layout_configs, delta_layout_configs, tile_configs or \
+                            packed_tile_configs";
+
+/// The task of a batch.
+pub(super) fn batch_task(configs: Option<&Configs>) -> Result<Task, ServiceError> {
+    match configs {
+        None => Err(ServiceError::Missing { field: "configs", hint: CONFIGS_HINT }),
+        Some(Configs::TileConfigs(_) | Configs::PackedTileConfigs(_)) => Ok(Task::Tile),
+        Some(_) => Ok(Task::Layout),
+    }
+}
+
+/// Reads a batch against its graph.
+pub(super) fn read_configs(
+    configs: &Configs,
+    graph: &SegmentedGraph,
+    limits: &Limits,
+) -> Result<Configurations, ServiceError> {
+    let field = field(configs);
+    let refused = |source| ServiceError::Configuration { field, source };
+    let batch = batch_task(Some(configs))?;
+    if batch != graph.task {
+        return Err(refused(ConfigurationError::WrongTask { batch, graph: graph.task }));
+    }
+    if graph.task == Task::Layout && graph.slots() == 0 {
+        return Err(refused(ConfigurationError::NothingToConfigure));
+    }
+    let configurations = match configs {
+        Configs::LayoutConfigs(message) => {
+            LayoutBatch::from_readable(message, &graph.configurable, limits).map(Configurations::Layout)
+        }
+        Configs::PackedLayoutConfigs(message) => {
+            LayoutBatch::from_packed(message, graph.slots(), limits).map(Configurations::Layout)
+        }
+        Configs::DeltaLayoutConfigs(message) => {
+            LayoutBatch::from_delta(message, graph.slots(), limits).map(Configurations::Layout)
+        }
+        Configs::TileConfigs(message) => TileBatch::from_readable(message, limits).map(Configurations::Tile),
+        Configs::PackedTileConfigs(message) => {
+            TileBatch::from_packed(message, limits).map(Configurations::Tile)
+        }
+    };
+    configurations.map_err(refused)
+}
+
+fn field(configs: &Configs) -> &'static str {
+    match configs {
+        Configs::LayoutConfigs(_) => "layout_configs",
+        Configs::PackedLayoutConfigs(_) => "packed_layout_configs",
+        Configs::DeltaLayoutConfigs(_) => "delta_layout_configs",
+        Configs::TileConfigs(_) => "tile_configs",
+        Configs::PackedTileConfigs(_) => "packed_tile_configs",
+    }
+}
