@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 # `--locked` in CI, so that a Cargo.lock that was not committed fails there.
 LOCKED ?=
-# What `make serve` and `make bench` pass on.
+# What `make serve` passes to the server, and which benchmark `make bench` runs.
 ARGS ?=
 
 TOOLS := target/tools
@@ -74,7 +74,7 @@ lint-python: $(PYTHON_READY) ## ruff
 		$(PYTHON) -m ruff check --quiet "$$folder" && $(PYTHON) -m ruff format --quiet --check "$$folder" || exit 1; \
 	done
 
-demo: setup ## start a server, rank real configurations, stop it
+demo: setup build ## start a server, rank real configurations, stop it
 	deploy/demo.sh
 
 serve: setup ## run the server in the foreground (ARGS='--listen 127.0.0.1:7070')

@@ -66,9 +66,8 @@ impl Client {
     }
 
     async fn rank_graph(&self, request: &RankRequest<'_>, graph: v1::Graph) -> Result<Ranking, ClientError> {
-        let message = RankConfigsRequest { graph: Some(graph), ..request.message() };
-        let message = routed(request.graph, message);
-        let answer = self.cost_model.clone().rank_configs(message).await?.into_inner();
+        let call = rank_call(request, graph);
+        let answer = self.cost_model.clone().rank_configs(call).await?.into_inner();
         let ranking = Ranking::try_from(answer)?;
         request.graph.learn(ranking.graph_hash);
         Ok(ranking)
@@ -88,6 +87,11 @@ impl Client {
     }
 }
 
+/// The call that ranks a graph, which is sent whole or by hash.
+fn rank_call(request: &RankRequest<'_>, graph: v1::Graph) -> Request<RankConfigsRequest> {
+    routed(request.graph, RankConfigsRequest { graph: Some(graph), ..request.message() })
+}
+
 /// Adds the route key of a graph.
 fn routed<T>(graph: &GraphHandle, message: T) -> Request<T> {
     let mut request = Request::new(message);
@@ -105,5 +109,42 @@ impl TryFrom<PutGraphResponse> for CachedGraph {
             configurable_nodes: answer.configurable_nodes,
             warnings: answer.warnings,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hlorank_graph::{Configurations, Task, TileBatch};
+    use hlorank_proto::v1::graph::Source;
+
+    use super::*;
+
+    fn source(call: Request<RankConfigsRequest>) -> Option<Source> {
+        call.into_inner().graph.and_then(|graph| graph.source)
+    }
+
+    #[test]
+    fn every_call_about_a_graph_has_its_route() {
+        let handle = GraphHandle::hlo_module(vec![1, 2, 3], Task::Tile, vec![]);
+        let request = RankRequest::new(&handle, &Configurations::Tile(TileBatch::default()));
+        let put = routed(&handle, PutGraphRequest { graph: Some(handle.whole()) });
+        let whole = rank_call(&request, handle.whole());
+        handle.learn(Digest([7; 32]));
+        let by_hash = rank_call(&request, handle.by_hash().unwrap());
+        let route = Some(handle.route());
+        for metadata in [put.metadata(), whole.metadata(), by_hash.metadata()] {
+            assert_eq!(metadata.get("x-hlorank-route"), route);
+        }
+    }
+
+    #[test]
+    fn a_call_has_the_graph_or_its_hash() {
+        let handle = GraphHandle::hlo_module(vec![1, 2, 3], Task::Tile, vec![]);
+        let request = RankRequest::new(&handle, &Configurations::Tile(TileBatch::default()));
+        let whole = rank_call(&request, handle.whole());
+        assert_eq!(source(whole), Some(Source::HloModule(vec![1, 2, 3].into())));
+        handle.learn(Digest([7; 32]));
+        let by_hash = rank_call(&request, handle.by_hash().unwrap());
+        assert_eq!(source(by_hash), Some(Source::GraphHash(vec![7; 32].into())));
     }
 }

@@ -1,5 +1,4 @@
 //! Broken and hostile modules are refused with an error that says what is wrong and where, and nothing panics.
-#![allow(clippy::panic, clippy::unwrap_used, reason = "how a test fails")]
 
 use std::{
     collections::BTreeMap,
@@ -11,42 +10,19 @@ use hlorank_graph::{Graph, GraphError, HloModule, Limits, SegmentedGraph, Task};
 use hlorank_proto::xla::{
     HloComputationProto, HloInstructionProto, HloModuleProto, HloProto, ShapeProto, TupleElement,
 };
-use hlorank_tests::fixture;
+use hlorank_tests::{
+    fixture,
+    module::{computation, instruction, module, single},
+};
 use proptest::prelude::*;
 use prost::{
     Message as _,
     encoding::{DecodeContext, decode_key, encode_varint, skip_field},
 };
 
-/// An instruction that consumes the instructions with the ids of `operands`.
-fn instruction(id: i64, operands: &[i64]) -> HloInstructionProto {
-    HloInstructionProto {
-        name: format!("instruction.{id}"),
-        opcode: "add".to_owned(),
-        id,
-        operand_ids: operands.to_vec(),
-        ..Default::default()
-    }
-}
-
 /// An instruction that calls a computation.
 fn call(id: i64, computation: i64) -> HloInstructionProto {
     HloInstructionProto { called_computation_ids: vec![computation], ..instruction(id, &[]) }
-}
-
-/// A computation whose root is its last instruction.
-fn computation(id: i64, instructions: Vec<HloInstructionProto>) -> HloComputationProto {
-    let root_id = instructions.last().map_or(0, |last| last.id);
-    HloComputationProto { name: format!("computation.{id}"), id, root_id, instructions }
-}
-
-fn module(computations: Vec<HloComputationProto>) -> Vec<u8> {
-    HloModuleProto { name: "bad".to_owned(), computations, ..Default::default() }.encode_to_vec()
-}
-
-/// A module of one computation.
-fn single(instructions: Vec<HloInstructionProto>) -> Vec<u8> {
-    module(vec![computation(1, instructions)])
 }
 
 fn read_within(bytes: &[u8], limits: &Limits) -> Result<Graph, GraphError> {
@@ -348,4 +324,18 @@ proptest! {
     fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         use_module(&bytes);
     }
+}
+
+#[test]
+fn a_name_of_megabytes_is_shortened_in_a_message() {
+    let named = |id| HloInstructionProto {
+        name: "é".repeat(1 << 20),
+        opcode: "x".repeat(1 << 20),
+        ..instruction(id, &[])
+    };
+    let message = read(&single(vec![named(1), named(1)])).unwrap_err().to_string();
+    assert!(message.len() < 400 && message.contains("é…"), "{message}");
+    let bytes = single(vec![named(1), named(2)]);
+    let module = HloModule::read(&bytes, &Limits::default()).unwrap();
+    assert_eq!(module.unknown_opcodes, BTreeMap::from([(format!("{}…", "x".repeat(80)), 2)]));
 }

@@ -1,5 +1,4 @@
 //! The featurizer gives, value for value, what `TpuGraphs`' own extractor gave for the same module.
-#![allow(clippy::panic, clippy::unwrap_used, reason = "how a test fails")]
 
 use std::{fs, path::Path};
 

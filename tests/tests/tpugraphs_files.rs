@@ -1,5 +1,4 @@
 //! `TpuGraphs`' own files read to the published numbers (spec §10). They are not part of the repository.
-#![allow(clippy::panic, clippy::unwrap_used, reason = "how a test fails")]
 
 use std::{
     collections::{HashMap, HashSet},

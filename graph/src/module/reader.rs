@@ -78,7 +78,7 @@ impl<'a, 'l> Reader<'a, 'l> {
         let header =
             ComputationHeader::read(bytes).map_err(|detail| malformed(self.computation_place(), &detail))?;
         if self.roots_by_computation.insert(header.id, header.root_id).is_some() {
-            return Err(GraphError::DuplicateComputation { id: header.id, name: header.name.to_owned() });
+            return Err(GraphError::DuplicateComputation { id: header.id, name: shortened(header.name) });
         }
         for (_, payload) in Fields::of(bytes).map_while(Result::ok).filter(|(number, _)| *number == 2) {
             let Payload::Bytes(instruction) = payload else {
@@ -131,7 +131,7 @@ impl<'a, 'l> Reader<'a, 'l> {
                 id: instruction.id,
                 first,
                 second: node,
-                name: instruction.name.clone(),
+                name: shortened(&instruction.name),
             }),
         }
     }
@@ -150,7 +150,7 @@ impl<'a, 'l> Reader<'a, 'l> {
     fn featurize(&mut self, instruction: &HloInstructionProto, is_root: bool) {
         let opcode = opcode_id(&instruction.opcode);
         if opcode == 0 {
-            *self.unknown_opcodes.entry(instruction.opcode.clone()).or_default() += 1;
+            *self.unknown_opcodes.entry(shortened(&instruction.opcode)).or_default() += 1;
         }
         self.arrays.opcodes.push(opcode);
         let start = self.arrays.features.len();
@@ -239,6 +239,14 @@ impl<'a> ComputationHeader<'a> {
         }
         Ok(header)
     }
+}
+
+/// A name from the module for a message: whoever made it may have made it megabytes long.
+fn shortened(name: &str) -> String {
+    const SHOWN: usize = 80;
+    let mut characters = name.chars();
+    let start: String = characters.by_ref().take(SHOWN).collect();
+    if characters.next().is_none() { start } else { format!("{start}…") }
 }
 
 fn malformed(place: String, detail: &(impl ToString + ?Sized)) -> GraphError {

@@ -171,7 +171,7 @@ mod tests {
         let refused = refusal::<LayoutForm>("[\n{\"nodes\":[{\"node\":1,\"tensor\":[]}]}]");
         assert_eq!(
             refused,
-            "configs.json: unknown field `tensor`, expected `node` or `tensors` at line 2 column 29"
+            "configs.json: unknown field `tensor`, expected `node` or `tensors` at line 2 column 28"
         );
         assert!(refusal::<TileForm>(r#"[{"bounds":[1]}]"#).contains("unknown field `bounds`"));
     }

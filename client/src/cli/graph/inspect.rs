@@ -7,6 +7,7 @@ use clap::Args;
 use hlorank_graph::SegmentedGraph;
 use serde::Serialize;
 
+use super::nodes::ConfigurableNodes;
 use crate::cli::{
     error::CommandError,
     input::{GRAPH_FILE, NumberedGraph, Selection},
@@ -17,6 +18,9 @@ use crate::cli::{
 pub(crate) struct Inspect {
     #[arg(value_name = "FILE", help = GRAPH_FILE)]
     file: PathBuf,
+    /// List the nodes that a layout configuration sets, too
+    #[arg(long)]
+    nodes: bool,
     #[command(flatten)]
     selection: Selection,
 }
@@ -46,6 +50,8 @@ struct GraphReport {
     hash: String,
     configurations: usize,
     skipped_configurations: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    configurable_nodes: Option<ConfigurableNodes>,
 }
 
 impl Inspect {
@@ -54,9 +60,14 @@ impl Inspect {
         let report = FileReport {
             path: self.file.display().to_string(),
             format: input.kind.to_string(),
-            graphs: input.graphs.iter().map(GraphReport::of).collect(),
+            graphs: input.graphs.iter().map(|graph| self.report(graph)).collect(),
         };
         Ok(format.print(&report)?)
+    }
+
+    fn report(&self, graph: &NumberedGraph) -> GraphReport {
+        let nodes = self.nodes.then(|| ConfigurableNodes::of(&graph.measured));
+        GraphReport { configurable_nodes: nodes, ..GraphReport::of(graph) }
     }
 }
 
@@ -79,6 +90,7 @@ impl GraphReport {
             hash: cut.hash.to_string(),
             configurations: measurements.map_or(0, |measured| measured.run_times.len()),
             skipped_configurations: measurements.map_or(0, |measured| measured.skipped),
+            configurable_nodes: None,
         }
     }
 
@@ -133,6 +145,11 @@ impl Display for FileReport {
         write!(formatter, "{table}")?;
         for graph in self.graphs.iter().filter(|graph| !graph.remarks().is_empty()) {
             writeln!(formatter, "module {}: {}", graph.module, graph.remarks().join("; "))?;
+        }
+        for graph in &self.graphs {
+            if let Some(nodes) = &graph.configurable_nodes {
+                write!(formatter, "\nmodule {}:\n{nodes}", graph.module)?;
+            }
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 mod features;
 mod hash;
 mod inspect;
+mod nodes;
 
 use clap::Subcommand;
 

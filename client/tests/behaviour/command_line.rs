@@ -1,0 +1,68 @@
+//! Runs `hlorank`.
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Command, Output},
+};
+
+use hlorank_tests::TestServer;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Where no server listens.
+pub(crate) const NO_SERVER: &str = "http://127.0.0.1:1";
+
+/// A folder to run commands in, and the server that they ask.
+pub(crate) struct CommandLine {
+    folder: TempDir,
+    endpoint: String,
+}
+
+impl CommandLine {
+    /// Commands that ask this server.
+    pub(crate) fn of(server: &TestServer) -> Self {
+        Self::asking(server.endpoint())
+    }
+
+    /// Commands that need no server.
+    pub(crate) fn without_server() -> Self {
+        Self::asking(NO_SERVER)
+    }
+
+    fn asking(endpoint: &str) -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), endpoint: endpoint.to_owned() }
+    }
+
+    /// Writes a file into the folder.
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// What a command prints for people.
+    pub(crate) fn text(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The JSON document that a command prints.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.text(&[arguments, &["--json"]].concat())).unwrap()
+    }
+
+    /// The exit code of a command, and what it prints on standard error: it prints nothing else.
+    pub(crate) fn failure(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let output = self.run(arguments);
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hlorank"));
+        let command = command.current_dir(self.folder.path()).env("HLORANK_ENDPOINT", &self.endpoint);
+        command.args(arguments).output().unwrap()
+    }
+}

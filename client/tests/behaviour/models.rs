@@ -1,0 +1,68 @@
+//! `hlorank models`: what a server has loaded.
+
+use std::fs;
+
+use hlorank_tests::{TestServer, repository};
+use serde_json::Value;
+
+use crate::{command_line::CommandLine, table::rows};
+
+/// The manifest that a model was loaded from.
+fn manifest(model: &Value) -> Value {
+    let folder = format!("models/registry/{}/{}", model["name"].as_str().unwrap(), model["version"]);
+    let text = fs::read_to_string(repository(&folder).join("manifest.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_default_models_are_listed() {
+    let server = TestServer::start().await;
+    let report = CommandLine::of(&server).json(&["models"]);
+    let defaults =
+        report["models"].as_array().unwrap().iter().filter(|model| model["default_for_task"] == true);
+    let defaults: Vec<(&str, &str)> =
+        defaults.map(|model| (model["task"].as_str().unwrap(), model["name"].as_str().unwrap())).collect();
+    assert_eq!(defaults, [("layout", "layout-xla-cpu"), ("tile", "tile-xla-cpu")]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_model_is_listed_as_its_manifest_describes_it() {
+    let server = TestServer::start().await;
+    for model in CommandLine::of(&server).json(&["models"])["models"].as_array().unwrap() {
+        let manifest = manifest(model);
+        for field in ["task", "architecture", "embedding_size", "buckets", "pad_value", "licence"] {
+            assert_eq!(model[field], manifest[field], "{field}");
+        }
+        for digest in ["feature_digest", "training_data_digest"] {
+            assert_eq!(model[digest], manifest[digest]);
+        }
+        assert_eq!(
+            model["measured_quality"]["kendall_tau"].as_f64(),
+            manifest["measured_quality"]["kendall_tau"].as_f64()
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_table_of_models_agrees_with_the_json_document() {
+    let server = TestServer::start().await;
+    let command_line = CommandLine::of(&server);
+    let (table, report) = (rows(&command_line.text(&["models"]), "name"), command_line.json(&["models"]));
+    let models = report["models"].as_array().unwrap();
+    assert_eq!(table.len(), models.len());
+    for (cells, model) in table.iter().zip(models) {
+        let yes = |field: &str| if model[field] == true { "yes" } else { "-" }.to_owned();
+        let text = |field: &str| model[field].as_str().unwrap().to_owned();
+        let expected = [text("name"), model["version"].to_string(), text("task"), text("architecture")];
+        assert_eq!(cells[..4], expected);
+        let expected =
+            [yes("serving"), yes("default_for_task"), model["embedding_size"].to_string(), buckets(model)];
+        assert_eq!(cells[4..8], expected);
+        assert_eq!(cells[8], text("licence"));
+    }
+}
+
+fn buckets(model: &Value) -> String {
+    let buckets = model["buckets"].as_array().unwrap();
+    buckets.iter().map(Value::to_string).collect::<Vec<_>>().join(" ")
+}
