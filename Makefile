@@ -8,6 +8,8 @@ SHELL := /bin/bash
 LOCKED ?=
 # What `make serve` passes to the server, and which benchmark `make bench` runs.
 ARGS ?=
+# Of the artifacts that `make train` exports.
+VERSION ?= 2
 
 TOOLS := target/tools
 DENY := $(TOOLS)/bin/cargo-deny
@@ -90,11 +92,15 @@ figures: ## print the figures that benchmarks and tests measured
 train-setup: ## install what training needs (about 5 GB)
 	cd $(TRAINING) && { [ -x $(TRAINING_PYTHON) ] || python3 -m venv .venv; } && $(TRAINING_PYTHON) -m pip install -e '.[dev]'
 
-# Collecting run times first: see models/training/README.md.
-train: build ## train both models on the collected run times
+# From the run times that ship, unless others were collected: see models/training/README.md.
+train: build ## train both models and export them to models/training/runs/registry
+	cd $(TRAINING) && { [ -d data ] || tar -xJf measured.tar.xz; }
 	cd $(TRAINING) && for task in layout tile; do \
-		$(TRAINING_PYTHON) -m hlorank_training train $$task --data data/$$task \
-			--hlorank $(abspath target/release/hlorank) --out runs/$$task; \
+		for step in "train --out runs/$$task" "export --run runs/$$task --out runs/registry --version $(VERSION)"; do \
+			set -- $$step; command=$$1; shift; \
+			OMP_NUM_THREADS=1 $(TRAINING_PYTHON) -m hlorank_training $$command $$task --data data/$$task \
+				--hlorank $(abspath target/release/hlorank) "$$@"; \
+		done; \
 	done
 
 train-test: ## the tests of training, with torch and jax

@@ -8,7 +8,7 @@ use crate::cli::output::{Align, Table, counted, grouped, or_dash, printable, run
 impl Display for RankReport {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         for (position, graph) in self.graphs.iter().enumerate() {
-            let gap = if position > 0 { "\n\n" } else { "" };
+            let gap = if position > 0 { "\n" } else { "" };
             write!(formatter, "{gap}{graph}")?;
         }
         Ok(())

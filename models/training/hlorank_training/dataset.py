@@ -1,0 +1,85 @@
+"""Graphs with their measured configurations, cut into the segments that the model encodes."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+NOT_CONFIGURABLE = -2
+"""Layout value of a node that has no layout to choose."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One connected piece of a graph and everything that its embedding depends on."""
+
+    opcode: np.ndarray
+    """i64 [n]"""
+    features: np.ndarray
+    """f32 [n, 140], raw"""
+    operands: np.ndarray
+    """f32 [n, n]: 1 where the row consumes the column"""
+    local: np.ndarray
+    """Distinct local configurations: i64 [u, n, 18] for layouts, f32 [u, 24] for tiles."""
+    choice: np.ndarray
+    """i64 [c]: which local configuration each of the graph's configurations means."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """One graph or kernel with its configurations."""
+
+    name: str
+    segments: tuple[Segment, ...]
+    runtimes: np.ndarray
+    """i64 [c], nanoseconds"""
+    default_runtime: int
+    """Run time of the compiler's own choice, nanoseconds."""
+
+
+def read_graph(path: Path) -> Graph:
+    """Read the arrays that ``hlorank graph features`` wrote."""
+    with np.load(path) as arrays:
+        data = {key: arrays[key] for key in arrays.files}
+    tile = "config_feat" in data
+    segments = _tile_segments(data) if tile else _layout_segments(data)
+    return Graph(path.stem, segments, data["config_runtime"], _default_runtime(data, tile))
+
+
+def _default_runtime(data: dict[str, np.ndarray], tile: bool) -> int:
+    if tile:
+        return int(data["config_runtime_normalizers"][0])
+    untouched = (data["node_config_feat"] == -1).all((1, 2))
+    return int(data["config_runtime"][untouched][0])
+
+
+def _tile_segments(data: dict[str, np.ndarray]) -> tuple[Segment, ...]:
+    nodes = np.arange(len(data["node_opcode"]))
+    local, choice = np.unique(data["config_feat"], axis=0, return_inverse=True)
+    return (_segment(data, nodes, data["edge_index"], local.astype(np.float32), choice),)
+
+
+def _layout_segments(data: dict[str, np.ndarray]) -> tuple[Segment, ...]:
+    kept, piece = data["pruned_node_ids"], data["pruned_segment"]
+    edges = kept[data["pruned_edge_index"]]
+    return tuple(_layout_segment(data, kept[piece == number], edges) for number in np.unique(piece))
+
+
+def _layout_segment(data: dict[str, np.ndarray], nodes: np.ndarray, edges: np.ndarray) -> Segment:
+    configurable = data["node_config_ids"]
+    slots = np.flatnonzero(np.isin(configurable, nodes))
+    positions = np.searchsorted(nodes, configurable[slots])
+    entries = data["node_config_feat"][:, slots].astype(np.int64)
+    flat, choice = np.unique(entries.reshape(len(entries), -1), axis=0, return_inverse=True)
+    local = np.full((len(flat), len(nodes), 18), NOT_CONFIGURABLE, np.int64)
+    local[:, positions] = flat.reshape(len(flat), len(slots), 18)
+    return _segment(data, nodes, edges, local, choice)
+
+
+def _segment(data, nodes, edges, local, choice) -> Segment:
+    inside = edges[np.isin(edges, nodes).all(1)]
+    operands = np.zeros((len(nodes), len(nodes)), np.float32)
+    consumers, producers = np.searchsorted(nodes, inside).T
+    operands[consumers, producers] = 1
+    opcode = data["node_opcode"][nodes].astype(np.int64)
+    return Segment(opcode, data["node_feat"][nodes], operands, local, choice.reshape(-1))

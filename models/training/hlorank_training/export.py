@@ -1,0 +1,103 @@
+"""Turn a trained model into an artifact: ONNX files, golden cases, and the manifest, last."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .batch import BUCKETS, make_batch
+from .dataset import Graph
+from .featurize import PAD_VALUE
+from .golden import GoldenRule, golden_cases, npz_bytes
+from .model import SegmentModel
+from .onnx_model import OnnxModel, write_onnx
+from .train import score_graph
+from .tuning_data import write_atomically, write_json
+
+FILES = ("encoder.onnx", "head.onnx", "golden.npz")
+TOLERANCE = 1e-5
+"""Largest difference between ONNX Runtime and torch, relative to the scores' scale."""
+
+
+@dataclass(frozen=True)
+class ArtifactIdentity:
+    """What the manifest says besides what the model itself tells."""
+
+    name: str
+    version: int
+    feature_digest: str
+    training_data_digest: str
+
+
+def export(
+    folder: Path,
+    model: SegmentModel,
+    identity: ArtifactIdentity,
+    features: Sequence[Path],
+    graphs: Sequence[Graph],
+    quality: dict[str, Any],
+) -> None:
+    """Write the artifact; ``features`` may become golden cases, ``graphs`` check the export."""
+    (folder / "manifest.json").unlink(missing_ok=True)
+    write_onnx(model, folder)
+    onnx_model = OnnxModel(folder)
+    refuse_if_different(model, onnx_model, graphs)
+    golden = npz_bytes(golden_cases(features, onnx_model, GoldenRule()))
+    write_atomically(folder / "golden.npz", golden)
+    write_json(folder / "manifest.json", manifest(folder, model, identity, quality))
+
+
+def refuse_if_different(
+    model: SegmentModel, onnx_model: OnnxModel, graphs: Sequence[Graph]
+) -> None:
+    """Raise where the exported model scores a graph differently from the trained one."""
+    for graph in graphs:
+        expected = score_graph(model, graph)
+        actual = onnx_model.score(make_batch([graph], [np.arange(len(graph.runtimes))]))
+        scale = max(float(np.abs(expected).max()), 1.0)
+        difference = float(np.abs(expected - actual).max()) / scale
+        if difference > TOLERANCE:
+            raise RuntimeError(
+                f"ONNX and torch differ by {difference:.1e} of the scores' scale on '{graph.name}'"
+            )
+
+
+def manifest(
+    folder: Path, model: SegmentModel, identity: ArtifactIdentity, quality: dict[str, Any]
+) -> dict[str, Any]:
+    """The manifest of the files in ``folder``."""
+    settings = model.encoder.settings
+    return {
+        "schema": 1,
+        "name": identity.name,
+        "version": identity.version,
+        "task": settings.task,
+        "architecture": "graphsage-transformer-segment",
+        "kind": "segment",
+        "feature_digest": identity.feature_digest,
+        "embedding_size": settings.embedding,
+        "buckets": list(BUCKETS),
+        "pad_value": PAD_VALUE,
+        "batch_dependent": False,
+        "files": {name: digest([folder / name]) for name in FILES},
+        "training_data_digest": identity.training_data_digest,
+        "measured_quality": quality,
+        "licence": "Apache-2.0",
+    }
+
+
+def digest(files: Sequence[Path]) -> str:
+    """SHA-256, hex, over the contents of files in the order of their names."""
+    state = sha256()
+    for file in sorted(files, key=lambda path: path.name):
+        state.update(file.read_bytes())
+    return state.hexdigest()
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON document."""
+    return json.loads(path.read_text(encoding="utf-8"))

@@ -1,0 +1,58 @@
+"""Small held-out measurements for the demo and the tests."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .prepare import Prepared
+from .schema import ModuleTuningData, TuningData
+from .tuning_data import write_atomically
+
+
+@dataclass(frozen=True)
+class FixtureRule:
+    """Which held-out graphs become fixtures; no score enters the choice."""
+
+    layouts: int = 2
+    """The held-out graphs with the largest spread of run times (90th over 10th percentile)."""
+    tiles: int = 5
+    """The first held-out kernels, each of another family."""
+
+
+def write_fixtures(task: str, prepared: Prepared, folder: Path, rule: FixtureRule) -> list[Path]:
+    """Write the fixtures of a task; returns the files."""
+    return _layouts(prepared, folder, rule) if task == "layout" else _tiles(prepared, folder, rule)
+
+
+def _layouts(prepared: Prepared, folder: Path, rule: FixtureRule) -> list[Path]:
+    names = sorted(prepared.split.test, key=lambda name: -_spread(prepared.tuning_files[name]))
+    written = []
+    for name in names[: rule.layouts]:
+        written.append(folder / f"layout_{name}.pb")
+        write_atomically(written[-1], prepared.tuning_files[name].read_bytes())
+    return written
+
+
+def _spread(file: Path) -> float:
+    data = ModuleTuningData.FromString(file.read_bytes())
+    low, high = np.percentile([run.profile.compute_time_ns for run in data.runs], [10, 90])
+    return float(high / low)
+
+
+def _tiles(prepared: Prepared, folder: Path, rule: FixtureRule) -> list[Path]:
+    data = TuningData()
+    for name in _one_per_family(prepared)[: rule.tiles]:
+        file = prepared.tuning_files[name]
+        data.modules.extend(TuningData.FromString(file.read_bytes()).modules)
+    path = folder / "tile_kernels.pb"
+    write_atomically(path, data.SerializeToString())
+    return [path]
+
+
+def _one_per_family(prepared: Prepared) -> Sequence[str]:
+    first: dict[str, str] = {}
+    for name in prepared.split.test:
+        first.setdefault(prepared.families[name], name)
+    return list(first.values())

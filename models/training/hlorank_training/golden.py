@@ -1,0 +1,66 @@
+"""Golden cases: whole graphs, some configurations, and the scores that the artifact gives them."""
+
+import io
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .batch import make_batch
+from .dataset import read_graph
+from .onnx_model import OnnxModel
+
+_GRAPH_KEYS = ("node_feat", "node_opcode", "edge_index", "node_config_ids")
+_CONFIGURATION_KEYS = ("node_config_feat", "config_feat")
+
+
+@dataclass(frozen=True)
+class GoldenRule:
+    """Which graphs and configurations become golden cases."""
+
+    cases: int = 4
+    configurations: int = 12
+    nodes: int = 600
+    """Larger graphs are left out, so that the file stays small."""
+
+
+def golden_cases(
+    features: Sequence[Path], model: OnnxModel, rule: GoldenRule
+) -> dict[str, np.ndarray]:
+    """Arrays by ``CASE/KEY``, of the first graphs that are small enough."""
+    small = [path for path in features if _nodes(path) <= rule.nodes][: rule.cases]
+    arrays: dict[str, np.ndarray] = {}
+    for number, path in enumerate(small):
+        for key, value in _case(path, model, rule).items():
+            arrays[f"{number}/{key}"] = value
+    return arrays
+
+
+def _nodes(path: Path) -> int:
+    with np.load(path) as arrays:
+        return len(arrays["node_opcode"])
+
+
+def _case(path: Path, model: OnnxModel, rule: GoldenRule) -> dict[str, np.ndarray]:
+    graph = read_graph(path)
+    count = min(rule.configurations, len(graph.runtimes))
+    chosen = np.linspace(0, len(graph.runtimes) - 1, count).astype(int)
+    with np.load(path) as arrays:
+        case = {key: arrays[key] for key in _GRAPH_KEYS if key in arrays.files}
+        for key in _CONFIGURATION_KEYS:
+            if key in arrays.files:
+                case[key] = arrays[key][chosen]
+    return {**case, "score": model.score(make_batch([graph], [chosen])).astype(np.float32)}
+
+
+def npz_bytes(arrays: dict[str, np.ndarray]) -> bytes:
+    """A deflated npz without time stamps: the same arrays give the same bytes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for key, value in arrays.items():
+            member = io.BytesIO()
+            np.lib.format.write_array(member, np.ascontiguousarray(value), allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"{key}.npy"), member.getvalue(), zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()

@@ -1,0 +1,119 @@
+"""Write the encoder and the head as ONNX and run them as the server does."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import torch
+from torch.export import Dim
+
+from .batch import INPUTS, Batch
+from .batch import score as score_batch
+from .model import FEATURES, LAYOUT_SLOTS, TILE_FEATURES, Encoder, SegmentModel
+
+OPSET = 18
+
+
+def write_onnx(model: SegmentModel, folder: Path) -> None:
+    """Write ``encoder.onnx`` and ``head.onnx``, each with its weights inside."""
+    folder.mkdir(parents=True, exist_ok=True)
+    encoder, head = model.encoder.eval(), model.head.eval()
+    _export(
+        encoder,
+        _example(encoder),
+        INPUTS,
+        "embedding",
+        _dimensions(encoder),
+        folder / "encoder.onnx",
+    )
+    rows = torch.randn(3, model.encoder.settings.embedding)
+    _export(head, (rows,), ("sum",), "score", ({0: Dim("C")},), folder / "head.onnx")
+
+
+def _export(module, example, inputs, output: str, dimensions, path: Path) -> None:
+    torch.onnx.export(
+        module,
+        example,
+        path,
+        input_names=list(inputs),
+        output_names=[output],
+        dynamic_shapes=dimensions,
+        opset_version=OPSET,
+        dynamo=True,
+        external_data=False,
+        verbose=False,
+    )
+    written = onnx.load(path)
+    _strip(written)
+    onnx.checker.check_model(written)
+    onnx.save(written, path)
+
+
+def _strip(model: onnx.ModelProto) -> None:
+    """Drop what the exporter notes about the source, so that a file says nothing but the model."""
+    del model.metadata_props[:]
+    model.doc_string = model.graph.doc_string = ""
+    for part in (
+        *model.graph.node,
+        *model.graph.value_info,
+        *model.graph.input,
+        *model.graph.output,
+    ):
+        part.doc_string = ""
+        del part.metadata_props[:]
+    for tensor in model.graph.initializer:
+        del tensor.metadata_props[:]
+    del model.graph.metadata_props[:]
+
+
+def _example(encoder: Encoder) -> tuple[torch.Tensor, ...]:
+    segments, nodes, rows = 3, 5, 7
+    layout = encoder.settings.task == "layout"
+    config = (
+        torch.randint(-2, 6, (rows, nodes, LAYOUT_SLOTS))
+        if layout
+        else torch.rand(rows, TILE_FEATURES)
+    )
+    return (
+        torch.randint(0, 120, (segments, nodes)),
+        torch.rand(segments, nodes, FEATURES),
+        (torch.rand(segments, nodes, nodes) > 0.5).float(),
+        torch.ones(segments, nodes),
+        torch.randint(0, segments, (rows,)),
+        config,
+    )
+
+
+def _dimensions(encoder: Encoder) -> tuple[dict[int, Dim], ...]:
+    segments, nodes, rows = Dim("S"), Dim("N"), Dim("B")
+    config = {0: rows, 1: nodes} if encoder.settings.task == "layout" else {0: rows}
+    static = {0: segments, 1: nodes}
+    return (static, static, {**static, 2: nodes}, static, {0: rows}, config)
+
+
+class OnnxModel:
+    """The exported pair, run by ONNX Runtime on one thread."""
+
+    def __init__(self, folder: Path):
+        self._encoder = _session(folder / "encoder.onnx")
+        self._head = _session(folder / "head.onnx")
+
+    def score(self, batch: Batch) -> np.ndarray:
+        """Scores f32 [c]: segments encoded, embeddings summed, head applied."""
+        return score_batch(batch, self.encode, self.head)
+
+    def encode(self, inputs: Sequence[np.ndarray]) -> np.ndarray:
+        """Embeddings f32 [B, D] of the encoder's six inputs."""
+        return self._encoder.run(None, dict(zip(INPUTS, inputs, strict=True)))[0]
+
+    def head(self, total: np.ndarray) -> np.ndarray:
+        """Scores f32 [C] of summed embeddings f32 [C, D]."""
+        return self._head.run(None, {"sum": total})[0]
+
+
+def _session(path: Path) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])

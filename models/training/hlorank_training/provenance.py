@@ -1,0 +1,72 @@
+"""How measurements came about, kept beside them as JSON."""
+
+import platform
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from .measure import Protocol, Timing, load_average, processor
+from .tuning_data import write_json
+
+
+@dataclass(frozen=True)
+class Collection:
+    """A folder of measurements of one task: ``NAME.pb`` with its record ``NAME.json``."""
+
+    folder: Path
+    task: str
+    protocol: Protocol
+    limits: Any
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_json(self.folder / "provenance.json", self._provenance())
+
+    def path(self, name: str) -> Path:
+        """The tuning file of one graph or kernel."""
+        return self.folder / f"{name}.pb"
+
+    def has(self, name: str) -> bool:
+        """Whether a complete file is there already."""
+        return self.path(name).exists()
+
+    def _provenance(self) -> dict[str, Any]:
+        return {
+            "task": self.task,
+            "processor": processor(),
+            "python": platform.python_version(),
+            "jax": version("jax"),
+            "jaxlib": version("jaxlib"),
+            "threads": 1,
+            "label": "minimum over all rounds of both passes, nanoseconds",
+            "protocol": asdict(self.protocol),
+            "limits": asdict(self.limits),
+        }
+
+
+def record(
+    collection: Collection,
+    name: str,
+    family: str,
+    timing: Timing,
+    load_before: float,
+    details: dict[str, Any],
+) -> None:
+    """Write the record of one measured graph or kernel; the tuning file follows it."""
+    label = timing.label()
+    write_json(
+        collection.folder / f"{name}.json",
+        {
+            "name": name,
+            "family": family,
+            "configurations": len(label),
+            "default_over_best": float(label[0] / label.min()),
+            "slowest_over_best": float(label.max() / label.min()),
+            "tau_between_passes": timing.agreement(),
+            "noise_between_passes": timing.noise(),
+            "load_average_before": load_before,
+            "load_average_after": load_average(),
+            **details,
+        },
+    )

@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax", reason="jax is not installed")
+
+from hlorank_training import kernels as families  # noqa: E402
+from hlorank_training.choose_tiles import (  # noqa: E402
+    TileLimits,
+    candidates,
+    choose_tiles,
+    default_tile,
+)
+from hlorank_training.execute import largest_difference  # noqa: E402
+
+SMALL = [
+    families.matmul(8, 12, 6),
+    families.matmul_transposed(8, 12, 6),
+    families.matmul_bias_gelu(8, 12, 6),
+    families.batched_matmul(2, 4, 6, 8),
+    families.elementwise_reduce(4, 6, 8),
+    families.column_reduce(4, 6, 8),
+    families.pairwise_distance(6, 4, 8),
+    families.softmax(2, 6, 8),
+    families.layer_norm(2, 6, 8),
+    families.transpose(4, 6, 2),
+    families.outer_product(8, 6),
+    families.elementwise_chain(8, 6),
+    families.transposed_add(8, 6),
+    families.convolution(2, 4, 3, 4),
+    families.depthwise_convolution(2, 4, 6),
+    families.max_pool(2, 4, 6),
+]
+
+
+@pytest.mark.parametrize("kernel", SMALL, ids=lambda kernel: kernel.family)
+def test_a_tiled_kernel_computes_what_the_untiled_one_does(kernel):
+    arguments = kernel.arguments()
+    expected = [kernel.whole(*arguments)]
+    assert expected[0].shape == kernel.output
+    for tile in choose_tiles(kernel, TileLimits(tiles=4), np.random.default_rng(3)):
+        actual = [jax.jit(kernel.tiled(tile))(*arguments)]
+        assert largest_difference(expected, actual) < 1e-5
+
+
+def test_every_candidate_fits_the_limits():
+    kernel = families.matmul(64, 96, 128)
+    limits = TileLimits(scratchpad_bytes=8192, steps=256)
+    tiles = candidates(kernel, limits)
+    assert tiles
+    assert all(kernel.footprint(tile) <= 8192 and kernel.steps(tile) <= 256 for tile in tiles)
+
+
+def test_the_footprint_counts_inputs_and_output_in_bytes():
+    kernel = families.matmul(64, 96, 128)
+    tile = kernel.tile((4, 8), 16)
+    assert kernel.footprint(tile) == 4 * (4 * 16 + 16 * 8 + 4 * 8)
+
+
+def test_the_default_comes_first_and_has_the_largest_footprint():
+    kernel = families.transposed_add(64, 48)
+    limits = TileLimits(scratchpad_bytes=4096)
+    tiles = choose_tiles(kernel, limits, np.random.default_rng(0))
+    assert tiles[0] == default_tile(kernel, candidates(kernel, limits))
+    assert kernel.footprint(tiles[0]) == max(map(kernel.footprint, tiles))
+    assert len(set(tiles)) == len(tiles)
+
+
+def test_kernels_have_distinct_names_and_alternate_between_families():
+    made = families.kernels(draws=((1, 2),))
+    assert len({kernel.name for kernel in made}) == len(made)
+    assert len({kernel.family for kernel in made[: len(made) // 2]}) == len(made) // 2

@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+from hlorank_training.loss import PairSettings, pairwise_logistic  # noqa: E402
+from hlorank_training.model import Encoder, ModelSettings, SegmentModel, Standardise  # noqa: E402
+from hlorank_training.onnx_model import OnnxModel, write_onnx  # noqa: E402
+
+TASKS = ("layout", "tile")
+
+
+def rows(task: str, nodes: int, count: int = 6, seed: int = 0) -> list[np.ndarray]:
+    """Encoder inputs of three segments, the first with only half its nodes."""
+    random = np.random.default_rng(seed)
+    operands = np.tril(random.random((3, nodes, nodes)) < 0.4, -1).astype(np.float32)
+    mask = np.ones((3, nodes), np.float32)
+    mask[0, nodes // 2 :] = 0
+    layout = random.integers(-2, 6, (count, nodes, 18))
+    tile = random.integers(0, 512, (count, 24)).astype(np.float32)
+    return [
+        random.integers(0, 120, (3, nodes)),
+        random.integers(0, 500, (3, nodes, 140)).astype(np.float32),
+        operands,
+        mask,
+        np.arange(count) % 3,
+        layout if task == "layout" else tile,
+    ]
+
+
+def padded(inputs: list[np.ndarray], more: int) -> list[np.ndarray]:
+    """The same rows with ``more`` padded nodes that hold garbage."""
+    opcode, features, operands, mask, segment, config = inputs
+    node = (0, more)
+    wide = np.pad(config, [(0, 0), node, (0, 0)], constant_values=3) if config.ndim == 3 else config
+    return [
+        np.pad(opcode, [(0, 0), node], constant_values=7),
+        np.pad(features, [(0, 0), node, (0, 0)], constant_values=99),
+        np.pad(operands, [(0, 0), node, node], constant_values=1),
+        np.pad(mask, [(0, 0), node]),
+        segment,
+        wide,
+    ]
+
+
+def embed(encoder: Encoder, inputs: list[np.ndarray]) -> np.ndarray:
+    with torch.no_grad():
+        return encoder(*map(torch.from_numpy, inputs)).numpy()
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_padded_nodes_influence_nothing_even_if_they_hold_garbage(task):
+    encoder = SegmentModel(ModelSettings(task)).eval().encoder
+    inputs = rows(task, 6)
+    expected = embed(encoder, inputs)
+    assert np.abs(expected).max() > 0
+    scale = np.abs(expected).max()
+    assert np.abs(embed(encoder, padded(inputs, 10)) - expected).max() / scale < 1e-5
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_embedding_depends_on_the_configuration_and_on_the_direction_of_edges(task):
+    encoder = SegmentModel(ModelSettings(task)).eval().encoder
+    inputs = rows(task, 6)
+    expected = embed(encoder, inputs)
+    other = [*inputs[:5], rows(task, 6, seed=1)[5]]
+    turned = [*inputs[:2], inputs[2].swapaxes(1, 2).copy(), *inputs[3:]]
+    assert np.abs(embed(encoder, other) - expected).max() > 1e-4
+    assert np.abs(embed(encoder, turned) - expected).max() > 1e-4
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_onnx_runtime_agrees_with_torch_for_every_shape(task, tmp_path):
+    model = SegmentModel(ModelSettings(task)).eval()
+    write_onnx(model, tmp_path)
+    exported = OnnxModel(tmp_path)
+    for nodes, count in ((4, 2), (8, 9), (32, 5)):
+        inputs = rows(task, nodes, count)
+        expected = embed(model.encoder, inputs)
+        actual = exported.encode(inputs)
+        assert np.abs(actual - expected).max() / np.abs(expected).max() < 1e-5
+        with torch.no_grad():
+            scores = model.head(torch.from_numpy(expected)).numpy()
+        assert exported.head(expected) == pytest.approx(scores, rel=1e-4, abs=1e-5)
+
+
+def test_constant_columns_become_zero():
+    standardise = Standardise(2)
+    standardise.fit(torch.tensor([[1.0, 5.0], [9.0, 5.0]]))
+    out = standardise(torch.tensor([[1.0, 5.0], [9.0, 1e6]]))
+    assert out.tolist() == [[pytest.approx(-1), 0], [pytest.approx(1), 0]]
+
+
+def test_the_loss_falls_as_the_slower_configuration_scores_higher():
+    runtimes = torch.tensor([100, 200, 300])
+    right, wrong = torch.tensor([0.0, 1.0, 2.0]), torch.tensor([2.0, 1.0, 0.0])
+    settings = PairSettings()
+    assert pairwise_logistic(right, runtimes, settings) < pairwise_logistic(
+        wrong, runtimes, settings
+    )
+
+
+def test_differences_inside_the_noise_teach_nothing():
+    scores = torch.tensor([0.0, 5.0], requires_grad=True)
+    loss = pairwise_logistic(scores, torch.tensor([1000, 1001]), PairSettings(noise=0.01))
+    loss.backward()
+    assert scores.grad.tolist() == [0, 0]

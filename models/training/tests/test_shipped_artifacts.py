@@ -1,0 +1,86 @@
+"""The artifacts in the registry keep the contract that the server reads them by."""
+
+import json
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+
+REGISTRY = Path(__file__).parents[2] / "registry"
+ARTIFACTS = sorted(path.parent for path in REGISTRY.glob("*/*/manifest.json"))
+
+pytestmark = pytest.mark.parametrize(
+    "artifact", ARTIFACTS, ids=lambda path: f"{path.parent.name}-{path.name}"
+)
+
+
+def manifest(artifact: Path) -> dict:
+    return json.loads((artifact / "manifest.json").read_text(encoding="utf-8"))
+
+
+def test_the_manifest_names_its_folder_and_the_digests_of_its_files(artifact):
+    content = manifest(artifact)
+    assert (content["name"], str(content["version"])) == (artifact.parent.name, artifact.name)
+    for name, digest in content["files"].items():
+        assert sha256((artifact / name).read_bytes()).hexdigest() == digest
+    assert len(content["feature_digest"]) == len(content["training_data_digest"]) == 64
+
+
+def test_an_artifact_is_small(artifact):
+    assert sum(path.stat().st_size for path in artifact.iterdir()) < 3_000_000
+
+
+def test_the_onnx_files_are_self_contained_and_use_standard_operators(artifact):
+    for name in ("encoder.onnx", "head.onnx"):
+        model = onnx.load(artifact / name, load_external_data=False)
+        onnx.checker.check_model(model)
+        assert [(o.domain, o.version <= 21) for o in model.opset_import] == [("", True)]
+        assert all(node.domain == "" for node in model.graph.node)
+        assert not [t for t in model.graph.initializer if t.data_location == t.EXTERNAL]
+
+
+def test_inputs_and_outputs_are_those_of_the_contract(artifact):
+    encoder = onnx.load(artifact / "encoder.onnx").graph
+    layout = manifest(artifact)["task"] == "layout"
+    expected = {
+        "opcode": ("INT64", 2),
+        "features": ("FLOAT", 3),
+        "operands": ("FLOAT", 3),
+        "mask": ("FLOAT", 2),
+        "segment": ("INT64", 1),
+        "config": ("INT64", 3) if layout else ("FLOAT", 2),
+    }
+    assert {value.name: kind(value) for value in encoder.input} == expected
+    assert {value.name: kind(value) for value in encoder.output} == {"embedding": ("FLOAT", 2)}
+    head = onnx.load(artifact / "head.onnx").graph
+    assert [(v.name, kind(v)) for v in (*head.input, *head.output)] == [
+        ("sum", ("FLOAT", 2)),
+        ("score", ("FLOAT", 1)),
+    ]
+
+
+def kind(value) -> tuple[str, int]:
+    tensor = value.type.tensor_type
+    return onnx.TensorProto.DataType.Name(tensor.elem_type), len(tensor.shape.dim)
+
+
+def test_nothing_in_an_artifact_says_where_it_was_made(artifact):
+    for path in artifact.iterdir():
+        content = path.read_bytes()
+        assert b".py" not in content.replace(b".npy", b"")
+        assert str(REGISTRY.parents[1]).encode() not in content
+
+
+def test_golden_cases_are_whole_and_their_scores_differ(artifact):
+    with np.load(artifact / "golden.npz") as arrays:
+        cases = {key.split("/")[0] for key in arrays.files}
+        assert len(cases) == 4
+        for case in cases:
+            scores = arrays[f"{case}/score"]
+            features = arrays[f"{case}/node_feat"]
+            assert 8 <= len(scores) <= 16 and np.isfinite(scores).all()
+            assert len(np.unique(scores)) > 1
+            assert features.shape == (len(arrays[f"{case}/node_opcode"]), 140)
