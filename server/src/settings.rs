@@ -10,43 +10,48 @@ use hlorank_graph::Limits;
 #[command(name = "hlorank-server", version)]
 pub struct Settings {
     /// Address and port to listen on; loopback unless told otherwise, since calls are not authenticated
-    #[arg(long, env = "HLORANK_LISTEN", default_value = "127.0.0.1:7070")]
+    #[arg(long, env = "HLORANK_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:7070")]
     pub listen: SocketAddr,
 
     /// Folder of model artifacts, as NAME/VERSION/manifest.json
-    #[arg(long, env = "HLORANK_MODELS", default_value = "models/registry")]
+    #[arg(long, env = "HLORANK_MODELS", value_name = "FOLDER", default_value = "models/registry")]
     pub models: PathBuf,
 
     /// The ONNX Runtime library, version 1.24 or newer; `make setup` brings it
-    #[arg(long, env = "HLORANK_ONNXRUNTIME", default_value = "target/onnxruntime/libonnxruntime.so")]
+    #[arg(
+        long,
+        env = "HLORANK_ONNXRUNTIME",
+        value_name = "FILE",
+        default_value = "target/onnxruntime/libonnxruntime.so"
+    )]
     pub onnxruntime: PathBuf,
 
     /// Model that ranks layouts where a request names none
-    #[arg(long, env = "HLORANK_DEFAULT_LAYOUT_MODEL", default_value = "layout-xla-cpu")]
+    #[arg(long, env = "HLORANK_DEFAULT_LAYOUT_MODEL", value_name = "NAME", default_value = "layout-xla-cpu")]
     pub default_layout_model: String,
 
     /// Model that ranks tiles where a request names none
-    #[arg(long, env = "HLORANK_DEFAULT_TILE_MODEL", default_value = "tile-xla-cpu")]
+    #[arg(long, env = "HLORANK_DEFAULT_TILE_MODEL", value_name = "NAME", default_value = "tile-xla-cpu")]
     pub default_tile_model: String,
 
     /// Compute threads; each holds one session of every model
-    #[arg(long, env = "HLORANK_WORKERS", default_value_t = cores())]
+    #[arg(long, env = "HLORANK_WORKERS", value_name = "THREADS", default_value_t = cores())]
     pub workers: NonZeroUsize,
 
     /// Bytes of graphs kept in memory
-    #[arg(long, env = "HLORANK_GRAPH_CACHE_BYTES", default_value_t = 1 << 30)]
+    #[arg(long, env = "HLORANK_GRAPH_CACHE_BYTES", value_name = "BYTES", default_value_t = 1 << 30)]
     pub graph_cache_bytes: u64,
 
     /// Requests in progress or waiting, in all; one more is refused at once
-    #[arg(long, env = "HLORANK_MAX_REQUESTS", default_value_t = 1024)]
+    #[arg(long, env = "HLORANK_MAX_REQUESTS", value_name = "REQUESTS", default_value_t = 1024)]
     pub max_requests: usize,
 
     /// Bytes of one request
-    #[arg(long, env = "HLORANK_MAX_MESSAGE_BYTES", default_value_t = 128 << 20)]
+    #[arg(long, env = "HLORANK_MAX_MESSAGE_BYTES", value_name = "BYTES", default_value_t = 128 << 20)]
     pub max_message_bytes: usize,
 
     /// Bytes of one serialized HLO module
-    #[arg(long, env = "HLORANK_MAX_GRAPH_BYTES", default_value_t = 64 << 20)]
+    #[arg(long, env = "HLORANK_MAX_GRAPH_BYTES", value_name = "BYTES", default_value_t = 64 << 20)]
     pub max_graph_bytes: usize,
 
     /// What one graph and one batch may be at most
@@ -54,15 +59,15 @@ pub struct Settings {
     pub limits: LimitSettings,
 
     /// Seconds that calls in progress may take to finish after SIGTERM or SIGINT
-    #[arg(long, env = "HLORANK_DRAIN_SECONDS", default_value = "30", value_parser = seconds)]
+    #[arg(long, env = "HLORANK_DRAIN_SECONDS", value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     pub drain_seconds: Duration,
 
     /// Which log lines to print: `error`, `warn`, `info`, `debug`, `trace`, or tracing's directives by module
-    #[arg(long, env = "HLORANK_LOG", default_value = "info")]
+    #[arg(long, env = "HLORANK_LOG", value_name = "FILTER", default_value = "info")]
     pub log: String,
 
     /// How log lines look
-    #[arg(long, env = "HLORANK_LOG_FORMAT", default_value = "text")]
+    #[arg(long, env = "HLORANK_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormat,
 }
 
@@ -70,19 +75,19 @@ pub struct Settings {
 #[derive(Clone, Debug, Args)]
 pub struct LimitSettings {
     /// Nodes (instructions) of one graph
-    #[arg(long, env = "HLORANK_MAX_NODES", default_value_t = Limits::default().nodes)]
+    #[arg(long, env = "HLORANK_MAX_NODES", value_name = "NODES", default_value_t = Limits::default().nodes)]
     pub max_nodes: usize,
 
     /// Edges (operand and callee references) of one graph
-    #[arg(long, env = "HLORANK_MAX_EDGES", default_value_t = Limits::default().edges)]
+    #[arg(long, env = "HLORANK_MAX_EDGES", value_name = "EDGES", default_value_t = Limits::default().edges)]
     pub max_edges: usize,
 
     /// Configurations of one batch
-    #[arg(long, env = "HLORANK_MAX_CONFIGS", default_value_t = Limits::default().configs)]
+    #[arg(long, env = "HLORANK_MAX_CONFIGS", value_name = "CONFIGS", default_value_t = Limits::default().configs)]
     pub max_configs: usize,
 
     /// Configurations times configurable nodes of one batch; 2 bytes each
-    #[arg(long, env = "HLORANK_MAX_CONFIG_ENTRIES", default_value_t = Limits::default().config_entries)]
+    #[arg(long, env = "HLORANK_MAX_CONFIG_ENTRIES", value_name = "ENTRIES", default_value_t = Limits::default().config_entries)]
     pub max_config_entries: usize,
 }
 

@@ -14,7 +14,10 @@ use futures::{StreamExt, TryStreamExt, stream};
 use hlorank_graph::{Configurations, Pad, SegmentedGraph};
 pub use ranking::rank;
 
-use self::{block::Block, plan::Plan};
+use self::{
+    block::Block,
+    plan::{Plan, TooManyRows},
+};
 use crate::{
     compute::{ComputePool, WorkerFailed},
     registry::{Model, ModelFailed},
@@ -72,6 +75,9 @@ pub enum EngineError {
         /// The model.
         model: String,
     },
+    /// The batch would take too much memory.
+    #[error(transparent)]
+    TooManyRows(#[from] TooManyRows),
     /// The model gave NaN or infinity.
     #[error("model `{model}` gave {score} for configuration {config}; report the model, or name another")]
     InvalidOutput {
@@ -124,10 +130,10 @@ impl Engine {
         &self,
         graph: &Arc<SegmentedGraph>,
         configurations: Configurations,
-    ) -> Result<Arc<Plan>, WorkerFailed> {
+    ) -> Result<Arc<Plan>, EngineError> {
         let graph = Arc::clone(graph);
-        let plan = self.pool.run(move |_| Arc::new(Plan::new(&graph, &configurations))).await?;
-        Ok(plan.value)
+        let plan = self.pool.run(move |_| Plan::new(&graph, &configurations)).await?;
+        Ok(Arc::new(plan.value?))
     }
 
     /// The embedding of every row: `[rows, D]`.

@@ -1,6 +1,8 @@
 use std::{collections::HashMap, hash::Hash, ops::Range};
 
-use hlorank_graph::{Configurations, LayoutBatch, LayoutEntry, SegmentedGraph, TILE_FEATURES, TileBatch};
+use hlorank_graph::{
+    Configurations, LayoutBatch, LayoutEntry, Occurrence, SegmentedGraph, TILE_FEATURES, TileBatch,
+};
 
 use super::Reuse;
 
@@ -36,44 +38,46 @@ pub(super) enum Locals {
     Tile(Vec<[f32; TILE_FEATURES]>),
 }
 
+/// Rows that one call may need: with their embeddings a few hundred bytes each.
+const MAX_ROWS: usize = 4 << 20;
+
+/// More than [`MAX_ROWS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the batch needs more than {MAX_ROWS} distinct pairs of segment and local configuration; send several batches"
+)]
+pub struct TooManyRows;
+
 impl Plan {
-    pub(super) fn new(graph: &SegmentedGraph, configurations: &Configurations) -> Self {
+    pub(super) fn new(graph: &SegmentedGraph, configurations: &Configurations) -> Result<Self, TooManyRows> {
         match configurations {
             Configurations::Layout(batch) => Self::of_layouts(graph, batch),
             Configurations::Tile(batch) => Self::of_tiles(graph, batch),
         }
     }
 
-    fn of_layouts(graph: &SegmentedGraph, batch: &LayoutBatch) -> Self {
+    fn of_layouts(graph: &SegmentedGraph, batch: &LayoutBatch) -> Result<Self, TooManyRows> {
         let distinct = Distinct::of((0..batch.len()).map(|config| batch.row(config)));
         let occurrences = graph.occurrences.len();
         let mut row_of = vec![0; distinct.items.len() * occurrences];
         let mut rows = LayoutRows::default();
         for (number, occurrence) in graph.occurrences.iter().enumerate() {
-            // A batch repeats few local configurations: find them by index first, by content only once each.
-            let mut row_of_indices: HashMap<Vec<u16>, u32> = HashMap::new();
-            let mut indices = Vec::with_capacity(occurrence.slots.len());
-            for (config, &configuration) in distinct.items.iter().enumerate() {
-                indices.clear();
-                indices.extend(occurrence.slots.iter().map(|&slot| configuration[slot]));
-                let row = row_of_indices.get(&indices).copied().unwrap_or_else(|| {
-                    let entry = |(&slot, &index): (&usize, &u16)| batch.table(slot)[usize::from(index)];
-                    let entries = occurrence.slots.iter().zip(&indices).map(entry).collect();
-                    let row = rows.row(occurrence.segment, entries);
-                    row_of_indices.insert(indices.clone(), row);
-                    row
-                });
-                row_of[config * occurrences + number] = row;
+            let mut local = OccurrenceRows { occurrence, batch, known: HashMap::new(), indices: Vec::new() };
+            for (config, configuration) in distinct.items.iter().enumerate() {
+                row_of[config * occurrences + number] = local.row(configuration, &mut rows)?;
             }
         }
         let locals = Locals::Layout(rows.entries);
-        Self { distinct_of_config: distinct.of_item, rows: rows.rows, locals, row_of, occurrences }
+        Ok(Self { distinct_of_config: distinct.of_item, rows: rows.rows, locals, row_of, occurrences })
     }
 
-    fn of_tiles(graph: &SegmentedGraph, batch: &TileBatch) -> Self {
+    fn of_tiles(graph: &SegmentedGraph, batch: &TileBatch) -> Result<Self, TooManyRows> {
         let features: Vec<_> = batch.iter().map(|tile| tile.features()).collect();
         let distinct = Distinct::of(features.iter().map(|features| features.map(f32::to_bits)));
         let segments = graph.segments.len();
+        if distinct.items.len() * segments > MAX_ROWS {
+            return Err(TooManyRows);
+        }
         let locals = 0..distinct.items.len();
         let rows = locals
             .clone()
@@ -82,13 +86,13 @@ impl Plan {
         let row = |local: usize, segment: usize| as_u32(local * segments + segment);
         let row_of = locals
             .flat_map(|local| graph.occurrences.iter().map(move |occurrence| row(local, occurrence.segment)));
-        Self {
+        Ok(Self {
             row_of: row_of.collect(),
             rows,
             locals: Locals::Tile(distinct.items.iter().map(|bits| bits.map(f32::from_bits)).collect()),
             distinct_of_config: distinct.of_item,
             occurrences: graph.occurrences.len(),
-        }
+        })
     }
 
     pub(super) fn distinct_configs(&self) -> usize {
@@ -141,6 +145,31 @@ impl<T: Copy + Eq + Hash> Distinct<T> {
     }
 }
 
+/// The rows of one occurrence, found by index: a batch repeats few local configurations, so that each is looked
+/// up by content only once.
+struct OccurrenceRows<'a> {
+    occurrence: &'a Occurrence,
+    batch: &'a LayoutBatch,
+    known: HashMap<Vec<u16>, u32>,
+    indices: Vec<u16>,
+}
+
+impl OccurrenceRows<'_> {
+    fn row(&mut self, configuration: &[u16], rows: &mut LayoutRows) -> Result<u32, TooManyRows> {
+        let slots = &self.occurrence.slots;
+        self.indices.clear();
+        self.indices.extend(slots.iter().map(|&slot| configuration[slot]));
+        if let Some(&row) = self.known.get(&self.indices) {
+            return Ok(row);
+        }
+        let entry = |(&slot, &index): (&usize, &u16)| self.batch.table(slot)[usize::from(index)];
+        let entries = slots.iter().zip(&self.indices).map(entry).collect();
+        let row = rows.row(self.occurrence.segment, entries)?;
+        self.known.insert(self.indices.clone(), row);
+        Ok(row)
+    }
+}
+
 /// Rows of layouts, found by content, across segments that stand at several places.
 #[derive(Default)]
 struct LayoutRows {
@@ -150,14 +179,18 @@ struct LayoutRows {
 }
 
 impl LayoutRows {
-    fn row(&mut self, segment: usize, entries: Vec<LayoutEntry>) -> u32 {
+    fn row(&mut self, segment: usize, entries: Vec<LayoutEntry>) -> Result<u32, TooManyRows> {
+        if self.rows.len() >= MAX_ROWS {
+            return Err(TooManyRows);
+        }
         let local = self.entries.len();
         let (rows, flat) = (&mut self.rows, &mut self.entries);
-        *self.row_of.entry((segment, entries)).or_insert_with_key(|(_, entries)| {
+        let row = self.row_of.entry((segment, entries)).or_insert_with_key(|(_, entries)| {
             flat.extend_from_slice(entries);
             rows.push(Row { segment, local });
             as_u32(rows.len() - 1)
-        })
+        });
+        Ok(*row)
     }
 }
 
@@ -194,7 +227,7 @@ mod tests {
 
     #[test]
     fn rows_are_shared_between_configurations_and_equal_segments() {
-        let plan = Plan::of_layouts(&graph(), &layouts(&[[7, 8, 9], [8, 7, 9], [7, 8, 9]]));
+        let plan = Plan::of_layouts(&graph(), &layouts(&[[7, 8, 9], [8, 7, 9], [7, 8, 9]])).unwrap();
         let expected = Reuse { configs: 3, distinct_configs: 2, segment_rows: 9, distinct_segment_rows: 3 };
         assert_eq!(plan.reuse(), expected);
         assert_eq!(plan.distinct_of_config, [0, 1, 0]);
@@ -203,10 +236,18 @@ mod tests {
 
     #[test]
     fn sums_add_the_rows_of_each_configuration() {
-        let plan = Plan::of_layouts(&graph(), &layouts(&[[7, 8, 9], [7, 7, 9]]));
+        let plan = Plan::of_layouts(&graph(), &layouts(&[[7, 8, 9], [7, 7, 9]])).unwrap();
         let embeddings = [1.0, 10.0, 2.0, 20.0, 4.0, 40.0];
         assert_eq!(plan.sums(0..2, &embeddings, 2), [7.0, 70.0, 6.0, 60.0]);
         assert_eq!(plan.sums(1..2, &embeddings, 2), [6.0, 60.0]);
+    }
+
+    #[test]
+    fn a_batch_that_needs_too_many_rows_is_refused() {
+        let mut rows =
+            LayoutRows { rows: vec![Row { segment: 0, local: 0 }; MAX_ROWS - 1], ..LayoutRows::default() };
+        assert!(rows.row(0, vec![LayoutEntry::DEFAULT]).is_ok());
+        assert_eq!(rows.row(1, vec![LayoutEntry::DEFAULT]), Err(TooManyRows));
     }
 
     #[test]
@@ -219,7 +260,7 @@ mod tests {
             let tile = TileConfiguration { kernel_bounds: &[], output_bounds: &bounds, input_bounds: &[] };
             batch.push(tile, &Limits::default()).unwrap();
         }
-        let plan = Plan::of_tiles(&kernel, &batch);
+        let plan = Plan::of_tiles(&kernel, &batch).unwrap();
         assert_eq!(plan.distinct_of_config, [0, 1, 0]);
         assert_eq!(plan.rows, [Row { segment: 0, local: 0 }, Row { segment: 0, local: 1 }]);
     }

@@ -122,6 +122,7 @@ impl ServiceError {
             Self::Select(_) => (NotFound, "MODEL_NOT_FOUND", None),
             Self::Engine(error) => match **error {
                 EngineError::PadUnknown { .. } => (FailedPrecondition, "PAD_UNKNOWN", Some("graph.features")),
+                EngineError::TooManyRows(_) => (InvalidArgument, "TOO_MANY_CONFIGS", Some("configs")),
                 EngineError::InvalidOutput { .. } => (Internal, "MODEL_OUTPUT_INVALID", None),
                 EngineError::Model(_) => (Internal, "MODEL_FAILED", None),
                 EngineError::Worker(_) => (Internal, "WORKER_FAILED", None),
