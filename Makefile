@@ -36,7 +36,8 @@ help: ## list these
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)$$/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
 
 setup: ## fetch ONNX Runtime (digest checked, once)
-	@deploy/setup-onnxruntime.sh target/onnxruntime
+	@[ "$(HLORANK_ONNXRUNTIME)" != "$(abspath target/onnxruntime/libonnxruntime.so)" ] || \
+		deploy/setup-onnxruntime.sh target/onnxruntime
 
 build: ## build server and command line, optimized
 	cargo build --release --workspace --bins $(LOCKED)

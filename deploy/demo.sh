@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 programs=${PROGRAMS:-target/release}
 log=target/demo.log
 
-"$programs/hlorank-server" --listen 127.0.0.1:0 >"$log" 2>&1 &
+"$programs/hlorank-server" --listen 127.0.0.1:0 --models models/registry --log info --log-format text >"$log" 2>&1 &
 server=$!
 stop() {
     kill "$server" 2>/dev/null && wait "$server" || true
@@ -29,16 +29,11 @@ echo "hlorank-server listens on $address and has these models:"
 echo
 "$programs/hlorank" models
 
-for graph in tests/data/measured/layout_*.pb; do
-    printf '\nLayouts of a whole program, measured on XLA:CPU (%s):\n\n' "$graph"
-    "$programs/hlorank" rank --graph "$graph" --top 5
-    break
-done
-for kernels in tests/data/measured/tile_*.pb; do
-    printf '\nTiles of one kernel, measured on XLA:CPU (%s):\n\n' "$kernels"
-    "$programs/hlorank" rank --graph "$kernels" --module 0 --top 5
-    break
-done
+measured=tests/data/measured
+printf '\nLayouts of a whole program, measured on XLA:CPU (%s):\n\n' "$measured/layout_mixer_transposed_train.pb"
+"$programs/hlorank" rank --graph "$measured/layout_mixer_transposed_train.pb" --top 5
+printf '\nTiles of one kernel, measured on XLA:CPU (%s):\n\n' "$measured/tile_kernels.pb"
+"$programs/hlorank" rank --graph "$measured/tile_kernels.pb" --module 0 --top 5
 
 trap - EXIT
 kill "$server"

@@ -19,7 +19,7 @@ def main(folder: str) -> None:
     rows = [COLUMNS, *([cell(figure.get(column)) for column in COLUMNS] for figure in figures)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS) - 1)]
     for row in rows:
-        padded = [value.ljust(width) for value, width in zip(row, widths)]
+        padded = [value.ljust(width) for value, width in zip(row[:-1], widths, strict=True)]
         print("  ".join([*padded, row[-1]]))
 
 

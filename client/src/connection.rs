@@ -9,16 +9,19 @@ use crate::ClientError;
 pub struct Connection {
     /// How long to wait for the connection; 10 seconds unless set.
     pub connect_timeout: Duration,
-    /// Bytes of one message in either direction; 256 MiB unless set, as much as the server takes by default.
+    /// Bytes of one message in either direction; 64 MiB unless set, as much as a server takes by default.
     pub message_bytes: usize,
     /// Bytes on their way before the other side has taken them (HTTP/2 windows); 8 MiB unless set, which cuts the
     /// time of messages of megabytes to a third.
     pub window_bytes: u32,
 }
 
+/// How often a server must show that it is there while it works on a call, and how long it may take to.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+
 impl Default for Connection {
     fn default() -> Self {
-        Self { connect_timeout: Duration::from_secs(10), message_bytes: 256 << 20, window_bytes: 8 << 20 }
+        Self { connect_timeout: Duration::from_secs(10), message_bytes: 64 << 20, window_bytes: 8 << 20 }
     }
 }
 
@@ -27,7 +30,12 @@ impl Connection {
     pub(crate) async fn open(&self, endpoint: &str) -> Result<Channel, ClientError> {
         let failed = |source| ClientError::Connect { endpoint: endpoint.to_owned(), source };
         let channel = Endpoint::from_shared(endpoint.to_owned()).map_err(failed)?;
+        if channel.uri().scheme_str() != Some("http") {
+            return Err(ClientError::Scheme { endpoint: endpoint.to_owned() });
+        }
         let channel = channel
+            .http2_keep_alive_interval(KEEP_ALIVE)
+            .keep_alive_timeout(KEEP_ALIVE)
             .connect_timeout(self.connect_timeout)
             .initial_stream_window_size(self.window_bytes)
             .initial_connection_window_size(self.window_bytes);

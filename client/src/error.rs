@@ -14,6 +14,12 @@ pub enum ClientError {
         /// Why.
         source: tonic::transport::Error,
     },
+    /// Another scheme than `http`: calls are not encrypted, so `https` would promise what does not hold.
+    #[error("cannot connect to {endpoint}: only http:// is spoken, as in http://127.0.0.1:7070")]
+    Scheme {
+        /// The server's address.
+        endpoint: String,
+    },
     /// The server, or the way to it, answered with an error.
     #[error(transparent)]
     Refused(Box<Refusal>),

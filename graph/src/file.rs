@@ -5,9 +5,9 @@ use prost::Message as _;
 
 use crate::{
     Configurations, FileError, Graph, GraphError, HloModule, Limits, NodeDescription, Task,
-    module::{holds_computations, inner_module},
+    module::{holds_computations, inner_module, wrapped_message},
     npz::read_npz,
-    tuning::TuningModule,
+    tuning::{TuningModule, malformed},
     wire::{Fields, Payload},
 };
 
@@ -92,6 +92,8 @@ pub struct Measurements {
     pub normalizers: Option<Vec<i64>>,
     /// The configuration that the compiler takes by itself, where known.
     pub default: Option<usize>,
+    /// `[configs]` which run of the file each one is, from 0: runs that are left out keep their numbers.
+    pub numbers: Vec<usize>,
     /// Runs of the file that failed or do not fit the graph.
     pub skipped: usize,
 }
@@ -109,7 +111,7 @@ impl GraphFile {
         let graphs = match kind {
             FileKind::TuningData => reader.kernels(&bytes)?,
             FileKind::ModuleTuningData => vec![reader.tuning(0, &bytes)?],
-            _ => vec![reader.module(inner_module(&bytes), bare_task)?],
+            _ => vec![reader.module(&bytes, bare_task)?],
         };
         Ok(Self { kind, graphs })
     }
@@ -123,30 +125,15 @@ impl GraphFile {
 }
 
 impl FileKind {
-    /// Tells the protobuf messages apart; `None` if it is none of them.
+    /// Tells the protobuf messages apart by what field 1 of each holds; `None` if it is none of them.
     fn of(bytes: &[u8]) -> Option<Self> {
-        // A kernel's runs look like the computations of a module, but no module holds another: look inside first.
-        if first_message(bytes).is_some_and(wraps_module) {
-            return Some(Self::TuningData);
+        match wrapped_message(bytes) {
+            Some(inner) if wrapped_message(inner).is_some() => Some(Self::TuningData),
+            Some(_) if is_tuning(bytes) => Some(Self::ModuleTuningData),
+            Some(_) => Some(Self::HloProto),
+            None => holds_computations(bytes).then_some(Self::HloModule),
         }
-        if wraps_module(bytes) {
-            return Some(if is_tuning(bytes) { Self::ModuleTuningData } else { Self::HloProto });
-        }
-        holds_computations(bytes).then_some(Self::HloModule)
     }
-}
-
-/// Field 1, if the message starts with it.
-fn first_message(bytes: &[u8]) -> Option<&[u8]> {
-    match Fields::of(bytes).next()? {
-        Ok((1, Payload::Bytes(message))) => Some(message),
-        _ => None,
-    }
-}
-
-/// Whether field 1 of a message is a module.
-fn wraps_module(message: &[u8]) -> bool {
-    inner_module(message).as_ptr() != message.as_ptr()
 }
 
 /// Whether a message around a module is a `ModuleTuningData`, not an `HloProto`: it has a fingerprint or
@@ -167,11 +154,14 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn kernels(&self, bytes: &[u8]) -> Result<Vec<MeasuredGraph>, FileError> {
-        let kernels = Fields::of(bytes).map_while(Result::ok).filter_map(|field| match field {
-            (1, Payload::Bytes(kernel)) => Some(kernel),
-            _ => None,
-        });
-        kernels.enumerate().map(|(number, kernel)| self.tuning(number, kernel)).collect()
+        let mut kernels = Vec::new();
+        for field in Fields::of(bytes) {
+            let field = field.map_err(|error| self.graph_error(kernels.len(), malformed(&error)))?;
+            if let (1, Payload::Bytes(kernel)) = field {
+                kernels.push(self.tuning(kernels.len(), kernel)?);
+            }
+        }
+        Ok(kernels)
     }
 
     fn tuning(&self, number: usize, bytes: &[u8]) -> Result<MeasuredGraph, FileError> {
@@ -189,6 +179,7 @@ impl Reader<'_> {
 
     fn module(&self, bytes: &[u8], task: Task) -> Result<MeasuredGraph, FileError> {
         let graph_error = |source| self.graph_error(0, source);
+        let bytes = inner_module(bytes).map_err(graph_error)?;
         let module = HloModule::read(bytes, self.limits).map_err(graph_error)?;
         let configurable = match task {
             Task::Layout => module.arrays.default_configurable(),
@@ -208,15 +199,12 @@ fn measured_graph(
     task: Task,
     configurable: Vec<u32>,
 ) -> Result<MeasuredGraph, GraphError> {
-    Ok(MeasuredGraph {
-        name: module_name(bytes),
-        source: GraphSource::HloModule(bytes.to_vec()),
-        node_splits: std::mem::take(&mut module.node_splits),
-        nodes: configurable.iter().filter_map(|&node| module.describe(node)).collect(),
-        unknown_opcodes: module.unknown_opcodes.values().sum(),
-        graph: module.into_graph(task, configurable)?,
-        measurements: None,
-    })
+    let node_splits = std::mem::take(&mut module.node_splits);
+    let unknown_opcodes = module.unknown_opcodes.values().sum();
+    let (graph, nodes) = module.into_described_graph(task, configurable)?;
+    let source = GraphSource::HloModule(bytes.to_vec());
+    let name = module_name(bytes);
+    Ok(MeasuredGraph { name, source, graph, node_splits, nodes, unknown_opcodes, measurements: None })
 }
 
 fn module_name(module: &[u8]) -> String {

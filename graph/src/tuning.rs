@@ -54,15 +54,20 @@ impl<'a> TuningModule<'a> {
         }
     }
 
+    /// The runs that succeeded and took at least so many nanoseconds.
+    fn runs(&self, least: i64) -> impl Iterator<Item = Run> {
+        self.runs.iter().enumerate().filter_map(move |(number, run)| Run::read(number, run, least))
+    }
+
     fn layouts(&self, limits: &Limits) -> Result<Option<Measurements>, ConfigurationError> {
         let slots = self.configurable.len();
         let mut builder = LayoutBatchBuilder::new(slots, *limits);
         let mut measured = Measured::default();
-        for run in self.runs.iter().map(|run| Run::read(run, 1)) {
-            let Some(Run { config: Config::ModuleConfig(config), time, is_default }) = run else { continue };
-            let Some(entries) = layout_entries(&config, slots) else { continue };
+        for run in self.runs(1) {
+            let Config::ModuleConfig(config) = &run.config else { continue };
+            let Some(entries) = layout_entries(run.number, config, slots) else { continue };
             builder.push(&entries?)?;
-            measured.push(time, is_default);
+            measured.push(&run);
         }
         if measured.run_times.is_empty() {
             return Ok(None);
@@ -74,11 +79,12 @@ impl<'a> TuningModule<'a> {
         let mut batch = TileBatch::default();
         let mut measured = Measured::default();
         // The reference counts a tile only from 2 ns.
-        for run in self.runs.iter().map(|run| Run::read(run, 2)) {
-            let Some(Run { config: Config::OpConfig(config), time, is_default }) = run else { continue };
-            let HloOpConfig { tile_size_config: Some(tile) } = config else { continue };
-            batch.push((&tile).into(), limits)?;
-            measured.push(time, is_default);
+        for run in self.runs(2) {
+            let Config::OpConfig(HloOpConfig { tile_size_config: Some(tile) }) = &run.config else {
+                continue;
+            };
+            batch.push(tile.into(), limits)?;
+            measured.push(&run);
         }
         if measured.run_times.is_empty() {
             return Ok(None);
@@ -90,7 +96,8 @@ impl<'a> TuningModule<'a> {
     }
 }
 
-fn malformed(error: &impl ToString) -> GraphError {
+/// The tuning data around a module cannot be read.
+pub(crate) fn malformed(error: &impl ToString) -> GraphError {
     GraphError::Malformed { place: "the tuning data".to_owned(), detail: error.to_string() }
 }
 
@@ -104,6 +111,7 @@ fn packed(mut bytes: &[u8]) -> Result<Vec<u64>, GraphError> {
 
 /// A run that succeeded.
 struct Run {
+    number: usize,
     config: Config,
     time: i64,
     is_default: bool,
@@ -111,43 +119,47 @@ struct Run {
 
 impl Run {
     /// `None` for a run that failed, or took less than `least` nanoseconds.
-    fn read(bytes: &[u8], least: i64) -> Option<Self> {
+    fn read(number: usize, bytes: &[u8], least: i64) -> Option<Self> {
         let run = ConfigProfile::decode(bytes).ok().filter(|run| !run.error)?;
         let time = run.profile.map(|profile| profile.compute_time_ns).filter(|time| *time >= least)?;
-        Some(Self { config: run.config?, time, is_default: run.is_default })
+        Some(Self { number, config: run.config?, time, is_default: run.is_default })
     }
 }
 
 /// One entry per slot; `None` where the run lists another number of nodes.
 fn layout_entries(
+    run: usize,
     config: &HloModuleConfig,
     slots: usize,
 ) -> Option<Result<Vec<LayoutEntry>, ConfigurationError>> {
     let nodes = &config.layout_config.as_ref()?.nodes;
     let entry = |(slot, node): (usize, &hlorank_proto::tpu_graphs::layout_config::NodeLayoutConfig)| {
         let tensors = node.tensors.iter().map(|tensor| &tensor.dims[..tensor.dims.len().min(6)]);
-        LayoutEntry::from_tensors(tensors, || format!("the layout of slot {slot}"))
+        LayoutEntry::from_tensors(tensors, || format!("run {run}, slot {slot}"))
     };
     (nodes.len() == slots).then(|| nodes.iter().enumerate().map(entry).collect())
 }
 
 #[derive(Default)]
 struct Measured {
+    numbers: Vec<usize>,
     run_times: Vec<i64>,
     default: Option<usize>,
 }
 
 impl Measured {
-    fn push(&mut self, time: i64, is_default: bool) {
-        if is_default {
+    fn push(&mut self, run: &Run) {
+        if run.is_default {
             self.default.get_or_insert(self.run_times.len());
         }
-        self.run_times.push(time);
+        self.numbers.push(run.number);
+        self.run_times.push(run.time);
     }
 
     fn finish(self, configurations: Configurations, runs: usize) -> Measurements {
         Measurements {
             configurations,
+            numbers: self.numbers,
             skipped: runs - self.run_times.len(),
             run_times: self.run_times,
             normalizers: None,

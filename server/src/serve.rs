@@ -73,7 +73,7 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         .initial_connection_window_size(WINDOW_BYTES)
         .initial_stream_window_size(WINDOW_BYTES)
         .tcp_nodelay(true)
-        .layer(ExplainRefusalsLayer { max_message_bytes: settings.max_message_bytes })
+        .layer(ExplainRefusalsLayer)
         .add_service(cost_model)
         .add_service(ModelServiceServer::new(Models::new(registry)))
         .add_service(health_service)

@@ -43,15 +43,16 @@ pub struct Settings {
     pub graph_cache_bytes: u64,
 
     /// Requests in progress or waiting, in all; one more is refused at once
-    #[arg(long, env = "HLORANK_MAX_REQUESTS", value_name = "REQUESTS", default_value_t = 1024)]
-    pub max_requests: usize,
+    #[arg(long, env = "HLORANK_MAX_REQUESTS", value_name = "REQUESTS", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_requests: u32,
 
-    /// Bytes of one request
-    #[arg(long, env = "HLORANK_MAX_MESSAGE_BYTES", value_name = "BYTES", default_value_t = 128 << 20)]
+    /// Bytes of one request; decoding it can take some 40 times as much for a moment, where it is made of empty
+    /// messages
+    #[arg(long, env = "HLORANK_MAX_MESSAGE_BYTES", value_name = "BYTES", default_value_t = 64 << 20)]
     pub max_message_bytes: usize,
 
     /// Bytes of one serialized HLO module
-    #[arg(long, env = "HLORANK_MAX_GRAPH_BYTES", value_name = "BYTES", default_value_t = 64 << 20)]
+    #[arg(long, env = "HLORANK_MAX_GRAPH_BYTES", value_name = "BYTES", default_value_t = 32 << 20)]
     pub max_graph_bytes: usize,
 
     /// What one graph and one batch may be at most

@@ -32,7 +32,10 @@ impl TestServer {
     pub async fn start_with(flags: &[&str]) -> Self {
         let models = repository("models/registry").display().to_string();
         let library = repository("target/onnxruntime/libonnxruntime.so").display().to_string();
-        let mut arguments = vec!["hlorank-server", "--listen", "127.0.0.1:0", "--models", &models];
+        let mut arguments = vec!["hlorank-server", "--listen", "127.0.0.1:0"];
+        if !flags.iter().any(|flag| flag.starts_with("--models")) {
+            arguments.extend(["--models", &models]);
+        }
         if std::env::var_os("HLORANK_ONNXRUNTIME").is_none() {
             arguments.extend(["--onnxruntime", &library]);
         }

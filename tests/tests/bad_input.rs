@@ -3,8 +3,9 @@
 
 use hlorank_proto::v1::{
     DeltaLayoutConfigs, Graph, GraphFeatures, LayoutConfig, LayoutConfigs, LayoutTable, ModelSelector,
-    NodeLayout, PackedLayoutConfigs, PackedTileConfigs, RankConfigsRequest, Task, TensorLayout, TileConfig,
-    TileConfigs, graph::Source, rank_configs_request::Configs,
+    NodeLayout, PackedLayoutConfigs, PackedTileConfigs, RankConfigsRequest, RankConfigsResponse, Task,
+    TensorLayout, TileConfig, TileConfigs, cost_model_service_client::CostModelServiceClient, graph::Source,
+    rank_configs_request::Configs,
 };
 use hlorank_tests::{
     TestServer,
@@ -111,6 +112,12 @@ fn check(status: &Status, expected: &Refusal) {
     let info = details.error_info().unwrap_or_else(|| panic!("{status} has no ErrorInfo"));
     assert_eq!((status.code(), info.reason.as_str()), (expected.code, expected.reason), "{status}");
     assert_eq!(info.domain, "hlorank");
+    let to_blame = details.bad_request().is_some_and(|request| !request.field_violations.is_empty());
+    assert_eq!(to_blame, expected.code == Code::InvalidArgument && expected.reason != "REQUEST_MALFORMED");
+    assert_eq!(
+        details.retry_info().is_some(),
+        expected.code == Code::ResourceExhausted && expected.reason == "OVERLOADED"
+    );
     for word in expected.words {
         assert!(status.message().contains(word), "{:?} does not say {word:?}", status.message());
     }
@@ -264,6 +271,8 @@ async fn broken_configurations_are_refused() {
             readable(vec![node(4, &[0, 6])]),
             invalid("VALUE_OUT_OF_RANGE", &["configuration 0, node 4", "6", "-1..5"]),
         ),
+        (readable(vec![node(4, &[i32::MAX])]), invalid("VALUE_OUT_OF_RANGE", &["node 4", "2147483647"])),
+        (readable(vec![node(4, &[i32::MIN])]), invalid("VALUE_OUT_OF_RANGE", &["node 4", "-2147483648"])),
         (readable(vec![node(4, &[-2])]), invalid("VALUE_OUT_OF_RANGE", &["node 4", "-2", "-1..5"])),
         (readable(vec![node(4, &[0; 7])]), invalid("WRONG_COUNT", &["node 4", "7", "6"])),
         (Configs::LayoutConfigs(LayoutConfigs::default()), invalid("CONFIGS_EMPTY", &["at least one"])),
@@ -325,6 +334,76 @@ async fn requests_that_do_not_fit_together_are_refused() {
         ),
     ];
     refuse_all(&server, cases).await;
+}
+
+#[tokio::test]
+async fn tiles_for_a_layout_graph_that_is_cached_are_refused() {
+    let server = TestServer::start().await;
+    let cached = server.cost_model().await.rank_configs(sound()).await.unwrap().into_inner().graph_hash;
+    let by_hash = Graph { source: Some(Source::GraphHash(cached)), ..Default::default() };
+    let request = RankConfigsRequest { configs: Some(tiles()), ..with_graph(by_hash) };
+    refuse(&server, request, &invalid("GRAPH_TASK_MISMATCH", &["tile configurations", "layout"])).await;
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_request_are_refused() {
+    let server = TestServer::start().await;
+    let mut client = tonic::client::Grpc::new(server.channel().await);
+    client.ready().await.unwrap();
+    // Field 1 of a request is a message; here it is a number.
+    let wrong = PackedTileConfigs { config_count: 7, ..Default::default() };
+    let path = "/hlorank.v1.CostModelService/RankConfigs".parse().unwrap();
+    let codec = tonic_prost::ProstCodec::<PackedTileConfigs, RankConfigsResponse>::default();
+    let status = client.unary(tonic::Request::new(wrong), path, codec).await.unwrap_err();
+    check(&status, &invalid("REQUEST_MALFORMED", &["not a readable message"]));
+    server.cost_model().await.rank_configs(sound()).await.expect("the server goes on");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_server_refuses_at_once_and_says_when_to_try_again() {
+    let server = TestServer::start_with(&["--max-requests=1"]).await;
+    let channel = server.channel().await;
+    let calls = (0..64).map(|_| {
+        let mut service = CostModelServiceClient::new(channel.clone());
+        tokio::spawn(async move { service.rank_configs(sound()).await.map(drop) })
+    });
+    let calls: Vec<_> = calls.collect();
+    let mut refused = Vec::new();
+    for call in calls {
+        refused.extend(call.await.unwrap().err());
+    }
+    assert!((1..64).contains(&refused.len()), "{} of 64 calls were refused", refused.len());
+    let words = &["1 requests", "try again"];
+    let expected = Refusal { code: Code::ResourceExhausted, reason: "OVERLOADED", words };
+    for status in &refused {
+        check(status, &expected);
+    }
+    server.cost_model().await.rank_configs(sound()).await.expect("the server goes on");
+}
+
+#[tokio::test]
+async fn a_name_of_megabytes_still_gets_a_readable_refusal() {
+    let server = TestServer::start().await;
+    let expected =
+        Refusal { code: Code::NotFound, reason: "MODEL_NOT_FOUND", words: &["xxx", "layout-xla-cpu"] };
+    refuse(&server, with_model(&"x".repeat(1 << 20), 0), &expected).await;
+}
+
+#[tokio::test]
+async fn opcodes_past_the_table_in_features_are_counted_in_a_warning() {
+    let server = TestServer::start().await;
+    let odd = GraphFeatures { node_opcode: vec![34, 121, 255].into(), ..features(3) };
+    let unknown = GraphFeatures { node_opcode: vec![34, 0, 0].into(), ..features(3) };
+    let mut answers = Vec::new();
+    for features in [odd, unknown] {
+        let request = RankConfigsRequest {
+            configs: Some(readable(vec![node(0, &[1, 0])])),
+            ..with_graph(graph_of_features(features))
+        };
+        answers.push(server.cost_model().await.rank_configs(request).await.unwrap().into_inner());
+    }
+    assert!(answers[0].warnings[0].message.starts_with("2 nodes"), "{:?}", answers[0].warnings);
+    assert_eq!(answers[0].graph_hash, answers[1].graph_hash);
 }
 
 #[tokio::test]

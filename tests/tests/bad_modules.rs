@@ -339,3 +339,31 @@ fn a_name_of_megabytes_is_shortened_in_a_message() {
     let module = HloModule::read(&bytes, &Limits::default()).unwrap();
     assert_eq!(module.unknown_opcodes, BTreeMap::from([(format!("{}…", "x".repeat(80)), 2)]));
 }
+
+#[test]
+fn describing_nodes_reads_each_once() {
+    let wide = ShapeProto { dimensions: vec![1; 1 << 20], ..Default::default() };
+    let parameter = HloInstructionProto { shape: Some(wide), ..instruction(1, &[]) };
+    let dots =
+        (2..20_000).map(|id| HloInstructionProto { opcode: "dot".to_owned(), ..instruction(id, &[1]) });
+    let bytes = single(std::iter::once(parameter).chain(dots).collect());
+    let start = Instant::now();
+    let module = HloModule::read(&bytes, &Limits::default()).unwrap();
+    let configurable = module.arrays.default_configurable();
+    let (_, nodes) = module.into_described_graph(Task::Layout, configurable).unwrap();
+    assert_eq!(nodes.len(), 19_998);
+    assert_eq!(nodes[7].tensor_ranks, [0, 1 << 20]);
+    assert!(start.elapsed() < Duration::from_secs(5), "took {:?}", start.elapsed());
+}
+
+#[test]
+fn a_broken_hlo_proto_is_malformed_and_not_empty() {
+    let inner = HloModuleProto::decode(&single(vec![instruction(1, &[]), instruction(2, &[1])])[..]).unwrap();
+    let whole = HloProto { hlo_module: Some(inner) }.encode_to_vec();
+    assert!(read(&whole).is_ok());
+    let cut_beside = [&whole[..], &[0x1a, 0x7f, b'a']].concat();
+    assert_eq!(malformed_place(&cut_beside), "the HloProto");
+    for cut in 3..whole.len() {
+        assert!(read(&whole[..cut]).is_err(), "cut at {cut}");
+    }
+}

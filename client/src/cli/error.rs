@@ -1,4 +1,4 @@
-use std::{error::Error, io};
+use std::{error::Error, io, path::Path};
 
 use hlorank_client::ClientError;
 use hlorank_graph::{ConfigurationError, FileError};
@@ -34,7 +34,7 @@ pub(crate) enum CommandError {
         source: serde_json::Error,
     },
     /// Configurations that do not fit the graph.
-    #[error("{path}: {source}")]
+    #[error("{path}: {source} (`hlorank graph inspect --nodes` lists the nodes that a layout sets)")]
     Configuration {
         /// The file.
         path: String,
@@ -50,6 +50,16 @@ pub(crate) enum CommandError {
     /// Nothing to compare with.
     #[error("none of the files holds measured run times")]
     NothingMeasured,
+    /// A call about a graph.
+    #[error("{path}: module {module}: {source}")]
+    Graph {
+        /// The file.
+        path: String,
+        /// Which graph of it, from 0.
+        module: usize,
+        /// Why.
+        source: ClientError,
+    },
     /// The server.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -59,6 +69,11 @@ pub(crate) enum CommandError {
 }
 
 impl CommandError {
+    /// A call about a graph of a file failed.
+    pub(crate) fn graph(path: &Path, module: usize, source: ClientError) -> Self {
+        Self::Graph { path: path.display().to_string(), module, source }
+    }
+
     /// Whether the reader of a pipe, such as `head`, has seen enough.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)

@@ -69,12 +69,12 @@ impl Selection {
     }
 
     /// Reads the one selected graph of a file.
-    pub(crate) fn read_one(&self, path: &Path) -> Result<MeasuredGraph, CommandError> {
+    pub(crate) fn read_one(&self, path: &Path) -> Result<NumberedGraph, CommandError> {
         let mut graphs = self.read(path)?.graphs;
         let modules = graphs.len();
         let path = path.display().to_string();
         match graphs.pop() {
-            Some(graph) if graphs.is_empty() => Ok(graph.measured),
+            Some(graph) if graphs.is_empty() => Ok(graph),
             Some(_) => Err(CommandError::SeveralModules { path, modules }),
             None => Err(FileError::UnknownFormat { path }.into()),
         }

@@ -7,6 +7,8 @@ pub(crate) struct RunTimes<'a> {
     nanoseconds: &'a [i64],
     normalizers: Option<&'a [i64]>,
     default: Option<usize>,
+    numbers: &'a [usize],
+    skipped: usize,
 }
 
 impl<'a> RunTimes<'a> {
@@ -15,7 +17,23 @@ impl<'a> RunTimes<'a> {
         let nanoseconds = measurements.run_times.as_slice();
         let default = measurements.default.or_else(|| default_layout(&measurements.configurations));
         let normalizers = measurements.normalizers.as_deref();
-        nanoseconds.iter().any(|&time| time > 0).then_some(Self { nanoseconds, normalizers, default })
+        nanoseconds.iter().any(|&time| time > 0).then_some(Self {
+            nanoseconds,
+            normalizers,
+            default,
+            numbers: &measurements.numbers,
+            skipped: measurements.skipped,
+        })
+    }
+
+    /// Number of a configuration in the file.
+    pub(crate) fn number(&self, config: usize) -> usize {
+        self.numbers[config]
+    }
+
+    /// Runs of the file that are left out.
+    pub(crate) fn skipped(&self) -> usize {
+        self.skipped
     }
 
     /// Nanoseconds of a configuration.
@@ -103,7 +121,14 @@ mod tests {
             batch.push(tile, &Limits::default()).unwrap();
         }
         let configurations = Configurations::Tile(batch);
-        Measurements { configurations, run_times: run_times.to_vec(), normalizers, default, skipped: 0 }
+        Measurements {
+            configurations,
+            numbers: (0..run_times.len()).collect(),
+            run_times: run_times.to_vec(),
+            normalizers,
+            default,
+            skipped: 0,
+        }
     }
 
     #[test]

@@ -83,6 +83,12 @@ pub enum ConfigurationError {
         /// Entries expected.
         expected: usize,
     },
+    /// A value that is not a whole number.
+    #[error("{what} has a value that is not a whole number")]
+    NotWhole {
+        /// Which entry.
+        what: String,
+    },
     /// Tile features that no list of at most six bounds has.
     #[error("configuration {config}: its features are not those of lists of at most six bounds")]
     NotBounds {

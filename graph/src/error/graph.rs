@@ -4,7 +4,7 @@ pub enum GraphError {
     /// Not protobuf, or not of the expected message, or cut short.
     #[error("{place} is not a readable protobuf: {detail}; send a serialized HloModuleProto or HloProto")]
     Malformed {
-        /// Which part, such as `instruction 7 of computation 2`.
+        /// Which part, such as `node 7 (in computation 2)`.
         place: String,
         /// What the decoder said.
         detail: String,

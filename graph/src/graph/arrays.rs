@@ -1,3 +1,4 @@
+use super::edges::check_ends;
 use crate::{FEATURES, GraphError, Limits, Pad, SequenceLengths, opcode};
 
 /// The arrays of a graph of `n` nodes and `m` edges.
@@ -17,14 +18,18 @@ impl GraphArrays {
     /// Takes features as `TpuGraphs`' files and the wire hold them: `features` padded with `pad`, edges in any
     /// order.
     pub fn from_features(
-        opcodes: Vec<u8>,
+        mut opcodes: Vec<u8>,
         mut features: Vec<f32>,
         mut edges: Vec<[u32; 2]>,
         pad: Pad,
         limits: &Limits,
     ) -> Result<Self, GraphError> {
-        check_sizes(opcodes.len(), edges.len(), limits)?;
+        Self::check_sizes(opcodes.len(), edges.len(), limits)?;
         check_features(opcodes.len(), &features)?;
+        check_ends(opcodes.len(), &edges)?;
+        for opcode in opcodes.iter_mut().filter(|opcode| usize::from(**opcode) > opcode::NAMES.len()) {
+            *opcode = 0;
+        }
         let sequence_lengths = (pad == Pad::MinusOne).then(|| unpad(&mut features));
         // −0 and 0 are the same number, so they must hash alike.
         for feature in &mut features {
@@ -33,6 +38,16 @@ impl GraphArrays {
         edges.sort_unstable();
         edges.dedup();
         Ok(Self { opcodes, features, sequence_lengths, edges })
+    }
+
+    /// Checks counts against the limits: what to do before arrays are copied.
+    pub fn check_sizes(nodes: usize, edges: usize, limits: &Limits) -> Result<(), GraphError> {
+        match () {
+            () if nodes == 0 => Err(GraphError::Empty),
+            () if nodes > limits.nodes => Err(GraphError::too_many_nodes(limits)),
+            () if edges > limits.edges => Err(GraphError::too_many_edges(limits)),
+            () => Ok(()),
+        }
     }
 
     /// Nodes whose opcode the table does not have.
@@ -47,19 +62,6 @@ impl GraphArrays {
         let configurable = |opcode: &u8| [opcode::CONVOLUTION, opcode::DOT, opcode::RESHAPE].contains(opcode);
         (0..).zip(&self.opcodes).filter(|(_, opcode)| configurable(opcode)).map(|(node, _)| node).collect()
     }
-}
-
-fn check_sizes(nodes: usize, edges: usize, limits: &Limits) -> Result<(), GraphError> {
-    if nodes == 0 {
-        return Err(GraphError::Empty);
-    }
-    if nodes > limits.nodes {
-        return Err(GraphError::too_many_nodes(limits));
-    }
-    if edges > limits.edges {
-        return Err(GraphError::too_many_edges(limits));
-    }
-    Ok(())
 }
 
 impl GraphError {

@@ -1,12 +1,17 @@
 use crate::GraphError;
 
-/// Checks that edges join nodes that are there and form no cycle.
-pub(super) fn check_edges(nodes: usize, edges: &[[u32; 2]]) -> Result<(), GraphError> {
+/// Checks that edges join nodes that are there.
+pub(super) fn check_ends(nodes: usize, edges: &[[u32; 2]]) -> Result<(), GraphError> {
     for (edge, pair) in edges.iter().enumerate() {
         if let Some(&node) = pair.iter().find(|&&node| node as usize >= nodes) {
             return Err(GraphError::UnknownEdgeNode { edge, node, nodes });
         }
     }
+    Ok(())
+}
+
+/// Checks that edges form no cycle.
+pub(super) fn check_acyclic(nodes: usize, edges: &[[u32; 2]]) -> Result<(), GraphError> {
     // XLA emits producers before consumers, which rules cycles out without a search.
     if edges.iter().all(|[consumer, producer]| consumer > producer) {
         return Ok(());

@@ -6,7 +6,7 @@ mod edges;
 use std::fmt;
 
 pub use self::arrays::GraphArrays;
-use self::edges::check_edges;
+use self::edges::{check_acyclic, check_ends};
 use crate::{Digest, FEATURES, GraphError, Pad, SequenceLengths, hash::CanonicalForm};
 
 /// What is tuned, and so which configurations apply.
@@ -39,7 +39,8 @@ pub struct Graph {
 impl Graph {
     /// Checks the arrays and the configurable nodes (in slot order; none for a kernel).
     pub fn new(task: Task, arrays: GraphArrays, configurable: Vec<u32>) -> Result<Self, GraphError> {
-        check_edges(arrays.opcodes.len(), &arrays.edges)?;
+        check_ends(arrays.opcodes.len(), &arrays.edges)?;
+        check_acyclic(arrays.opcodes.len(), &arrays.edges)?;
         check_configurable(task, arrays.opcodes.len(), &configurable)?;
         Ok(Self { task, arrays, configurable })
     }
@@ -175,8 +176,9 @@ mod tests {
 
     #[test]
     fn an_edge_must_stay_inside() {
-        let error = GraphError::UnknownEdgeNode { edge: 1, node: 2, nodes: 2 };
-        assert_eq!(layout(2, &[[1, 0], [2, 0]], &[]), Err(error));
+        let (edges, features) = (vec![[2, 0], [1, 0]], vec![0.0; 2 * FEATURES]);
+        let arrays = GraphArrays::from_features(vec![0; 2], features, edges, Pad::Zero, &Limits::default());
+        assert_eq!(arrays, Err(GraphError::UnknownEdgeNode { edge: 0, node: 2, nodes: 2 }));
     }
 
     #[test]

@@ -24,7 +24,8 @@ impl LayoutEntry {
         let mut numbers = [0; TENSORS];
         for (number, tensor) in numbers.iter_mut().zip(values.chunks_exact(DIMENSIONS)) {
             for &value in tensor.iter().rev() {
-                let digit = u32::try_from(value + 1).ok().filter(|digit| *digit < 7);
+                let digit = value.checked_add(1).and_then(|digit| u32::try_from(digit).ok());
+                let digit = digit.filter(|digit| *digit < 7);
                 let digit = digit.ok_or_else(|| out_of_range(what(), value))?;
                 *number = *number * 7 + digit;
             }
@@ -123,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_value_outside_is_named() {
-        for found in [-2, 6, i32::MAX - 1] {
+        for found in [-2, 6, i32::MAX, i32::MIN] {
             let mut values = [0; LAYOUT_VALUES];
             values[9] = found;
             let error = LayoutEntry::from_values(&values, somewhere).unwrap_err();

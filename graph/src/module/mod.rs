@@ -9,8 +9,11 @@ use hlorank_proto::xla::HloInstructionProto;
 use prost::Message as _;
 
 use self::reader::Reader;
-pub(crate) use self::wrapped::{holds_computations, inner_module};
+pub(crate) use self::wrapped::{holds_computations, inner_module, wrapped_message};
 use crate::{Graph, GraphArrays, GraphError, Limits, Task};
+
+/// Dimensions that a description shows.
+const MAX_SHOWN_DIMENSIONS: usize = 16;
 
 /// An HLO module that was read and featurized.
 #[derive(Debug)]
@@ -21,8 +24,10 @@ pub struct HloModule<'a> {
     pub node_splits: Vec<usize>,
     /// Opcodes that the table does not have, with how many nodes have them.
     pub unknown_opcodes: BTreeMap<String, usize>,
-    /// Serialized instructions by node, for [`HloModule::describe`].
+    /// Serialized instructions by node, to tell names and shapes.
     instructions: Vec<&'a [u8]>,
+    /// Rank of each node's output.
+    ranks: Vec<u32>,
     nodes_by_id: HashMap<i64, u32>,
 }
 
@@ -35,7 +40,7 @@ pub struct NodeDescription {
     pub name: String,
     /// HLO opcode.
     pub opcode: String,
-    /// Dimensions of the output.
+    /// Dimensions of the output; the first few of a rank that no tensor has.
     pub dimensions: Vec<i64>,
     /// Ranks of the output and of the first two operands.
     pub tensor_ranks: Vec<u32>,
@@ -45,7 +50,7 @@ impl<'a> HloModule<'a> {
     /// Reads a serialized `HloModuleProto` or `HloProto`.
     pub fn read(bytes: &'a [u8], limits: &Limits) -> Result<Self, GraphError> {
         let mut reader = Reader::new(limits);
-        reader.module(inner_module(bytes))?;
+        reader.module(inner_module(bytes)?)?;
         reader.finish()
     }
 
@@ -59,32 +64,33 @@ impl<'a> HloModule<'a> {
     /// Name, opcode and shape of a node, decoded anew; `None` past the end.
     #[must_use]
     pub fn describe(&self, node: u32) -> Option<NodeDescription> {
-        let instruction = self.instruction(node)?;
+        let instruction = HloInstructionProto::decode(*self.instructions.get(node as usize)?).ok()?;
         let operands = instruction.operand_ids.iter().take(2).filter_map(|id| self.nodes_by_id.get(id));
-        let operands = operands.filter_map(|&operand| self.instruction(operand));
-        let tensor_ranks =
-            std::iter::once(rank(&instruction)).chain(operands.map(|operand| rank(&operand))).collect();
-        let dimensions = instruction.shape.map_or_else(Vec::new, |shape| shape.dimensions);
+        let tensors = std::iter::once(&node).chain(operands);
+        let mut dimensions = instruction.shape.map_or_else(Vec::new, |shape| shape.dimensions);
+        dimensions.truncate(MAX_SHOWN_DIMENSIONS);
         Some(NodeDescription {
             node,
             name: instruction.name,
             opcode: instruction.opcode,
             dimensions,
-            tensor_ranks,
+            tensor_ranks: tensors.map(|&tensor| self.ranks[tensor as usize]).collect(),
         })
-    }
-
-    fn instruction(&self, node: u32) -> Option<HloInstructionProto> {
-        HloInstructionProto::decode(*self.instructions.get(node as usize)?).ok()
     }
 
     /// The graph of this module; `configurable` in slot order.
     pub fn into_graph(self, task: Task, configurable: Vec<u32>) -> Result<Graph, GraphError> {
         Graph::new(task, self.arrays, configurable)
     }
-}
 
-fn rank(instruction: &HloInstructionProto) -> u32 {
-    let rank = instruction.shape.as_ref().map_or(0, |shape| shape.dimensions.len());
-    u32::try_from(rank).unwrap_or(u32::MAX)
+    /// The graph of this module, and its configurable nodes as a person knows them.
+    pub fn into_described_graph(
+        mut self,
+        task: Task,
+        configurable: Vec<u32>,
+    ) -> Result<(Graph, Vec<NodeDescription>), GraphError> {
+        let graph = Graph::new(task, std::mem::take(&mut self.arrays), configurable)?;
+        let nodes = graph.configurable().iter().filter_map(|&node| self.describe(node)).collect();
+        Ok((graph, nodes))
+    }
 }

@@ -20,6 +20,7 @@ pub(super) struct Reader<'a, 'l> {
     arrays: GraphArrays,
     lengths: Vec<SequenceLengths>,
     instructions: Vec<&'a [u8]>,
+    ranks: Vec<u32>,
     nodes_by_id: HashMap<i64, u32>,
     roots_by_computation: HashMap<i64, i64>,
     references: Vec<References>,
@@ -49,6 +50,7 @@ impl<'a, 'l> Reader<'a, 'l> {
             arrays: GraphArrays::default(),
             lengths: Vec::new(),
             instructions: Vec::new(),
+            ranks: Vec::new(),
             nodes_by_id: HashMap::new(),
             roots_by_computation: HashMap::new(),
             references: Vec::new(),
@@ -104,6 +106,8 @@ impl<'a, 'l> Reader<'a, 'l> {
         self.reference(&instruction)?;
         self.featurize(&instruction, instruction.id == root_id);
         self.instructions.push(bytes);
+        let rank = instruction.shape.map_or(0, |shape| shape.dimensions.len());
+        self.ranks.push(u32::try_from(rank).unwrap_or(u32::MAX));
         Ok(())
     }
 
@@ -184,6 +188,7 @@ impl<'a, 'l> Reader<'a, 'l> {
             node_splits: self.node_splits,
             unknown_opcodes: self.unknown_opcodes,
             instructions: self.instructions,
+            ranks: self.ranks,
             nodes_by_id: self.nodes_by_id,
         })
     }

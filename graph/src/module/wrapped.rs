@@ -1,26 +1,33 @@
-use crate::wire::{Fields, Payload};
+use crate::{
+    GraphError,
+    wire::{Fields, Payload},
+};
 
 /// The module inside an `HloProto`, or the bytes themselves.
-///
-/// Field 1 of an `HloProto` is the module, whose field 3 holds computations; field 1 of an `HloModuleProto` is
-/// its name, in which the key byte of field 3 (a control character) cannot stand.
-pub(crate) fn inner_module(bytes: &[u8]) -> &[u8] {
-    let first = Fields::of(bytes).map_while(Result::ok).find(|(number, _)| *number == 1);
-    match first {
-        Some((_, Payload::Bytes(inner))) if holds_computations(inner) => inner,
-        _ => bytes,
+pub(crate) fn inner_module(bytes: &[u8]) -> Result<&[u8], GraphError> {
+    let Some(module) = wrapped_message(bytes) else { return Ok(bytes) };
+    // What stands beside the module is not read, but a message that is cut there is cut.
+    match Fields::of(bytes).find_map(Result::err) {
+        None => Ok(module),
+        Some(error) => {
+            Err(GraphError::Malformed { place: "the HloProto".to_owned(), detail: error.to_string() })
+        }
     }
 }
 
-/// Whether a message reads as an `HloModuleProto` with at least one computation.
-pub(crate) fn holds_computations(message: &[u8]) -> bool {
-    let mut found = false;
-    for field in Fields::of(message) {
-        match field {
-            Err(_) => return false,
-            Ok((3, payload)) => found |= matches!(payload, Payload::Bytes(_)),
-            Ok(_) => {}
-        }
+/// What field 1 of a message holds, where that is a message and not the name of a module.
+///
+/// Every key of a message's first fields is a control character, which no name has.
+pub(crate) fn wrapped_message(bytes: &[u8]) -> Option<&[u8]> {
+    let first = Fields::of(bytes).map_while(Result::ok).find(|(number, _)| *number == 1);
+    match first {
+        Some((_, Payload::Bytes(inner))) if inner.iter().any(u8::is_ascii_control) => Some(inner),
+        _ => None,
     }
-    found
+}
+
+/// Whether a message has, as far as it can be read, a computation where an `HloModuleProto` has them.
+pub(crate) fn holds_computations(message: &[u8]) -> bool {
+    let mut fields = Fields::of(message).map_while(Result::ok);
+    fields.any(|field| matches!(field, (3, Payload::Bytes(_))))
 }

@@ -54,9 +54,22 @@ impl Arrays {
                 Ok(data) => return data.map(|value| value.map(i64::from)).collect(),
                 Err(file) => file,
             };
-            #[expect(clippy::cast_possible_truncation, reason = "node numbers that were stored as f64")]
-            let integers = file.into_vec::<f64>()?.into_iter().map(|value| value as i64);
-            Ok(integers.collect())
+            file.into_vec::<f64>()?.into_iter().map(whole).collect()
+        })
+    }
+
+    /// Checks that an array has this shape, `None` for any size.
+    pub(super) fn check_shape(&mut self, name: &str, expected: &[Option<usize>]) -> Result<(), FileError> {
+        self.visit(name, |_, shape| {
+            let fits = |(size, expected): (&usize, &Option<usize>)| {
+                expected.is_none_or(|expected| *size == expected)
+            };
+            if shape.len() == expected.len() && shape.iter().zip(expected).all(fits) {
+                return Ok(());
+            }
+            let expected: Vec<String> =
+                expected.iter().map(|size| size.map_or("_".to_owned(), |size| size.to_string())).collect();
+            Err(format!("has shape {shape:?}, expected [{}]", expected.join(", ")))
         })
     }
 
@@ -124,6 +137,17 @@ fn in_rows(
         }
     }
     Ok(Ok(()))
+}
+
+/// A whole number that was stored as f64.
+fn whole(value: f64) -> io::Result<i64> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "checked to be the same"
+    )]
+    let (integer, same) = (value as i64, (value as i64) as f64 == value);
+    if same { Ok(integer) } else { Err(io::Error::other(format!("{value} is not a whole number"))) }
 }
 
 fn visit_entry<T>(

@@ -2,9 +2,9 @@ use std::path::Path;
 
 use super::array::Arrays;
 use crate::{
-    Configurations, FileError, FileKind, Graph, GraphArrays, GraphError, GraphFile, GraphSource,
-    LAYOUT_VALUES, LayoutBatchBuilder, LayoutEntry, Limits, MeasuredGraph, Measurements, Pad, TILE_FEATURES,
-    Task, TileBatch,
+    ConfigurationError, Configurations, FEATURES, FileError, FileKind, Graph, GraphArrays, GraphError,
+    GraphFile, GraphSource, LAYOUT_VALUES, LayoutBatchBuilder, LayoutEntry, Limits, MeasuredGraph,
+    Measurements, Pad, TILE_FEATURES, Task, TileBatch,
 };
 
 /// One case that an artifact was exported with: what the model must answer.
@@ -60,6 +60,18 @@ pub(crate) fn read_npz(path: &Path, bare_task: Task, limits: &Limits) -> Result<
     Ok(GraphFile { kind, graphs: vec![graph] })
 }
 
+/// Layout values, which are stored as f32.
+fn whole_numbers(
+    values: [f32; LAYOUT_VALUES],
+    what: impl Fn() -> String,
+) -> Result<[i32; LAYOUT_VALUES], ConfigurationError> {
+    #[expect(clippy::cast_possible_truncation, reason = "checked to be the same")]
+    let numbers = values.map(|value| value as i32);
+    #[expect(clippy::cast_precision_loss, reason = "a number that differs is refused")]
+    let same = values.iter().zip(numbers).all(|(value, number)| number as f32 == *value);
+    if same { Ok(numbers) } else { Err(ConfigurationError::NotWhole { what: what() }) }
+}
+
 /// The arrays of one graph, under a prefix of their names.
 struct Section<'a> {
     arrays: &'a mut Arrays,
@@ -93,7 +105,9 @@ impl Section<'_> {
     }
 
     fn graph(&mut self, task: Task) -> Result<Graph, FileError> {
-        let opcodes = self.small_integers("node_opcode")?;
+        let opcodes: Vec<u8> = self.small_integers("node_opcode")?;
+        self.arrays.check_shape(&self.name("node_feat"), &[Some(opcodes.len()), Some(FEATURES)])?;
+        self.arrays.check_shape(&self.name("edge_index"), &[None, Some(2)])?;
         let features = self.floats("node_feat")?;
         let edges = self.small_integers::<u32>("edge_index")?;
         let (edges, _) = edges.as_chunks::<2>();
@@ -130,12 +144,8 @@ impl Section<'_> {
         self.arrays.float_rows(&name, row_length, |row| {
             let (entries, _) = row.as_chunks::<LAYOUT_VALUES>();
             let entry = |(slot, values): (usize, &[f32; LAYOUT_VALUES])| {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    reason = "small whole numbers that were stored as f32"
-                )]
-                let values = values.map(|value| value as i32);
-                LayoutEntry::from_values(&values, || format!("configuration {config}, slot {slot}"))
+                let what = || format!("configuration {config}, slot {slot}");
+                LayoutEntry::from_values(&whole_numbers(*values, what)?, what)
             };
             let entries: Vec<LayoutEntry> =
                 entries.iter().enumerate().map(entry).collect::<Result<_, _>>()?;
@@ -164,11 +174,14 @@ impl Section<'_> {
             let detail = format!("{} values for {} configurations", run_times.len(), configurations.len());
             return Err(self.arrays.error("config_runtime", &detail));
         }
+        let configs = configurations.len();
         let normalizers = if self.has("config_runtime_normalizers") {
+            self.arrays.check_shape(&self.name("config_runtime_normalizers"), &[Some(configs)])?;
             Some(self.integers("config_runtime_normalizers")?)
         } else {
             None
         };
-        Ok(Measurements { configurations, run_times, normalizers, default: None, skipped: 0 })
+        let numbers = (0..configurations.len()).collect();
+        Ok(Measurements { configurations, run_times, normalizers, default: None, numbers, skipped: 0 })
     }
 }

@@ -1,5 +1,5 @@
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, BufWriter},
     path::Path,
 };
@@ -26,16 +26,28 @@ pub struct FeatureFile<'a> {
 }
 
 impl<'a> FeatureFile<'a> {
-    /// Writes `path`; fails where `pad` is −1 and the graph came padded with 0.
+    /// Writes `path`, whole or not at all; fails where `pad` is −1 and the graph came padded with 0.
     pub fn write(path: &'a Path, measured: &MeasuredGraph, pad: Pad) -> Result<(), FileError> {
         let io_error = |source| FileError::Io { path: path.display().to_string(), source };
-        let writer = File::create(path).map_err(io_error)?;
+        let partial = path.with_added_extension("partial");
+        let writer = File::create(&partial).map_err(io_error)?;
         let mut file = FeatureFile { path, writer: ZipWriter::new(BufWriter::new(writer)) };
-        file.graph(measured, pad)?;
-        file.pruned(measured)?;
-        file.measurements(measured)?;
-        file.writer.finish().map_err(|error| io_error(error.into()))?;
-        Ok(())
+        let written = file.arrays(measured, pad);
+        let written = written.and_then(|()| file.writer.finish().map_err(|error| io_error(error.into())));
+        match written {
+            Ok(_) => fs::rename(&partial, path).map_err(io_error),
+            Err(error) => {
+                // What was written is of no use, and the first error is the one to tell.
+                let _ = fs::remove_file(&partial);
+                Err(error)
+            }
+        }
+    }
+
+    fn arrays(&mut self, measured: &MeasuredGraph, pad: Pad) -> Result<(), FileError> {
+        self.graph(measured, pad)?;
+        self.pruned(measured)?;
+        self.measurements(measured)
     }
 
     fn graph(&mut self, measured: &MeasuredGraph, pad: Pad) -> Result<(), FileError> {

@@ -79,7 +79,9 @@ pub enum EngineError {
     #[error(transparent)]
     TooManyRows(#[from] TooManyRows),
     /// The model gave NaN or infinity.
-    #[error("model `{model}` gave {score} for configuration {config}; report the model, or name another")]
+    #[error(
+        "model `{model}` gave {score} for configuration {config}: the graph or the configuration may lie far outside what it was trained on; leave the configuration out, or name another model"
+    )]
     InvalidOutput {
         /// The model.
         model: String,
@@ -114,26 +116,32 @@ impl Engine {
         configurations: Configurations,
     ) -> Result<Evaluation, EngineError> {
         check_pad(model, graph)?;
-        let plan = self.plan(graph, configurations).await?;
+        let (plan, blocks) = self.plan(model, graph, configurations).await?;
         let planned = Instant::now();
-        let embeddings = self.encode(model, graph, &plan).await?;
+        let embeddings = self.encode(model, graph, &plan, blocks).await?;
         let encoded = Instant::now();
         let distinct_scores = self.score_sums(model, &plan, &embeddings).await?;
-        let scores: Vec<f32> =
-            plan.distinct_of_config.iter().map(|&distinct| distinct_scores[distinct as usize]).collect();
+        let (reuse, shared) = (plan.reuse(), plan);
+        let scores = self.pool.run(move |_| shared.fan_out(&distinct_scores)).await?.value;
         check_scores(model, &scores)?;
         let stages = Stages { planned, encoded, scored: Instant::now() };
-        Ok(Evaluation { scores, reuse: plan.reuse(), stages })
+        Ok(Evaluation { scores, reuse, stages })
     }
 
+    /// What has to be evaluated, and in which blocks.
     async fn plan(
         &self,
+        model: &Arc<Model>,
         graph: &Arc<SegmentedGraph>,
         configurations: Configurations,
-    ) -> Result<Arc<Plan>, EngineError> {
-        let graph = Arc::clone(graph);
-        let plan = self.pool.run(move |_| Plan::new(&graph, &configurations)).await?;
-        Ok(Arc::new(plan.value?))
+    ) -> Result<(Arc<Plan>, Vec<Block>), EngineError> {
+        let (model, graph) = (Arc::clone(model), Arc::clone(graph));
+        let planned = self.pool.run(move |_| {
+            let plan = Plan::new(&graph, &configurations)?;
+            let blocks = block::blocks(&plan, &graph, model.manifest());
+            Ok::<_, TooManyRows>((Arc::new(plan), blocks))
+        });
+        Ok(planned.await?.value?)
     }
 
     /// The embedding of every row: `[rows, D]`.
@@ -142,11 +150,11 @@ impl Engine {
         model: &Arc<Model>,
         graph: &Arc<SegmentedGraph>,
         plan: &Arc<Plan>,
+        blocks: Vec<Block>,
     ) -> Result<Arc<Vec<f32>>, EngineError> {
         let size = model.manifest().embedding_size;
         let mut embeddings = vec![0.0; plan.rows.len() * size];
-        let blocks = block::blocks(plan, graph, model.manifest()).into_iter();
-        let encoded = blocks.map(|block| self.encode_block(model, graph, plan, block));
+        let encoded = blocks.into_iter().map(|block| self.encode_block(model, graph, plan, block));
         let mut encoded = stream::iter(encoded).buffered(self.in_flight());
         while let Some((rows, block_embeddings)) = encoded.try_next().await? {
             for (row, embedding) in rows.into_iter().zip(block_embeddings.chunks_exact(size)) {

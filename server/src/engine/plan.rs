@@ -108,6 +108,11 @@ impl Plan {
         }
     }
 
+    /// The score of every configuration from those of the distinct ones; −0 becomes 0, so that they tie.
+    pub(super) fn fan_out(&self, distinct_scores: &[f32]) -> Vec<f32> {
+        self.distinct_of_config.iter().map(|&distinct| distinct_scores[distinct as usize] + 0.0).collect()
+    }
+
     /// Sums the embeddings (of `size` numbers) of each of these distinct configurations, always in the order of
     /// the occurrences, so that equal configurations have equal sums in every batch.
     pub(super) fn sums(&self, configs: Range<usize>, embeddings: &[f32], size: usize) -> Vec<f32> {

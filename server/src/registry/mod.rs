@@ -52,6 +52,14 @@ pub enum RegistryError {
         /// Why.
         source: std::io::Error,
     },
+    /// A model that is a default ranks something else.
+    #[error("--default-{task}-model: {source}")]
+    WrongDefault {
+        /// What it should rank.
+        task: Task,
+        /// What it ranks.
+        source: SelectError,
+    },
     /// A model that is a default did not load.
     #[error(
         "no version of model `{name}`, the default for {task} configurations, could be loaded from `{path}`{reason}; \
@@ -102,6 +110,9 @@ pub enum SelectError {
     },
 }
 
+/// Characters of an unknown name that an error shows.
+const SHOWN_NAME: usize = 80;
+
 impl Registry {
     /// Loads every artifact `NAME/VERSION` of a folder, with a session for each worker. An artifact that fails
     /// is logged and left out; a missing default is an error.
@@ -136,7 +147,11 @@ impl Registry {
     fn check_defaults(&self, folder: &Path, rejected: &[String]) -> Result<(), RegistryError> {
         for task in [Task::Layout, Task::Tile] {
             let name = self.defaults.name(task);
-            if self.select(name, 0, task).is_err() {
+            let selected = self.select(name, 0, task);
+            if let Err(source @ SelectError::WrongTask { .. }) = selected {
+                return Err(RegistryError::WrongDefault { task, source });
+            }
+            if selected.is_err() {
                 let own = rejected.iter().filter(|reason| reason.starts_with(&format!("{name}/")));
                 let own: Vec<&str> = own.map(String::as_str).collect();
                 let reason = if own.is_empty() { String::new() } else { format!(" ({})", own.join("; ")) };
@@ -179,7 +194,9 @@ impl Registry {
     fn unknown_name(&self, name: &str) -> SelectError {
         let mut names: Vec<String> = self.models.keys().map(|(name, _)| format!("`{name}`")).collect();
         names.dedup();
-        SelectError::UnknownName { name: name.to_owned(), loaded: names.join(", ") }
+        // Whoever asks may have made it megabytes long.
+        let name = name.chars().take(SHOWN_NAME).collect();
+        SelectError::UnknownName { name, loaded: names.join(", ") }
     }
 
     /// Whether requests that give no version reach this model.

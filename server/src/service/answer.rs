@@ -7,17 +7,18 @@ use hlorank_proto::v1::{self, ConfigurableNode, GraphSummary, ReuseCounts, Stage
 
 use crate::{engine::Evaluation, graphs::Warning};
 
+/// `queue` and `featurize` as they were measured; the other stages from when each ended.
 pub(super) fn timings(
     started: Instant,
     found: Instant,
-    queue: Duration,
+    [queue, featurize]: [Duration; 2],
     evaluation: &Evaluation,
 ) -> StageTimings {
     let stages = evaluation.stages;
     let now = Instant::now();
     StageTimings {
         queue: to_proto(queue),
-        featurize: to_proto(found - started),
+        featurize: to_proto(featurize),
         parse: to_proto((stages.planned - found).saturating_sub(queue)),
         encode: to_proto(stages.encoded - stages.planned),
         head: to_proto(stages.scored - stages.encoded),

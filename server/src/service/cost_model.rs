@@ -42,13 +42,15 @@ pub struct Bounds {
     /// Bytes of one serialized module.
     pub graph_bytes: usize,
     /// Requests in progress or waiting.
-    pub requests: usize,
+    pub requests: u32,
 }
 
 /// A graph for a request, and what reading it brought up.
 struct FoundGraph {
     graph: Arc<SegmentedGraph>,
     warnings: Vec<Warning>,
+    /// Zero where it was cached.
+    featurize: Duration,
 }
 
 impl CostModel {
@@ -65,7 +67,7 @@ impl CostModel {
             graphs: GraphCache::new(graph_cache_bytes),
             engine: Engine::new(Arc::clone(&pool)),
             pool,
-            admission: Semaphore::new(bounds.requests),
+            admission: Semaphore::new(bounds.requests as usize),
             bounds,
         }
     }
@@ -83,7 +85,7 @@ impl CostModel {
         let origin = GraphOrigin::read(request.graph, Some(task))?;
         let configs = request.configs.ok_or(ServiceError::Missing { field: "configs", hint: "" })?;
 
-        let FoundGraph { graph, warnings } = self.find(origin).await?;
+        let FoundGraph { graph, warnings, featurize } = self.find(origin).await?;
         let found = Instant::now();
         let (configurations, queue) = self.configurations(configs, &graph).await?;
         let evaluation = self.engine.score(model, &graph, configurations).await?;
@@ -91,7 +93,7 @@ impl CostModel {
         let ranked = self.pool.run(move |_| (rank(&evaluation.scores, top_k), evaluation)).await?;
         let (ranking, evaluation) = ranked.value;
         let reuse = reuse_counts(&evaluation);
-        let timings = timings(started, found, queue, &evaluation);
+        let timings = timings(started, found, [queue, featurize], &evaluation);
         log_ranked(model, &graph, &evaluation, started);
         Ok(RankConfigsResponse {
             ranking_scores: ranking.iter().map(|&config| evaluation.scores[config as usize]).collect(),
@@ -114,7 +116,7 @@ impl CostModel {
             let hint = "PutGraph takes the graph itself: set hlo_module or features";
             return Err(ServiceError::Missing { field: "graph.source", hint });
         };
-        let source = self.read(graph).await?;
+        let (source, _) = self.read(graph).await?;
         let Source { graph, nodes, warnings } = source.as_ref();
         tracing::info!(graph = %graph.hash, nodes = graph.summary.nodes, "graph cached");
         Ok(PutGraphResponse {
@@ -129,35 +131,34 @@ impl CostModel {
         match origin {
             GraphOrigin::Hash(hash) => {
                 let graph = self.graphs.get(hash).await.ok_or(ServiceError::GraphNotCached { hash })?;
-                Ok(FoundGraph { graph, warnings: Vec::new() })
+                Ok(FoundGraph { graph, warnings: Vec::new(), featurize: Duration::ZERO })
             }
             GraphOrigin::Sent(graph) => {
-                let source = self.read(graph).await?;
-                Ok(FoundGraph { graph: Arc::clone(&source.graph), warnings: source.warnings.clone() })
+                let (source, featurize) = self.read(graph).await?;
+                let (graph, warnings) = (Arc::clone(&source.graph), source.warnings.clone());
+                Ok(FoundGraph { graph, warnings, featurize })
             }
         }
     }
 
-    /// The source in the cache, or read now.
-    async fn read(&self, graph: GraphRequest) -> Result<Arc<Source>, ServiceError> {
-        let (found, limit) = (graph.module_bytes(), self.bounds.graph_bytes);
-        if found > limit {
-            return Err(ServiceError::GraphBytes { found, limit });
-        }
-        let (graph, digest) = self
-            .pool
-            .run(move |_| {
-                let digest = graph.digest();
-                (graph, digest)
-            })
-            .await?
-            .value;
+    /// The source in the cache, or read now, and how long reading took.
+    async fn read(&self, graph: GraphRequest) -> Result<(Arc<Source>, Duration), ServiceError> {
         let limits = self.bounds.limits;
+        graph.check(self.bounds.graph_bytes, &limits)?;
+        let digested = self.pool.run(move |_| (graph.digest(), graph)).await?;
+        let (digest, graph) = digested.value;
+        let mut featurize = Duration::ZERO;
         let read = async {
-            let source = self.pool.run(move |_| graph.segmented(&limits)).await?.value;
+            let read = self.pool.run(move |_| {
+                let started = Instant::now();
+                (graph.segmented(&limits), started.elapsed())
+            });
+            let (source, spent) = read.await?.value;
+            featurize = spent;
             source.map_err(ServiceError::Graph)
         };
-        self.graphs.get_or_read(digest, read).await.map_err(|error| error.as_ref().clone())
+        let source = self.graphs.get_or_read(digest, read).await;
+        Ok((source.map_err(|error| error.as_ref().clone())?, featurize))
     }
 
     /// The configurations, and how long they waited for a worker.

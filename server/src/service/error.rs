@@ -75,7 +75,7 @@ pub enum ServiceError {
     #[error("the server has {limit} requests in progress or waiting, its most; try again in {} ms", RETRY_DELAY.as_millis())]
     Overloaded {
         /// How many requests are taken.
-        limit: usize,
+        limit: u32,
     },
 }
 
@@ -163,7 +163,9 @@ fn configuration_reason(error: &ConfigurationError) -> &'static str {
         }
         ConfigurationError::SetTwice { .. } => "NODE_SET_TWICE",
         ConfigurationError::WrongCount { .. } | ConfigurationError::TooLong { .. } => "WRONG_COUNT",
-        ConfigurationError::OutOfRange { .. } | ConfigurationError::NotBounds { .. } => "VALUE_OUT_OF_RANGE",
+        ConfigurationError::OutOfRange { .. }
+        | ConfigurationError::NotWhole { .. }
+        | ConfigurationError::NotBounds { .. } => "VALUE_OUT_OF_RANGE",
         ConfigurationError::IndexOutsideTable { .. } => "INDEX_OUT_OF_RANGE",
     }
 }

@@ -99,11 +99,18 @@ impl GraphRequest {
         Digest::of_parts("hlorank 2026 graph source", parts)
     }
 
-    /// Bytes of a serialized module; 0 for features, whose arrays are bounded by their counts.
-    pub(super) fn module_bytes(&self) -> usize {
+    /// Checks what the limits bound before anything is copied.
+    pub(super) fn check(&self, graph_bytes: usize, limits: &Limits) -> Result<(), ServiceError> {
         match &self.content {
-            Content::Module(bytes) => bytes.len(),
-            Content::Features(_) => 0,
+            Content::Module(bytes) if bytes.len() > graph_bytes => {
+                Err(ServiceError::GraphBytes { found: bytes.len(), limit: graph_bytes })
+            }
+            Content::Module(_) => Ok(()),
+            Content::Features(features) => {
+                let edges = features.edge_index.len() / 2;
+                GraphArrays::check_sizes(features.node_opcode.len(), edges, limits)
+                    .map_err(ServiceError::Graph)
+            }
         }
     }
 
@@ -124,10 +131,9 @@ fn read_module(
 ) -> Result<Source, GraphError> {
     let module = HloModule::read(bytes, limits)?;
     let configurable = configurable_or_default(task, configurable, &module.arrays);
-    let nodes = configurable.iter().filter_map(|&node| module.describe(node)).collect();
     let names: Vec<&str> = module.unknown_opcodes.keys().map(String::as_str).collect();
     let mut warnings = unknown_opcodes(module.unknown_opcodes.values().sum(), &names);
-    let graph = module.into_graph(task, configurable)?;
+    let (graph, nodes) = module.into_described_graph(task, configurable)?;
     warnings.extend(unusual_nodes(&graph));
     Ok(Source { graph: Arc::new(SegmentedGraph::new(&graph)), nodes, warnings })
 }

@@ -14,23 +14,19 @@ use super::error::DOMAIN;
 
 /// Wraps services in [`ExplainRefusals`].
 #[derive(Clone, Copy, Debug)]
-pub struct ExplainRefusalsLayer {
-    /// Bytes of one request that the decoder takes.
-    pub max_message_bytes: usize,
-}
+pub struct ExplainRefusalsLayer;
 
 /// Explains a request that is too long or is not the message of its method: code, `ErrorInfo` and what to do.
 #[derive(Clone, Debug)]
 pub struct ExplainRefusals<S> {
     inner: S,
-    max_message_bytes: usize,
 }
 
 impl<S> Layer<S> for ExplainRefusalsLayer {
     type Service = ExplainRefusals<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        ExplainRefusals { inner, max_message_bytes: self.max_message_bytes }
+        ExplainRefusals { inner }
     }
 }
 
@@ -51,18 +47,16 @@ where
 
     fn call(&mut self, request: Request<Incoming>) -> Self::Future {
         let response = self.inner.call(request);
-        let limit = self.max_message_bytes;
         Box::pin(async move {
             let response = response.await?;
-            let refusal =
-                Status::from_header_map(response.headers()).and_then(|status| explain(&status, limit));
+            let refusal = Status::from_header_map(response.headers()).and_then(|status| explain(&status));
             Ok(refusal.map_or(response, Status::into_http))
         })
     }
 }
 
 /// A better status for one of tonic's own; `None` for a status of ours.
-fn explain(status: &Status, limit: usize) -> Option<Status> {
+fn explain(status: &Status) -> Option<Status> {
     if !status.details().is_empty() {
         return None;
     }
@@ -73,8 +67,9 @@ fn explain(status: &Status, limit: usize) -> Option<Status> {
     match status.code() {
         Code::OutOfRange => {
             let message = format!(
-                "the request is longer than {limit} bytes; send fewer configurations at a time, or raise \
-                 --max-message-bytes on the server"
+                "the request is too long ({}); send fewer configurations at a time, or raise --max-message-bytes on \
+                 the server",
+                status.message()
             );
             refused(Code::ResourceExhausted, "MESSAGE_TOO_LARGE", message)
         }

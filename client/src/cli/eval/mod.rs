@@ -67,7 +67,8 @@ impl Eval {
         let Some(times) = RunTimes::of(measurements) else { return Ok(None) };
         let handle = GraphHandle::of(&graph.measured);
         let request = RankRequest::new(&handle, &measurements.configurations);
-        let ranking = client.rank(&request.model(self.model.model.clone()).top(1).with_scores()).await?;
+        let ranking = client.rank(&request.model(self.model.model.clone()).top(1).with_scores()).await;
+        let ranking = ranking.map_err(|source| CommandError::graph(file, graph.module, source))?;
         Ok(Some(GraphQuality::of(file, graph, &times, &ranking)))
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct Features {
     #[arg(long, default_value = "0", allow_negative_numbers = true, value_parser = parse_pad)]
     pad: Pad,
     /// Print the digest of the featurization instead: a model works only with the one it was trained with
-    #[arg(long, conflicts_with = "file")]
+    #[arg(long, conflicts_with_all = ["file", "out"])]
     digest: bool,
     #[command(flatten)]
     selection: Selection,
@@ -54,7 +54,7 @@ struct DigestReport {
 impl Features {
     pub(crate) fn run(self, format: Format) -> Result<(), CommandError> {
         if let (Some(file), Some(out)) = (&self.file, &self.out) {
-            let measured = self.selection.read_one(file)?;
+            let measured = self.selection.read_one(file)?.measured;
             FeatureFile::write(out, &measured, self.pad)?;
             return Ok(format.print(&FeatureReport::of(out, &measured, self.pad))?);
         }

@@ -65,9 +65,9 @@ impl Rank {
 
     /// Ranks the configurations of a JSON file.
     async fn rank_given(&self, configs: &Path) -> Result<RankReport, CommandError> {
-        let measured = self.selection.read_one(&self.graph)?;
-        let configurations = configuration::read(configs, &measured.graph)?;
-        self.rank(&[Job::given(&measured, &configurations)]).await
+        let graph = self.selection.read_one(&self.graph)?;
+        let configurations = configuration::read(configs, &graph.measured.graph)?;
+        self.rank(&[Job::given(&graph, &configurations)]).await
     }
 
     /// Ranks the configurations that come with the graphs.
@@ -94,15 +94,16 @@ impl Rank {
         let request =
             RankRequest::new(&graph, job.configurations).model(self.model.model.clone()).top(self.top);
         let start = Instant::now();
-        let ranking = client.rank(&request).await?;
+        let ranking = client.rank(&request).await;
+        let ranking = ranking.map_err(|source| CommandError::graph(&self.graph, job.module, source))?;
         Ok(GraphRanking::of(job, ranking, start.elapsed()))
     }
 }
 
 impl<'a> Job<'a> {
     /// A graph with configurations from elsewhere.
-    fn given(measured: &'a MeasuredGraph, configurations: &'a Configurations) -> Self {
-        Self { module: 0, measured, configurations, run_times: None }
+    fn given(graph: &'a NumberedGraph, configurations: &'a Configurations) -> Self {
+        Self { module: graph.module, measured: &graph.measured, configurations, run_times: None }
     }
 
     /// A graph with the configurations of its file; `None` where there are none.

@@ -55,6 +55,8 @@ pub(super) struct MeasuredSummary {
     pub(super) default_ns: Option<i64>,
     pub(super) best_ns: i64,
     pub(super) best_number: usize,
+    /// Runs of the file that failed or do not fit the graph.
+    pub(super) skipped_runs: usize,
 }
 
 /// How much work was shared.
@@ -114,7 +116,7 @@ impl RankedRow {
         let run_times = job.run_times.as_ref();
         Self {
             rank,
-            number: config,
+            number: run_times.map_or(config, |times| times.number(config)),
             score: ranked.score,
             run_time_ns: run_times.and_then(|times| times.measured(config)),
             over_default: run_times.and_then(|times| times.over_default(config)),
@@ -126,14 +128,15 @@ impl RankedRow {
 
 impl MeasuredSummary {
     fn of(times: &RunTimes<'_>, best: &[Ranked]) -> Option<Self> {
-        let (best_number, best_ns) = times.best()?;
+        let (fastest, best_ns) = times.best()?;
         let best_of_ranking = times.fastest(best.iter().map(|ranked| ranked.config));
         Some(Self {
             configurations: times.len(),
             best_of_ranking_ns: best_of_ranking.map(|(_, time)| time),
             default_ns: times.default(),
             best_ns,
-            best_number,
+            best_number: times.number(fastest),
+            skipped_runs: times.skipped(),
         })
     }
 }

@@ -122,8 +122,12 @@ impl MeasuredSummary {
             Some(time) => format!("the default configuration takes {}", run_time(time)),
             None => "the default configuration was not measured".to_owned(),
         };
+        let skipped = match self.skipped_runs {
+            0 => String::new(),
+            runs => format!(" {} of the file left out: failed or unfit.", counted(runs, "run")),
+        };
         format!(
-            "{chosen}; {default}, and the true best of {} takes {} (number {}).",
+            "{chosen}; {default}, and the true best of {} takes {} (number {}).{skipped}",
             counted(self.configurations, "measured configuration"),
             run_time(self.best_ns),
             self.best_number,
@@ -170,6 +174,7 @@ mod tests {
             default_ns: Some(15_000),
             best_ns: 12_000,
             best_number: 17,
+            skipped_runs: 0,
         };
         assert_eq!(
             summary.sentence(10),

@@ -1,0 +1,61 @@
+//! A model that was trained on features padded with −1 gets them, or says why it cannot.
+
+use std::{fs, path::Path};
+
+use hlorank_client::{GraphHandle, RankRequest};
+use hlorank_graph::{Graph, GraphArrays, GraphFile, Limits, Pad, Task};
+use hlorank_tests::{TestServer, fixture, repository};
+use tonic::Code;
+
+/// The shipped models, made to say that they were trained with −1.
+fn models_padded_with_minus_one() -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for model in ["layout-xla-cpu/1", "tile-xla-cpu/1"] {
+        let (from, to) = (repository("models/registry").join(model), copy.path().join(model));
+        fs::create_dir_all(&to).unwrap();
+        for file in ["encoder.onnx", "head.onnx"] {
+            fs::copy(from.join(file), to.join(file)).unwrap();
+        }
+        write_manifest(&from, &to);
+    }
+    copy
+}
+
+fn write_manifest(from: &Path, to: &Path) {
+    let manifest = fs::read(from.join("manifest.json")).unwrap();
+    let mut manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
+    manifest["pad_value"] = (-1).into();
+    fs::write(to.join("manifest.json"), manifest.to_string()).unwrap();
+}
+
+/// A graph whose features came padded with 0, so that lengths are lost.
+fn without_lengths(graph: &Graph) -> Graph {
+    let (opcodes, edges) = (graph.opcodes().to_vec(), graph.edges().to_vec());
+    let features = graph.raw_features().to_vec();
+    let arrays = GraphArrays::from_features(opcodes, features, edges, Pad::Zero, &Limits::default()).unwrap();
+    Graph::new(graph.task(), arrays, graph.configurable().to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn a_model_padded_with_minus_one_needs_lengths() {
+    let models = models_padded_with_minus_one();
+    let padded = TestServer::start_with(&[&format!("--models={}", models.path().display())]).await;
+    let shipped = TestServer::start().await;
+    let file = fixture("measured/tile_kernels.pb");
+    let measured = GraphFile::read(&file, Task::Tile, &Limits::default()).unwrap().graphs.remove(0);
+    let configurations = &measured.measurements.as_ref().unwrap().configurations;
+
+    let mut scores = Vec::new();
+    for server in [&padded, &shipped] {
+        let graph = GraphHandle::of(&measured);
+        let request = RankRequest::new(&graph, configurations).with_scores();
+        scores.push(server.client().await.rank(&request).await.unwrap().scores);
+    }
+    assert_ne!(scores[0], scores[1], "the encoder sees the pad");
+
+    let graph = GraphHandle::features(&without_lengths(&measured.graph));
+    let error = padded.client().await.rank(&RankRequest::new(&graph, configurations)).await.unwrap_err();
+    let refusal = error.refusal().unwrap();
+    assert_eq!((refusal.code(), refusal.reason()), (Code::FailedPrecondition, Some("PAD_UNKNOWN")));
+    assert!(refusal.message().contains("pad_value -1"), "{}", refusal.message());
+}
