@@ -1,8 +1,9 @@
-"""Command line: ``python -m hlorank_training collect|train|evaluate|export|fixtures ...``."""
+"""The command line: ``python -m hlorank_training COMMAND TASK ...``."""
 
 import argparse
 from pathlib import Path
 
+from . import __doc__ as purpose
 from . import commands
 
 TASKS = ("layout", "tile")
@@ -15,8 +16,12 @@ def main() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="hlorank_training", description=__doc__)
-    subparsers = parser.add_subparsers(required=True)
+    parser = argparse.ArgumentParser(
+        prog="python -m hlorank_training",
+        description=purpose,
+        epilog="COMMAND --help lists a command's options.",
+    )
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_collect(subparsers)
     _add_train(subparsers)
     _add_evaluate(subparsers)
@@ -28,7 +33,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add(subparsers, command) -> argparse.ArgumentParser:
     name, description = command.__name__, command.__doc__
     parser = subparsers.add_parser(name, help=description, description=description)
-    parser.add_argument("task", choices=TASKS)
+    parser.add_argument("task", choices=TASKS, help="what is tuned")
     parser.set_defaults(command=command)
     return parser
 
@@ -37,7 +42,6 @@ def _add_collect(subparsers) -> None:
     parser = _add(subparsers, commands.collect)
     parser.add_argument("--out", type=Path, required=True, help="folder for the tuning files")
     parser.add_argument("--minutes", type=float, required=True, help="when to stop")
-    parser.add_argument("--backwards", action="store_true", help="layouts: last graph first")
 
 
 def _add_train(subparsers) -> None:
@@ -45,7 +49,7 @@ def _add_train(subparsers) -> None:
     _add_data(parser)
     parser.add_argument("--out", type=Path, required=True, help="folder for the checkpoint")
     parser.add_argument("--minutes", type=float, default=6.0, help="longest training time")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="of weights, order and draws")
 
 
 def _add_evaluate(subparsers) -> None:

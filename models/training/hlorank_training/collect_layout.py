@@ -18,10 +18,11 @@ from .constrain_layouts import (
     random_configuration,
 )
 from .execute import Executable, largest_difference
+from .files import write_atomically
 from .lower import lower
-from .measure import Protocol, load_average, measure
-from .provenance import Collection, record
-from .tuning_data import layout_tuning_data, write_atomically
+from .measure import Protocol, measure
+from .provenance import Collection, load_average, record
+from .tuning_data import layout_tuning_data
 from .zoo import Network, networks
 
 TOLERANCE = 1e-3
@@ -78,26 +79,16 @@ class _Candidates:
             raise RuntimeError(f"a layout changed the results by {difference:.1e}")
 
 
-def collect_layout(
-    folder: Path, minutes: float, protocol: Protocol, limits: LayoutLimits, backwards: bool = False
-) -> None:
-    """Measure every graph of the zoo; the time is shared evenly among those still to do.
-
-    A second run over the same folder may go ``backwards`` and meet the first.
-    """
+def collect_layout(folder: Path, minutes: float, protocol: Protocol, limits: LayoutLimits) -> None:
+    """Measure every graph of the zoo; the time is shared evenly among those still to do."""
     collection = Collection(folder, "layout", protocol, limits)
     deadline = time.monotonic() + 60 * minutes
-    todo = [
-        network
-        for network in networks()[:: -1 if backwards else 1]
-        if not collection.has(network.name)
-    ]
+    todo = [network for network in networks() if not collection.has(network.name)]
     for done, network in enumerate(tqdm(todo, desc="graphs")):
         seconds = (deadline - time.monotonic()) / (len(todo) - done)
         if seconds < 0:
             break
-        if not collection.has(network.name):
-            _collect(network, collection, seconds)
+        _collect(network, collection, seconds)
 
 
 def _collect(network: Network, collection: Collection, seconds: float) -> None:

@@ -10,12 +10,13 @@ from tqdm import tqdm
 
 from .choose_tiles import TileLimits, choose_tiles
 from .execute import largest_difference
+from .files import write_atomically
 from .kernels import Kernel, kernels
 from .lower import lower
-from .measure import Protocol, load_average, measure
-from .provenance import Collection, record
+from .measure import Protocol, measure
+from .provenance import Collection, load_average, record
 from .schema import TuningData
-from .tuning_data import tile_tuning_data, write_atomically
+from .tuning_data import tile_tuning_data
 
 TOLERANCE = 1e-4
 

@@ -1,11 +1,14 @@
-"""What the command line does: one function per command."""
+"""What the command line does: one function per command.
+
+Each imports what it needs when it runs: ``--help`` needs neither torch nor jax, and collecting
+sets up the process before jax starts.
+"""
 
 import argparse
 import os
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
-
-from .tuning_data import write_json
 
 
 def collect(arguments: argparse.Namespace) -> None:
@@ -17,9 +20,7 @@ def collect(arguments: argparse.Namespace) -> None:
     if arguments.task == "layout":
         from .collect_layout import LayoutLimits, collect_layout
 
-        collect_layout(
-            arguments.out, arguments.minutes, Protocol(), LayoutLimits(), arguments.backwards
-        )
+        collect_layout(arguments.out, arguments.minutes, Protocol(), LayoutLimits())
     else:
         from .choose_tiles import TileLimits
         from .collect_tile import collect_tile
@@ -41,68 +42,46 @@ def train(arguments: argparse.Namespace) -> None:
     trained = run(MODEL_SETTINGS[arguments.task], settings, graphs, validation)
     save_checkpoint(arguments.out / "checkpoint.pt", trained.model)
     report = {
+        "feature_digest": prepared.feature_digest,
         "model": asdict(MODEL_SETTINGS[arguments.task]),
         "settings": asdict(settings),
         "split": asdict(prepared.split),
         "history": trained.history,
     }
-    quality = held_out_quality(arguments.task, prepared, trained.model)
-    write_json(arguments.out / "training.json", report | quality)
-    print(quality["measured_quality"])
+    _report_quality(arguments.task, prepared, trained.model, report, arguments.out)
 
 
 def evaluate(arguments: argparse.Namespace) -> None:
     """Measure a trained model again on what its training held out."""
-    from .export import read_json
+    from .files import read_json
     from .prepare import prepare
     from .split import Split
     from .train import load_checkpoint
 
     report = read_json(arguments.run / "training.json")
     prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
+    _refuse_other_features(report, prepared)
     prepared = replace(prepared, split=Split(**report["split"]))
     model = load_checkpoint(arguments.run / "checkpoint.pt")
-    quality = held_out_quality(arguments.task, prepared, model)
-    write_json(arguments.run / "training.json", report | quality)
-    print(quality["measured_quality"])
-
-
-def held_out_quality(task: str, prepared, model) -> dict[str, Any]:
-    """Means over the held-out graphs, per graph too; for layouts the moved bytes beside them."""
-    from .evaluate import evaluate, moved_bytes, summary
-    from .prepare import split_rule
-    from .train import score_graph
-
-    graphs = prepared.graphs(prepared.split.test)
-    apart = split_rule(task, prepared.families).held_out_families
-    qualities = evaluate(graphs, lambda graph: score_graph(model, graph))
-    known = [q for q in qualities if prepared.families[q.name] not in apart]
-    unseen = [q for q in qualities if prepared.families[q.name] in apart]
-    measured = {"split": "whole graphs held out, chosen by the SHA-256 of their names"}
-    measured |= summary(known)
-    if unseen:
-        measured["unseen_family"] = summary(unseen)
-    if task == "layout":
-        baseline = evaluate(graphs, lambda graph: moved_bytes(prepared.tuning_files[graph.name]))
-        measured["moved_bytes_baseline"] = summary(baseline)
-    return {"measured_quality": measured, "per_graph": {q.name: q.values for q in qualities}}
+    _report_quality(arguments.task, prepared, model, report, arguments.run)
 
 
 def export(arguments: argparse.Namespace) -> None:
     """Write the artifact of a trained model."""
-    from .export import ArtifactIdentity, digest, read_json
+    from .export import ArtifactIdentity, digest
     from .export import export as run
-    from .featurize import feature_digest
+    from .files import read_json
     from .prepare import prepare
     from .train import load_checkpoint
 
     report = read_json(arguments.run / "training.json")
     prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
+    _refuse_other_features(report, prepared)
     trained_on = [prepared.tuning_files[name] for name in report["split"]["train"]]
     identity = ArtifactIdentity(
         name=f"{arguments.task}-xla-cpu",
         version=arguments.version,
-        feature_digest=feature_digest(arguments.hlorank),
+        feature_digest=prepared.feature_digest,
         training_data_digest=digest(trained_on),
     )
     test = report["split"]["test"]
@@ -124,3 +103,25 @@ def fixtures(arguments: argparse.Namespace) -> None:
     prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
     for path in write_fixtures(arguments.task, prepared, arguments.out, FixtureRule()):
         print(path, path.stat().st_size)
+
+
+def _report_quality(task: str, prepared, model, report: dict[str, Any], folder: Path) -> None:
+    """Write the report of a training with the held-out quality, and show the means."""
+    from .files import write_json
+    from .held_out import held_out_quality
+    from .train import score_graph
+
+    quality = held_out_quality(task, prepared, lambda graph: score_graph(model, graph))
+    write_json(folder / "training.json", report | quality)
+    for name, value in quality["measured_quality"].items():
+        print(f"{name}: {value}")
+
+
+def _refuse_other_features(report: dict[str, Any], prepared) -> None:
+    """A model scores rightly only the features of the featurizer that it was trained with."""
+    trained_with = report.get("feature_digest", "unknown")
+    if trained_with != prepared.feature_digest:
+        raise RuntimeError(
+            f"trained with featurizer {trained_with}, not with this program's "
+            f"{prepared.feature_digest}; train again"
+        )

@@ -11,7 +11,7 @@ NOT_CONFIGURABLE = -2
 
 @dataclass(frozen=True)
 class Segment:
-    """One connected piece of a graph and everything that its embedding depends on."""
+    """One piece of a graph, as the featurizer cut it, and all that its embedding depends on."""
 
     opcode: np.ndarray
     """i64 [n]"""
@@ -42,8 +42,7 @@ def read_graph(path: Path) -> Graph:
     with np.load(path) as arrays:
         data = {key: arrays[key] for key in arrays.files}
     tile = "config_feat" in data
-    segments = _tile_segments(data) if tile else _layout_segments(data)
-    return Graph(path.stem, segments, data["config_runtime"], _default_runtime(data, tile))
+    return Graph(path.stem, _segments(data), data["config_runtime"], _default_runtime(data, tile))
 
 
 def _default_runtime(data: dict[str, np.ndarray], tile: bool) -> int:
@@ -53,19 +52,22 @@ def _default_runtime(data: dict[str, np.ndarray], tile: bool) -> int:
     return int(data["config_runtime"][untouched][0])
 
 
-def _tile_segments(data: dict[str, np.ndarray]) -> tuple[Segment, ...]:
-    nodes = np.arange(len(data["node_opcode"]))
-    local, choice = np.unique(data["config_feat"], axis=0, return_inverse=True)
-    return (_segment(data, nodes, data["edge_index"], local.astype(np.float32), choice),)
-
-
-def _layout_segments(data: dict[str, np.ndarray]) -> tuple[Segment, ...]:
+def _segments(data: dict[str, np.ndarray]) -> tuple[Segment, ...]:
+    """The pieces that the featurizer cut, so that training sees the very segments of serving."""
     kept, piece = data["pruned_node_ids"], data["pruned_segment"]
     edges = kept[data["pruned_edge_index"]]
-    return tuple(_layout_segment(data, kept[piece == number], edges) for number in np.unique(piece))
+    local = _tile_local if "config_feat" in data else _layout_local
+    pieces = [kept[piece == number] for number in np.unique(piece)]
+    return tuple(_segment(data, nodes, edges, *local(data, nodes)) for nodes in pieces)
 
 
-def _layout_segment(data: dict[str, np.ndarray], nodes: np.ndarray, edges: np.ndarray) -> Segment:
+def _tile_local(data: dict[str, np.ndarray], _: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    # The tile is the kernel's: every segment of it sees the same one.
+    local, choice = np.unique(data["config_feat"], axis=0, return_inverse=True)
+    return local.astype(np.float32), choice
+
+
+def _layout_local(data: dict[str, np.ndarray], nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     configurable = data["node_config_ids"]
     slots = np.flatnonzero(np.isin(configurable, nodes))
     positions = np.searchsorted(nodes, configurable[slots])
@@ -73,7 +75,7 @@ def _layout_segment(data: dict[str, np.ndarray], nodes: np.ndarray, edges: np.nd
     flat, choice = np.unique(entries.reshape(len(entries), -1), axis=0, return_inverse=True)
     local = np.full((len(flat), len(nodes), 18), NOT_CONFIGURABLE, np.int64)
     local[:, positions] = flat.reshape(len(flat), len(slots), 18)
-    return _segment(data, nodes, edges, local, choice)
+    return local, choice
 
 
 def _segment(data, nodes, edges, local, choice) -> Segment:

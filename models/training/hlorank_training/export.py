@@ -1,6 +1,5 @@
 """Turn a trained model into an artifact: ONNX files, golden cases, and the manifest, last."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -12,11 +11,11 @@ import numpy as np
 from .batch import BUCKETS, make_batch
 from .dataset import Graph
 from .featurize import PAD_VALUE
+from .files import write_atomically, write_json
 from .golden import GoldenRule, golden_cases, npz_bytes
 from .model import SegmentModel
 from .onnx_model import OnnxModel, write_onnx
 from .train import score_graph
-from .tuning_data import write_atomically, write_json
 
 FILES = ("encoder.onnx", "head.onnx", "golden.npz")
 TOLERANCE = 1e-5
@@ -96,8 +95,3 @@ def digest(files: Sequence[Path]) -> str:
     for file in sorted(files, key=lambda path: path.name):
         state.update(file.read_bytes())
     return state.hexdigest()
-
-
-def read_json(path: Path) -> Any:
-    """Read a JSON document."""
-    return json.loads(path.read_text(encoding="utf-8"))

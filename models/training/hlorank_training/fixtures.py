@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from .files import write_atomically
 from .prepare import Prepared
 from .schema import ModuleTuningData, TuningData
-from .tuning_data import write_atomically
 
 
 @dataclass(frozen=True)

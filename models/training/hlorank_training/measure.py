@@ -1,7 +1,5 @@
 """Run times of alternatives, measured so that drift and noise hit all of them alike."""
 
-import os
-import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -60,20 +58,3 @@ def _rounds(alternatives, rounds: int, random: np.random.Generator) -> np.ndarra
             alternatives[index]()
             row[index] = time.perf_counter_ns() - begin
     return times
-
-
-def load_average() -> float:
-    """The one-minute load average."""
-    return round(os.getloadavg()[0], 2)
-
-
-def processor() -> str:
-    """The processor's model name, where the system tells it."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            names = [
-                line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
-            ]
-        return names[0]
-    except (OSError, IndexError):
-        return platform.processor() or platform.machine()

@@ -11,6 +11,7 @@ from torch.export import Dim
 
 from .batch import INPUTS, Batch
 from .batch import score as score_batch
+from .files import write_atomically
 from .model import FEATURES, LAYOUT_SLOTS, TILE_FEATURES, Encoder, SegmentModel
 
 OPSET = 18
@@ -18,7 +19,6 @@ OPSET = 18
 
 def write_onnx(model: SegmentModel, folder: Path) -> None:
     """Write ``encoder.onnx`` and ``head.onnx``, each with its weights inside."""
-    folder.mkdir(parents=True, exist_ok=True)
     encoder, head = model.encoder.eval(), model.head.eval()
     _export(
         encoder,
@@ -33,22 +33,20 @@ def write_onnx(model: SegmentModel, folder: Path) -> None:
 
 
 def _export(module, example, inputs, output: str, dimensions, path: Path) -> None:
-    torch.onnx.export(
+    program = torch.onnx.export(
         module,
         example,
-        path,
         input_names=list(inputs),
         output_names=[output],
         dynamic_shapes=dimensions,
         opset_version=OPSET,
         dynamo=True,
-        external_data=False,
         verbose=False,
     )
-    written = onnx.load(path)
-    _strip(written)
-    onnx.checker.check_model(written)
-    onnx.save(written, path)
+    exported = program.model_proto
+    _strip(exported)
+    onnx.checker.check_model(exported)
+    write_atomically(path, exported.SerializeToString())
 
 
 def _strip(model: onnx.ModelProto) -> None:

@@ -1,13 +1,13 @@
 """From a folder of measurements to featurized graphs, split for training and test."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from .dataset import Graph, read_graph
-from .featurize import featurize
+from .featurize import feature_digest, featurize
+from .files import read_json
 from .split import Split, SplitRule, split
 
 
@@ -15,6 +15,7 @@ from .split import Split, SplitRule, split
 class Prepared:
     """Featurized graphs by name, and which of them are for what."""
 
+    feature_digest: str
     split: Split
     features: dict[str, Path]
     tuning_files: dict[str, Path]
@@ -26,12 +27,17 @@ class Prepared:
 
 
 def prepare(task: str, data: Path, hlorank: Path) -> Prepared:
-    """Featurize every graph that was measured steadily enough, and split them."""
+    """Featurize every graph that was measured steadily enough, and split them.
+
+    Features are kept in a folder of the featurizer's digest: another featurizer starts anew.
+    """
+    digest = feature_digest(hlorank)
     families = steady_families(data)
     files = {name: data / f"{name}.pb" for name in families}
-    outputs = featurize(hlorank, list(files.values()), data / "features")
+    outputs = featurize(hlorank, list(files.values()), data / "features" / digest[:16])
     features = dict(zip(files, outputs, strict=True))
-    return Prepared(split(families, split_rule(task, families)), features, files, families)
+    parts = split(families, split_rule(task, families))
+    return Prepared(digest, parts, features, files, families)
 
 
 def steady_families(data: Path, least_agreement: float = 0.5) -> dict[str, str]:
@@ -40,7 +46,7 @@ def steady_families(data: Path, least_agreement: float = 0.5) -> dict[str, str]:
     Where they do not, the label's order is noise: it can neither teach nor test.
     """
     names = sorted(path.stem for path in data.glob("*.pb"))
-    records = [json.loads((data / f"{name}.json").read_text(encoding="utf-8")) for name in names]
+    records = [read_json(data / f"{name}.json") for name in names]
     return {
         record["name"]: record["family"]
         for record in records

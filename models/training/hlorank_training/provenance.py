@@ -1,13 +1,14 @@
 """How measurements came about, kept beside them as JSON."""
 
+import os
 import platform
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from .measure import Protocol, Timing, load_average, processor
-from .tuning_data import write_json
+from .files import write_json
+from .measure import Protocol, Timing
 
 
 @dataclass(frozen=True)
@@ -70,3 +71,20 @@ def record(
             **details,
         },
     )
+
+
+def load_average() -> float:
+    """The one-minute load average."""
+    return round(os.getloadavg()[0], 2)
+
+
+def processor() -> str:
+    """The processor's model name, where the system tells it."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            names = [
+                line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
+            ]
+        return names[0]
+    except (OSError, IndexError):
+        return platform.processor() or platform.machine()

@@ -1,5 +1,6 @@
 """Train one segment model on featurized graphs."""
 
+import io
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -15,6 +16,7 @@ from tqdm import tqdm
 from .batch import Batch, make_batch
 from .batch import score as score_batch
 from .dataset import Graph
+from .files import write_atomically
 from .loss import PairSettings, pairwise_logistic
 from .metrics import kendall_tau
 from .model import ModelSettings, SegmentModel, TileConfiguration
@@ -183,8 +185,9 @@ class _Trainer:
 
 def save_checkpoint(path: Path, model: SegmentModel) -> None:
     """Write weights and sizes."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    torch.save({"settings": asdict(model.encoder.settings), "state": model.state_dict()}, path)
+    content = io.BytesIO()
+    torch.save({"settings": asdict(model.encoder.settings), "state": model.state_dict()}, content)
+    write_atomically(path, content.getvalue())
 
 
 def load_checkpoint(path: Path) -> SegmentModel:

@@ -1,11 +1,7 @@
 """Read and write measured configurations in TpuGraphs' own formats."""
 
-import json
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from .constrain_layouts import ConfigurableNode, Configuration
 from .schema import ModuleTuningData
@@ -54,16 +50,3 @@ def tile_tuning_data(module, tiles: Iterable[Tile], runtimes: Iterable[int]):
         bounds.kernel_bounds.extend(tile.reduction)
         bounds.output_bounds.extend(tile.output)
     return data
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write under a temporary name, then rename: a file that exists is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".partial")
-    temporary.write_bytes(content)
-    os.replace(temporary, path)
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write a JSON document atomically."""
-    write_atomically(path, (json.dumps(value, indent=2, sort_keys=True) + "\n").encode())

@@ -28,6 +28,42 @@ def layout_file(tmp_path):
     return path
 
 
+@pytest.fixture
+def tile_file(tmp_path):
+    """A chain of 600 nodes that was cut after 512, with two distinct tiles."""
+    random = np.random.default_rng(0)
+    tiles = random.integers(1, 9, (2, 24)).astype(np.float32)
+    chain = np.stack([np.arange(1, 600), np.arange(599)], 1)
+    path = tmp_path / "kernel.npz"
+    np.savez(
+        path,
+        node_feat=random.random((600, 140), dtype=np.float32),
+        node_opcode=(np.arange(600) % 100).astype(np.uint8),
+        edge_index=chain,
+        config_feat=tiles[[0, 1, 0]],
+        config_runtime=np.array([50, 40, 30]),
+        config_runtime_normalizers=np.array([50, 50, 50]),
+        pruned_node_ids=np.arange(600),
+        pruned_edge_index=chain,
+        pruned_segment=np.arange(600) // 512,
+    )
+    return path
+
+
+def test_every_segment_of_a_large_kernel_sees_the_same_tile(tile_file):
+    graph = read_graph(tile_file)
+    first, second = graph.segments
+    assert (len(first.opcode), len(second.opcode)) == (512, 88)
+    assert (first.operands.sum(), second.operands.sum()) == (511, 87), "no edge between them"
+    with np.load(tile_file) as arrays:
+        for segment in graph.segments:
+            assert len(segment.local) == 2
+            assert (segment.local[segment.choice] == arrays["config_feat"]).all()
+    batch = make_batch([graph], [np.arange(3)])
+    assert [bucket.inputs[3].shape for bucket in batch.buckets] == [(1, 96), (1, 512)]
+    assert all(bucket.configuration.tolist() == [0, 1, 2] for bucket in batch.buckets)
+
+
 def test_a_segment_holds_its_nodes_edges_and_local_configurations(layout_file):
     graph = read_graph(layout_file)
     first, second = graph.segments

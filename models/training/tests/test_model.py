@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pytest
 
@@ -6,6 +8,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 from hlorank_training.loss import PairSettings, pairwise_logistic  # noqa: E402
 from hlorank_training.model import Encoder, ModelSettings, SegmentModel, Standardise  # noqa: E402
 from hlorank_training.onnx_model import OnnxModel, write_onnx  # noqa: E402
+from hlorank_training.train import load_checkpoint, save_checkpoint  # noqa: E402
 
 TASKS = ("layout", "tile")
 
@@ -82,6 +85,33 @@ def test_onnx_runtime_agrees_with_torch_for_every_shape(task, tmp_path):
         with torch.no_grad():
             scores = model.head(torch.from_numpy(expected)).numpy()
         assert exported.head(expected) == pytest.approx(scores, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_checkpoint_gives_the_same_model_back(task, tmp_path):
+    model = SegmentModel(ModelSettings(task)).eval()
+    save_checkpoint(tmp_path / "run" / "checkpoint.pt", model)
+    again = load_checkpoint(tmp_path / "run" / "checkpoint.pt")
+    inputs = rows(task, 6)
+    assert (embed(again.encoder, inputs) == embed(model.encoder, inputs)).all()
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda model, folder: save_checkpoint(folder / "checkpoint.pt", model),
+        lambda model, folder: write_onnx(model, folder),
+    ],
+    ids=["checkpoint", "onnx"],
+)
+def test_a_model_file_appears_only_when_it_is_complete(write, tmp_path, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", stop)
+    with pytest.raises(KeyboardInterrupt):
+        write(SegmentModel(ModelSettings("tile")).eval(), tmp_path)
+    assert all(path.suffix == ".partial" for path in tmp_path.iterdir())
 
 
 def test_constant_columns_become_zero():

@@ -29,6 +29,12 @@ def test_the_manifest_names_its_folder_and_the_digests_of_its_files(artifact):
     assert len(content["feature_digest"]) == len(content["training_data_digest"]) == 64
 
 
+def test_every_figure_of_the_quality_reaches_who_asks_the_server(artifact):
+    quality = manifest(artifact)["measured_quality"]
+    assert isinstance(quality.pop("split"), str)
+    assert all(isinstance(value, (int, float)) for value in quality.values())
+
+
 def test_an_artifact_is_small(artifact):
     assert sum(path.stat().st_size for path in artifact.iterdir()) < 3_000_000
 

@@ -1,5 +1,5 @@
 from hlorank_training.schema import HloModuleProto, ModuleTuningData
-from hlorank_training.tuning_data import Tile, tile_tuning_data, write_atomically
+from hlorank_training.tuning_data import Tile, tile_tuning_data
 
 
 def test_a_tile_run_holds_its_bounds_and_its_time():
@@ -18,9 +18,3 @@ def test_fields_that_are_not_declared_survive():
     unknown = b"\xfa\x3e\x03abc"  # field 1007, three bytes
     module = HloModuleProto.FromString(HloModuleProto(name="m").SerializeToString() + unknown)
     assert unknown in module.SerializeToString()
-
-
-def test_no_partial_file_is_left_behind(tmp_path):
-    write_atomically(tmp_path / "deep" / "file.pb", b"content")
-    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["file.pb"]
-    assert (tmp_path / "deep" / "file.pb").read_bytes() == b"content"
