@@ -1,0 +1,115 @@
+//! Graphs that are broken, and graphs that are unusual.
+
+use hlorank_proto::v1::{Graph, GraphFeatures, RankConfigsRequest};
+use hlorank_tests::{
+    TestServer,
+    module::{computation, instruction, module, operation, single, two_dots},
+};
+
+use crate::request::{
+    features, graph_of_features, invalid, node, readable, refuse_all, with_graph, with_module,
+};
+
+#[tokio::test]
+async fn broken_graphs_are_refused() {
+    let mut truncated = two_dots();
+    truncated.truncate(truncated.len() - 3);
+    let callee = |id| hlorank_proto::xla::HloInstructionProto {
+        called_computation_ids: vec![id],
+        ..instruction(1, &[])
+    };
+    let cases = vec![
+        (with_module(truncated), invalid("HLO_MALFORMED", &["the module", "HloModuleProto"])),
+        (with_module(b"not a module at all".to_vec()), invalid("HLO_MALFORMED", &["HloModuleProto"])),
+        (with_module(vec![]), invalid("GRAPH_EMPTY", &["no instructions"])),
+        (
+            with_module(single(vec![instruction(7, &[]), instruction(7, &[])])),
+            invalid("DUPLICATE_ID", &["node 1", "id 7"]),
+        ),
+        (
+            with_module(module(vec![
+                computation(1, vec![instruction(1, &[])]),
+                computation(1, vec![instruction(2, &[])]),
+            ])),
+            invalid("DUPLICATE_ID", &["computation.1"]),
+        ),
+        (
+            with_module(single(vec![instruction(1, &[9])])),
+            invalid("UNKNOWN_OPERAND", &["node 0", "operand id 9"]),
+        ),
+        (with_module(single(vec![callee(5)])), invalid("UNKNOWN_CALLEE", &["node 0", "computation id 5"])),
+        (
+            with_module(single(vec![instruction(1, &[2]), instruction(2, &[1])])),
+            invalid("GRAPH_CYCLE", &["node"]),
+        ),
+        (with_module(single(vec![instruction(1, &[])])), invalid("NOTHING_TO_CONFIGURE", &["convolution"])),
+    ];
+    refuse_all(&TestServer::start().await, cases).await;
+}
+
+#[tokio::test]
+async fn broken_features_are_refused() {
+    let mut not_finite = features(2);
+    let mut bytes = not_finite.node_feat.to_vec();
+    bytes[560..564].copy_from_slice(&f32::INFINITY.to_le_bytes());
+    not_finite.node_feat = bytes.into();
+    let cases = vec![
+        (with_graph(graph_of_features(features(0))), invalid("GRAPH_EMPTY", &["no instructions"])),
+        (
+            with_graph(graph_of_features(GraphFeatures { node_feat: vec![0; 559].into(), ..features(1) })),
+            invalid("FEATURES_INVALID", &["node_feat", "559", "560"]),
+        ),
+        (with_graph(graph_of_features(not_finite)), invalid("FEATURES_INVALID", &["feature 0 of node 1"])),
+        (
+            with_graph(graph_of_features(GraphFeatures { edge_index: vec![1], ..features(2) })),
+            invalid("FEATURES_INVALID", &["edge_index"]),
+        ),
+        (
+            with_graph(graph_of_features(GraphFeatures { edge_index: vec![1, 2], ..features(2) })),
+            invalid("UNKNOWN_NODE", &["node 2", "2 nodes"]),
+        ),
+        (
+            with_graph(graph_of_features(GraphFeatures { pad_value: 3, ..features(2) })),
+            invalid("FEATURES_INVALID", &["3", "-1"]),
+        ),
+        (
+            with_graph(Graph { configurable_nodes: vec![2], ..graph_of_features(features(2)) }),
+            invalid("CONFIGURABLE_NODES_INVALID", &["node 2", "2 nodes"]),
+        ),
+        (
+            with_graph(Graph { configurable_nodes: vec![1, 1], ..graph_of_features(features(2)) }),
+            invalid("CONFIGURABLE_NODES_INVALID", &["node 1", "twice"]),
+        ),
+    ];
+    refuse_all(&TestServer::start().await, cases).await;
+}
+
+#[tokio::test]
+async fn opcodes_past_the_table_in_features_are_counted_in_a_warning() {
+    let server = TestServer::start().await;
+    let odd = GraphFeatures { node_opcode: vec![34, 121, 255].into(), ..features(3) };
+    let unknown = GraphFeatures { node_opcode: vec![34, 0, 0].into(), ..features(3) };
+    let mut answers = Vec::new();
+    for features in [odd, unknown] {
+        let request = RankConfigsRequest {
+            configs: Some(readable(vec![node(0, &[1, 0])])),
+            ..with_graph(graph_of_features(features))
+        };
+        answers.push(server.cost_model().await.rank_configs(request).await.unwrap().into_inner());
+    }
+    assert!(answers[0].warnings[0].message.starts_with("2 nodes"), "{:?}", answers[0].warnings);
+    assert_eq!(answers[0].graph_hash, answers[1].graph_hash);
+}
+
+#[tokio::test]
+async fn opcodes_that_the_table_does_not_know_are_counted_in_a_warning() {
+    let server = TestServer::start().await;
+    let module =
+        single(vec![operation("topk", 1, &[]), operation("erf", 2, &[]), operation("dot", 3, &[1, 2])]);
+    let request =
+        RankConfigsRequest { configs: Some(readable(vec![node(2, &[1, 0])])), ..with_module(module) };
+    let answer = server.cost_model().await.rank_configs(request).await.unwrap().into_inner();
+    assert_eq!(answer.warnings.len(), 1, "{:?}", answer.warnings);
+    assert_eq!(answer.warnings[0].reason, "UNKNOWN_OPCODES");
+    assert!(answer.warnings[0].message.starts_with("2 nodes"), "{}", answer.warnings[0].message);
+}
