@@ -60,13 +60,9 @@ impl GraphHandle {
     }
 
     fn new(source: Source, route: Digest, task: Task, configurable_nodes: Vec<u32>) -> Self {
-        let task = match task {
-            Task::Tile => v1::Task::Tile,
-            Task::Layout => v1::Task::Layout,
-        };
         let route = route.to_string();
         Self {
-            whole: v1::Graph { source: Some(source), task: task.into(), configurable_nodes },
+            whole: v1::Graph { source: Some(source), task: v1::Task::from(task).into(), configurable_nodes },
             route: route.parse().expect("hexadecimal digits are ASCII"),
             hash: Mutex::new(None),
         }

@@ -8,7 +8,7 @@ use crate::{
     module::{holds_computations, inner_module, wrapped_message},
     npz::read_npz,
     tuning::{TuningModule, malformed},
-    wire::{Fields, Payload},
+    wire::{Fields, Payload, bytes_field},
 };
 
 /// A file of graphs, told apart by content.
@@ -66,8 +66,6 @@ pub struct MeasuredGraph {
     pub node_splits: Vec<usize>,
     /// The configurable nodes, in slot order; empty where the file has only features.
     pub nodes: Vec<NodeDescription>,
-    /// Nodes whose opcode the table does not have.
-    pub unknown_opcodes: usize,
     /// Configurations and their run times, where the file has some.
     pub measurements: Option<Measurements>,
 }
@@ -104,7 +102,7 @@ impl GraphFile {
         let name = path.display().to_string();
         let bytes = fs::read(path).map_err(|source| FileError::Io { path: name.clone(), source })?;
         if bytes.starts_with(b"PK") {
-            return read_npz(path, bare_task, limits);
+            return read_npz(path, bytes, bare_task, limits);
         }
         let kind = FileKind::of(&bytes).ok_or_else(|| FileError::UnknownFormat { path: name.clone() })?;
         let reader = Reader { path: &name, limits };
@@ -200,17 +198,12 @@ fn measured_graph(
     configurable: Vec<u32>,
 ) -> Result<MeasuredGraph, GraphError> {
     let node_splits = std::mem::take(&mut module.node_splits);
-    let unknown_opcodes = module.unknown_opcodes.values().sum();
     let (graph, nodes) = module.into_described_graph(task, configurable)?;
     let source = GraphSource::HloModule(bytes.to_vec());
     let name = module_name(bytes);
-    Ok(MeasuredGraph { name, source, graph, node_splits, nodes, unknown_opcodes, measurements: None })
+    Ok(MeasuredGraph { name, source, graph, node_splits, nodes, measurements: None })
 }
 
 fn module_name(module: &[u8]) -> String {
-    let name = Fields::of(module).map_while(Result::ok).find(|(number, _)| *number == 1);
-    match name {
-        Some((_, Payload::Bytes(name))) => String::from_utf8_lossy(name).into_owned(),
-        _ => String::new(),
-    }
+    bytes_field(module, 1).map_or_else(String::new, |name| String::from_utf8_lossy(name).into_owned())
 }

@@ -30,7 +30,7 @@ pub use layout::{LAYOUT_VALUES, LayoutBatch, LayoutBatchBuilder, LayoutEntry};
 pub use limits::Limits;
 pub use module::{HloModule, NodeDescription};
 pub use npz::{FeatureFile, GoldenCase, read_golden_cases};
-pub use opcode::{CONVOLUTION, DOT, RESHAPE, opcode_id, opcode_name};
+pub use opcode::{is_usually_configurable, opcode_id, opcode_name};
 pub use prune::{Pruned, prune};
 pub use tile::{TILE_FEATURES, TileBatch, TileConfiguration};
 

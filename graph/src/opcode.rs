@@ -1,11 +1,8 @@
 use std::{collections::HashMap, sync::LazyLock};
 
-/// Opcode id of `convolution`.
-pub const CONVOLUTION: u8 = 26;
-/// Opcode id of `dot`.
-pub const DOT: u8 = 34;
-/// Opcode id of `reshape`.
-pub const RESHAPE: u8 = 75;
+const CONVOLUTION: u8 = 26;
+const DOT: u8 = 34;
+const RESHAPE: u8 = 75;
 
 /// `TpuGraphs`' opcode table: the name at position `i` has id `i + 1`; 0 is for every other opcode.
 pub(crate) const NAMES: [&str; 120] = [
@@ -143,6 +140,12 @@ pub fn opcode_id(name: &str) -> u8 {
 #[must_use]
 pub fn opcode_name(id: u8) -> &'static str {
     usize::from(id).checked_sub(1).and_then(|index| NAMES.get(index)).copied().unwrap_or("unknown")
+}
+
+/// Whether a tuner usually chooses the layouts of nodes with this opcode id: convolution, dot, reshape.
+#[must_use]
+pub fn is_usually_configurable(id: u8) -> bool {
+    [CONVOLUTION, DOT, RESHAPE].contains(&id)
 }
 
 #[cfg(test)]

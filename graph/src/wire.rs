@@ -60,6 +60,14 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// The first string, bytes or message of a field, as far as the message can be read.
+pub(crate) fn bytes_field(message: &[u8], number: u32) -> Option<&[u8]> {
+    Fields::of(message).map_while(Result::ok).find_map(|field| match field {
+        (found, Payload::Bytes(bytes)) if found == number => Some(bytes),
+        _ => None,
+    })
+}
+
 impl<'a> Iterator for Fields<'a> {
     type Item = Result<(u32, Payload<'a>), WireError>;
 

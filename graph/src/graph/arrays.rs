@@ -1,5 +1,5 @@
 use super::edges::check_ends;
-use crate::{FEATURES, GraphError, Limits, Pad, SequenceLengths, opcode};
+use crate::{FEATURES, GraphError, Limits, Pad, SequenceLengths, is_usually_configurable, opcode};
 
 /// The arrays of a graph of `n` nodes and `m` edges.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -59,8 +59,8 @@ impl GraphArrays {
     /// Nodes whose opcode is convolution, dot or reshape, ascending.
     #[must_use]
     pub fn default_configurable(&self) -> Vec<u32> {
-        let configurable = |opcode: &u8| [opcode::CONVOLUTION, opcode::DOT, opcode::RESHAPE].contains(opcode);
-        (0..).zip(&self.opcodes).filter(|(_, opcode)| configurable(opcode)).map(|(node, _)| node).collect()
+        let configurable = |(_, opcode): &(u32, &u8)| is_usually_configurable(**opcode);
+        (0..).zip(&self.opcodes).filter(configurable).map(|(node, _)| node).collect()
     }
 }
 

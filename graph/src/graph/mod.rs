@@ -5,6 +5,8 @@ mod edges;
 
 use std::fmt;
 
+use hlorank_proto::v1;
+
 pub use self::arrays::GraphArrays;
 use self::edges::{check_acyclic, check_ends};
 use crate::{Digest, FEATURES, GraphError, Pad, SequenceLengths, hash::CanonicalForm};
@@ -16,6 +18,15 @@ pub enum Task {
     Tile,
     /// A whole module; a configuration sets the layouts of its configurable nodes.
     Layout,
+}
+
+impl From<Task> for v1::Task {
+    fn from(task: Task) -> Self {
+        match task {
+            Task::Tile => Self::Tile,
+            Task::Layout => Self::Layout,
+        }
+    }
 }
 
 impl fmt::Display for Task {

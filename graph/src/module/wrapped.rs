@@ -1,6 +1,6 @@
 use crate::{
     GraphError,
-    wire::{Fields, Payload},
+    wire::{Fields, bytes_field},
 };
 
 /// The module inside an `HloProto`, or the bytes themselves.
@@ -19,15 +19,10 @@ pub(crate) fn inner_module(bytes: &[u8]) -> Result<&[u8], GraphError> {
 ///
 /// Every key of a message's first fields is a control character, which no name has.
 pub(crate) fn wrapped_message(bytes: &[u8]) -> Option<&[u8]> {
-    let first = Fields::of(bytes).map_while(Result::ok).find(|(number, _)| *number == 1);
-    match first {
-        Some((_, Payload::Bytes(inner))) if inner.iter().any(u8::is_ascii_control) => Some(inner),
-        _ => None,
-    }
+    bytes_field(bytes, 1).filter(|inner| inner.iter().any(u8::is_ascii_control))
 }
 
 /// Whether a message has, as far as it can be read, a computation where an `HloModuleProto` has them.
 pub(crate) fn holds_computations(message: &[u8]) -> bool {
-    let mut fields = Fields::of(message).map_while(Result::ok);
-    fields.any(|field| matches!(field, (3, Payload::Bytes(_))))
+    bytes_field(message, 3).is_some()
 }

@@ -1,6 +1,6 @@
 use std::{
-    fs::File,
-    io::{self, BufReader},
+    fs,
+    io::{self, Cursor},
     path::Path,
 };
 
@@ -9,21 +9,28 @@ use zip::{ZipArchive, read::ZipFile, result::ZipError};
 
 use crate::{ConfigurationError, FileError};
 
-type Entry<'a> = ZipFile<'a, BufReader<File>>;
+type Entry<'a> = ZipFile<'a, Cursor<Vec<u8>>>;
 
 /// An npz file that is being read.
 pub(super) struct Arrays {
     path: String,
-    archive: ZipArchive<BufReader<File>>,
+    archive: ZipArchive<Cursor<Vec<u8>>>,
 }
 
 impl Arrays {
     pub(super) fn open(path: &Path) -> Result<Self, FileError> {
-        let name = path.display().to_string();
-        let archive = File::open(path).and_then(|file| Ok(ZipArchive::new(BufReader::new(file))?));
-        match archive {
-            Ok(archive) => Ok(Self { path: name, archive }),
-            Err(source) => Err(FileError::Io { path: name, source }),
+        match fs::read(path) {
+            Ok(bytes) => Self::of(path, bytes),
+            Err(source) => Err(FileError::Io { path: path.display().to_string(), source }),
+        }
+    }
+
+    /// The arrays of a file that was read already.
+    pub(super) fn of(path: &Path, bytes: Vec<u8>) -> Result<Self, FileError> {
+        let path = path.display().to_string();
+        match ZipArchive::new(Cursor::new(bytes)) {
+            Ok(archive) => Ok(Self { path, archive }),
+            Err(error) => Err(FileError::Io { path, source: error.into() }),
         }
     }
 

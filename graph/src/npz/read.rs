@@ -34,8 +34,13 @@ pub fn read_golden_cases(path: &Path, limits: &Limits) -> Result<Vec<GoldenCase>
 }
 
 /// Reads a `TpuGraphs` npz file; `bare_task` is that of a file with neither kind of configurations.
-pub(crate) fn read_npz(path: &Path, bare_task: Task, limits: &Limits) -> Result<GraphFile, FileError> {
-    let mut arrays = Arrays::open(path)?;
+pub(crate) fn read_npz(
+    path: &Path,
+    bytes: Vec<u8>,
+    bare_task: Task,
+    limits: &Limits,
+) -> Result<GraphFile, FileError> {
+    let mut arrays = Arrays::of(path, bytes)?;
     let mut section = Section { arrays: &mut arrays, prefix: String::new(), limits };
     let (kind, task) = match () {
         () if section.has("node_config_feat") => (FileKind::LayoutNpz, Task::Layout),
@@ -55,8 +60,7 @@ pub(crate) fn read_npz(path: &Path, bare_task: Task, limits: &Limits) -> Result<
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let nodes = Vec::new();
     let source = GraphSource::Features;
-    let unknown_opcodes = graph.unknown_opcodes();
-    let graph = MeasuredGraph { name, source, graph, node_splits, nodes, unknown_opcodes, measurements };
+    let graph = MeasuredGraph { name, source, graph, node_splits, nodes, measurements };
     Ok(GraphFile { kind, graphs: vec![graph] })
 }
 

@@ -150,7 +150,7 @@ fn too_many_bounds(config: usize, found: usize) -> ConfigurationError {
 mod tests {
     use super::*;
 
-    fn batch(tiles: &[[Vec<i64>; 3]]) -> TileBatch {
+    pub(super) fn batch(tiles: &[[Vec<i64>; 3]]) -> TileBatch {
         let mut batch = TileBatch::default();
         for [kernel_bounds, output_bounds, input_bounds] in tiles {
             let tile = TileConfiguration { kernel_bounds, output_bounds, input_bounds };

@@ -75,15 +75,7 @@ mod tests {
     use proptest::{collection::vec, prelude::*};
 
     use super::*;
-
-    fn batch(tiles: &[[Vec<i64>; 3]]) -> TileBatch {
-        let mut batch = TileBatch::default();
-        for [kernel_bounds, output_bounds, input_bounds] in tiles {
-            let tile = TileConfiguration { kernel_bounds, output_bounds, input_bounds };
-            batch.push(tile, &Limits::default()).unwrap();
-        }
-        batch
-    }
+    use crate::tile::tests::batch;
 
     proptest! {
         #[test]

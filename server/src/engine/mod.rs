@@ -80,7 +80,8 @@ pub enum EngineError {
     TooManyRows(#[from] TooManyRows),
     /// The model gave NaN or infinity.
     #[error(
-        "model `{model}` gave {score} for configuration {config}: the graph or the configuration may lie far outside what it was trained on; leave the configuration out, or name another model"
+        "model `{model}` gave {score} for configuration {config}: the graph or the configuration may lie far outside \
+         what it was trained on; leave the configuration out, or name another model"
     )]
     InvalidOutput {
         /// The model.

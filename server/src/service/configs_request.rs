@@ -10,12 +10,16 @@ use super::ServiceError;
 const CONFIGS_HINT: &str = "set layout_configs, packed_layout_configs, delta_layout_configs, tile_configs or \
                             packed_tile_configs";
 
+/// The batch of a request.
+pub(super) fn present(configs: Option<Configs>) -> Result<Configs, ServiceError> {
+    configs.ok_or(ServiceError::Missing { field: "configs", hint: CONFIGS_HINT })
+}
+
 /// The task of a batch.
-pub(super) fn batch_task(configs: Option<&Configs>) -> Result<Task, ServiceError> {
+pub(super) fn batch_task(configs: &Configs) -> Task {
     match configs {
-        None => Err(ServiceError::Missing { field: "configs", hint: CONFIGS_HINT }),
-        Some(Configs::TileConfigs(_) | Configs::PackedTileConfigs(_)) => Ok(Task::Tile),
-        Some(_) => Ok(Task::Layout),
+        Configs::TileConfigs(_) | Configs::PackedTileConfigs(_) => Task::Tile,
+        _ => Task::Layout,
     }
 }
 
@@ -27,7 +31,7 @@ pub(super) fn read_configs(
 ) -> Result<Configurations, ServiceError> {
     let field = field(configs);
     let refused = |source| ServiceError::Configuration { field, source };
-    let batch = batch_task(Some(configs))?;
+    let batch = batch_task(configs);
     if batch != graph.task {
         return Err(refused(ConfigurationError::WrongTask { batch, graph: graph.task }));
     }

@@ -14,7 +14,7 @@ use tonic::{Request, Response, Status};
 use super::{
     ServiceError,
     answer::{configurable_node, reuse_counts, summary, timings},
-    configs_request::{batch_task, read_configs},
+    configs_request::{batch_task, present, read_configs},
     graph_request::{GraphOrigin, GraphRequest},
 };
 use crate::{
@@ -79,11 +79,11 @@ impl CostModel {
     async fn rank(&self, request: RankConfigsRequest) -> Result<RankConfigsResponse, ServiceError> {
         let started = Instant::now();
         let _permit = self.admit()?;
-        let task = batch_task(request.configs.as_ref())?;
+        let configs = present(request.configs)?;
+        let task = batch_task(&configs);
         let selector = request.model.unwrap_or_default();
         let model = self.registry.select(&selector.name, selector.version, task)?;
         let origin = GraphOrigin::read(request.graph, Some(task))?;
-        let configs = request.configs.ok_or(ServiceError::Missing { field: "configs", hint: "" })?;
 
         let FoundGraph { graph, warnings, featurize } = self.find(origin).await?;
         let found = Instant::now();

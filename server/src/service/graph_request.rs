@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hlorank_graph::{
     Digest, FEATURES, Graph, GraphArrays, GraphError, HloModule, Limits, NodeDescription, Pad,
-    SegmentedGraph, Task,
+    SegmentedGraph, Task, is_usually_configurable,
 };
 use hlorank_proto::v1::{self, GraphFeatures};
 
@@ -81,12 +81,9 @@ fn read_hash(hash: &[u8]) -> Result<Digest, ServiceError> {
 impl GraphRequest {
     /// Identifies the bytes of the graph and all that is given with them.
     pub(super) fn digest(&self) -> Digest {
-        let task = [match self.task {
-            Task::Tile => 1_u8,
-            Task::Layout => 2,
-        }];
+        let task = self.task.to_string();
         let configurable: Vec<u8> = self.configurable.iter().flat_map(|node| node.to_le_bytes()).collect();
-        let mut parts: Vec<&[u8]> = vec![&task, &configurable];
+        let mut parts: Vec<&[u8]> = vec![task.as_bytes(), &configurable];
         let (edges, pad);
         match &self.content {
             Content::Module(bytes) => parts.push(bytes),
@@ -206,8 +203,7 @@ fn unknown_opcodes(nodes: usize, names: &[&str]) -> Vec<Warning> {
 
 /// Models have seen only convolutions, dots and reshapes configured.
 fn unusual_nodes(graph: &Graph) -> Option<Warning> {
-    let usual = [hlorank_graph::CONVOLUTION, hlorank_graph::DOT, hlorank_graph::RESHAPE];
-    let unusual = |node: &&u32| !usual.contains(&graph.opcodes()[**node as usize]);
+    let unusual = |node: &&u32| !is_usually_configurable(graph.opcodes()[**node as usize]);
     let count = graph.configurable().iter().filter(unusual).count();
     (count > 0).then(|| Warning {
         reason: "UNUSUAL_CONFIGURABLE_NODES",

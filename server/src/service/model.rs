@@ -1,6 +1,5 @@
 use std::sync::Arc;
 
-use hlorank_graph::Task;
 use hlorank_proto::v1::{
     self, GetModelRequest, GetModelResponse, ListModelsRequest, ListModelsResponse,
     model_service_server::ModelService,
@@ -28,11 +27,7 @@ impl Models {
         v1::Model {
             name: manifest.name.clone(),
             version: manifest.version,
-            task: match manifest.task() {
-                Task::Tile => v1::Task::Tile,
-                Task::Layout => v1::Task::Layout,
-            }
-            .into(),
+            task: v1::Task::from(manifest.task()).into(),
             architecture: manifest.architecture.clone(),
             serving: self.registry.serves(model),
             default_for_task: self.registry.is_default(model),

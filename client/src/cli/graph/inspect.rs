@@ -86,7 +86,7 @@ impl GraphReport {
             segments: cut.summary.segments,
             distinct_segments: cut.summary.distinct_segments,
             largest_segment: cut.summary.largest_segment,
-            unknown_opcodes: graph.measured.unknown_opcodes,
+            unknown_opcodes: graph.measured.graph.unknown_opcodes(),
             hash: cut.hash.to_string(),
             configurations: measurements.map_or(0, |measured| measured.run_times.len()),
             skipped_configurations: measurements.map_or(0, |measured| measured.skipped),
