@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from .kernels import Kernel
+from .kernel import Kernel
 from .tuning_data import Tile
 
 

@@ -11,7 +11,8 @@ from tqdm import tqdm
 from .choose_tiles import TileLimits, choose_tiles
 from .execute import largest_difference
 from .files import write_atomically
-from .kernels import Kernel, kernels
+from .kernel import Kernel
+from .kernels import kernels
 from .lower import lower
 from .measure import Protocol, measure
 from .provenance import Collection, load_average, record

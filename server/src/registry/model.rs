@@ -5,7 +5,7 @@ use std::{
 
 use hlorank_graph::{Digest, FEATURES, LAYOUT_VALUES, TILE_FEATURES, Task};
 use ort::{
-    session::Session,
+    session::{Session, SessionInputValue},
     value::{Outlet, TensorElementType, TensorRef, ValueType},
 };
 
@@ -128,22 +128,18 @@ fn run_encoder(session: &mut Session, input: &EncoderInput) -> ort::Result<Vec<f
     let operands = TensorRef::from_array_view(([segments, nodes, nodes], input.operands.as_slice()))?;
     let mask = TensorRef::from_array_view(([segments, nodes], input.mask.as_slice()))?;
     let segment = TensorRef::from_array_view(([rows], input.segment.as_slice()))?;
-    let outputs = match &input.config {
+    let config: SessionInputValue<'_> = match &input.config {
         ConfigInput::Layout(config) => {
-            let config = TensorRef::from_array_view(([rows, nodes, LAYOUT_VALUES], config.as_slice()))?;
-            session.run(ort::inputs! {
-                "opcode" => opcode, "features" => features, "operands" => operands, "mask" => mask,
-                "segment" => segment, "config" => config,
-            })?
+            TensorRef::from_array_view(([rows, nodes, LAYOUT_VALUES], config.as_slice()))?.into()
         }
         ConfigInput::Tile(config) => {
-            let config = TensorRef::from_array_view(([rows, TILE_FEATURES], config.as_slice()))?;
-            session.run(ort::inputs! {
-                "opcode" => opcode, "features" => features, "operands" => operands, "mask" => mask,
-                "segment" => segment, "config" => config,
-            })?
+            TensorRef::from_array_view(([rows, TILE_FEATURES], config.as_slice()))?.into()
         }
     };
+    let outputs = session.run(ort::inputs! {
+        "opcode" => opcode, "features" => features, "operands" => operands, "mask" => mask,
+        "segment" => segment, "config" => config,
+    })?;
     Ok(outputs["embedding"].try_extract_tensor::<f32>()?.1.to_vec())
 }
 
