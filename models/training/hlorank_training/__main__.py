@@ -7,6 +7,8 @@ from . import __doc__ as purpose
 from . import commands
 
 TASKS = ("layout", "tile")
+SOURCES = ("xla", "halide")
+LOSSES = ("logistic", "hinge", "list_mle", "log_mse")
 
 
 def main() -> None:
@@ -23,17 +25,21 @@ def _parser() -> argparse.ArgumentParser:
     )
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_collect(subparsers)
+    _add_describe(subparsers)
     _add_train(subparsers)
     _add_evaluate(subparsers)
+    _add_compare(subparsers)
+    _add_within_graph(subparsers)
     _add_export(subparsers)
     _add_fixtures(subparsers)
     return parser
 
 
-def _add(subparsers, command) -> argparse.ArgumentParser:
-    name, description = command.__name__, command.__doc__
+def _add(subparsers, command, tasks=TASKS) -> argparse.ArgumentParser:
+    name, description = command.__name__.replace("_", "-"), command.__doc__
     parser = subparsers.add_parser(name, help=description, description=description)
-    parser.add_argument("task", choices=TASKS, help="what is tuned")
+    if tasks:
+        parser.add_argument("task", choices=tasks, help="what is tuned")
     parser.set_defaults(command=command)
     return parser
 
@@ -41,15 +47,28 @@ def _add(subparsers, command) -> argparse.ArgumentParser:
 def _add_collect(subparsers) -> None:
     parser = _add(subparsers, commands.collect)
     parser.add_argument("--out", type=Path, required=True, help="folder for the tuning files")
-    parser.add_argument("--minutes", type=float, required=True, help="when to stop")
+    parser.add_argument("--minutes", type=float, default=240.0, help="when to stop")
+    parser.add_argument(
+        "--source", choices=SOURCES, default="xla", help="what runs the tiles (default: xla)"
+    )
+
+
+def _add_describe(subparsers) -> None:
+    parser = _add(subparsers, commands.describe, tasks=())
+    parser.add_argument("--data", type=Path, required=True, help="folder of the tuning files")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the plots")
 
 
 def _add_train(subparsers) -> None:
     parser = _add(subparsers, commands.train)
     _add_data(parser)
     parser.add_argument("--out", type=Path, required=True, help="folder for the checkpoint")
-    parser.add_argument("--minutes", type=float, default=6.0, help="longest training time")
+    _add_minutes(parser)
     parser.add_argument("--seed", type=int, default=1, help="of weights, order and draws")
+    parser.add_argument("--loss", choices=LOSSES, default="logistic", help="what is minimised")
+    parser.add_argument(
+        "--without-transformer", action="store_true", help="GraphSAGE alone: faster to serve"
+    )
 
 
 def _add_evaluate(subparsers) -> None:
@@ -58,11 +77,26 @@ def _add_evaluate(subparsers) -> None:
     parser.add_argument("--run", type=Path, required=True, help="folder of the checkpoint")
 
 
+def _add_compare(subparsers) -> None:
+    parser = _add(subparsers, commands.compare)
+    _add_data(parser)
+    parser.add_argument("--out", type=Path, required=True, help="folder for the checkpoints")
+    _add_minutes(parser)
+    parser.add_argument("--workers", type=int, default=2, help="models trained at a time")
+
+
+def _add_within_graph(subparsers) -> None:
+    parser = _add(subparsers, commands.within_graph, tasks=("layout",))
+    _add_data(parser)
+    _add_minutes(parser)
+
+
 def _add_export(subparsers) -> None:
     parser = _add(subparsers, commands.export)
     _add_data(parser)
     parser.add_argument("--run", type=Path, required=True, help="folder of the checkpoint")
     parser.add_argument("--out", type=Path, required=True, help="the registry's folder")
+    parser.add_argument("--name", required=True, help="name of the artifact")
     parser.add_argument("--version", type=int, required=True, help="version of the artifact")
 
 
@@ -75,6 +109,10 @@ def _add_fixtures(subparsers) -> None:
 def _add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the tuning files")
     parser.add_argument("--hlorank", type=Path, required=True, help="the hlorank program")
+
+
+def _add_minutes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--minutes", type=float, default=6.0, help="longest training of a model")
 
 
 if __name__ == "__main__":

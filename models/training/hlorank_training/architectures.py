@@ -92,6 +92,80 @@ def transformer(p, x, layers, heads, causal=False, transposed=False, heads_first
     return dense(p, layer_norm(p, x), 16, transposed)
 
 
+def window_attention(p, x, layers, heads, window, order="NHWC"):
+    """Attention inside square windows of an image, shifted by half a window every other layer."""
+    if order == "NCHW":
+        x = x.transpose(0, 2, 3, 1)
+    batch, height, side, width = x.shape
+    rows, columns = height // window, side // window
+    for layer in range(layers):
+        shift = window // 2 if layer % 2 else 0
+        y = jnp.roll(layer_norm(p, x), (-shift, -shift), (1, 2))
+        y = y.reshape(batch, rows, window, columns, window, width).transpose(0, 1, 3, 2, 4, 5)
+        y = attention(p, y.reshape(-1, window * window, width), heads)
+        y = y.reshape(batch, rows, columns, window, window, width).transpose(0, 1, 3, 2, 4, 5)
+        x = x + jnp.roll(y.reshape(batch, height, side, width), (shift, shift), (1, 2))
+        x = x + dense(p, jax.nn.gelu(dense(p, layer_norm(p, x), 2 * width)), width)
+    return dense(p, x.mean((1, 2)), 10)
+
+
+def linear_attention(p, x, layers, heads, transposed=False):
+    """Attention without the softmax: keys meet values first, so its cost is linear in length."""
+    batch, length, width = x.shape
+    for _ in range(layers):
+        y = layer_norm(p, x)
+        query, key, value = (
+            dense(p, y, width, transposed).reshape(batch, length, heads, width // heads)
+            for _ in range(3)
+        )
+        query, key = jax.nn.elu(query) + 1, jax.nn.elu(key) + 1
+        summary = jnp.einsum("bshd,bshe->bhde", key, value)
+        weight = jnp.einsum("bthd,bhd->bth", query, key.sum(1))
+        mixed = jnp.einsum("bthd,bhde->bthe", query, summary) / weight[..., None]
+        x = x + dense(p, mixed.reshape(batch, length, width), width, transposed)
+        x = x + dense(p, jax.nn.gelu(dense(p, layer_norm(p, x), 2 * width)), width)
+    return dense(p, x, 16)
+
+
+def multi_query_attention(p, x, layers, heads):
+    """All heads share one key and one value; the dense layer is gated."""
+    batch, length, width = x.shape
+    for _ in range(layers):
+        y = layer_norm(p, x)
+        query = dense(p, y, width).reshape(batch, length, heads, width // heads)
+        key, value = dense(p, y, width // heads), dense(p, y, width // heads)
+        weights = jax.nn.softmax(jnp.einsum("bthd,bsd->bhts", query, key), -1)
+        mixed = jnp.einsum("bhts,bsd->bthd", weights, value)
+        x = x + dense(p, mixed.reshape(batch, length, width), width)
+        y = layer_norm(p, x)
+        x = x + dense(p, jax.nn.silu(dense(p, y, 2 * width)) * dense(p, y, 2 * width), width)
+    return dense(p, x, 16)
+
+
+def cross_attention(p, x, memory, layers, heads):
+    """Queries [batch, t, width] read a longer memory [batch, s, width], as Perceivers do."""
+    batch, length, width = x.shape
+    for _ in range(layers):
+        query = dense(p, layer_norm(p, x), width).reshape(batch, length, heads, -1)
+        key, value = (
+            dense(p, memory, width).reshape(batch, memory.shape[1], heads, -1) for _ in range(2)
+        )
+        weights = jax.nn.softmax(jnp.einsum("bthd,bshd->bhts", query, key), -1)
+        mixed = jnp.einsum("bhts,bshd->bthd", weights, value)
+        x = x + dense(p, mixed.reshape(batch, length, width), width)
+        x = x + dense(p, jax.nn.gelu(dense(p, layer_norm(p, x), 2 * width)), width)
+    return dense(p, x, 16)
+
+
+def dense_net(p, x, growth, layers, order="NHWC"):
+    """Every layer reads the outputs of all before it."""
+    x = conv(p, x, 2 * growth, order=order)
+    for _ in range(layers):
+        y = jax.nn.relu(conv(p, jax.nn.relu(norm(p, x, order)), 2 * growth, 1, order=order))
+        x = jnp.concatenate([x, conv(p, y, growth, order=order)], channel_axis(order))
+    return dense(p, spatial_mean(pool(x, order), order), 10)
+
+
 def vision_transformer(p, x, width, layers, heads, patch=8, order="NHWC"):
     x = conv(p, x, width, patch, patch, order=order)
     x = x.reshape(x.shape[0], width, -1).swapaxes(1, 2) if order == "NCHW" else x
@@ -143,6 +217,22 @@ def recurrent(p, x, hidden, steps):
         cell = jax.nn.sigmoid(f) * cell + jax.nn.sigmoid(i) * jnp.tanh(g)
         state = jax.nn.sigmoid(o) * jnp.tanh(cell)
     return dense(p, state, 16)
+
+
+def gated_recurrent(p, x, hidden, steps):
+    """A GRU unrolled over batch-major input [batch, steps, width]."""
+    state = jnp.zeros((x.shape[0], hidden))
+    inputs, recurrent_weights = p(x.shape[-1], 3 * hidden), p(hidden, 3 * hidden)
+    projected = jnp.einsum("btw,wh->bth", x, inputs)
+    outputs = []
+    for step in range(steps):
+        update, reset, new = jnp.split(state @ recurrent_weights, 3, -1)
+        from_update, from_reset, from_new = jnp.split(projected[:, step], 3, -1)
+        keep = jax.nn.sigmoid(update + from_update)
+        fresh = jnp.tanh(from_new + jax.nn.sigmoid(reset + from_reset) * new)
+        state = keep * state + (1 - keep) * fresh
+        outputs.append(state)
+    return dense(p, jnp.stack(outputs, 1), 16)
 
 
 def graph_convolution(p, adjacency, x, widths):

@@ -16,9 +16,9 @@ class TileLimits:
 
     scratchpad_bytes: int = 128 * 1024
     """Without a budget the largest tile nearly always wins on a CPU and there is no choice."""
-    steps: int = 2048
+    steps: int = 4096
     """Beyond this many steps the loop's own cost drowns the tile."""
-    tiles: int = 26
+    tiles: int = 18
     """Tiles measured per kernel, the default included."""
 
 
@@ -47,10 +47,8 @@ def choose_tiles(kernel: Kernel, limits: TileLimits, random: np.random.Generator
 
 
 def _divisor_tiles(kernel: Kernel) -> Iterator[Tile]:
-    # A row-wise kernel needs its whole row in every tile.
-    rowwise = len(kernel.fixed_reduction) == 1
-    lengths = kernel.output[:-1] if rowwise else kernel.output
-    tail = kernel.output[-1:] if rowwise else ()
+    lengths = kernel.output[:-1] if kernel.whole_rows else kernel.output
+    tail = kernel.output[-1:] if kernel.whole_rows else ()
     reductions = _divisors(kernel.reduction) if kernel.reduction else [0]
     for *output, reduction in product(*map(_divisors, lengths), reductions):
         yield kernel.tile((*output, *tail), reduction)

@@ -1,8 +1,13 @@
-"""Measure the run times of layouts: one ModuleTuningData file per graph, resumable."""
+"""Measure the run times of layouts: two ModuleTuningData files per graph, resumable.
+
+As in TpuGraphs, ``random`` holds uniform draws and ``default`` what a genetic search finds that
+starts from the compiler's own choice. Both are measured together and begin with that choice.
+"""
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from zlib import crc32
 
@@ -20,27 +25,32 @@ from .constrain_layouts import (
 from .execute import Executable, largest_difference
 from .files import write_atomically
 from .lower import lower
-from .measure import Protocol, measure
+from .measure import Protocol, Timing, measure
 from .provenance import Collection, load_average, record
 from .tuning_data import layout_tuning_data
 from .zoo import Network, networks
 
+COLLECTIONS = ("random", "default")
 TOLERANCE = 1e-3
+_QUICK = Protocol(warmups=0, rounds=2, seconds=0)
+"""What the genetic search judges by; the label is measured apart."""
+_TRIES = 4
+"""Draws per configuration that is wanted: a small graph may run out of new ones."""
 
 
 @dataclass(frozen=True)
 class LayoutLimits:
-    """How many configurations a graph gets."""
+    """How many configurations a graph gets, the default apart."""
 
-    least: int = 40
-    most: int = 120
-    random_share: float = 0.6
-    """The rest are offspring of the fastest, so that good layouts are well covered."""
-    parents: int = 8
+    random: int = 24
+    generations: int = 4
+    children: int = 6
+    """Per generation."""
+    parents: int = 6
 
 
 class _Candidates:
-    """The compiled configurations of one graph."""
+    """The compiled configurations of one graph; the first is the default."""
 
     def __init__(self, network: Network):
         self.arguments = network.arguments()
@@ -48,109 +58,97 @@ class _Candidates:
         self.nodes = configurable_nodes(self.module)
         self.configurations: list[Configuration] = []
         self.executables: list[Executable] = []
+        self.members: dict[str, list[int]] = {name: [0] for name in COLLECTIONS}
         self.difference, self.refused = 0.0, 0
-        self.add(tuple(UNCHANGED for _ in self.nodes))
-        self.expected = self.executables[0]()
+        self._compile(tuple(UNCHANGED for _ in self.nodes))
+        self._expected = self.executables[0]()
 
-    def add(self, configuration: Configuration) -> None:
-        """Compile a configuration and hold it to the default's results; repeats are dropped."""
-        if configuration in self.configurations:
-            return
+    def grow(self, collection: str, count: int, make: Callable[[], Configuration]) -> None:
+        """Add up to ``count`` new configurations to a collection."""
+        wanted = len(self.configurations) + count
+        for _ in range(_TRIES * count):
+            if len(self.configurations) == wanted:
+                return
+            configuration = make()
+            if configuration not in self.configurations and self._compile(configuration):
+                self.members[collection].append(len(self.configurations) - 1)
+
+    def fastest(self, collection: str, count: int) -> list[Configuration]:
+        """The fastest of a collection by a short measurement."""
+        members = self.members[collection]
+        quick = measure([self.executables[i] for i in members], _QUICK).label()
+        return [self.configurations[members[i]] for i in np.argsort(quick)[:count]]
+
+    def _compile(self, configuration: Configuration) -> bool:
+        """Compile a configuration and hold it to the default's results."""
         module = constrained(self.module, self.nodes, configuration)
         try:
             executable = Executable(module, self.arguments)
         except RuntimeError:
             self.refused += 1
-            return
+            return False
         if self.configurations:
             self._check(executable)
         self.configurations.append(configuration)
         self.executables.append(executable)
-
-    def fastest(self, count: int) -> list[Configuration]:
-        """The fastest so far by a short measurement."""
-        quick = measure(self.executables, Protocol(warmups=0, rounds=2)).label()
-        return [self.configurations[i] for i in np.argsort(quick)[:count]]
+        return True
 
     def _check(self, executable: Executable) -> None:
-        difference = largest_difference(self.expected, executable())
-        self.difference = max(self.difference, difference)
-        if difference > TOLERANCE:
+        difference = largest_difference(self._expected, executable())
+        if not difference <= TOLERANCE:
             raise RuntimeError(f"a layout changed the results by {difference:.1e}")
+        self.difference = max(self.difference, difference)
 
 
 def collect_layout(folder: Path, minutes: float, protocol: Protocol, limits: LayoutLimits) -> None:
-    """Measure every graph of the zoo; the time is shared evenly among those still to do."""
-    collection = Collection(folder, "layout", protocol, limits)
+    """Measure graph after graph of the zoo until the time is over; files that exist are kept."""
+    collections = {
+        name: Collection(folder / name, "layout", protocol, limits) for name in COLLECTIONS
+    }
     deadline = time.monotonic() + 60 * minutes
-    todo = [network for network in networks() if not collection.has(network.name)]
-    for done, network in enumerate(tqdm(todo, desc="graphs")):
-        seconds = (deadline - time.monotonic()) / (len(todo) - done)
-        if seconds < 0:
+    for network in tqdm(networks(), desc="graphs"):
+        if time.monotonic() > deadline:
             break
-        _collect(network, collection, seconds)
+        if not all(collection.has(network.name) for collection in collections.values()):
+            _collect(network, collections, protocol, limits)
 
 
-def _collect(network: Network, collection: Collection, seconds: float) -> None:
+def _collect(
+    network: Network,
+    collections: dict[str, Collection],
+    protocol: Protocol,
+    limits: LayoutLimits,
+) -> None:
     begin, load = time.monotonic(), load_average()
     candidates = _Candidates(network)
-    _fill(candidates, network.name, collection, begin + seconds)
-    timing = measure(candidates.executables, collection.protocol)
+    _search(candidates, network.name, limits)
+    timing = measure(candidates.executables, protocol)
     details = {
         "largest_difference": candidates.difference,
         "refused": candidates.refused,
         "configurable_nodes": len(candidates.nodes),
+        "load_average_before": load,
         "seconds": time.monotonic() - begin,
     }
-    record(collection, network.name, network.family, timing, load, details)
-    data = layout_tuning_data(
-        candidates.module, candidates.nodes, candidates.configurations, timing.label()
-    )
-    write_atomically(collection.path(network.name), data.SerializeToString())
+    for name, collection in collections.items():
+        members = candidates.members[name]
+        part = timing.of(members)
+        record(collection, network.name, network.family, part, details)
+        _write(collection.path(network.name), candidates, members, part)
 
 
-def _fill(candidates: _Candidates, name: str, collection: Collection, deadline: float) -> None:
-    limits: LayoutLimits = collection.limits
+def _search(candidates: _Candidates, name: str, limits: LayoutLimits) -> None:
     random = np.random.default_rng(crc32(name.encode()))
-    begin = time.monotonic()
-    middle = begin + limits.random_share * (deadline - begin)
-    few, enough = (int(limits.random_share * n) for n in (limits.least, limits.most))
-    nodes, protocol = candidates.nodes, collection.protocol
-    _grow(
-        candidates,
-        lambda: random_configuration(nodes, random),
-        _Goal(few, enough, middle, protocol),
-    )
-    parents = candidates.fastest(limits.parents)
-    goal = _Goal(limits.least, limits.most, deadline, protocol)
-    _grow(candidates, lambda: offspring(parents, nodes, random), goal)
+    nodes = candidates.nodes
+    candidates.grow("random", limits.random, partial(random_configuration, nodes, random))
+    parents = candidates.configurations[:1]
+    for _ in range(limits.generations):
+        child = partial(offspring, parents, nodes, random)
+        candidates.grow("default", limits.children, child)
+        parents = candidates.fastest("default", limits.parents)
 
 
-@dataclass(frozen=True)
-class _Goal:
-    """When there are enough configurations."""
-
-    least: int
-    most: int
-    deadline: float
-    protocol: Protocol
-
-    def reached(self, candidates: _Candidates) -> bool:
-        count = len(candidates.configurations)
-        late = time.monotonic() + _measuring_seconds(candidates, self.protocol) > self.deadline
-        return count >= self.most or (late and count >= self.least)
-
-
-def _grow(candidates: _Candidates, make: Callable[[], Configuration], goal: _Goal) -> None:
-    """Add configurations until the goal is reached; a small graph may run out of new ones."""
-    for _ in range(4 * goal.most):
-        if goal.reached(candidates):
-            return
-        candidates.add(make())
-
-
-def _measuring_seconds(candidates: _Candidates, protocol: Protocol) -> float:
-    begin = time.perf_counter()
-    candidates.executables[-1]()
-    once = time.perf_counter() - begin
-    return once * len(candidates.executables) * (protocol.warmups + 2 * protocol.rounds)
+def _write(path: Path, candidates: _Candidates, members: list[int], timing: Timing) -> None:
+    chosen = [candidates.configurations[i] for i in members]
+    data = layout_tuning_data(candidates.module, candidates.nodes, chosen, timing.label())
+    write_atomically(path, data.SerializeToString())

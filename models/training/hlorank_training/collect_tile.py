@@ -1,7 +1,10 @@
 """Measure the run times of tiles: one TuningData file per kernel, resumable."""
 
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import jax
@@ -17,40 +20,90 @@ from .lower import lower
 from .measure import Protocol, measure
 from .provenance import Collection, load_average, record
 from .schema import TuningData
-from .tuning_data import tile_tuning_data
+from .tuning_data import Tile, tile_tuning_data
 
 TOLERANCE = 1e-4
 
 
-def collect_tile(folder: Path, minutes: float, protocol: Protocol, limits: TileLimits) -> None:
-    """Measure kernel after kernel until the time is over; files that exist are kept."""
-    collection = Collection(folder, "tile", protocol, limits)
+HALIDE_SHAPES = 8
+"""Kernels of each family that are measured as Halide loop nests too."""
+
+Run = Callable[[], Any]
+"""Runs one tile to the end and returns the output."""
+
+
+@dataclass(frozen=True)
+class TileSource:
+    """Where run times come from: what runs the tiles, and of which kernels."""
+
+    kernels: Sequence[Kernel]
+    compile: Callable[[Kernel, Sequence[Tile], Sequence[Any]], list[Run]]
+    """(kernel, tiles, arguments) to one run per tile, in the tiles' order."""
+    packages: tuple[str, ...]
+    """The Python packages whose versions matter."""
+
+
+def collect_tile(
+    folder: Path, minutes: float, protocol: Protocol, limits: TileLimits, source: str = "xla"
+) -> None:
+    """Measure kernel after kernel until the time is over; files that exist are kept.
+
+    ``source`` is one of ``SOURCES``; each wants a folder of its own.
+    """
+    tiles_from = SOURCES[source]()
+    collection = Collection(folder, "tile", protocol, limits, source, tiles_from.packages)
     deadline = time.monotonic() + 60 * minutes
-    for kernel in tqdm(kernels(), desc="kernels"):
+    for kernel in tqdm(tiles_from.kernels, desc="kernels"):
         if time.monotonic() > deadline:
             break
         if not collection.has(kernel.name):
-            _collect(kernel, collection)
+            _collect(kernel, tiles_from, collection)
 
 
-def _collect(kernel: Kernel, collection: Collection) -> None:
+def _xla() -> TileSource:
+    return TileSource(kernels(), _compile_xla, ("jax", "jaxlib"))
+
+
+def _halide() -> TileSource:
+    # Imported only here because the package is optional.
+    from .halide_kernels import compile_halide, runs_on_halide
+
+    supported = [kernel for kernel in kernels() if runs_on_halide(kernel)]
+    # Families alternate, so the first kernels are the first shapes of each.
+    count = HALIDE_SHAPES * len({kernel.family for kernel in supported})
+    return TileSource(supported[:count], compile_halide, ("jax", "jaxlib", "halide"))
+
+
+SOURCES: dict[str, Callable[[], TileSource]] = {"xla": _xla, "halide": _halide}
+
+
+def _compile_xla(kernel: Kernel, tiles: Sequence[Tile], arguments: Sequence[Any]) -> list[Run]:
+    compiled = [jax.jit(kernel.tiled(tile)).lower(*arguments).compile() for tile in tiles]
+    return [lambda run=run: jax.block_until_ready(run(*arguments)) for run in compiled]
+
+
+def _collect(kernel: Kernel, source: TileSource, collection: Collection) -> None:
     begin, load = time.monotonic(), load_average()
     arguments = kernel.arguments()
     random = np.random.default_rng(crc32(kernel.name.encode()))
     tiles = choose_tiles(kernel, collection.limits, random)
-    compiled = [jax.jit(kernel.tiled(tile)).lower(*arguments).compile() for tile in tiles]
-    runs = [lambda run=run: jax.block_until_ready(run(*arguments)) for run in compiled]
+    runs = source.compile(kernel, tiles, arguments)
     error = _error(kernel, arguments, runs)
-    if error > TOLERANCE:
+    # Not "greater than": what is not a number must stop the collection too.
+    if not error <= TOLERANCE:
         raise RuntimeError(f"a tiled '{kernel.name}' differs from the untiled one by {error:.1e}")
     timing = measure(runs, collection.protocol)
     module = lower(kernel.name, kernel.whole, arguments)
     data = TuningData(modules=[tile_tuning_data(module, tiles, timing.label())])
-    details = {"largest_difference": error, "seconds": time.monotonic() - begin}
-    record(collection, kernel.name, kernel.family, timing, load, details)
+    details = {
+        "largest_difference": error,
+        "load_average_before": load,
+        "seconds": time.monotonic() - begin,
+    }
+    record(collection, kernel.name, kernel.family, timing, details)
     write_atomically(collection.path(kernel.name), data.SerializeToString())
 
 
 def _error(kernel: Kernel, arguments, runs) -> float:
     expected = [jax.jit(kernel.whole)(*arguments)]
-    return max(largest_difference(expected, [run()]) for run in runs)
+    return float(np.max([largest_difference(expected, [run()]) for run in runs]))

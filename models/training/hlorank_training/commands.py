@@ -7,17 +7,18 @@ sets up the process before jax starts.
 import argparse
 import os
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 
 def collect(arguments: argparse.Namespace) -> None:
-    """Measure run times on XLA:CPU."""
+    """Measure run times on the backend at hand."""
     # XLA reads this when it starts: one thread runs the programs.
     os.environ["NPROC"] = "1"
     from .measure import Protocol
 
     if arguments.task == "layout":
+        if arguments.source != "xla":
+            raise SystemExit("layouts are measured on XLA alone: leave --source out")
         from .collect_layout import LayoutLimits, collect_layout
 
         collect_layout(arguments.out, arguments.minutes, Protocol(), LayoutLimits())
@@ -25,11 +26,19 @@ def collect(arguments: argparse.Namespace) -> None:
         from .choose_tiles import TileLimits
         from .collect_tile import collect_tile
 
-        collect_tile(arguments.out, arguments.minutes, Protocol(rounds=6), TileLimits())
+        collect_tile(arguments.out, arguments.minutes, Protocol(), TileLimits(), arguments.source)
+
+
+def describe(arguments: argparse.Namespace) -> None:
+    """Show what was measured as a table, and as plots."""
+    from .describe import describe as run
+
+    print(run(arguments.data, arguments.out))
 
 
 def train(arguments: argparse.Namespace) -> None:
     """Train a model and measure it on what was held out."""
+    from .plots import plot_curves
     from .prepare import prepare
     from .train import MODEL_SETTINGS, TASK_SETTINGS, save_checkpoint
     from .train import train as run
@@ -38,17 +47,20 @@ def train(arguments: argparse.Namespace) -> None:
     settings = replace(
         TASK_SETTINGS[arguments.task], seed=arguments.seed, minutes=arguments.minutes
     )
+    settings = replace(settings, loss=replace(settings.loss, name=arguments.loss))
+    sizes = replace(MODEL_SETTINGS[arguments.task], attention=not arguments.without_transformer)
     graphs, validation = map(prepared.graphs, (prepared.split.train, prepared.split.validation))
-    trained = run(MODEL_SETTINGS[arguments.task], settings, graphs, validation)
-    save_checkpoint(arguments.out / "checkpoint.pt", trained.model)
+    checkpoint = arguments.out / "checkpoint.pt"
+    trained = run(sizes, settings, graphs, validation, lambda m: save_checkpoint(checkpoint, m))
+    plot_curves(trained.history, arguments.out / "curves.svg")
     report = {
         "feature_digest": prepared.feature_digest,
-        "model": asdict(MODEL_SETTINGS[arguments.task]),
+        "model": asdict(sizes),
         "settings": asdict(settings),
         "split": asdict(prepared.split),
         "history": trained.history,
     }
-    _report_quality(arguments.task, prepared, trained.model, report, arguments.out)
+    _report_quality(prepared, trained.model, report, arguments.out)
 
 
 def evaluate(arguments: argparse.Namespace) -> None:
@@ -63,7 +75,30 @@ def evaluate(arguments: argparse.Namespace) -> None:
     _refuse_other_features(report, prepared)
     prepared = replace(prepared, split=Split(**report["split"]))
     model = load_checkpoint(arguments.run / "checkpoint.pt")
-    _report_quality(arguments.task, prepared, model, report, arguments.run)
+    _report_quality(prepared, model, report, arguments.run)
+
+
+def compare(arguments: argparse.Namespace) -> None:
+    """Train the papers' ablations, and set them and the baselines beside the model."""
+    from .compare import compare as run
+    from .prepare import prepare
+
+    prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
+    print(run(arguments.task, prepared, arguments.out, arguments.minutes, arguments.workers))
+
+
+def within_graph(arguments: argparse.Namespace) -> None:
+    """Fit a model to one graph and rank those of its configurations that were left out."""
+    from .prepare import prepare
+    from .tables import markdown
+    from .within_graph import within_graph as run
+
+    prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
+    rows = []
+    for features in prepared.features.values():
+        for fit in run(features, arguments.minutes):
+            rows.append([fit.split, f"{fit.test:,}", f"{fit.model:.3f}", f"{fit.ridge:.3f}"])
+    print(markdown(["left out", "configurations", "model, tau", "ridge, tau"], rows))
 
 
 def export(arguments: argparse.Namespace) -> None:
@@ -77,9 +112,9 @@ def export(arguments: argparse.Namespace) -> None:
     report = read_json(arguments.run / "training.json")
     prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
     _refuse_other_features(report, prepared)
-    trained_on = [prepared.tuning_files[name] for name in report["split"]["train"]]
+    trained_on = [prepared.sources[name].file for name in report["split"]["train"]]
     identity = ArtifactIdentity(
-        name=f"{arguments.task}-xla-cpu",
+        name=arguments.name,
         version=arguments.version,
         feature_digest=prepared.feature_digest,
         training_data_digest=digest(trained_on),
@@ -105,16 +140,15 @@ def fixtures(arguments: argparse.Namespace) -> None:
         print(path, path.stat().st_size)
 
 
-def _report_quality(task: str, prepared, model, report: dict[str, Any], folder: Path) -> None:
-    """Write the report of a training with the held-out quality, and show the means."""
+def _report_quality(prepared, model, report: dict[str, Any], folder) -> None:
+    """Write the report of a training with the held-out quality, and show it."""
     from .files import write_json
-    from .held_out import held_out_quality
+    from .held_out import held_out_quality, quality_table
     from .train import score_graph
 
-    quality = held_out_quality(task, prepared, lambda graph: score_graph(model, graph))
+    quality = held_out_quality(prepared, lambda graph: score_graph(model, graph))
     write_json(folder / "training.json", report | quality)
-    for name, value in quality["measured_quality"].items():
-        print(f"{name}: {value}")
+    print(quality_table(prepared, quality))
 
 
 def _refuse_other_features(report: dict[str, Any], prepared) -> None:

@@ -1,5 +1,6 @@
 """Layout configurations of a module: which nodes have one, and the module that obeys one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,15 +75,18 @@ def _permutation(rank: int, random: np.random.Generator) -> Permutation:
 
 
 def offspring(
-    parents: list[Configuration], nodes: list[ConfigurableNode], random: np.random.Generator
+    parents: Sequence[Configuration], nodes: list[ConfigurableNode], random: np.random.Generator
 ) -> Configuration:
-    """A child of two parents with up to three mutated nodes, as a genetic search makes it."""
+    """A child of two parents with one to three mutated nodes, as a genetic search makes it."""
     first, second = (parents[i] for i in random.integers(0, len(parents), 2))
     child = [a if random.random() < 0.5 else b for a, b in zip(first, second, strict=True)]
-    fresh = random_configuration(nodes, random)
     for index in random.integers(0, len(nodes), random.integers(1, 4)):
-        child[index] = fresh[index]
+        child[index] = tuple(_mutated(rank, random) for rank in nodes[index].ranks)
     return tuple(child)
+
+
+def _mutated(rank: int, random: np.random.Generator) -> Permutation:
+    return () if rank < 2 or random.random() < 0.4 else _permutation(rank, random)
 
 
 def constrained(module, nodes: list[ConfigurableNode], configuration: Configuration):

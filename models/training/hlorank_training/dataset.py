@@ -1,6 +1,6 @@
 """Graphs with their measured configurations, cut into the segments that the model encodes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -33,23 +33,23 @@ class Graph:
     segments: tuple[Segment, ...]
     runtimes: np.ndarray
     """i64 [c], nanoseconds"""
-    default_runtime: int
-    """Run time of the compiler's own choice, nanoseconds."""
+    default_runtime: int | None
+    """Run time of the compiler's own choice, nanoseconds, where it was measured."""
 
 
-def read_graph(path: Path) -> Graph:
+def read_graph(path: Path, name: str) -> Graph:
     """Read the arrays that ``hlorank graph features`` wrote."""
     with np.load(path) as arrays:
         data = {key: arrays[key] for key in arrays.files}
     tile = "config_feat" in data
-    return Graph(path.stem, _segments(data), data["config_runtime"], _default_runtime(data, tile))
+    return Graph(name, _segments(data), data["config_runtime"], _default_runtime(data, tile))
 
 
-def _default_runtime(data: dict[str, np.ndarray], tile: bool) -> int:
+def _default_runtime(data: dict[str, np.ndarray], tile: bool) -> int | None:
     if tile:
         return int(data["config_runtime_normalizers"][0])
     untouched = (data["node_config_feat"] == -1).all((1, 2))
-    return int(data["config_runtime"][untouched][0])
+    return int(data["config_runtime"][untouched][0]) if untouched.any() else None
 
 
 def _segments(data: dict[str, np.ndarray]) -> tuple[Segment, ...]:
@@ -85,3 +85,19 @@ def _segment(data, nodes, edges, local, choice) -> Segment:
     operands[consumers, producers] = 1
     opcode = data["node_opcode"][nodes].astype(np.int64)
     return Segment(opcode, data["node_feat"][nodes], operands, local, choice.reshape(-1))
+
+
+def distinct(graph: Graph) -> Graph:
+    """The graph with every distinct configuration once, at its mean run time.
+
+    Real data repeat: 29,905 of 47,712 AlexNet configurations are distinct, and repeats would
+    only weigh some of them more.
+    """
+    choices = np.stack([segment.choice for segment in graph.segments], 1)
+    _, first, member = np.unique(choices, axis=0, return_index=True, return_inverse=True)
+    if len(first) == len(graph.runtimes):
+        return graph
+    member = member.reshape(-1)
+    mean = np.bincount(member, graph.runtimes.astype(np.float64)) / np.bincount(member)
+    segments = tuple(replace(segment, choice=segment.choice[first]) for segment in graph.segments)
+    return replace(graph, segments=segments, runtimes=np.maximum(mean, 1).astype(np.int64))

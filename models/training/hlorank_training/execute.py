@@ -44,6 +44,8 @@ def largest_difference(left: Sequence[Any], right: Sequence[Any]) -> float:
         for a, b in zip(left, right, strict=True)
     ]
     floor = 1e-3 * max(np.abs(a).max(initial=0) for a, _ in pairs) + 1e-30
-    return max(
-        float(np.abs(a - b).max(initial=0) / max(np.abs(a).max(initial=0), floor)) for a, b in pairs
-    )
+    differences = [
+        np.abs(a - b).max(initial=0) / max(np.abs(a).max(initial=0), floor) for a, b in pairs
+    ]
+    # NumPy's maximum keeps what is not a number; Python's may drop it.
+    return float(np.max(differences))

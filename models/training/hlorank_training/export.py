@@ -13,7 +13,7 @@ from .dataset import Graph
 from .featurize import PAD_VALUE
 from .files import write_atomically, write_json
 from .golden import GoldenRule, golden_cases, npz_bytes
-from .model import SegmentModel
+from .model import ModelSettings, SegmentModel
 from .onnx_model import OnnxModel, write_onnx
 from .train import score_graph
 
@@ -75,7 +75,7 @@ def manifest(
         "name": identity.name,
         "version": identity.version,
         "task": settings.task,
-        "architecture": "graphsage-transformer-segment",
+        "architecture": _architecture(settings),
         "kind": "segment",
         "feature_digest": identity.feature_digest,
         "embedding_size": settings.embedding,
@@ -87,6 +87,10 @@ def manifest(
         "measured_quality": quality,
         "licence": "Apache-2.0",
     }
+
+
+def _architecture(settings: ModelSettings) -> str:
+    return "graphsage-transformer-segment" if settings.attention else "graphsage-segment"
 
 
 def digest(files: Sequence[Path]) -> str:

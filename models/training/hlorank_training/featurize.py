@@ -12,29 +12,34 @@ PAD_VALUE = 0
 
 def feature_digest(hlorank: Path) -> str:
     """The digest of the featurizer's definition, 64 hex digits."""
-    digest = _run(hlorank, "--digest").strip()
+    digest = run(hlorank, "graph", "features", "--digest").strip()
     if len(digest) != 64:
         raise RuntimeError(f"'{hlorank.name}' gave no feature digest but '{digest[:80]}'")
     return digest
 
 
-def featurize(hlorank: Path, files: Sequence[Path], folder: Path) -> list[Path]:
-    """Write one npz per single-graph tuning file; those newer than their source are kept."""
-    folder.mkdir(parents=True, exist_ok=True)
-    outputs = [folder / f"{file.stem}.npz" for file in files]
+def featurize(
+    hlorank: Path, graphs: Sequence[tuple[Path, int | None]], outputs: Sequence[Path]
+) -> None:
+    """Write one npz per graph (file, and which of its modules); those newer are kept."""
+    jobs = list(zip(graphs, outputs, strict=True))
     with ThreadPoolExecutor(2) as pool:
-        jobs = pool.map(lambda pair: _featurize(hlorank, *pair), zip(files, outputs, strict=True))
-        list(tqdm(jobs, total=len(files), desc="featurize"))
-    return outputs
+        done = pool.map(lambda job: _featurize(hlorank, *job[0], job[1]), jobs)
+        list(tqdm(done, total=len(jobs), desc="featurize"))
 
 
-def _featurize(hlorank: Path, file: Path, output: Path) -> None:
-    if not output.exists() or output.stat().st_mtime < file.stat().st_mtime:
-        _run(hlorank, str(file), "--out", str(output), "--pad", str(PAD_VALUE))
+def _featurize(hlorank: Path, file: Path, module: int | None, output: Path) -> None:
+    if output.exists() and output.stat().st_mtime >= file.stat().st_mtime:
+        return
+    output.parent.mkdir(parents=True, exist_ok=True)
+    chosen = [] if module is None else ["--module", str(module)]
+    options = ["--out", str(output), "--pad", str(PAD_VALUE), *chosen]
+    run(hlorank, "graph", "features", str(file), *options)
 
 
-def _run(hlorank: Path, *arguments: str) -> str:
-    command = [str(hlorank), "graph", "features", *arguments]
+def run(hlorank: Path, *arguments: str) -> str:
+    """What the program prints; a failure raises with what it says."""
+    command = [str(hlorank), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"'{' '.join(command)}' failed: {done.stderr.strip()}")

@@ -27,11 +27,11 @@ def write_fixtures(task: str, prepared: Prepared, folder: Path, rule: FixtureRul
 
 
 def _layouts(prepared: Prepared, folder: Path, rule: FixtureRule) -> list[Path]:
-    names = sorted(prepared.split.test, key=lambda name: -_spread(prepared.tuning_files[name]))
+    names = sorted(prepared.split.test, key=lambda name: -_spread(prepared.sources[name].file))
     written = []
     for name in names[: rule.layouts]:
-        written.append(folder / f"layout_{name}.pb")
-        write_atomically(written[-1], prepared.tuning_files[name].read_bytes())
+        written.append(folder / f"layout_{name.replace('/', '_')}.pb")
+        write_atomically(written[-1], prepared.sources[name].file.read_bytes())
     return written
 
 
@@ -44,7 +44,7 @@ def _spread(file: Path) -> float:
 def _tiles(prepared: Prepared, folder: Path, rule: FixtureRule) -> list[Path]:
     data = TuningData()
     for name in _one_per_family(prepared)[: rule.tiles]:
-        file = prepared.tuning_files[name]
+        file = prepared.sources[name].file
         data.modules.extend(TuningData.FromString(file.read_bytes()).modules)
     path = folder / "tile_kernels.pb"
     write_atomically(path, data.SerializeToString())
@@ -54,5 +54,5 @@ def _tiles(prepared: Prepared, folder: Path, rule: FixtureRule) -> list[Path]:
 def _one_per_family(prepared: Prepared) -> Sequence[str]:
     first: dict[str, str] = {}
     for name in prepared.split.test:
-        first.setdefault(prepared.families[name], name)
+        first.setdefault(prepared.sources[name].family, name)
     return list(first.values())

@@ -44,7 +44,7 @@ def _nodes(path: Path) -> int:
 
 
 def _case(path: Path, model: OnnxModel, rule: GoldenRule) -> dict[str, np.ndarray]:
-    graph = read_graph(path)
+    graph = read_graph(path, path.stem)
     count = min(rule.configurations, len(graph.runtimes))
     chosen = np.linspace(0, len(graph.runtimes) - 1, count).astype(int)
     with np.load(path) as arrays:

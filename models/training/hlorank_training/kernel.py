@@ -38,6 +38,8 @@ class Kernel:
     """(sum, *pieces) to the final output tile."""
     fixed_reduction: Shape = ()
     """Reduced dimensions that a tile always covers whole; reported with every tile."""
+    whole_rows: bool = False
+    """Whether a tile always covers the last dimension of the output."""
 
     def arguments(self) -> list[Any]:
         """Concrete inputs, the same on every call."""

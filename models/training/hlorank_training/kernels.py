@@ -1,8 +1,10 @@
 """The kernels that are measured: families of small array programs, each at several shapes."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import product
 from math import prod
+from zlib import crc32
 
 import jax
 import jax.numpy as jnp
@@ -105,7 +107,9 @@ def layer_norm(m: int, n: int, k: int) -> Kernel:
 
 
 def _rowwise(family: str, inputs, windows, compute, row: int) -> Kernel:
-    return Kernel("", family, inputs, inputs[0], windows, compute, fixed_reduction=(row,))
+    return Kernel(
+        "", family, inputs, inputs[0], windows, compute, fixed_reduction=(row,), whole_rows=True
+    )
 
 
 def transpose(a: int, b: int, c: int) -> Kernel:
@@ -145,6 +149,122 @@ def transposed_add(m: int, n: int) -> Kernel:
     return Kernel(
         "", "transposed_add", ((m, n), (n, m)), (m, n), windows, lambda x, y: jnp.tanh(x) + y.T
     )
+
+
+def attention_scores(b: int, t: int, s: int, d: int) -> Kernel:
+    def windows(start, tile, _r, _rt):
+        return [
+            ((start[0], start[1], 0), (tile[0], tile[1], d)),
+            ((start[0], 0, 0), (tile[0], s, d)),
+        ]
+
+    def compute(query, key):
+        return jax.nn.softmax(jnp.einsum("btd,bsd->bts", query, key), -1)
+
+    return Kernel(
+        "",
+        "attention_scores",
+        ((b, t, d), (b, s, d)),
+        (b, t, s),
+        windows,
+        compute,
+        fixed_reduction=(s, d),
+        whole_rows=True,
+    )
+
+
+def log_sum_exp(m: int, n: int, k: int) -> Kernel:
+    def windows(s, t, _r, _rt):
+        return [((s[0], s[1], 0), (*t, k))]
+
+    def compute(x):
+        return jnp.log(jnp.exp(x).sum(-1))
+
+    return Kernel("", "log_sum_exp", ((m, n, k),), (m, n), windows, compute, fixed_reduction=(k,))
+
+
+def gated_matmul(m: int, n: int, k: int) -> Kernel:
+    def windows(s, t, _r, _rt):
+        weights = ((0, s[1]), (k, t[1]))
+        return [((s[0], 0), (t[0], k)), weights, weights]
+
+    def compute(x, gate, up):
+        return jax.nn.silu(x @ gate) * (x @ up)
+
+    inputs = ((m, k), (k, n), (k, n))
+    return Kernel("", "gated_matmul", inputs, (m, n), windows, compute, fixed_reduction=(k,))
+
+
+def matmul_into_transposed(m: int, n: int, k: int) -> Kernel:
+    def windows(s, t, r, rt):
+        return [((s[1], r), (t[1], rt)), ((r, s[0]), (rt, t[0]))]
+
+    return Kernel(
+        "",
+        "matmul_into_transposed",
+        ((m, k), (k, n)),
+        (n, m),
+        windows,
+        lambda x, y: (x @ y).T,
+        k,
+        lambda out, _x, _y: jax.nn.relu(out),
+    )
+
+
+def max_plus(m: int, n: int, k: int) -> Kernel:
+    def windows(s, t, _r, _rt):
+        return [((s[0], 0), (t[0], k)), ((s[1], 0), (t[1], k))]
+
+    def compute(x, y):
+        return (x[:, None, :] + y[None, :, :]).max(-1)
+
+    inputs = ((m, k), (n, k))
+    return Kernel("", "max_plus", inputs, (m, n), windows, compute, fixed_reduction=(k,))
+
+
+def batched_outer(b: int, m: int, n: int) -> Kernel:
+    def windows(s, t, _r, _rt):
+        return [((s[0], s[1]), (t[0], t[1])), ((s[0], s[2]), (t[0], t[2]))]
+
+    def compute(x, y):
+        return jnp.tanh(x[:, :, None] + y[:, None, :])
+
+    return Kernel("", "batched_outer", ((b, m), (b, n)), (b, m, n), windows, compute)
+
+
+def scale_shift(b: int, side: int, channels: int) -> Kernel:
+    def windows(s, t, _r, _rt):
+        return [(s, t), ((s[3],), (t[3],)), ((s[3],), (t[3],))]
+
+    def compute(x, scale, shift):
+        return jax.nn.relu6(x * scale + shift)
+
+    image = (b, side, side, channels)
+    return Kernel("", "scale_shift", (image, (channels,), (channels,)), image, windows, compute)
+
+
+def channels_first(b: int, side: int, channels: int) -> Kernel:
+    def windows(s, t, _r, _rt):
+        return [((s[0], s[2], s[3], s[1]), (t[0], t[2], t[3], t[1]))]
+
+    def compute(x):
+        return x.transpose(0, 3, 1, 2) * 2.0
+
+    inputs = ((b, side, side, channels),)
+    return Kernel("", "channels_first", inputs, (b, channels, side, side), windows, compute)
+
+
+def stencil(m: int, n: int) -> Kernel:
+    def windows(s, t, _r, _rt):
+        return [(s, (t[0] + 2, t[1] + 2))]
+
+    def compute(x):
+        rows, columns = x.shape[0] - 2, x.shape[1] - 2
+        shifted = [x[i : i + rows, j : j + columns] for i in range(3) for j in range(3)]
+        return jnp.tanh(sum(shifted[1:], shifted[0]))
+
+    inputs = ((m + 2, n + 2),)
+    return Kernel("", "stencil", inputs, (m, n), windows, compute, fixed_reduction=(3, 3))
 
 
 _NHWC = ("NHWC", "HWIO", "NHWC")
@@ -197,7 +317,80 @@ def max_pool(b: int, side: int, channels: int) -> Kernel:
     return Kernel("", "max_pool", inputs, output, windows, compute, fixed_reduction=(2, 2))
 
 
-_LENGTHS = (32, 48, 64, 96, 120, 128, 144, 160, 192, 240, 256, 288, 320, 384, 480, 512)
+def pointwise_convolution(b: int, side: int, channels: int, width: int) -> Kernel:
+    def windows(s, t, r, rt):
+        return [((s[0], s[1], s[2], r), (*t[:3], rt)), ((0, 0, r, s[3]), (1, 1, rt, t[3]))]
+
+    def compute(x, w):
+        return lax.conv_general_dilated(x, w, (1, 1), "VALID", dimension_numbers=_NHWC)
+
+    inputs = ((b, side, side, channels), (1, 1, channels, width))
+    output = (b, side, side, width)
+    return Kernel("", "pointwise_convolution", inputs, output, windows, compute, channels)
+
+
+def strided_convolution(b: int, side: int, channels: int, width: int) -> Kernel:
+    def windows(s, t, _r, _rt):
+        piece = (t[0], 2 * t[1] + 1, 2 * t[2] + 1, channels)
+        weights = (3, 3, channels, t[3])
+        return [((s[0], 2 * s[1], 2 * s[2], 0), piece), ((0, 0, 0, s[3]), weights)]
+
+    def compute(x, w):
+        return lax.conv_general_dilated(x, w, (2, 2), "VALID", dimension_numbers=_NHWC)
+
+    inputs = ((b, 2 * side + 1, 2 * side + 1, channels), (3, 3, channels, width))
+    output = (b, side, side, width)
+    return Kernel(
+        "",
+        "strided_convolution",
+        inputs,
+        output,
+        windows,
+        compute,
+        fixed_reduction=(3, 3, channels),
+    )
+
+
+def convolution_1d(b: int, length: int, channels: int, width: int) -> Kernel:
+    def windows(s, t, _r, _rt):
+        return [((s[0], s[1], 0), (t[0], t[1] + 2, channels)), ((0, 0, s[2]), (3, channels, t[2]))]
+
+    def compute(x, w):
+        return lax.conv_general_dilated(
+            x, w, (1,), "VALID", dimension_numbers=("NWC", "WIO", "NWC")
+        )
+
+    inputs = ((b, length + 2, channels), (3, channels, width))
+    output = (b, length, width)
+    return Kernel(
+        "", "convolution_1d", inputs, output, windows, compute, fixed_reduction=(3, channels)
+    )
+
+
+_LENGTHS = (
+    48,
+    64,
+    96,
+    120,
+    128,
+    144,
+    160,
+    192,
+    240,
+    256,
+    288,
+    320,
+    384,
+    480,
+    512,
+    576,
+    640,
+    768,
+    1024,
+)
+_BATCHES = (2, 4, 6, 8)
+_SIDES = (16, 20, 24, 28, 32, 40, 48, 56)
+_WIDTHS = (16, 24, 32, 48, 64, 96, 128)
 
 
 @dataclass(frozen=True)
@@ -210,46 +403,53 @@ class _Family:
 
 
 _FAMILIES = (
-    _Family(matmul, (_LENGTHS, _LENGTHS, _LENGTHS), (4_000_000, 30_000_000)),
-    _Family(softmax, ((8, 12, 16, 24), _LENGTHS[:9], _LENGTHS), (100_000, 600_000)),
-    _Family(convolution, ((1, 2, 4), (16, 24, 32, 40), (8, 16, 24, 32), (16, 32, 48, 64)), (10_000, 120_000)),
-    _Family(elementwise_reduce, ((16, 24, 32, 48, 64), _LENGTHS[:9], _LENGTHS), (300_000, 1_500_000)),
-    _Family(transpose, ((24, 32, 48, 64, 96), (8, 12, 16, 24, 32), (48, 64, 96, 120, 128)), (60_000, 300_000)),
-    _Family(matmul_bias_gelu, (_LENGTHS, _LENGTHS, _LENGTHS), (4_000_000, 25_000_000)),
-    _Family(layer_norm, ((8, 12, 16, 24), _LENGTHS[:9], _LENGTHS), (200_000, 1_200_000)),
-    _Family(outer_product, (_LENGTHS, _LENGTHS), (30_000, 260_000)),
-    _Family(batched_matmul, ((4, 6, 8, 12, 16), _LENGTHS[:9], _LENGTHS[:9], _LENGTHS[:9]), (4_000_000, 25_000_000)),
-    _Family(max_pool, ((2, 4, 8), (12, 16, 24, 32), (16, 32, 48, 64)), (1_500, 8_000)),
-    _Family(matmul_transposed, (_LENGTHS, _LENGTHS, _LENGTHS), (4_000_000, 25_000_000)),
-    _Family(column_reduce, ((16, 24, 32, 48, 64), (16, 24, 32, 48, 64), _LENGTHS), (300_000, 2_000_000)),
-    _Family(elementwise_chain, (_LENGTHS, _LENGTHS), (50_000, 260_000)),
-    _Family(depthwise_convolution, ((1, 2, 4), (16, 24, 32, 48), (16, 24, 32, 48, 64)), (1_500, 8_000)),
-    _Family(pairwise_distance, (_LENGTHS, _LENGTHS, (16, 24, 32, 48, 64)), (800_000, 4_000_000)),
-    _Family(transposed_add, (_LENGTHS, _LENGTHS), (50_000, 260_000)),
+    _Family(matmul, (_LENGTHS, _LENGTHS, _LENGTHS), (10_000_000, 60_000_000)),
+    _Family(softmax, (_BATCHES, _LENGTHS, _LENGTHS), (200_000, 1_000_000)),
+    _Family(convolution, (_BATCHES, _SIDES, _WIDTHS, _WIDTHS), (60_000, 400_000)),
+    _Family(elementwise_reduce, (_WIDTHS, _LENGTHS, _LENGTHS), (600_000, 3_000_000)),
+    _Family(transpose, (_WIDTHS, _WIDTHS, _LENGTHS), (200_000, 1_000_000)),
+    _Family(gated_matmul, (_LENGTHS, _LENGTHS, _LENGTHS[:9]), (8_000_000, 40_000_000)),
+    _Family(stencil, (_LENGTHS, _LENGTHS), (150_000, 800_000)),
+    _Family(matmul_bias_gelu, (_LENGTHS, _LENGTHS, _LENGTHS), (10_000_000, 60_000_000)),
+    _Family(layer_norm, (_BATCHES, _LENGTHS, _LENGTHS), (300_000, 1_500_000)),
+    _Family(outer_product, (_LENGTHS, _LENGTHS), (150_000, 800_000)),
+    _Family(pointwise_convolution, (_BATCHES, _SIDES, _WIDTHS, _WIDTHS), (200_000, 1_500_000)),
+    _Family(batched_matmul, (_BATCHES, _LENGTHS, _LENGTHS, _LENGTHS), (10_000_000, 60_000_000)),
+    _Family(max_pool, (_BATCHES, _SIDES, _WIDTHS), (2_500, 15_000)),
+    _Family(max_plus, (_LENGTHS, _LENGTHS, _WIDTHS), (2_000_000, 10_000_000)),
+    _Family(matmul_transposed, (_LENGTHS, _LENGTHS, _LENGTHS), (10_000_000, 60_000_000)),
+    _Family(column_reduce, (_WIDTHS, _LENGTHS, _LENGTHS), (600_000, 4_000_000)),
+    _Family(channels_first, (_BATCHES, _SIDES, _WIDTHS), (5_000, 25_000)),
+    _Family(attention_scores, (_BATCHES, _LENGTHS[:12], _LENGTHS[:9], (32, 48, 64, 96)), (3_000_000, 20_000_000)),
+    _Family(elementwise_chain, (_LENGTHS, _LENGTHS), (150_000, 800_000)),
+    _Family(strided_convolution, (_BATCHES, _SIDES, _WIDTHS, _WIDTHS), (60_000, 400_000)),
+    _Family(depthwise_convolution, (_BATCHES, _SIDES, _WIDTHS), (4_000, 20_000)),
+    _Family(log_sum_exp, (_WIDTHS, _LENGTHS, _LENGTHS), (300_000, 2_000_000)),
+    _Family(pairwise_distance, (_LENGTHS, _LENGTHS, _WIDTHS), (2_000_000, 10_000_000)),
+    _Family(batched_outer, (_BATCHES, _LENGTHS, _LENGTHS), (150_000, 800_000)),
+    _Family(convolution_1d, (_BATCHES, _LENGTHS, _WIDTHS, _WIDTHS), (1_500_000, 12_000_000)),
+    _Family(transposed_add, (_LENGTHS, _LENGTHS), (150_000, 800_000)),
+    _Family(scale_shift, (_BATCHES, _SIDES, _WIDTHS), (5_000, 25_000)),
+    _Family(matmul_into_transposed, (_LENGTHS, _LENGTHS, _LENGTHS), (10_000_000, 60_000_000)),
 )  # fmt: skip
 
-
-_DRAWS = ((7, 11), (8, 6))
-"""Seed and shapes per family of each draw; a later draw adds kernels and changes none."""
-
-
-def kernels(draws: Sequence[tuple[int, int]] = _DRAWS) -> list[Kernel]:
-    """The kernels of every draw; families alternate, so a stop keeps the balance."""
-    found: dict[str, Kernel] = {}
-    for seed, shapes in draws:
-        random = np.random.default_rng(seed)
-        drawn = [_draw(family, shapes, random) for family in _FAMILIES]
-        for row in zip(*drawn, strict=True):
-            found.update((kernel.name, kernel) for kernel in row if kernel.name not in found)
-    return list(found.values())
+SHAPES = 22
+"""Kernels of each family."""
 
 
-def _draw(family: _Family, count: int, random: np.random.Generator) -> list[Kernel]:
-    chosen: dict[str, Kernel] = {}
-    while len(chosen) < count:
-        sizes = [int(random.choice(options)) for options in family.choices]
-        if family.work[0] <= prod(sizes) <= family.work[1]:
-            kernel = family.make(*sizes)
-            name = "_".join([kernel.family, *map(str, sizes)])
-            chosen[name] = Kernel(**{**vars(kernel), "name": name})
-    return list(chosen.values())
+def kernels(shapes: int = SHAPES) -> list[Kernel]:
+    """``shapes`` kernels of every family; families alternate, so a stop keeps the balance."""
+    drawn = [_draw(family, shapes) for family in _FAMILIES]
+    return [kernel for row in zip(*drawn, strict=True) for kernel in row]
+
+
+def _draw(family: _Family, count: int) -> list[Kernel]:
+    random = np.random.default_rng(crc32(family.make.__name__.encode()))
+    least, most = family.work
+    fitting = [sizes for sizes in product(*family.choices) if least <= prod(sizes) <= most]
+    chosen = random.choice(len(fitting), size=count, replace=False)
+    return [_named(family.make(*fitting[index]), fitting[index]) for index in chosen]
+
+
+def _named(kernel: Kernel, sizes: tuple[int, ...]) -> Kernel:
+    return replace(kernel, name="_".join([kernel.family, *map(str, sizes)]))

@@ -1,26 +1,64 @@
-"""Ranking losses over lists of configurations."""
+"""Losses over the configurations of one graph: scores f32 [c] against run times i64 [c]."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import relu, softplus
 
 
 @dataclass(frozen=True)
-class PairSettings:
-    """Which pairs count, and how much, by the difference of their log run times."""
+class LossSettings:
+    """Which loss, and for the pairwise ones which pairs count by their log run times."""
 
+    name: str = "logistic"
+    """``logistic``, ``hinge``, ``list_mle`` or ``log_mse``"""
     noise: float = 0.01
     """Pairs closer than this are noise and are ignored."""
     full_weight: float = 0.1
     """Pairs further apart than this all weigh the same."""
 
 
-def pairwise_logistic(scores: Tensor, runtimes: Tensor, settings: PairSettings) -> Tensor:
-    """Mean logistic loss over the pairs of one list; scores f32 [c], run times i64 [c]."""
-    log_runtimes = torch.log(runtimes.double()).float()
-    slower = log_runtimes.unsqueeze(1) - log_runtimes.unsqueeze(0)
-    weight = torch.where(slower > settings.noise, slower / settings.full_weight, 0.0).clamp(max=1)
-    margins = scores.unsqueeze(1) - scores.unsqueeze(0)
-    loss = torch.nn.functional.softplus(-margins) * weight
-    return loss.sum() / weight.sum().clamp(min=1e-6)
+def loss_of(settings: LossSettings) -> Callable[[Tensor, Tensor], Tensor]:
+    """The loss that the settings name."""
+    losses = {
+        "logistic": _pairwise(softplus),
+        "hinge": _pairwise(lambda margin: relu(1 + margin)),
+        "list_mle": _list_mle,
+        "log_mse": _log_mse,
+    }
+    if settings.name not in losses:
+        raise ValueError(f"no loss is named '{settings.name}'; there are {', '.join(losses)}")
+    loss = losses[settings.name]
+    return lambda scores, runtimes: loss(scores, runtimes, settings)
+
+
+def _log(runtimes: Tensor) -> Tensor:
+    return torch.log(runtimes.double()).float()
+
+
+def _pairwise(cost: Callable[[Tensor], Tensor]):
+    """Mean cost of how far the faster's score lies above the slower's (TpuGraphs section 4)."""
+
+    def loss(scores: Tensor, runtimes: Tensor, settings: LossSettings) -> Tensor:
+        times = _log(runtimes)
+        slower = times.unsqueeze(1) - times.unsqueeze(0)
+        weight = torch.where(slower > settings.noise, slower / settings.full_weight, 0.0)
+        weight = weight.clamp(max=1)
+        margins = scores.unsqueeze(0) - scores.unsqueeze(1)
+        return (cost(margins) * weight).sum() / weight.sum().clamp(min=1e-6)
+
+    return loss
+
+
+def _list_mle(scores: Tensor, runtimes: Tensor, _: LossSettings) -> Tensor:
+    """Negative log likelihood of the true order, slowest first, per configuration."""
+    ordered = scores[torch.argsort(runtimes, descending=True, stable=True)]
+    remaining = torch.logcumsumexp(ordered.flip(0), 0).flip(0)
+    return (remaining - ordered).mean()
+
+
+def _log_mse(scores: Tensor, runtimes: Tensor, _: LossSettings) -> Tensor:
+    """Squared error of the logarithm of the run time in milliseconds: absolute run times."""
+    return ((scores - (_log(runtimes) - 6 * torch.log(torch.tensor(10.0)))) ** 2).mean()

@@ -12,7 +12,10 @@ from torch.export import Dim
 from .batch import INPUTS, Batch
 from .batch import score as score_batch
 from .files import write_atomically
-from .model import FEATURES, LAYOUT_SLOTS, TILE_FEATURES, Encoder, SegmentModel
+from .layout_part import SLOTS
+from .model import Encoder, SegmentModel
+from .segment_batch import FEATURES
+from .tile_part import TILE_FEATURES
 
 OPSET = 18
 
@@ -70,9 +73,7 @@ def _example(encoder: Encoder) -> tuple[torch.Tensor, ...]:
     segments, nodes, rows = 3, 5, 7
     layout = encoder.settings.task == "layout"
     config = (
-        torch.randint(-2, 6, (rows, nodes, LAYOUT_SLOTS))
-        if layout
-        else torch.rand(rows, TILE_FEATURES)
+        torch.randint(-2, 6, (rows, nodes, SLOTS)) if layout else torch.rand(rows, TILE_FEATURES)
     )
     return (
         torch.randint(0, 120, (segments, nodes)),

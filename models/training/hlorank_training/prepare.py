@@ -1,14 +1,17 @@
 """From a folder of measurements to featurized graphs, split for training and test."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from hashlib import sha256
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from .dataset import Graph, read_graph
 from .featurize import feature_digest, featurize
-from .files import read_json
-from .split import Split, SplitRule, split
+from .sources import FEATURES_FOLDER, PARTS, Source, sources
+from .split import RULES, Split, split
+
+LEAST_AGREEMENT = 0.5
+"""Kendall's tau between two measuring passes below which an order is noise: it can neither teach
+nor test."""
 
 
 @dataclass(frozen=True)
@@ -18,12 +21,11 @@ class Prepared:
     feature_digest: str
     split: Split
     features: dict[str, Path]
-    tuning_files: dict[str, Path]
-    families: dict[str, str]
+    sources: dict[str, Source]
 
     def graphs(self, names: Iterable[str]) -> list[Graph]:
         """Read the named graphs."""
-        return [read_graph(self.features[name]) for name in names]
+        return [read_graph(self.features[name], name) for name in names]
 
 
 def prepare(task: str, data: Path, hlorank: Path) -> Prepared:
@@ -32,31 +34,27 @@ def prepare(task: str, data: Path, hlorank: Path) -> Prepared:
     Features are kept in a folder of the featurizer's digest: another featurizer starts anew.
     """
     digest = feature_digest(hlorank)
-    families = steady_families(data)
-    files = {name: data / f"{name}.pb" for name in families}
-    outputs = featurize(hlorank, list(files.values()), data / "features" / digest[:16])
-    features = dict(zip(files, outputs, strict=True))
-    parts = split(families, split_rule(task, families))
-    return Prepared(digest, parts, features, files, families)
+    steady = [source for source in sources(data, hlorank) if _steady(source)]
+    base = data.parent if data.is_file() else data
+    folder = base / FEATURES_FOLDER / digest[:16]
+    features = {source.name: folder / f"{source.name}.npz" for source in steady}
+    featurize(hlorank, [(s.file, s.module) for s in steady], list(features.values()))
+    by_name = {source.name: source for source in steady}
+    return Prepared(digest, split_sources(task, steady), features, by_name)
 
 
-def steady_families(data: Path, least_agreement: float = 0.5) -> dict[str, str]:
-    """Family by name of the graphs whose two measuring passes agree at least that well (tau).
-
-    Where they do not, the label's order is noise: it can neither teach nor test.
-    """
-    names = sorted(path.stem for path in data.glob("*.pb"))
-    records = [read_json(data / f"{name}.json") for name in names]
-    return {
-        record["name"]: record["family"]
-        for record in records
-        if record["tau_between_passes"] >= least_agreement
-    }
+def _steady(source: Source) -> bool:
+    return source.noise_ceiling is None or source.noise_ceiling >= LEAST_AGREEMENT
 
 
-def split_rule(task: str, families: dict[str, str]) -> SplitRule:
-    """For tiles, the family whose name's SHA-256 comes first is held out whole."""
-    if task == "layout":
-        return SplitRule()
-    first = min(set(families.values()), key=lambda name: sha256(name.encode()).digest())
-    return SplitRule(held_out_families=(first,))
+def split_sources(task: str, found: Sequence[Source]) -> Split:
+    """As the folders say, or by our own rule where they say nothing."""
+    if any(source.part for source in found):
+        parts = {p: tuple(s.name for s in found if s.part == p) for p in PARTS.values()}
+        return Split(**parts)
+    by_graph = split({source.graph: source.family for source in found}, RULES[task])
+
+    def names(graphs: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(s.name for graph in graphs for s in found if s.graph == graph)
+
+    return Split(**{part.name: names(getattr(by_graph, part.name)) for part in fields(Split)})

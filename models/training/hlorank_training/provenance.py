@@ -7,7 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from .files import write_json
+from .files import read_json, write_json
 from .measure import Protocol, Timing
 
 
@@ -19,10 +19,16 @@ class Collection:
     task: str
     protocol: Protocol
     limits: Any
+    source: str = "xla"
+    """What compiled the programs that ran."""
+    packages: tuple[str, ...] = ("jax", "jaxlib")
+    """The Python packages whose versions matter."""
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_json(self.folder / "provenance.json", self._provenance())
+        path = self.folder / "provenance.json"
+        self._refuse_another_source(path)
+        write_json(path, self._provenance())
 
     def path(self, name: str) -> Path:
         """The tuning file of one graph or kernel."""
@@ -32,13 +38,23 @@ class Collection:
         """Whether a complete file is there already."""
         return self.path(name).exists()
 
+    def _refuse_another_source(self, path: Path) -> None:
+        """Files that exist are kept, and those of another source would count as this one's."""
+        # Records from before there were two sources name none.
+        other = read_json(path).get("source", "xla") if path.exists() else self.source
+        if other != self.source:
+            raise RuntimeError(
+                f"'{self.folder}' has measurements of {other}; "
+                f"collect those of {self.source} into another folder"
+            )
+
     def _provenance(self) -> dict[str, Any]:
         return {
             "task": self.task,
             "processor": processor(),
             "python": platform.python_version(),
-            "jax": version("jax"),
-            "jaxlib": version("jaxlib"),
+            "source": self.source,
+            **{package: version(package) for package in self.packages},
             "threads": 1,
             "label": "minimum over all rounds of both passes, nanoseconds",
             "protocol": asdict(self.protocol),
@@ -51,7 +67,6 @@ def record(
     name: str,
     family: str,
     timing: Timing,
-    load_before: float,
     details: dict[str, Any],
 ) -> None:
     """Write the record of one measured graph or kernel; the tuning file follows it."""
@@ -66,7 +81,9 @@ def record(
             "slowest_over_best": float(label.max() / label.min()),
             "tau_between_passes": timing.agreement(),
             "noise_between_passes": timing.noise(),
-            "load_average_before": load_before,
+            "rounds": [len(timing.first), len(timing.second)],
+            "rounds_repeated_under_load": timing.repeated,
+            "rounds_kept_under_load": timing.loaded,
             "load_average_after": load_average(),
             **details,
         },

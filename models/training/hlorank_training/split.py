@@ -12,6 +12,8 @@ class Split:
     train: tuple[str, ...]
     validation: tuple[str, ...]
     test: tuple[str, ...]
+    unseen_family: tuple[str, ...] = ()
+    """Those of the test whose whole family is held out."""
 
 
 @dataclass(frozen=True)
@@ -20,19 +22,28 @@ class SplitRule:
 
     test: float = 0.2
     validation: float = 0.15
-    held_out_families: tuple[str, ...] = ()
-    """Families of which every member is held out for the test."""
+    unseen_families: int = 0
+    """How many families are held out whole, by the SHA-256 of their names too."""
+
+
+RULES = {
+    "layout": SplitRule(unseen_families=2),
+    "tile": SplitRule(unseen_families=4),
+}
+"""By task."""
 
 
 def split(families: dict[str, str], rule: SplitRule) -> Split:
     """Split names, given with their family."""
-    apart = [name for name, family in families.items() if family in rule.held_out_families]
-    names = _shuffled([name for name in families if name not in apart])
+    apart = _shuffled(sorted(set(families.values())))[: rule.unseen_families]
+    unseen = _shuffled([name for name, family in families.items() if family in apart])
+    names = _shuffled([name for name, family in families.items() if family not in apart])
     tests, validations = round(rule.test * len(names)), round(rule.validation * len(names))
     return Split(
         train=tuple(names[tests + validations :]),
         validation=tuple(names[tests : tests + validations]),
-        test=(*names[:tests], *_shuffled(apart)),
+        test=(*names[:tests], *unseen),
+        unseen_family=tuple(unseen),
     )
 
 

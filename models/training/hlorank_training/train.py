@@ -15,11 +15,11 @@ from tqdm import tqdm
 
 from .batch import Batch, make_batch
 from .batch import score as score_batch
-from .dataset import Graph
+from .dataset import Graph, distinct
 from .files import write_atomically
-from .loss import PairSettings, pairwise_logistic
+from .loss import LossSettings, loss_of
 from .metrics import kendall_tau
-from .model import ModelSettings, SegmentModel, TileConfiguration
+from .model import ModelSettings, SegmentModel
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class TrainSettings:
     configurations_per_graph: int = 32
     patience: int = 25
     """Epochs without a better validation tau after which training stops."""
-    pairs: PairSettings = field(default_factory=PairSettings)
+    loss: LossSettings = field(default_factory=LossSettings)
 
 
 MODEL_SETTINGS = {
@@ -48,12 +48,15 @@ MODEL_SETTINGS = {
 }
 TASK_SETTINGS = {
     # Layouts differ by a few per cent and bring many segments a graph ...
-    "layout": TrainSettings(pairs=PairSettings(noise=0.005, full_weight=0.05)),
+    "layout": TrainSettings(loss=LossSettings(noise=0.005, full_weight=0.05)),
     # ... tiles by factors, on small kernels of which many fit into a step.
     "tile": TrainSettings(
-        learning_rate=2e-3, graphs_per_step=8, pairs=PairSettings(noise=0.02, full_weight=0.2)
+        learning_rate=2e-3, graphs_per_step=8, loss=LossSettings(noise=0.02, full_weight=0.2)
     ),
 }
+
+OnBest = Callable[[SegmentModel], None]
+"""Called with the model of every epoch that is the best so far."""
 
 
 @dataclass(frozen=True)
@@ -69,18 +72,19 @@ def train(
     settings: TrainSettings,
     train_graphs: Sequence[Graph],
     validation_graphs: Sequence[Graph],
+    on_best: OnBest = lambda _: None,
 ) -> Trained:
     """Train until the validation tau stops rising, the epochs end, or the time is over."""
     torch.manual_seed(settings.seed)
     # The products are small: more threads wait for each other longer than they work.
     torch.set_num_threads(1)
     model = SegmentModel(model_settings)
-    fit_statistics(model, train_graphs)
-    trainer = _Trainer(model, settings, train_graphs, validation_graphs)
+    graphs = [distinct(graph) for graph in train_graphs]
+    fit_statistics(model, graphs)
+    trainer = _Trainer(model, settings, graphs, validation_graphs, on_best)
     trainer.run()
     model.load_state_dict(trainer.best_state)
-    model.eval()
-    return Trained(model, trainer.history)
+    return Trained(model.eval(), trainer.history)
 
 
 def fit_statistics(model: SegmentModel, graphs: Sequence[Graph]) -> None:
@@ -88,7 +92,7 @@ def fit_statistics(model: SegmentModel, graphs: Sequence[Graph]) -> None:
     segments = [segment for graph in graphs for segment in graph.segments]
     rows = np.concatenate([segment.features for segment in segments])
     model.encoder.standardise.fit(torch.from_numpy(rows))
-    if isinstance(model.encoder.configuration, TileConfiguration):
+    if model.encoder.settings.task == "tile":
         tiles = np.concatenate([segment.local for segment in segments])
         model.encoder.configuration.standardise.fit(torch.from_numpy(tiles))
 
@@ -122,10 +126,11 @@ def validation_tau(model: SegmentModel, graphs: Sequence[Graph]) -> float:
 
 
 class _Trainer:
-    def __init__(self, model, settings: TrainSettings, graphs, validation_graphs):
-        self.model, self.settings = model, settings
+    def __init__(self, model, settings: TrainSettings, graphs, validation_graphs, on_best: OnBest):
+        self.model, self.settings, self.on_best = model, settings, on_best
         self.graphs, self.validation_graphs = list(graphs), list(validation_graphs)
         self.random = np.random.default_rng(settings.seed)
+        self.loss = loss_of(settings.loss)
         self.optimizer = torch.optim.AdamW(
             model.parameters(), settings.learning_rate, weight_decay=settings.weight_decay
         )
@@ -171,7 +176,7 @@ class _Trainer:
     def _loss(self, scores: Tensor, batch: Batch) -> Tensor:
         lists = torch.split(scores, [len(runtimes) for runtimes in batch.runtimes])
         losses = [
-            pairwise_logistic(part, torch.from_numpy(runtimes), self.settings.pairs)
+            self.loss(part, torch.from_numpy(runtimes))
             for part, runtimes in zip(lists, batch.runtimes, strict=True)
         ]
         return torch.stack(losses).mean()
@@ -181,6 +186,7 @@ class _Trainer:
         if tau > self.best_tau:
             self.best_tau, self.best_epoch = tau, epoch
             self.best_state = {k: v.clone() for k, v in self.average.module.state_dict().items()}
+            self.on_best(self.average.module)
 
 
 def save_checkpoint(path: Path, model: SegmentModel) -> None:

@@ -1,10 +1,15 @@
+import re
+from functools import partial
+
 import numpy as np
 import pytest
 
 jax = pytest.importorskip("jax", reason="jax is not installed")
 jnp = jax.numpy
 
+from hlorank_training.architectures import autoencoder, plain_convnet  # noqa: E402
 from hlorank_training.constrain_layouts import (  # noqa: E402
+    CONFIGURABLE_OPCODES,
     UNCHANGED,
     configurable_nodes,
     constrained,
@@ -12,7 +17,11 @@ from hlorank_training.constrain_layouts import (  # noqa: E402
     random_configuration,
 )
 from hlorank_training.execute import Executable, largest_difference  # noqa: E402
+from hlorank_training.layers import attention  # noqa: E402
 from hlorank_training.lower import lower  # noqa: E402
+from hlorank_training.schema import HloInstructionProto, HloModuleProto  # noqa: E402
+from hlorank_training.tuning_data import layout_tuning_data  # noqa: E402
+from hlorank_training.zoo import Network  # noqa: E402
 
 ARGUMENTS = [jnp.arange(48.0).reshape(6, 8), jnp.arange(40.0).reshape(8, 5) / 7]
 
@@ -27,8 +36,8 @@ def module():
 
 
 def test_nodes_are_numbered_over_all_computations_in_proto_order(module):
-    flat = [i for computation in module.computations for i in computation.instructions]
     nodes = configurable_nodes(module)
+    flat = instructions(module)
     assert len(module.computations) > 1, "the reductions have computations of their own"
     assert {flat[node.number].opcode for node in nodes} == {"dot", "reshape"}
     assert all(flat[node.number].id == node.identity for node in nodes)
@@ -49,12 +58,7 @@ def test_a_constraint_appears_for_every_chosen_tensor_and_results_stay(module):
     nodes = configurable_nodes(module)
     entries = [((0, 1), (1, 0), (0, 1)) if n.ranks == (2, 2, 2) else UNCHANGED for n in nodes]
     edited = constrained(module, nodes, entries)
-    calls = [
-        i
-        for c in edited.computations
-        for i in c.instructions
-        if i.custom_call_target == "LayoutConstraint"
-    ]
+    calls = [i for i in instructions(edited) if i.custom_call_target == "LayoutConstraint"]
     orders = sorted(tuple(call.shape.layout.minor_to_major) for call in calls)
     assert orders == [(0, 1), (0, 1), (1, 0)]
     expected = Executable(module, ARGUMENTS)()
@@ -70,3 +74,246 @@ def test_random_configurations_and_their_offspring_are_permutations(module):
         for node, entry in zip(nodes, configuration, strict=True):
             for rank, order in zip(node.ranks, entry, strict=True):
                 assert order == () or sorted(order) == list(range(rank))
+
+
+class Small:
+    """A network of the zoo at a tiny size, lowered once for all tests."""
+
+    def __init__(self, name: str, body, *inputs: tuple[int, ...], **how: bool):
+        self.network = Network(name, name, body, inputs, **how)
+        self.arguments = self.network.arguments()
+        self.module = lower(name, self.network.function(), self.arguments)
+        self.nodes = configurable_nodes(self.module)
+
+    def random_configurations(self, count: int):
+        random = np.random.default_rng(7)
+        return [random_configuration(self.nodes, random) for _ in range(count)]
+
+    def single_choices(self):
+        """Every configuration that fixes one tensor of one node, in reversed order."""
+        for index, node in enumerate(self.nodes):
+            for slot, rank in enumerate(node.ranks):
+                if rank >= 2:
+                    entry = [(), (), ()]
+                    entry[slot] = tuple(range(rank))
+                    configuration = [UNCHANGED] * len(self.nodes)
+                    configuration[index] = tuple(entry)
+                    yield tuple(configuration)
+
+
+MAKERS = {
+    "convolutions": lambda: Small(
+        "convolutions",
+        partial(plain_convnet, widths=(4,), order="NCHW", kernel="OIHW"),
+        (2, 3, 8, 6),
+    ),
+    "attention": lambda: Small("attention", partial(attention, heads=2, causal=True), (2, 5, 8)),
+    "training_step": lambda: Small(
+        "training_step", partial(plain_convnet, widths=(4,)), (2, 8, 6, 3), train=True
+    ),
+    "reversed": lambda: Small(
+        "reversed", partial(autoencoder, widths=(4,)), (2, 8, 6, 3), reverse=True
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=MAKERS)
+def small(request) -> Small:
+    return MAKERS[request.param]()
+
+
+def instructions(module) -> list:
+    """The flattened list that node numbers count in."""
+    return [i for computation in module.computations for i in computation.instructions]
+
+
+def entry(module):
+    return next(c for c in module.computations if c.id == module.entry_computation_id)
+
+
+class Edited:
+    """The module as a configuration that was stored and read again changes it.
+
+    What was chosen is taken from the tuning file alone: its node numbers and its layouts.
+    """
+
+    def __init__(self, small: Small, configuration):
+        stored = layout_tuning_data(small.module, small.nodes, [configuration], [1])
+        self.original = stored.module
+        self.module = constrained(small.module, small.nodes, configuration)
+        flat = instructions(self.original)
+        layouts = stored.runs[0].module_config.layout_config.nodes
+        self.chosen = {
+            (flat[number].id, slot): tuple(tensor.dims)
+            for number, node in zip(stored.config_index_to_node, layouts, strict=True)
+            for slot, tensor in enumerate(node.tensors)
+            if tensor.dims
+        }
+        known = {i.id for i in flat}
+        self.calls = {i.id: i for i in entry(self.module).instructions if i.id not in known}
+
+    def trace(self, identity: int) -> tuple[int, list[tuple[int, ...]]]:
+        """What an operand is without its constraints, and their orders, nearest the user first."""
+        orders = []
+        while identity in self.calls:
+            orders.append(tuple(self.calls[identity].shape.layout.minor_to_major))
+            (identity,) = self.calls[identity].operand_ids
+        return identity, orders
+
+    def expected_orders(self, user: int, slot: int, operand: int) -> list[tuple[int, ...]]:
+        both = (self.chosen.get((user, slot + 1)), self.chosen.get((operand, 0)))
+        return [order for order in both if order]
+
+    def assert_exactly_the_chosen_tensors_are_constrained(self) -> None:
+        assert len(self.calls) == len(self.chosen)
+        edited = {i.id: i for i in entry(self.module).instructions}
+        for instruction in entry(self.original).instructions:
+            same = HloInstructionProto()
+            same.CopyFrom(edited[instruction.id])
+            for slot, operand in enumerate(same.operand_ids):
+                source, orders = self.trace(operand)
+                assert source == instruction.operand_ids[slot]
+                assert orders == self.expected_orders(instruction.id, slot, source)
+                same.operand_ids[slot] = source
+            assert same == instruction, "but for its operands it is as it was"
+
+    def assert_the_rest_is_as_before(self) -> None:
+        root, orders = self.trace(entry(self.module).root_id)
+        assert root == entry(self.original).root_id
+        assert orders == [order for order in [self.chosen.get((root, 0))] if order]
+        rest = HloModuleProto()
+        rest.CopyFrom(self.module)
+        entry(rest).root_id = root
+        kept = [i for i in entry(rest).instructions if i.id not in self.calls]
+        assert [i.id for i in kept] == [i.id for i in entry(self.original).instructions]
+        del entry(rest).instructions[:]
+        entry(rest).instructions.extend(entry(self.original).instructions)
+        assert rest == self.original
+
+    def assert_calls_are_well_formed(self) -> None:
+        body = entry(self.module).instructions
+        shapes = {i.id: i.shape for i in body}
+        for call in self.calls.values():
+            assert (call.opcode, call.custom_call_target) == ("custom-call", "LayoutConstraint")
+            operand = shapes[call.operand_ids[0]]
+            assert call.shape.dimensions == operand.dimensions
+            assert call.shape.element_type == operand.element_type
+            assert call.constrain_layout
+            assert list(call.operand_shapes_with_layout) == [call.shape]
+        seen: set[int] = set()
+        for instruction in body:
+            assert seen.issuperset(instruction.operand_ids), "operands come before their users"
+            seen.add(instruction.id)
+        everything = instructions(self.module)
+        assert len({i.id for i in everything}) == len({i.name for i in everything})
+        assert len({i.id for i in everything}) == len(everything)
+
+    def assert_only_what_was_chosen_changed(self) -> None:
+        self.assert_exactly_the_chosen_tensors_are_constrained()
+        self.assert_the_rest_is_as_before()
+        self.assert_calls_are_well_formed()
+
+
+def test_every_dot_convolution_and_reshape_is_configurable_and_nothing_else(small):
+    numbers = {node.number for node in small.nodes}
+    inside = {i.id for i in entry(small.module).instructions}
+    for number, instruction in enumerate(instructions(small.module)):
+        wanted = instruction.opcode in CONFIGURABLE_OPCODES and instruction.id in inside
+        tensors = [instruction.shape, *operand_shapes(small.module, instruction)]
+        big = max(len(shape.dimensions) for shape in tensors) >= 2
+        assert (number in numbers) == (wanted and big)
+
+
+def operand_shapes(module, instruction) -> list:
+    shapes = {i.id: i.shape for i in instructions(module)}
+    return [shapes[operand] for operand in instruction.operand_ids]
+
+
+def test_one_chosen_tensor_changes_that_tensor_of_that_node_and_no_other(small):
+    choices = list(small.single_choices())
+    assert len(choices) > len(small.nodes)
+    for configuration in choices:
+        edited = Edited(small, configuration)
+        assert len(edited.chosen) == 1
+        edited.assert_only_what_was_chosen_changed()
+
+
+def test_a_random_configuration_changes_every_chosen_tensor_and_no_other(small):
+    tensors = set()
+    for configuration in small.random_configurations(24):
+        edited = Edited(small, configuration)
+        edited.assert_only_what_was_chosen_changed()
+        tensors |= set(edited.chosen)
+    every = {(n.identity, slot) for n in small.nodes for slot, r in enumerate(n.ranks) if r >= 2}
+    assert tensors == every, "each tensor of each node was chosen in some configuration"
+
+
+def compiled(module, arguments) -> tuple[Executable, str]:
+    executable = Executable(module, arguments)
+    return executable, executable._loaded.hlo_modules()[0].to_string()
+
+
+def shown(shape, order) -> str:
+    """A tensor as the text of a module shows it, such as ``[6,8]{0,1}``."""
+    sizes, minor_to_major = (",".join(map(str, values)) for values in (shape.dimensions, order))
+    return f"[{sizes}]{{{minor_to_major}}}"
+
+
+def test_a_compiled_network_holds_every_chosen_layout_and_computes_the_same(small):
+    expected = Executable(small.module, small.arguments)()
+    drawn = (Edited(small, configuration) for configuration in small.random_configurations(24))
+    edited = next(edited for edited in drawn if len(edited.chosen) >= 4)
+    executable, text = compiled(edited.module, small.arguments)
+    assert largest_difference(expected, executable()) < 1e-4
+    assert "LayoutConstraint" not in text, "a constraint costs what its layout costs, no more"
+    found = {memory_order(*tensor) for tensor in re.findall(r"\[([\d,]+)\]\{([\d,]+)", text)}
+    for call in edited.calls.values():
+        sizes, order = call.shape.dimensions, call.shape.layout.minor_to_major
+        assert tuple(sizes[dimension] for dimension in order) in found
+
+
+def memory_order(sizes: str, minor_to_major: str) -> tuple[int, ...]:
+    """A tensor's sizes, fastest first: the same for a tensor and for a transposed view of it."""
+    lengths = [int(size) for size in sizes.split(",")]
+    return tuple(lengths[int(dimension)] for dimension in minor_to_major.split(","))
+
+
+def dot(x, y):
+    return jnp.tanh(jnp.tanh(x) @ jnp.tanh(y))
+
+
+def convolution(x, w):
+    numbers = ("NCHW", "OIHW", "NCHW")
+    product = jax.lax.conv_general_dilated(jnp.tanh(x), w, (1, 1), "SAME", None, None, numbers)
+    return jnp.tanh(product)
+
+
+def reshape(x):
+    return jnp.tanh(jnp.tanh(x).reshape(2, 3, 8))
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (dot, [(6, 8), (8, 5)]),
+        (convolution, [(2, 3, 6, 7), (4, 3, 3, 5)]),
+        (reshape, [(6, 8)]),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_the_compiler_obeys_where_it_would_have_chosen_otherwise(function, shapes):
+    random = np.random.default_rng(0)
+    arguments = [jnp.asarray(random.standard_normal(shape), jnp.float32) for shape in shapes]
+    module = lower(function.__name__, function, arguments)
+    (node,) = configurable_nodes(module)
+    instruction = instructions(module)[node.number]
+    tensors = [instruction.shape, *operand_shapes(module, instruction)]
+    default, default_text = compiled(module, arguments)
+    for slot, shape in enumerate(tensors):
+        order = tuple(range(len(shape.dimensions)))
+        choice = tuple(order if slot == other else () for other in range(3))
+        executable, text = compiled(constrained(module, [node], [choice]), arguments)
+        assert shown(shape, order) not in default_text
+        assert shown(shape, order) in text
+        assert text.count(" copy(") > default_text.count(" copy("), "the neighbours stay as is"
+        assert largest_difference(default(), executable()) < 1e-4

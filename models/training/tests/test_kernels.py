@@ -29,15 +29,33 @@ SMALL = [
     families.convolution(2, 4, 3, 4),
     families.depthwise_convolution(2, 4, 6),
     families.max_pool(2, 4, 6),
+    families.gated_matmul(8, 12, 6),
+    families.attention_scores(2, 4, 6, 8),
+    families.log_sum_exp(4, 6, 8),
+    families.matmul_into_transposed(8, 12, 6),
+    families.max_plus(6, 4, 8),
+    families.batched_outer(2, 4, 6),
+    families.scale_shift(2, 4, 6),
+    families.channels_first(2, 4, 6),
+    families.stencil(8, 6),
+    families.pointwise_convolution(2, 4, 6, 4),
+    families.strided_convolution(2, 4, 3, 4),
+    families.convolution_1d(2, 8, 3, 4),
 ]
+
+
+def test_every_family_that_is_measured_is_tested_here():
+    assert {kernel.family for kernel in families.kernels(1)} == {k.family for k in SMALL}
 
 
 @pytest.mark.parametrize("kernel", SMALL, ids=lambda kernel: kernel.family)
 def test_a_tiled_kernel_computes_what_the_untiled_one_does(kernel):
     arguments = kernel.arguments()
-    expected = [kernel.whole(*arguments)]
+    expected = [jax.jit(kernel.whole)(*arguments)]
     assert expected[0].shape == kernel.output
-    for tile in choose_tiles(kernel, TileLimits(tiles=4), np.random.default_rng(3)):
+    by_steps = sorted(candidates(kernel, TileLimits()), key=kernel.steps)
+    for tile in (by_steps[len(by_steps) // 2], by_steps[-1]):
+        assert kernel.steps(tile) > 1
         actual = [jax.jit(kernel.tiled(tile))(*arguments)]
         assert largest_difference(expected, actual) < 1e-5
 
@@ -65,7 +83,25 @@ def test_the_default_comes_first_and_has_the_largest_footprint():
     assert len(set(tiles)) == len(tiles)
 
 
-def test_kernels_have_distinct_names_and_alternate_between_families():
-    made = families.kernels(draws=((1, 2),))
+def test_there_are_hundreds_of_kernels_of_many_families_and_their_names_are_distinct():
+    made = families.kernels()
+    assert len(made) >= 600
+    assert len({kernel.family for kernel in made}) >= 20
     assert len({kernel.name for kernel in made}) == len(made)
-    assert len({kernel.family for kernel in made[: len(made) // 2]}) == len(made) // 2
+    assert all(kernel.name.startswith(f"{kernel.family}_") for kernel in made)
+
+
+def test_kernels_are_the_same_on_every_call_and_alternate_between_families():
+    made = families.kernels(2)
+    assert [kernel.name for kernel in families.kernels(2)] == [kernel.name for kernel in made]
+    half = len(made) // 2
+    assert len({kernel.family for kernel in made[:half]}) == half
+    assert [kernel.family for kernel in made[:half]] == [kernel.family for kernel in made[half:]]
+
+
+@pytest.mark.parametrize("kernel", families.kernels(1), ids=lambda kernel: kernel.family)
+def test_a_kernel_of_any_family_has_several_tiles_to_choose_from(kernel):
+    limits = TileLimits()
+    tiles = choose_tiles(kernel, limits, np.random.default_rng(0))
+    assert 6 <= len(tiles) <= limits.tiles
+    assert len({kernel.footprint(tile) for tile in tiles}) > 1

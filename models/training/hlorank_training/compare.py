@@ -1,0 +1,128 @@
+"""One table of models and baselines on the same split: which part of the model pays."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from .baselines import BoostedTrees, analytical_cost
+from .dataset import Graph
+from .evaluate import Score
+from .files import read_json, write_json
+from .held_out import held_out_quality
+from .loss import LossSettings
+from .prepare import Prepared
+from .tables import QUALITY_HEAD, markdown, quality_cells, without_model
+from .train import MODEL_SETTINGS, TASK_SETTINGS, load_checkpoint, save_checkpoint, score_graph
+from .train import train as train_model
+
+FULL = "GraphSAGE + Transformer, sum"
+_SEEDS = (1, 2, 3)
+_ENSEMBLE = f"ensemble of {len(_SEEDS)}"
+_COMMON = {
+    "no Transformer": {"attention": False},
+    "no edges (MLP)": {"attention": False, "edges": False},
+    "mean pooling": {"pooling": "mean"},
+    "max pooling": {"pooling": "max"},
+}
+VARIANTS = {
+    "layout": _COMMON,
+    "tile": {**_COMMON, "late join": {"late_join": True}},
+}
+"""The papers' ablations: settings in which a model differs from the full one."""
+LOSSES = ("hinge", "list_mle", "log_mse")
+"""Beside the logistic loss of the full model."""
+
+
+def compare(task: str, prepared: Prepared, folder: Path, minutes: float, workers: int) -> str:
+    """Train every variant, judge all; returns the table as Markdown.
+
+    What is in ``folder`` already is kept, so a comparison that was stopped goes on.
+    """
+    runs = [(label, seed) for label in _models(task) for seed in _seeds(label)]
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        jobs = [
+            pool.submit(train_variant, task, prepared, run, folder, minutes)
+            for run in runs
+            if not _checkpoint(folder, run).exists()
+        ]
+        for job in tqdm(as_completed(jobs), total=len(jobs), desc="models"):
+            job.result()
+    return table(_qualities(task, prepared, folder))
+
+
+def train_variant(
+    task: str, prepared: Prepared, run: tuple[str, int], folder: Path, minutes: float
+) -> None:
+    """Train one variant with one seed and keep its checkpoint."""
+    changes, loss = _models(task)[run[0]]
+    settings = replace(TASK_SETTINGS[task], seed=run[1], minutes=minutes)
+    settings = replace(settings, loss=replace(settings.loss, name=loss))
+    parts = prepared.split
+    graphs, validation = prepared.graphs(parts.train), prepared.graphs(parts.validation)
+    trained = train_model(replace(MODEL_SETTINGS[task], **changes), settings, graphs, validation)
+    save_checkpoint(_checkpoint(folder, run), trained.model)
+
+
+def _models(task: str) -> dict[str, tuple[dict[str, Any], str]]:
+    """By label: in what a model differs from the full one, and its loss."""
+    usual = LossSettings().name
+    variants = {label: (changes, usual) for label, changes in VARIANTS[task].items()}
+    losses = {f"{loss} loss": ({}, loss) for loss in LOSSES}
+    return {FULL: ({}, usual), **variants, **losses}
+
+
+def _seeds(label: str) -> Sequence[int]:
+    return _SEEDS if label == FULL else _SEEDS[:1]
+
+
+def _checkpoint(folder: Path, run: tuple[str, int]) -> Path:
+    words = "".join(c if c.isalnum() else " " for c in run[0]).split()
+    return folder / f"{'_'.join(words).lower()}_{run[1]}.pt"
+
+
+def _qualities(task: str, prepared: Prepared, folder: Path) -> dict[str, dict[str, Any]]:
+    """By label, what ``held_out_quality`` says; also written beside the checkpoints."""
+    path = folder / "comparison.json"
+    known = read_json(path) if path.exists() else {}
+    for label, score in _scores(task, prepared, folder).items():
+        known[label] = held_out_quality(prepared, score)
+        write_json(path, known)
+    return known
+
+
+def _scores(task: str, prepared: Prepared, folder: Path) -> dict[str, Score]:
+    def model(label: str, seed: int) -> Score:
+        loaded = load_checkpoint(_checkpoint(folder, (label, seed)))
+        return lambda graph: score_graph(loaded, graph)
+
+    trees = BoostedTrees(prepared.graphs(prepared.split.train))
+    scores: dict[str, Score] = {label: model(label, 1) for label in _models(task)}
+    for seed in _SEEDS[1:]:
+        scores[f"{FULL}, seed {seed}"] = model(FULL, seed)
+    scores[_ENSEMBLE] = mean_of([model(FULL, seed) for seed in _SEEDS])
+    scores["boosted trees, summed features"] = trees.score
+    scores["analytical cost"] = analytical_cost
+    return scores
+
+
+def mean_of(scores: Sequence[Callable[[Graph], np.ndarray]]) -> Score:
+    """An ensemble: the mean of the models' scores, as TGraph 2024 averages them."""
+    return lambda graph: np.mean([score(graph) for score in scores], 0)
+
+
+def table(qualities: dict[str, dict[str, Any]]) -> str:
+    """Markdown, one row a model; means over held-out graphs, and tau on unseen families."""
+    head = ["", *QUALITY_HEAD, "tau, unseen families"]
+    rows = []
+    for label, quality in qualities.items():
+        measured = quality["measured_quality"]
+        unseen = measured.get("unseen_family.kendall_tau")
+        rows.append([label, *quality_cells(measured), "" if unseen is None else f"{unseen:.2f}"])
+    first = next(iter(qualities.values()))["measured_quality"]
+    return markdown(head, rows + [[*row, ""] for row in without_model(first)])
