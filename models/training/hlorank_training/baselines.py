@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from sklearn.ensemble import HistGradientBoostingRegressor
+from threadpoolctl import threadpool_limits
 
 from .batch import Bucket, make_batch
 from .dataset import Graph
@@ -40,14 +41,16 @@ class BoostedTrees:
 
     def __init__(self, graphs: Sequence[Graph], seed: int = 1):
         self._trees = HistGradientBoostingRegressor(max_iter=300, random_state=seed)
-        self._trees.fit(
-            np.concatenate([_features(graph) for graph in graphs]),
-            np.concatenate([_relative(graph.runtimes) for graph in graphs]),
-        )
+        features = np.concatenate([_features(graph) for graph in graphs])
+        runtimes = np.concatenate([_relative(graph.runtimes) for graph in graphs])
+        # Several threads wait for each other by spinning, for minutes on a machine with other work.
+        with threadpool_limits(1):
+            self._trees.fit(features, runtimes)
 
     def score(self, graph: Graph) -> np.ndarray:
         """Predicted log run time over the graph's mean, f64 [c]."""
-        return self._trees.predict(_features(graph))
+        with threadpool_limits(1):
+            return self._trees.predict(_features(graph))
 
 
 def _relative(runtimes: np.ndarray) -> np.ndarray:

@@ -65,7 +65,7 @@ class TilePart(nn.Module):
         return whole + cuts.clamp(max=0) + along_reduction * tiled[:, None, None], whole
 
     def _matches(self, batch: SegmentBatch) -> tuple[Tensor, Tensor]:
-        """Which output dimension a node's dimension follows, [S,N,6,6], and which none, [S,N,6]."""
+        """Which output dimension each dimension follows, [S,N,6,6], and which none, [S,N,6]."""
         sizes = batch.dimensions()
         output = batch.output_node().unsqueeze(1) @ sizes
         real = (sizes > 1).to(sizes.dtype)
@@ -83,9 +83,9 @@ class TilePart(nn.Module):
         """Dimensions in the place of an output dimension that are a little longer, or twice."""
         longer = sizes - output
         rank = (sizes > 0).sum(-1, keepdim=True) == (output > 0).sum(-1, keepdim=True)
-        halo = (longer > 0) & (longer <= _HALO) & (output > 3 * _HALO)
-        twice = (output > 1) & (torch.abs(sizes - 2 * output) <= 1)
-        return ((halo | twice) & rank).to(sizes.dtype).unsqueeze(-1) * self.diagonal
+        halo = (longer > 0) & (longer <= _HALO)
+        twice = torch.abs(longer - output) <= 1
+        return ((halo | twice) & rank & (output > 2 * _HALO)).to(sizes.dtype).unsqueeze(-1) * self.diagonal
 
     def _loop(self, batch: SegmentBatch, piece: Tensor, total: Tensor) -> Tensor:
         """[B,10]: what any tiled loop depends on, whatever the kernel."""

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from hlorank_training.batch import bucket_of, make_batch, score
-from hlorank_training.dataset import NOT_CONFIGURABLE, read_graph
+from hlorank_training.dataset import NOT_CONFIGURABLE, distinct, read_graph
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def tile_file(tmp_path):
 
 
 def test_every_segment_of_a_large_kernel_sees_the_same_tile(tile_file):
-    graph = read_graph(tile_file)
+    graph = read_graph(tile_file, "kernel")
     first, second = graph.segments
     assert (len(first.opcode), len(second.opcode)) == (512, 88)
     assert (first.operands.sum(), second.operands.sum()) == (511, 87), "no edge between them"
@@ -65,7 +65,7 @@ def test_every_segment_of_a_large_kernel_sees_the_same_tile(tile_file):
 
 
 def test_a_segment_holds_its_nodes_edges_and_local_configurations(layout_file):
-    graph = read_graph(layout_file)
+    graph = read_graph(layout_file, "small")
     first, second = graph.segments
     assert first.opcode.tolist() == [1, 2, 3]
     assert second.opcode.tolist() == [5, 6]
@@ -78,18 +78,18 @@ def test_a_segment_holds_its_nodes_edges_and_local_configurations(layout_file):
 
 
 def test_the_default_is_the_configuration_without_choices(layout_file):
-    assert read_graph(layout_file).default_runtime == 50
+    assert read_graph(layout_file, "small").default_runtime == 50
 
 
 def test_equal_local_configurations_share_one_row(layout_file):
-    graph = read_graph(layout_file)
+    graph = read_graph(layout_file, "small")
     batch = make_batch([graph], [np.array([3, 4])])
     rows = {b.inputs[3].shape[1]: len(b.inputs[4]) for b in batch.buckets}
     assert rows == {4: 3}, "one shared row of the first segment, two of the second"
 
 
 def test_a_configuration_is_the_sum_of_its_segments(layout_file):
-    graph = read_graph(layout_file)
+    graph = read_graph(layout_file, "small")
     batch = make_batch([graph, graph], [np.arange(6), np.array([2, 0])])
 
     def encode(inputs):
@@ -107,3 +107,15 @@ def test_a_configuration_is_the_sum_of_its_segments(layout_file):
 
 def test_buckets_are_the_next_larger_size():
     assert [bucket_of(n) for n in (1, 4, 5, 512)] == [4, 4, 8, 512]
+
+
+def test_repeated_configurations_are_merged_at_their_mean_run_time(layout_file):
+    with np.load(layout_file) as arrays:
+        data = dict(arrays)
+    data["node_config_feat"][5] = data["node_config_feat"][2]
+    np.savez(layout_file, **data)
+    graph = read_graph(layout_file, "small")
+    merged = distinct(graph)
+    assert len(graph.runtimes) == 6
+    assert sorted(merged.runtimes) == [10, 20, 40, (30 + 60) // 2, 50]
+    assert all(len(segment.choice) == 5 for segment in merged.segments)

@@ -10,8 +10,17 @@ from hlorank_training import commands
 def test_help_names_every_command():
     command = [sys.executable, "-m", "hlorank_training", "--help"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    for name in ("collect", "train", "evaluate", "export", "fixtures"):
-        assert f"\n    {name} " in shown
+    for name in (
+        "collect",
+        "describe",
+        "train",
+        "evaluate",
+        "compare",
+        "within-graph",
+        "export",
+        "fixtures",
+    ):
+        assert f"\n    {name}" in shown
 
 
 def test_a_model_is_refused_features_that_it_was_not_trained_with():

@@ -6,7 +6,8 @@ import pytest
 pytest.importorskip("tqdm", reason="tqdm is not installed")
 
 from hlorank_training.files import write_json
-from hlorank_training.prepare import Prepared, prepare
+from hlorank_training.prepare import Prepared, prepare, split_sources
+from hlorank_training.sources import Source
 
 FEATURIZER = """#!{python}
 import sys
@@ -53,3 +54,29 @@ def test_graphs_whose_passes_disagree_are_left_out(data):
 def test_a_program_without_a_digest_is_refused(data):
     with pytest.raises(RuntimeError, match="no feature digest"):
         prepare_with("not a digest", data)
+
+
+def source(name: str, family: str, part: str | None = None) -> Source:
+    return Source(name, Path(f"{name}.pb"), None, name.split("/")[-1], family, part, None)
+
+
+def test_all_collections_of_a_graph_are_for_the_same_use():
+    names = [f"{folder}/g{i}" for folder in ("default", "random") for i in range(40)]
+    parts = split_sources("layout", [source(name, f"family {name[-1]}") for name in names])
+    for use in (parts.train, parts.validation, parts.test, parts.unseen_family):
+        both = [{name.split("/")[-1] for name in use if name.startswith(f)} for f in "dr"]
+        assert both[0] == both[1] != set()
+
+
+def test_folders_of_tpugraphs_say_what_a_graph_is_for():
+    found = [source(f"{part}/g", "f", part) for part in ("train", "validation", "test")]
+    parts = split_sources("tile", found)
+    assert parts.train == ("train/g",)
+    assert parts.validation == ("validation/g",)
+    assert parts.test == ("test/g",)
+
+
+def test_a_folder_without_graphs_says_what_to_do(tmp_path):
+    (tmp_path / "data").mkdir()
+    with pytest.raises(RuntimeError, match="collect some"):
+        prepare_with("a" * 64, tmp_path / "data")

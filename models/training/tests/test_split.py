@@ -9,10 +9,13 @@ def test_no_name_is_used_twice_and_none_is_lost():
     assert sorted(names) == sorted(FAMILIES)
 
 
-def test_a_held_out_family_is_only_in_the_test():
-    parts = split(FAMILIES, SplitRule(held_out_families=("b",)))
-    assert {n for n in FAMILIES if FAMILIES[n] == "b"} <= set(parts.test)
-    assert not [n for n in (*parts.train, *parts.validation) if FAMILIES[n] == "b"]
+def test_an_unseen_family_is_only_in_the_test():
+    parts = split(FAMILIES, SplitRule(unseen_families=1))
+    apart = {FAMILIES[name] for name in parts.unseen_family}
+    assert len(apart) == 1 and len(parts.unseen_family) == 20
+    assert set(parts.unseen_family) <= set(parts.test)
+    assert not apart & {FAMILIES[name] for name in (*parts.train, *parts.validation)}
+    assert len(parts.test) == 20 + 8
 
 
 def test_the_split_does_not_depend_on_the_order_of_names():
