@@ -22,7 +22,7 @@ from .constrain_layouts import (
     offspring,
     random_configuration,
 )
-from .execute import Executable, largest_difference
+from .execute import Executable, backend, largest_difference
 from .files import write_atomically
 from .lower import lower
 from .measure import Protocol, Timing, measure
@@ -103,7 +103,8 @@ class _Candidates:
 def collect_layout(folder: Path, minutes: float, protocol: Protocol, limits: LayoutLimits) -> None:
     """Measure graph after graph of the zoo until the time is over; files that exist are kept."""
     collections = {
-        name: Collection(folder / name, "layout", protocol, limits) for name in COLLECTIONS
+        name: Collection(folder / name, "layout", protocol, limits, backend())
+        for name in COLLECTIONS
     }
     deadline = time.monotonic() + 60 * minutes
     for network in tqdm(networks(), desc="graphs"):

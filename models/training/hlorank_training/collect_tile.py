@@ -12,7 +12,7 @@ import numpy as np
 from tqdm import tqdm
 
 from .choose_tiles import TileLimits, choose_tiles
-from .execute import largest_difference
+from .execute import backend, largest_difference
 from .files import write_atomically
 from .kernel import Kernel
 from .kernels import kernels
@@ -36,6 +36,7 @@ Run = Callable[[], Any]
 class TileSource:
     """Where run times come from: what runs the tiles, and of which kernels."""
 
+    name: str
     kernels: Sequence[Kernel]
     compile: Callable[[Kernel, Sequence[Tile], Sequence[Any]], list[Run]]
     """(kernel, tiles, arguments) to one run per tile, in the tiles' order."""
@@ -51,7 +52,7 @@ def collect_tile(
     ``source`` is one of ``SOURCES``; each wants a folder of its own.
     """
     tiles_from = SOURCES[source]()
-    collection = Collection(folder, "tile", protocol, limits, source, tiles_from.packages)
+    collection = Collection(folder, "tile", protocol, limits, tiles_from.name, tiles_from.packages)
     deadline = time.monotonic() + 60 * minutes
     for kernel in tqdm(tiles_from.kernels, desc="kernels"):
         if time.monotonic() > deadline:
@@ -61,7 +62,7 @@ def collect_tile(
 
 
 def _xla() -> TileSource:
-    return TileSource(kernels(), _compile_xla, ("jax", "jaxlib"))
+    return TileSource(backend(), kernels(), _compile_xla, ("jax", "jaxlib"))
 
 
 def _halide() -> TileSource:
@@ -71,7 +72,7 @@ def _halide() -> TileSource:
     supported = [kernel for kernel in kernels() if runs_on_halide(kernel)]
     # Families alternate, so the first kernels are the first shapes of each.
     count = HALIDE_SHAPES * len({kernel.family for kernel in supported})
-    return TileSource(supported[:count], compile_halide, ("jax", "jaxlib", "halide"))
+    return TileSource("halide", supported[:count], compile_halide, ("jax", "jaxlib", "halide"))
 
 
 SOURCES: dict[str, Callable[[], TileSource]] = {"xla": _xla, "halide": _halide}

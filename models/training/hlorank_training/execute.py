@@ -1,4 +1,4 @@
-"""Compile HLO modules for XLA:CPU and run them."""
+"""Compile HLO modules for the backend at hand, a CPU or a GPU, and run them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +18,7 @@ class Executable:
         parsed = _hlo.HloModule.from_serialized_hlo_module_proto(module.SerializeToString())
         computation = _hlo.XlaComputation(parsed.as_serialized_hlo_module_proto())
         program = _jax.mlir.xla_computation_to_mlir_module(computation)
-        devices = jax.devices("cpu")[:1]
+        devices = jax.devices()[:1]
         self._loaded = devices[0].client.compile_and_load(
             program, _jax.DeviceList(tuple(devices)), _jax.CompileOptions()
         )
@@ -31,6 +31,11 @@ class Executable:
         for array in arrays:
             array.block_until_ready()
         return arrays
+
+
+def backend() -> str:
+    """What compiles and runs the programs, such as ``xla:cpu``."""
+    return f"xla:{jax.devices()[0].platform}"
 
 
 def largest_difference(left: Sequence[Any], right: Sequence[Any]) -> float:

@@ -19,8 +19,8 @@ class Collection:
     task: str
     protocol: Protocol
     limits: Any
-    source: str = "xla"
-    """What compiled the programs that ran."""
+    source: str
+    """What compiled the programs that ran, such as ``xla:cpu``."""
     packages: tuple[str, ...] = ("jax", "jaxlib")
     """The Python packages whose versions matter."""
 
@@ -40,8 +40,7 @@ class Collection:
 
     def _refuse_another_source(self, path: Path) -> None:
         """Files that exist are kept, and those of another source would count as this one's."""
-        # Records from before there were two sources name none.
-        other = read_json(path).get("source", "xla") if path.exists() else self.source
+        other = read_json(path)["source"] if path.exists() else self.source
         if other != self.source:
             raise RuntimeError(
                 f"'{self.folder}' has measurements of {other}; "
