@@ -12,10 +12,8 @@ from .dataset import Graph
 from .graph_layers import symmetric_log
 from .layout_part import changes_of
 from .segment_batch import SegmentBatch
-from .tile_part import TilePart
+from .tile_part import READ, STEPS, TilePart
 
-_LOOP_READ, _LOOP_STEPS = 7, 6
-"""Columns of what a tile's loop is like: logarithms of the elements read a step, and of steps."""
 _STEP_ELEMENTS = 512
 """What one more step of a loop costs, in elements moved."""
 
@@ -28,7 +26,7 @@ def analytical_cost(graph: Graph) -> np.ndarray:
     """
     totals = _summed(graph)
     if _is_tile(graph):
-        steps, read = totals["loop"][:, _LOOP_STEPS], totals["loop"][:, _LOOP_READ]
+        steps, read = totals["loop"][:, STEPS], totals["loop"][:, READ]
         return np.exp(steps) * (np.exp(read) + _STEP_ELEMENTS)
     return totals["amounts"][:, 1] + 1e-3 * totals["amounts"][:, 0]
 

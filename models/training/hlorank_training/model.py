@@ -18,6 +18,7 @@ from .layout_part import AMOUNTS, LayoutPart
 from .segment_batch import FEATURES, OPCODES, SegmentBatch
 from .tile_part import TILE_FEATURES, TilePart
 
+_QUARTERS = 4
 _HIDDEN_KEY = 1e9
 """Subtracted from the attention that a padding node would get."""
 
@@ -65,11 +66,7 @@ class Encoder(nn.Module):
         self.project = nn.Linear(hidden, settings.embedding)
         if settings.task == "layout":
             # Start near the plain count of moved elements and learn what one costs, where.
-            nn.init.constant_(self.project.bias[: AMOUNTS * self._share], 0.5)
-
-    @property
-    def _share(self) -> int:
-        return self.settings.embedding // (AMOUNTS + 1)
+            nn.init.constant_(self.project.bias[: AMOUNTS * settings.embedding // _QUARTERS], 0.5)
 
     def forward(
         self,
@@ -88,12 +85,10 @@ class Encoder(nn.Module):
         static = static + self.opcode.weight[opcode.clamp(0, OPCODES - 1)]
         if self.settings.late_join:
             return self._joined_late(batch, static)
-        if self.settings.task == "tile":
-            return self._pooled(batch, static, segment, self.configuration(batch))
         configured, amounts = self.configuration(batch)
         return self._pooled(batch, static, segment, configured, amounts)
 
-    def _pooled(self, batch, static, rows, configured, amounts: Tensor | None = None) -> Tensor:
+    def _pooled(self, batch, static, rows, configured, amounts: Tensor) -> Tensor:
         """Nodes to embeddings; ``rows`` says which segment each row of ``configured`` is."""
         real = rows_of(batch.mask, rows).unsqueeze(-1)
         h = self.first(rows_of(static, rows) + configured) * real
@@ -106,14 +101,13 @@ class Encoder(nn.Module):
             hidden_keys = rows_of((batch.mask - 1) * _HIDDEN_KEY, rows).unsqueeze(1).unsqueeze(1)
             h = self.attention(h, hidden_keys)
         parts = torch.relu(self.project(self.norm(h))) * real
-        if amounts is not None:
-            parts = parts * self._weights(amounts)
-        return self._pool(parts, real)
+        return self._pool(parts * self._weights(amounts, real), real)
 
-    def _weights(self, amounts: Tensor) -> Tensor:
-        """[B,N,D]: most channels are costs per moved element, the rest are free."""
-        free = torch.ones_like(amounts[..., :1])
-        return torch.cat([amounts, free], -1).repeat_interleave(self._share, -1)
+    def _weights(self, amounts: Tensor, real: Tensor) -> Tensor:
+        """[B,N,D]: a quarter of the channels is the cost of each amount, the rest are free."""
+        free = torch.ones_like(real).expand(-1, -1, _QUARTERS - amounts.shape[-1])
+        quarter = self.settings.embedding // _QUARTERS
+        return torch.cat([amounts, free], -1).repeat_interleave(quarter, -1)
 
     def _pool(self, parts: Tensor, real: Tensor) -> Tensor:
         # Padding nodes are 0 and nothing is negative: they change neither sum nor maximum.
@@ -124,7 +118,7 @@ class Encoder(nn.Module):
 
     def _joined_late(self, batch: SegmentBatch, static: Tensor) -> Tensor:
         every = torch.arange(static.shape[0])
-        nodes = self._pooled(batch, static, every, torch.zeros_like(static))
+        nodes = self._pooled(batch, static, every, torch.zeros_like(static), static[..., :0])
         return torch.relu(self.configuration(batch.config, rows_of(nodes, batch.segment)))
 
 
