@@ -12,6 +12,8 @@ _VALUES = 8
 """-2 not configurable, -1 default, 0 to 5 a dimension."""
 _BYTES_SCALE = 2.0**16
 """Elements that count as one unit of moved data."""
+_LARGE = 64.0
+"""Units towards which larger amounts saturate, so that no tensor drowns all others."""
 CHANGES = 6 * 5 + 3
 """What ``changes_of`` says of a node."""
 AMOUNTS = 3
@@ -26,8 +28,9 @@ class LayoutPart(nn.Module):
     involved, and how much lies in another order at its producers than it wants to read.
     """
 
-    def __init__(self, hidden: int):
+    def __init__(self, hidden: int, hidden_share: float):
         super().__init__()
+        self.hide = nn.Dropout(hidden_share)
         self.values = nn.Linear(SLOTS * _VALUES, hidden)
         self.changes = nn.Linear(CHANGES, hidden, bias=False)
         self.register_buffer("numbers", torch.arange(_VALUES).float() - 2, persistent=False)
@@ -37,7 +40,8 @@ class LayoutPart(nn.Module):
         distance = torch.abs(batch.config.to(torch.float32).unsqueeze(-1) - self.numbers)
         one_hot = torch.relu(1 - distance)
         changes, amounts = changes_of(batch, one_hot[..., 2:])
-        return self.values(one_hot.flatten(2)) + self.changes(changes), amounts
+        values = self.values(self.hide(one_hot.flatten(2)))
+        return values + self.changes(changes), amounts
 
 
 def changes_of(batch: SegmentBatch, one_hot: Tensor) -> tuple[Tensor, Tensor]:
@@ -50,7 +54,8 @@ def changes_of(batch: SegmentBatch, one_hot: Tensor) -> tuple[Tensor, Tensor]:
     products = (changed.unsqueeze(-1) * sizes.unsqueeze(-2)).flatten(2)
     disagreed = _disagreed(batch, one_hot, changed[..., :3])
     changes = torch.cat([changed, products, torch.sqrt(disagreed)], -1)
-    return changes, torch.cat([_moved(batch, changed), disagreed.sum(-1, keepdim=True)], -1)
+    amounts = torch.cat([_moved(batch, changed), disagreed.sum(-1, keepdim=True)], -1)
+    return changes, amounts / (1 + amounts / _LARGE)
 
 
 def _changed(config: Tensor) -> Tensor:

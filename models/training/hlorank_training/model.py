@@ -34,7 +34,8 @@ class ModelSettings:
     heads: int = 4
     dropout: float = 0.1
     feature_dropout: float = 0.0
-    """Share of node features hidden in training, so that single graphs are not learnt by heart."""
+    """Share of node features, and of single layout choices, that training hides: it keeps the
+    model from learning single graphs and choices by heart."""
     attention: bool = True
     """The Transformer layer; without it the model is GraphSAGE alone."""
     edges: bool = True
@@ -141,8 +142,9 @@ class LateJoin(nn.Module):
 def _configuration_part(settings: ModelSettings) -> nn.Module:
     if settings.late_join:
         return LateJoin(settings)
-    part = LayoutPart if settings.task == "layout" else TilePart
-    return part(settings.hidden)
+    if settings.task == "layout":
+        return LayoutPart(settings.hidden, settings.feature_dropout)
+    return TilePart(settings.hidden)
 
 
 class Head(nn.Module):

@@ -21,7 +21,7 @@ from .train import TrainSettings, score_graph, train
 
 _TEST, _VALIDATION = 0.2, 0.05
 _STEPS_PER_EPOCH = 25
-_MODEL = ModelSettings("layout", dropout=0.0)
+_MODEL = ModelSettings("layout", dropout=0.2, feature_dropout=0.5)
 _SETTINGS = TrainSettings(
     epochs=60,
     learning_rate=2e-3,
