@@ -6,6 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
+use hlorank_graph::{GraphFile, Limits, MeasuredGraph, Task};
 use hlorank_tests::TestServer;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -39,6 +40,13 @@ impl CommandLine {
         let path = self.folder.path().join(name);
         fs::write(&path, text).unwrap();
         path
+    }
+
+    /// The one graph of a file in the folder.
+    pub(crate) fn read(&self, name: &str, task: Task) -> MeasuredGraph {
+        let file = GraphFile::read(&self.folder.path().join(name), task, &Limits::default()).unwrap();
+        let [graph] = <[MeasuredGraph; 1]>::try_from(file.graphs).ok().unwrap();
+        graph
     }
 
     /// What a command prints for people.

@@ -1,6 +1,8 @@
 //! `hlorank graph`: files of graphs, read without a server.
 
-use hlorank_graph::{MeasuredGraph, feature_digest};
+use hlorank_client::GraphHandle;
+use hlorank_graph::{MeasuredGraph, Pad, feature_digest};
+use hlorank_tests::TestServer;
 use serde_json::Value;
 
 use crate::{
@@ -58,6 +60,31 @@ fn a_graph_written_as_features_is_the_same_graph() {
         assert_eq!(report["nodes"], file.graphs[0].graph.len());
     }
     assert_eq!(hash("features.npz"), hash(file.argument()));
+}
+
+/// The very command that training reads a file with, against the graph that a server makes of the same module.
+#[tokio::test]
+async fn training_reads_the_features_that_the_server_ranks_by() {
+    let server = TestServer::start().await;
+    let client = server.client().await;
+    for file in MeasuredFile::both() {
+        let command_line = CommandLine::without_server();
+        for (module, measured) in file.graphs.iter().enumerate() {
+            let out = format!("{module}.npz");
+            let module = module.to_string();
+            let options = ["--module", &module, "--out", &out, "--pad", "0"];
+            command_line.text(&[&["graph", "features", file.argument()][..], &options].concat());
+            let trained = command_line.read(&out, measured.graph.task());
+            let served = client.put_graph(&GraphHandle::of(measured)).await.unwrap();
+
+            assert_eq!(served.hash, measured.graph.hash(), "the server holds this graph");
+            assert_eq!(trained.graph.raw_features(), measured.graph.features(Pad::Zero).unwrap());
+            assert_eq!(trained.graph.opcodes(), measured.graph.opcodes());
+            assert_eq!(trained.graph.edges(), measured.graph.edges());
+            assert_eq!(trained.graph.configurable(), measured.graph.configurable());
+            assert_eq!(measurements(&trained).run_times, measurements(measured).run_times);
+        }
+    }
 }
 
 #[test]

@@ -5,8 +5,9 @@ fit together on real measurements: TpuGraphs' AlexNet has 29,905 distinct layout
 on the choices of single nodes stands beside the model, on the same splits.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,9 @@ from .metrics import kendall_tau
 from .model import ModelSettings
 from .train import TrainSettings, score_graph, train
 
-_TEST, _VALIDATION = 0.2, 0.05
+_TEST, _VALIDATION = 0.2, 0.1
 _STEPS_PER_EPOCH = 25
-_MODEL = ModelSettings("layout", dropout=0.2, feature_dropout=0.5)
+_MODEL = ModelSettings("layout", dropout=0.1, feature_dropout=0.3)
 _SETTINGS = TrainSettings(
     epochs=60,
     learning_rate=2e-3,
@@ -46,13 +47,12 @@ class Fit:
 def within_graph(features: Path, minutes: float, repeats: int = 3) -> Iterator[Fit]:
     """Fit and judge: a fifth of the configurations left out, then whole choices of nodes."""
     graph = distinct(read_graph(features, features.stem))
-    choices = np.stack([segment.choice for segment in graph.segments], 1)
     nodes = _node_choices(graph)
     random = np.random.default_rng(0)
-    yield _fit("a fifth at random", graph, nodes, random.random(len(choices)) < _TEST, minutes)
+    yield _fit("a fifth at random", graph, nodes, partial(_at_random, random), minutes)
     for repeat in range(repeats):
-        left_out = _with_unseen_choice(nodes, random)
-        yield _fit(f"choices of nodes, draw {repeat + 1}", graph, nodes, left_out, minutes)
+        rule = partial(_with_unseen_choice, nodes, random)
+        yield _fit(f"choices of nodes, draw {repeat + 1}", graph, nodes, rule, minutes)
 
 
 def _node_choices(graph: Graph) -> np.ndarray:
@@ -65,27 +65,38 @@ def _node_choices(graph: Graph) -> np.ndarray:
     return np.stack(columns, 1)
 
 
-def _with_unseen_choice(nodes: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Bool [c]: the configurations that hold one of some (node, layout) choices, about a fifth."""
-    pairs = [(n, value) for n in range(nodes.shape[1]) for value in np.unique(nodes[:, n])]
-    left_out = np.zeros(len(nodes), bool)
+LeaveOut = Callable[[np.ndarray, float], np.ndarray]
+"""(configurations that are left, share of them to take) to those taken; i64 both."""
+
+
+def _at_random(random: np.random.Generator, left: np.ndarray, share: float) -> np.ndarray:
+    return left[random.random(len(left)) < share]
+
+
+def _with_unseen_choice(
+    nodes: np.ndarray, random: np.random.Generator, left: np.ndarray, share: float
+) -> np.ndarray:
+    """Those that hold one of some (node, layout) choices, which no other then holds."""
+    pairs = [(n, value) for n in range(nodes.shape[1]) for value in np.unique(nodes[left, n])]
+    taken = np.zeros(len(left), bool)
     for index in random.permutation(len(pairs)):
         node, value = pairs[index]
-        more = left_out | (nodes[:, node] == value)
-        if more.mean() <= _TEST:
-            left_out = more
-    return left_out
+        more = taken | (nodes[left, node] == value)
+        taken = more if more.mean() <= share else taken
+    return left[taken]
 
 
-def _fit(split: str, graph: Graph, nodes: np.ndarray, left_out: np.ndarray, minutes: float) -> Fit:
-    test, rest = np.flatnonzero(left_out), np.flatnonzero(~left_out)
-    rest = np.random.default_rng(1).permutation(rest)
-    held = round(_VALIDATION * len(rest))
+def _fit(split: str, graph: Graph, nodes: np.ndarray, leave_out: LeaveOut, minutes: float) -> Fit:
+    everything = np.arange(len(graph.runtimes))
+    test = leave_out(everything, _TEST)
+    rest = np.setdiff1d(everything, test)
+    # Chosen by the same rule: what stops the training is what it is judged by.
+    validation = leave_out(rest, _VALIDATION)
     trained = train(
         _MODEL,
         replace(_SETTINGS, minutes=minutes),
-        [_subset(graph, rest[held:])] * _STEPS_PER_EPOCH,
-        [_subset(graph, rest[:held])],
+        [_subset(graph, np.setdiff1d(rest, validation))] * _STEPS_PER_EPOCH,
+        [_subset(graph, validation)],
     )
     unseen = _subset(graph, test)
     return Fit(
