@@ -93,16 +93,20 @@ figures: ## print the figures that benchmarks and tests measured
 train-setup: ## install what training needs (about 5 GB)
 	cd $(TRAINING) && { [ -x $(TRAINING_PYTHON) ] || python3 -m venv .venv; } && $(TRAINING_PYTHON) -m pip install -e '.[dev]'
 
+# The shipped models: name, task, and what differs from the default.
+MODEL ?= layout-xla-cpu tile-xla-cpu layout-xla-cpu-sage tile-xla-cpu-sage
+train_options = $(if $(findstring -sage,$(1)),--without-transformer)
+TRAIN = cd $(TRAINING) && OMP_NUM_THREADS=1 $(TRAINING_PYTHON) -m hlorank_training
+
 # From the run times that ship, unless others were collected: see models/training/README.md.
-train: build ## train both models and export them to models/training/runs/registry
+train: $(addprefix train-model-,$(MODEL)) ## train the models and export them to models/training/runs/registry (MODEL=tile-xla-cpu picks one)
+
+train-model-%: build
 	cd $(TRAINING) && { [ -d data ] || tar -xJf measured.tar.xz; }
-	cd $(TRAINING) && for task in layout tile; do \
-		for step in "train --out runs/$$task" "export --run runs/$$task --out runs/registry --version $(VERSION)"; do \
-			set -- $$step; command=$$1; shift; \
-			OMP_NUM_THREADS=1 $(TRAINING_PYTHON) -m hlorank_training $$command $$task --data data/$$task \
-				--hlorank $(abspath target/release/hlorank) "$$@"; \
-		done; \
-	done
+	$(TRAIN) train $(firstword $(subst -, ,$*)) --data data/$(firstword $(subst -, ,$*)) \
+		--hlorank $(abspath target/release/hlorank) --out runs/$* $(call train_options,$*)
+	$(TRAIN) export $(firstword $(subst -, ,$*)) --data data/$(firstword $(subst -, ,$*)) \
+		--hlorank $(abspath target/release/hlorank) --run runs/$* --out runs/registry --name $* --version $(VERSION)
 
 train-test: ## the tests of training, with torch and jax
 	cd $(TRAINING) && $(TRAINING_PYTHON) -m pytest -q

@@ -28,6 +28,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_describe(subparsers)
     _add_train(subparsers)
     _add_evaluate(subparsers)
+    _add_data(_add(subparsers, commands.held_out))
     _add_compare(subparsers)
     _add_within_graph(subparsers)
     _add_export(subparsers)

@@ -78,6 +78,15 @@ def evaluate(arguments: argparse.Namespace) -> None:
     _report_quality(prepared, model, report, arguments.run)
 
 
+def held_out(arguments: argparse.Namespace) -> None:
+    """List the files of the graphs that are held out: `hlorank eval` ranks them by a server."""
+    from .prepare import prepare
+
+    prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
+    for file in dict.fromkeys(prepared.sources[name].file for name in prepared.split.test):
+        print(file)
+
+
 def compare(arguments: argparse.Namespace) -> None:
     """Train the papers' ablations, and set them and the baselines beside the model."""
     from .compare import compare as run

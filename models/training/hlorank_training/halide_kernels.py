@@ -1,31 +1,16 @@
-"""Kernels as Halide loop nests that a tile schedules, compiled to run on one thread.
-
-The output is made tile by tile, and what a tile needs first (partial sums, rows, exponentials)
-is computed and kept for that tile alone. Indices are written as in JAX, the major-most first.
-"""
+"""Kernels as Halide loop nests, compiled to run on one thread."""
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
-from math import gcd, pi, sqrt
+from math import pi, sqrt
 from typing import Any
 
 import numpy as np
 
 from .kernel import Kernel
+from .loop_nest import LARGEST, SUM, Array, LoopNest, hl
 from .tuning_data import Tile
-
-try:
-    import halide as hl
-except ModuleNotFoundError as missing:
-    raise ModuleNotFoundError(
-        "tiles of Halide need the package 'halide': .venv/bin/python -m pip install -e '.[halide]'"
-    ) from missing
-
-_MOST_LANES = 16
-_MOST_ROWS = 4
-"""Rows whose partial results stay in registers together."""
 
 
 def compile_halide(
@@ -48,8 +33,8 @@ def _buffer(argument: Any) -> hl.Buffer:
 
 
 def _compile(kernel: Kernel, tile: Tile, inputs: Sequence[hl.Buffer]) -> Callable[[], np.ndarray]:
-    nest = _LoopNest(kernel, tile)
-    value = _FAMILIES[kernel.family](nest, *map(_Array, inputs))
+    nest = LoopNest(kernel, tile)
+    value = _FAMILIES[kernel.family](nest, *map(Array, inputs))
     function = nest.output(value)
     function.compile_jit(hl.get_host_target())
     result = np.empty(kernel.output, np.float32)
@@ -60,125 +45,6 @@ def _compile(kernel: Kernel, tile: Tile, inputs: Sequence[hl.Buffer]) -> Callabl
         return result
 
     return run
-
-
-@dataclass(frozen=True)
-class _Combination:
-    """How a reduction combines two values, and what it begins with."""
-
-    pair: Callable[[Any, Any], hl.Expr]
-    initial: Any
-
-
-_SUM = _Combination(operator.add, 0.0)
-_LARGEST = _Combination(hl.max, hl.Float(32).min())
-
-
-class _Array:
-    """A buffer or a function, indexed the major-most dimension first."""
-
-    def __init__(self, values: hl.Buffer | hl.Func):
-        self._values = values
-
-    def __getitem__(self, index) -> hl.Expr:
-        return self._values[_innermost_first(index if isinstance(index, tuple) else (index,))]
-
-
-class _LoopNest:
-    """The loops of one kernel, scheduled by a tile."""
-
-    def __init__(self, kernel: Kernel, tile: Tile):
-        self.loops = [hl.Var(f"d{dimension}") for dimension in range(len(kernel.output))]
-        self.reduced = (kernel.reduction,) if kernel.reduction else kernel.fixed_reduction
-        self._whole = kernel.output
-        self._block = tile.reduction[0] if kernel.reduction else 0
-        """Length of the pieces in which a tile's reduction is done; 0 where it is not cut."""
-        names = (loop.name() for loop in self.loops)
-        self._lengths = dict(zip(names, tile.output, strict=True))
-        self._kept: list[hl.Func] = []
-
-    def keep(self, loops: Sequence[hl.Var], value: hl.Expr) -> _Array:
-        """A value over some of the loops, computed once per tile."""
-        function = hl.Func()
-        function[_innermost_first(loops)] = value
-        self._vectorise(function, loops[-1])
-        self._kept.append(function)
-        return _Array(function)
-
-    def total(self, loops: Sequence[hl.Var], term: Callable[..., hl.Expr]) -> hl.Expr:
-        """The sum of ``term(*indices)`` over the reduced dimensions."""
-        parts = self._combine(loops, self.reduced, self._block, term, _SUM)
-        return parts[tuple(loops)]
-
-    def along_row(self, loops: Sequence[hl.Var], term, how: _Combination) -> hl.Expr:
-        """``term(index)`` combined over one dimension whose elements are neighbours in memory.
-
-        Vectors run along it: every lane has a result of its own, and those are combined last.
-        """
-        (length,) = self.reduced
-        lane, lanes = hl.Var("lane"), gcd(self._block or length, _MOST_LANES)
-        self._lengths[lane.name()] = lanes
-        parts = self._combine(
-            [*loops, lane],
-            [length // lanes],
-            self._block // lanes,
-            lambda step: term(step * lanes + lane),
-            how,
-        )
-        return reduce(how.pair, [parts[(*loops, number)] for number in range(lanes)])
-
-    def output(self, value: hl.Expr) -> hl.Func:
-        """The whole kernel: loops over tiles, and inside them the loops of one tile."""
-        function = hl.Func()
-        function[_innermost_first(self.loops)] = value
-        tiles = [hl.Var(f"tile_{loop.name()}") for loop in self.loops]
-        for loop, tile, length in zip(self.loops, tiles, self._whole, strict=True):
-            function.bound(loop, 0, length)
-            function.split(loop, tile, loop, self._lengths[loop.name()])
-        function.reorder(*_innermost_first(self.loops), *_innermost_first(tiles))
-        self._vectorise(function, self.loops[-1])
-        for kept in self._kept:
-            kept.compute_at(function, tiles[-1])
-        return function
-
-    def _combine(self, loops, lengths, block: int, term, how: _Combination) -> _Array:
-        domain = hl.RDom([(0, length) for length in _innermost_first(lengths)])
-        indices = [domain[place] for place in range(len(lengths))]
-        function, place = hl.Func(), _innermost_first(loops)
-        function[place] = how.initial
-        function[place] = how.pair(function[place], term(*_innermost_first(indices)))
-        self._vectorise(function, loops[-1])
-        self._order(function.update(), loops, indices, block)
-        self._kept.append(function)
-        return _Array(function)
-
-    def _order(self, update: hl.Stage, loops, indices, block: int) -> None:
-        """Inside the reduction lies what fits registers, outside the rest of the tile."""
-        *others, row, last = loops
-        inside = [self._vectorise(update, last), self._unroll(update, row)]
-        outside = [last, row, *_innermost_first(others)]
-        if block:
-            blocks = hl.RVar("blocks")
-            update.split(indices[0], blocks, indices[0], block)
-            outside.append(blocks)
-        update.reorder(*inside, *indices, *outside)
-
-    def _vectorise(self, stage: hl.Func | hl.Stage, loop: hl.Var) -> hl.Var:
-        """Vectors of a length that divides the tile: no lane is idle, none repeats work."""
-        lanes = hl.Var("lanes")
-        stage.split(loop, loop, lanes, gcd(self._lengths[loop.name()], _MOST_LANES))
-        stage.vectorize(lanes)
-        return lanes
-
-    def _unroll(self, stage: hl.Stage, loop: hl.Var) -> hl.Var:
-        rows = hl.Var("rows")
-        stage.split(loop, loop, rows, gcd(self._lengths[loop.name()], _MOST_ROWS))
-        stage.unroll(rows)
-        return rows
-
-
-def _innermost_first(values: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(reversed(values))
 
 
 def _sigmoid(x: hl.Expr) -> hl.Expr:
@@ -196,67 +62,67 @@ def _gelu(x: hl.Expr) -> hl.Expr:
     return x * _sigmoid(hl.f32(2 * sqrt(2 / pi)) * cubic)
 
 
-def _matmul(nest: _LoopNest, x: _Array, y: _Array) -> hl.Expr:
+def _matmul(nest: LoopNest, x: Array, y: Array) -> hl.Expr:
     i, j = nest.loops
     return nest.total((i, j), lambda k: x[i, k] * y[k, j])
 
 
-def _matmul_bias_gelu(nest: _LoopNest, x: _Array, y: _Array, bias: _Array) -> hl.Expr:
+def _matmul_bias_gelu(nest: LoopNest, x: Array, y: Array, bias: Array) -> hl.Expr:
     return _gelu(_matmul(nest, x, y) + bias[nest.loops[1]])
 
 
-def _pairwise_distance(nest: _LoopNest, x: _Array, y: _Array) -> hl.Expr:
+def _pairwise_distance(nest: LoopNest, x: Array, y: Array) -> hl.Expr:
     i, j = nest.loops
 
     def term(k):
         difference = x[i, k] - y[j, k]
         return difference * difference
 
-    return nest.along_row((i, j), term, _SUM)
+    return nest.along_row((i, j), term, SUM)
 
 
-def _elementwise_reduce(nest: _LoopNest, x: _Array, y: _Array) -> hl.Expr:
+def _elementwise_reduce(nest: LoopNest, x: Array, y: Array) -> hl.Expr:
     i, j = nest.loops
-    return nest.along_row((i, j), lambda k: _tanh(x[i, j, k]) * y[i, j, k], _SUM)
+    return nest.along_row((i, j), lambda k: _tanh(x[i, j, k]) * y[i, j, k], SUM)
 
 
-def _column_reduce(nest: _LoopNest, x: _Array) -> hl.Expr:
+def _column_reduce(nest: LoopNest, x: Array) -> hl.Expr:
     i, j = nest.loops
     return nest.total((i, j), lambda k: hl.abs(x[k, i, j]))
 
 
-def _softmax(nest: _LoopNest, x: _Array) -> hl.Expr:
+def _softmax(nest: LoopNest, x: Array) -> hl.Expr:
     i, j, k = nest.loops
     rows = (i, j)
-    largest = nest.keep(rows, nest.along_row(rows, lambda r: x[i, j, r], _LARGEST))
+    largest = nest.keep(rows, nest.along_row(rows, lambda r: x[i, j, r], LARGEST))
     exponential = nest.keep(nest.loops, hl.exp(x[i, j, k] - largest[rows]))
-    total = nest.keep(rows, nest.along_row(rows, lambda r: exponential[i, j, r], _SUM))
+    total = nest.keep(rows, nest.along_row(rows, lambda r: exponential[i, j, r], SUM))
     return exponential[i, j, k] / total[rows]
 
 
-def _transpose(nest: _LoopNest, x: _Array) -> hl.Expr:
+def _transpose(nest: LoopNest, x: Array) -> hl.Expr:
     i, j, k = nest.loops
     return x[k, j, i] + 1.0
 
 
-def _outer_product(nest: _LoopNest, x: _Array, y: _Array) -> hl.Expr:
+def _outer_product(nest: LoopNest, x: Array, y: Array) -> hl.Expr:
     i, j = nest.loops
     return hl.exp(x[i] * y[j])
 
 
-def _elementwise_chain(nest: _LoopNest, x: _Array, y: _Array, bias: _Array) -> hl.Expr:
+def _elementwise_chain(nest: LoopNest, x: Array, y: Array, bias: Array) -> hl.Expr:
     i, j = nest.loops
     return _gelu(x[i, j] + bias[j]) * _sigmoid(y[i, j])
 
 
-def _stencil(nest: _LoopNest, x: _Array) -> hl.Expr:
+def _stencil(nest: LoopNest, x: Array) -> hl.Expr:
     i, j = nest.loops
     # Rows are summed once per tile, two more than the tile has: small tiles repeat work.
     row = nest.keep((i, j), x[i, j] + x[i, j + 1] + x[i, j + 2])
     return _tanh(row[i, j] + row[i + 1, j] + row[i + 2, j])
 
 
-def _convolution(nest: _LoopNest, x: _Array, w: _Array) -> hl.Expr:
+def _convolution(nest: LoopNest, x: Array, w: Array) -> hl.Expr:
     b, i, j, c = nest.loops
 
     def term(di, dj, channel):
@@ -265,7 +131,7 @@ def _convolution(nest: _LoopNest, x: _Array, w: _Array) -> hl.Expr:
     return nest.total(nest.loops, term)
 
 
-def _depthwise_convolution(nest: _LoopNest, x: _Array, w: _Array) -> hl.Expr:
+def _depthwise_convolution(nest: LoopNest, x: Array, w: Array) -> hl.Expr:
     b, i, j, c = nest.loops
     terms = [x[b, i + di, j + dj, c] * w[di, dj, c] for di in range(3) for dj in range(3)]
     return reduce(operator.add, terms)

@@ -15,6 +15,7 @@ def test_help_names_every_command():
         "describe",
         "train",
         "evaluate",
+        "held-out",
         "compare",
         "within-graph",
         "export",

@@ -51,7 +51,8 @@ def test_a_tile_that_gives_no_numbers_is_noticed():
 
 def test_without_halide_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "halide", None)
-    monkeypatch.delitem(sys.modules, "hlorank_training.halide_kernels")
+    for module in ("halide_kernels", "loop_nest"):
+        monkeypatch.delitem(sys.modules, f"hlorank_training.{module}")
     with pytest.raises(ModuleNotFoundError, match=r"pip install -e '\.\[halide\]'"):
         SOURCES["halide"]()
 
