@@ -16,6 +16,7 @@ from .evaluate import Score
 from .files import read_json, write_json
 from .held_out import held_out_quality
 from .loss import LossSettings
+from .plots import plot_comparison
 from .prepare import Prepared
 from .tables import QUALITY_HEAD, markdown, quality_cells, without_model
 from .train import MODEL_SETTINGS, TASK_SETTINGS, load_checkpoint, save_checkpoint, score_graph
@@ -40,7 +41,7 @@ LOSSES = ("hinge", "list_mle", "log_mse")
 
 
 def compare(task: str, prepared: Prepared, folder: Path, minutes: float, workers: int) -> str:
-    """Train every variant, judge all; returns the table as Markdown.
+    """Train every variant, judge all; returns the table as Markdown and writes a plot.
 
     What is in ``folder`` already is kept, so a comparison that was stopped goes on.
     """
@@ -53,7 +54,9 @@ def compare(task: str, prepared: Prepared, folder: Path, minutes: float, workers
         ]
         for job in tqdm(as_completed(jobs), total=len(jobs), desc="models"):
             job.result()
-    return table(_qualities(task, prepared, folder))
+    qualities = _qualities(task, prepared, folder)
+    plot_comparison([_taus(*item) for item in qualities.items()], folder / "comparison.svg")
+    return table(qualities)
 
 
 def train_variant(
@@ -114,6 +117,12 @@ def _scores(task: str, prepared: Prepared, folder: Path) -> dict[str, Score]:
 def mean_of(scores: Sequence[Callable[[Graph], np.ndarray]]) -> Score:
     """An ensemble: the mean of the models' scores, as TGraph 2024 averages them."""
     return lambda graph: np.mean([score(graph) for score in scores], 0)
+
+
+def _taus(label: str, quality: dict[str, Any]) -> tuple[str, float, list[float]]:
+    """What the plot shows of a model: every held-out graph."""
+    taus = [values["kendall_tau"] for values in quality["per_graph"].values()]
+    return label, float(np.mean(taus)), taus
 
 
 def table(qualities: dict[str, dict[str, Any]]) -> str:
