@@ -6,6 +6,7 @@ starts from the compiler's own choice. Both are measured together and begin with
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,6 +35,8 @@ COLLECTIONS = ("random", "default")
 TOLERANCE = 1e-3
 _QUICK = Protocol(warmups=0, rounds=2, seconds=0)
 """What the genetic search judges by; the label is measured apart."""
+_COMPILERS = 2
+"""Programs compiled at a time; nothing is measured meanwhile."""
 _TRIES = 4
 """Draws per configuration that is wanted: a small graph may run out of new ones."""
 
@@ -42,11 +45,11 @@ _TRIES = 4
 class LayoutLimits:
     """How many configurations a graph gets, the default apart."""
 
-    random: int = 24
-    generations: int = 4
-    children: int = 6
+    random: int = 16
+    generations: int = 3
+    children: int = 5
     """Per generation."""
-    parents: int = 6
+    parents: int = 5
 
 
 class _Candidates:
@@ -56,22 +59,35 @@ class _Candidates:
         self.arguments = network.arguments()
         self.module = lower(network.name, network.function(), self.arguments)
         self.nodes = configurable_nodes(self.module)
-        self.configurations: list[Configuration] = []
-        self.executables: list[Executable] = []
+        self.configurations: list[Configuration] = [tuple(UNCHANGED for _ in self.nodes)]
+        self.executables = [Executable(self.module, self.arguments)]
         self.members: dict[str, list[int]] = {name: [0] for name in COLLECTIONS}
         self.difference, self.refused = 0.0, 0
-        self._compile(tuple(UNCHANGED for _ in self.nodes))
         self._expected = self.executables[0]()
 
     def grow(self, collection: str, count: int, make: Callable[[], Configuration]) -> None:
         """Add up to ``count`` new configurations to a collection."""
-        wanted = len(self.configurations) + count
+        fresh = self._draw(count, make)
+        with ThreadPoolExecutor(_COMPILERS) as pool:
+            compiled = list(pool.map(self._compile, fresh))
+        for configuration, executable in zip(fresh, compiled, strict=True):
+            if executable is None:
+                self.refused += 1
+                continue
+            self._check(executable)
+            self.members[collection].append(len(self.configurations))
+            self.configurations.append(configuration)
+            self.executables.append(executable)
+
+    def _draw(self, count: int, make: Callable[[], Configuration]) -> list[Configuration]:
+        fresh: list[Configuration] = []
         for _ in range(_TRIES * count):
-            if len(self.configurations) == wanted:
-                return
             configuration = make()
-            if configuration not in self.configurations and self._compile(configuration):
-                self.members[collection].append(len(self.configurations) - 1)
+            if configuration not in self.configurations and configuration not in fresh:
+                fresh.append(configuration)
+            if len(fresh) == count:
+                break
+        return fresh
 
     def fastest(self, collection: str, count: int) -> list[Configuration]:
         """The fastest of a collection by a short measurement."""
@@ -79,19 +95,13 @@ class _Candidates:
         quick = measure([self.executables[i] for i in members], _QUICK).label()
         return [self.configurations[members[i]] for i in np.argsort(quick)[:count]]
 
-    def _compile(self, configuration: Configuration) -> bool:
-        """Compile a configuration and hold it to the default's results."""
+    def _compile(self, configuration: Configuration) -> Executable | None:
+        """The program of a configuration; ``None`` where the compiler refuses it."""
         module = constrained(self.module, self.nodes, configuration)
         try:
-            executable = Executable(module, self.arguments)
+            return Executable(module, self.arguments)
         except RuntimeError:
-            self.refused += 1
-            return False
-        if self.configurations:
-            self._check(executable)
-        self.configurations.append(configuration)
-        self.executables.append(executable)
-        return True
+            return None
 
     def _check(self, executable: Executable) -> None:
         difference = largest_difference(self._expected, executable())

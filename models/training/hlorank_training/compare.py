@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -25,19 +25,36 @@ from .train import train as train_model
 FULL = "GraphSAGE + Transformer, sum"
 _SEEDS = (1, 2, 3)
 _ENSEMBLE = f"ensemble of {len(_SEEDS)}"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """In what a model differs from the full one."""
+
+    changes: dict[str, Any] = field(default_factory=dict)
+    """Of its ``ModelSettings``."""
+    loss: str = LossSettings().name
+    share: float = 1.0
+    """Of the training graphs: whether more of them would help."""
+
+
 _COMMON = {
-    "no Transformer": {"attention": False},
-    "no edges (MLP)": {"attention": False, "edges": False},
-    "mean pooling": {"pooling": "mean"},
-    "max pooling": {"pooling": "max"},
+    FULL: Variant(),
+    "no Transformer": Variant({"attention": False}),
+    "no edges (MLP)": Variant({"attention": False, "edges": False}),
+    "mean pooling": Variant({"pooling": "mean"}),
+    "max pooling": Variant({"pooling": "max"}),
+    "hinge loss": Variant(loss="hinge"),
+    "ListMLE loss": Variant(loss="list_mle"),
+    "log-MSE loss": Variant(loss="log_mse"),
+    "half of the training graphs": Variant(share=0.5),
+    "a quarter of the training graphs": Variant(share=0.25),
 }
 VARIANTS = {
     "layout": _COMMON,
-    "tile": {**_COMMON, "late join": {"late_join": True}},
+    "tile": {**_COMMON, "late join": Variant({"late_join": True})},
 }
-"""The papers' ablations: settings in which a model differs from the full one."""
-LOSSES = ("hinge", "list_mle", "log_mse")
-"""Beside the logistic loss of the full model."""
+"""The full model first, then the papers' ablations."""
 
 
 def compare(task: str, prepared: Prepared, folder: Path, minutes: float, workers: int) -> str:
@@ -45,7 +62,7 @@ def compare(task: str, prepared: Prepared, folder: Path, minutes: float, workers
 
     What is in ``folder`` already is kept, so a comparison that was stopped goes on.
     """
-    runs = [(label, seed) for label in _models(task) for seed in _seeds(label)]
+    runs = [(label, seed) for label in VARIANTS[task] for seed in _seeds(label)]
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         jobs = [
             pool.submit(train_variant, task, prepared, run, folder, minutes)
@@ -63,21 +80,14 @@ def train_variant(
     task: str, prepared: Prepared, run: tuple[str, int], folder: Path, minutes: float
 ) -> None:
     """Train one variant with one seed and keep its checkpoint."""
-    changes, loss = _models(task)[run[0]]
+    variant = VARIANTS[task][run[0]]
     settings = replace(TASK_SETTINGS[task], seed=run[1], minutes=minutes)
-    settings = replace(settings, loss=replace(settings.loss, name=loss))
-    parts = prepared.split
-    graphs, validation = prepared.graphs(parts.train), prepared.graphs(parts.validation)
-    trained = train_model(replace(MODEL_SETTINGS[task], **changes), settings, graphs, validation)
+    settings = replace(settings, loss=replace(settings.loss, name=variant.loss))
+    names = prepared.split.train[: round(variant.share * len(prepared.split.train))]
+    graphs, validation = prepared.graphs(names), prepared.graphs(prepared.split.validation)
+    model = replace(MODEL_SETTINGS[task], **variant.changes)
+    trained = train_model(model, settings, graphs, validation)
     save_checkpoint(_checkpoint(folder, run), trained.model)
-
-
-def _models(task: str) -> dict[str, tuple[dict[str, Any], str]]:
-    """By label: in what a model differs from the full one, and its loss."""
-    usual = LossSettings().name
-    variants = {label: (changes, usual) for label, changes in VARIANTS[task].items()}
-    losses = {f"{loss} loss": ({}, loss) for loss in LOSSES}
-    return {FULL: ({}, usual), **variants, **losses}
 
 
 def _seeds(label: str) -> Sequence[int]:
@@ -105,7 +115,7 @@ def _scores(task: str, prepared: Prepared, folder: Path) -> dict[str, Score]:
         return lambda graph: score_graph(loaded, graph)
 
     trees = BoostedTrees(prepared.graphs(prepared.split.train))
-    scores: dict[str, Score] = {label: model(label, 1) for label in _models(task)}
+    scores: dict[str, Score] = {label: model(label, 1) for label in VARIANTS[task]}
     for seed in _SEEDS[1:]:
         scores[f"{FULL}, seed {seed}"] = model(FULL, seed)
     scores[_ENSEMBLE] = mean_of([model(FULL, seed) for seed in _SEEDS])

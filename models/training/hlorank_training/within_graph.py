@@ -26,10 +26,10 @@ _MODEL = ModelSettings("layout", dropout=0.1, feature_dropout=0.3)
 _SETTINGS = TrainSettings(
     epochs=60,
     learning_rate=2e-3,
-    weight_decay=1e-4,
+    weight_decay=0.02,
     graphs_per_step=1,
     configurations_per_graph=1024,
-    loss=LossSettings(noise=5e-4, full_weight=0.02),
+    loss=LossSettings("log_mse"),
 )
 
 
