@@ -46,9 +46,7 @@ _COMMON = {
     "max pooling": Variant({"pooling": "max"}),
     "hinge loss": Variant(loss="hinge"),
     "ListMLE loss": Variant(loss="list_mle"),
-    "log-MSE loss": Variant(loss="log_mse"),
     "half of the training graphs": Variant(share=0.5),
-    "a quarter of the training graphs": Variant(share=0.25),
 }
 VARIANTS = {
     "layout": _COMMON,
