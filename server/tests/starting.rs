@@ -56,24 +56,27 @@ fn a_missing_artifact_is_told() {
 #[test]
 fn an_artifact_whose_digest_does_not_hold_is_told() {
     let copy = copied_registry();
-    let head = copy.path().join("tile-xla-cpu/1/head.onnx");
-    let mut bytes = std::fs::read(&head).unwrap();
-    bytes[0] ^= 1;
-    std::fs::write(&head, bytes).unwrap();
+    let versions = std::fs::read_dir(copy.path().join("tile-xla-cpu")).unwrap();
+    for version in versions.map(|entry| entry.unwrap().path()) {
+        let head = version.join("head.onnx");
+        let mut bytes = std::fs::read(&head).unwrap();
+        bytes[0] ^= 1;
+        std::fs::write(&head, bytes).unwrap();
+    }
     let refusal = refusal(&["--models", copy.path().to_str().unwrap()]);
-    assert!(refusal.contains("tile-xla-cpu/1") && refusal.contains("head.onnx has SHA-256"), "{refusal}");
+    assert!(refusal.contains("tile-xla-cpu/") && refusal.contains("head.onnx has SHA-256"), "{refusal}");
 }
 
 #[test]
 fn a_version_without_a_manifest_does_not_exist_yet() {
     let copy = copied_registry();
-    std::fs::create_dir(copy.path().join("tile-xla-cpu/2")).unwrap();
-    std::fs::write(copy.path().join("tile-xla-cpu/2/encoder.onnx"), b"half written").unwrap();
+    std::fs::create_dir(copy.path().join("tile-xla-cpu/999")).unwrap();
+    std::fs::write(copy.path().join("tile-xla-cpu/999/encoder.onnx"), b"half written").unwrap();
     let mut server =
         server().args(["--models", copy.path().to_str().unwrap()]).stderr(Stdio::piped()).spawn().unwrap();
     let lines: Vec<String> = until_serving(&mut server);
     assert!(
-        !lines.iter().any(|line| line.contains("rejected") || line.contains("tile-xla-cpu/2")),
+        !lines.iter().any(|line| line.contains("rejected") || line.contains("tile-xla-cpu/999")),
         "{lines:?}"
     );
     server.kill().unwrap();

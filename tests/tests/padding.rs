@@ -1,6 +1,9 @@
 //! A model that was trained on features padded with −1 gets them, or says why it cannot.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use hlorank_client::{GraphHandle, RankRequest};
 use hlorank_graph::{Graph, GraphArrays, GraphFile, Limits, Pad, Task};
@@ -9,16 +12,21 @@ use tonic::Code;
 
 /// The shipped models, made to say that they were trained with −1.
 fn models_padded_with_minus_one() -> tempfile::TempDir {
-    let copy = tempfile::tempdir().unwrap();
-    for model in ["layout-xla-cpu/1", "tile-xla-cpu/1"] {
-        let (from, to) = (repository("models/registry").join(model), copy.path().join(model));
+    let (shipped, copy) = (repository("models/registry"), tempfile::tempdir().unwrap());
+    for folder in subfolders(&shipped).iter().flat_map(|model| subfolders(model)) {
+        let to = copy.path().join(folder.strip_prefix(&shipped).unwrap());
         fs::create_dir_all(&to).unwrap();
         for file in ["encoder.onnx", "head.onnx"] {
-            fs::copy(from.join(file), to.join(file)).unwrap();
+            fs::copy(folder.join(file), to.join(file)).unwrap();
         }
-        write_manifest(&from, &to);
+        write_manifest(&folder, &to);
     }
     copy
+}
+
+fn subfolders(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.is_dir()).collect()
 }
 
 fn write_manifest(from: &Path, to: &Path) {

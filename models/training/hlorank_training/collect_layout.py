@@ -45,11 +45,11 @@ _TRIES = 4
 class LayoutLimits:
     """How many configurations a graph gets, the default apart."""
 
-    random: int = 16
-    generations: int = 3
-    children: int = 5
+    random: int = 12
+    generations: int = 2
+    children: int = 6
     """Per generation."""
-    parents: int = 5
+    parents: int = 6
 
 
 class _Candidates:
