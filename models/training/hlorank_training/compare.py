@@ -1,6 +1,6 @@
 """One table of models and baselines on the same split: which part of the model pays."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
@@ -11,8 +11,7 @@ import numpy as np
 from tqdm import tqdm
 
 from .baselines import BoostedTrees, analytical_cost
-from .dataset import Graph
-from .evaluate import Score
+from .evaluate import Score, mean_of
 from .files import read_json, write_json
 from .held_out import held_out_quality
 from .loss import LossSettings
@@ -120,11 +119,6 @@ def _scores(task: str, prepared: Prepared, folder: Path) -> dict[str, Score]:
     scores["boosted trees, summed features"] = trees.score
     scores["analytical cost"] = analytical_cost
     return scores
-
-
-def mean_of(scores: Sequence[Callable[[Graph], np.ndarray]]) -> Score:
-    """An ensemble: the mean of the models' scores, as TGraph 2024 averages them."""
-    return lambda graph: np.mean([score(graph) for score in scores], 0)
 
 
 def _taus(label: str, quality: dict[str, Any]) -> tuple[str, float, list[float]]:

@@ -23,6 +23,11 @@ class GraphQuality:
     values: dict[str, float]
 
 
+def mean_of(scores: Sequence[Score]) -> Score:
+    """An ensemble: the mean of the models' scores, as TGraph 2024 averages them."""
+    return lambda graph: np.mean([score(graph) for score in scores], 0)
+
+
 def graph_quality(graph: Graph, scores: np.ndarray) -> GraphQuality:
     """Quality of scores, with the expectation of a random choice and the default beside it."""
     runtimes = graph.runtimes

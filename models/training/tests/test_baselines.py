@@ -7,8 +7,9 @@ pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
 from hlorank_training.baselines import BoostedTrees, analytical_cost
-from hlorank_training.compare import FULL, mean_of, table
+from hlorank_training.compare import FULL, table
 from hlorank_training.dataset import Graph, Segment
+from hlorank_training.evaluate import mean_of
 from hlorank_training.held_out import held_out_quality
 from hlorank_training.metrics import kendall_tau
 from hlorank_training.prepare import Prepared
