@@ -30,8 +30,8 @@ echo
 "$programs/hlorank" models
 
 measured=tests/data/measured
-printf '\nLayouts of a whole program, measured on XLA:CPU (%s):\n\n' "$measured/layout_mixer_transposed_train.pb"
-"$programs/hlorank" rank --graph "$measured/layout_mixer_transposed_train.pb" --top 5
+printf '\nLayouts of a whole program, measured on XLA:CPU (%s):\n\n' "$measured/layout_random_window_nchw_train.pb"
+"$programs/hlorank" rank --graph "$measured/layout_random_window_nchw_train.pb" --top 5
 printf '\nTiles of one kernel, measured on XLA:CPU (%s):\n\n' "$measured/tile_kernels.pb"
 "$programs/hlorank" rank --graph "$measured/tile_kernels.pb" --module 0 --top 5
 

@@ -62,7 +62,7 @@ def test_the_table_of_a_comparison_has_a_row_a_model_and_what_needs_none():
         def graphs(self, names):
             return [graph for _ in names]
 
-    prepared = Measured("0" * 64, Split((), (), ("k",)), {}, {"k": source})
+    prepared = Measured("0" * 64, Split((), (), ("k_16_32",)), {}, {"k_16_32": source})
     qualities = {
         FULL: held_out_quality(prepared, lambda g: g.runtimes),
         "worst": held_out_quality(prepared, lambda g: -g.runtimes),
