@@ -75,9 +75,9 @@ async fn training_reads_the_features_that_the_server_ranks_by() {
             let options = ["--module", &module, "--out", &out, "--pad", "0"];
             command_line.text(&[&["graph", "features", file.argument()][..], &options].concat());
             let trained = command_line.read(&out, measured.graph.task());
-            let served = client.put_graph(&GraphHandle::of(measured)).await.unwrap();
+            let cached = client.put_graph(&GraphHandle::of(measured)).await.unwrap();
 
-            assert_eq!(served.hash, measured.graph.hash(), "the server holds this graph");
+            assert_eq!(cached.hash, measured.graph.hash(), "the server holds this graph");
             assert_eq!(trained.graph.raw_features(), measured.graph.features(Pad::Zero).unwrap());
             assert_eq!(trained.graph.opcodes(), measured.graph.opcodes());
             assert_eq!(trained.graph.edges(), measured.graph.edges());
