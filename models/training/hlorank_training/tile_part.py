@@ -9,8 +9,8 @@ from .segment_batch import SegmentBatch
 TILE_FEATURES = 24
 LOOP, PIECES = 8 + 3 * 5, 8
 """What ``cuts`` says of a row, and of every node."""
-TILES, STEPS, READ = 5, 6, 7
-"""Columns of the loop: logarithms of output tiles, of all steps, of elements that a step reads."""
+STEPS, READ = 6, 7
+"""Columns of the loop: logarithms of its steps, and of the elements that one of them reads."""
 _PIECE, _TOTAL = 0, 5
 """Columns of the pieces: logarithms of the elements in one tile, and in the whole tensor."""
 AMOUNTS = 2
