@@ -7,6 +7,7 @@ from . import __doc__ as purpose
 from . import commands
 
 TASKS = ("layout", "tile")
+# What collect_tile and loss name too: written out, so that --help needs neither jax nor torch.
 SOURCES = ("xla", "halide")
 LOSSES = ("logistic", "hinge", "list_mle", "log_mse")
 

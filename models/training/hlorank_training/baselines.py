@@ -21,8 +21,8 @@ _STEP_ELEMENTS = 512
 def analytical_cost(graph: Graph) -> np.ndarray:
     """Bytes that a configuration moves, f64 [c]; for tiles with a price for every step.
 
-    Layouts: elements of tensors whose order differs from row-major. Tiles: the number of tiles
-    times what one of them reads.
+    Layouts: elements of tensors whose minor-most dimension differs from row-major; those whose
+    order alone does break ties. Tiles: the number of steps times what one of them reads.
     """
     totals = _summed(graph)
     if _is_tile(graph):
@@ -34,7 +34,7 @@ def analytical_cost(graph: Graph) -> np.ndarray:
 class BoostedTrees:
     """Gradient-boosted trees on features summed over nodes, as compilers' cost models use them.
 
-    They see all that the neural model sees of a configuration, but no edges.
+    They see all that the neural model is told of a configuration, but not which node is where.
     """
 
     def __init__(self, graphs: Sequence[Graph], seed: int = 1):

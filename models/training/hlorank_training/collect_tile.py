@@ -15,7 +15,7 @@ from .choose_tiles import TileLimits, choose_tiles
 from .execute import backend, largest_difference
 from .files import write_atomically
 from .kernel import Kernel
-from .kernels import kernels
+from .kernel_shapes import measured_kernels
 from .lower import lower
 from .measure import Protocol, measure
 from .provenance import Collection, load_average, record
@@ -62,14 +62,14 @@ def collect_tile(
 
 
 def _xla() -> TileSource:
-    return TileSource(backend(), kernels(), _compile_xla, ("jax", "jaxlib"))
+    return TileSource(backend(), measured_kernels(), _compile_xla, ("jax", "jaxlib"))
 
 
 def _halide() -> TileSource:
     # Imported only here because the package is optional.
     from .halide_kernels import compile_halide, runs_on_halide
 
-    supported = [kernel for kernel in kernels() if runs_on_halide(kernel)]
+    supported = [kernel for kernel in measured_kernels() if runs_on_halide(kernel)]
     # Families alternate, so the first kernels are the first shapes of each.
     count = HALIDE_SHAPES * len({kernel.family for kernel in supported})
     return TileSource("halide", supported[:count], compile_halide, ("jax", "jaxlib", "halide"))

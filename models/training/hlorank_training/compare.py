@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from .baselines import BoostedTrees, analytical_cost
 from .evaluate import Score, mean_of
-from .files import read_json, write_json
+from .files import write_json
 from .held_out import held_out_quality
 from .loss import LossSettings
 from .plots import plot_comparison
@@ -98,12 +98,10 @@ def _checkpoint(folder: Path, run: tuple[str, int]) -> Path:
 
 def _qualities(task: str, prepared: Prepared, folder: Path) -> dict[str, dict[str, Any]]:
     """By label, what ``held_out_quality`` says; also written beside the checkpoints."""
-    path = folder / "comparison.json"
-    known = read_json(path) if path.exists() else {}
-    for label, score in _scores(task, prepared, folder).items():
-        known[label] = held_out_quality(prepared, score)
-        write_json(path, known)
-    return known
+    scores = _scores(task, prepared, folder)
+    qualities = {label: held_out_quality(prepared, score) for label, score in scores.items()}
+    write_json(folder / "comparison.json", qualities)
+    return qualities
 
 
 def _scores(task: str, prepared: Prepared, folder: Path) -> dict[str, Score]:

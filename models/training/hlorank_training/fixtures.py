@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from .files import write_atomically
+from .metrics import spread
 from .prepare import Prepared
 from .schema import ModuleTuningData, TuningData
 
@@ -37,8 +38,7 @@ def _layouts(prepared: Prepared, folder: Path, rule: FixtureRule) -> list[Path]:
 
 def _spread(file: Path) -> float:
     data = ModuleTuningData.FromString(file.read_bytes())
-    low, high = np.percentile([run.profile.compute_time_ns for run in data.runs], [10, 90])
-    return float(high / low)
+    return spread(np.array([run.profile.compute_time_ns for run in data.runs]))
 
 
 def _tiles(prepared: Prepared, folder: Path, rule: FixtureRule) -> list[Path]:

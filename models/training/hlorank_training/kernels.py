@@ -1,14 +1,7 @@
-"""The kernels that are measured: families of small array programs, each at several shapes."""
-
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from itertools import product
-from math import prod
-from zlib import crc32
+"""Families of kernels: small array programs, each a function of its shape."""
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from .kernel import Kernel
@@ -365,91 +358,3 @@ def convolution_1d(b: int, length: int, channels: int, width: int) -> Kernel:
     return Kernel(
         "", "convolution_1d", inputs, output, windows, compute, fixed_reduction=(3, channels)
     )
-
-
-_LENGTHS = (
-    48,
-    64,
-    96,
-    120,
-    128,
-    144,
-    160,
-    192,
-    240,
-    256,
-    288,
-    320,
-    384,
-    480,
-    512,
-    576,
-    640,
-    768,
-    1024,
-)
-_BATCHES = (2, 4, 6, 8)
-_SIDES = (16, 20, 24, 28, 32, 40, 48, 56)
-_WIDTHS = (16, 24, 32, 48, 64, 96, 128)
-
-
-@dataclass(frozen=True)
-class _Family:
-    make: Callable[..., Kernel]
-    choices: tuple[tuple[int, ...], ...]
-    """Lengths to draw from, one tuple per argument."""
-    work: tuple[int, int]
-    """Smallest and largest product of the arguments, which keeps a run near a few milliseconds."""
-
-
-_FAMILIES = (
-    _Family(matmul, (_LENGTHS, _LENGTHS, _LENGTHS), (10_000_000, 60_000_000)),
-    _Family(softmax, (_BATCHES, _LENGTHS, _LENGTHS), (200_000, 1_000_000)),
-    _Family(convolution, (_BATCHES, _SIDES, _WIDTHS, _WIDTHS), (60_000, 400_000)),
-    _Family(elementwise_reduce, (_WIDTHS, _LENGTHS, _LENGTHS), (600_000, 3_000_000)),
-    _Family(transpose, (_WIDTHS, _WIDTHS, _LENGTHS), (200_000, 1_000_000)),
-    _Family(gated_matmul, (_LENGTHS, _LENGTHS, _LENGTHS[:9]), (8_000_000, 40_000_000)),
-    _Family(stencil, (_LENGTHS, _LENGTHS), (150_000, 800_000)),
-    _Family(matmul_bias_gelu, (_LENGTHS, _LENGTHS, _LENGTHS), (10_000_000, 60_000_000)),
-    _Family(layer_norm, (_BATCHES, _LENGTHS, _LENGTHS), (300_000, 1_500_000)),
-    _Family(outer_product, (_LENGTHS, _LENGTHS), (150_000, 800_000)),
-    _Family(pointwise_convolution, (_BATCHES, _SIDES, _WIDTHS, _WIDTHS), (200_000, 1_500_000)),
-    _Family(batched_matmul, (_BATCHES, _LENGTHS, _LENGTHS, _LENGTHS), (10_000_000, 60_000_000)),
-    _Family(max_pool, (_BATCHES, _SIDES, _WIDTHS), (2_500, 15_000)),
-    _Family(max_plus, (_LENGTHS, _LENGTHS, _WIDTHS), (2_000_000, 10_000_000)),
-    _Family(matmul_transposed, (_LENGTHS, _LENGTHS, _LENGTHS), (10_000_000, 60_000_000)),
-    _Family(column_reduce, (_WIDTHS, _LENGTHS, _LENGTHS), (600_000, 4_000_000)),
-    _Family(channels_first, (_BATCHES, _SIDES, _WIDTHS), (5_000, 25_000)),
-    _Family(attention_scores, (_BATCHES, _LENGTHS[:12], _LENGTHS[:9], (32, 48, 64, 96)), (3_000_000, 20_000_000)),
-    _Family(elementwise_chain, (_LENGTHS, _LENGTHS), (150_000, 800_000)),
-    _Family(strided_convolution, (_BATCHES, _SIDES, _WIDTHS, _WIDTHS), (60_000, 400_000)),
-    _Family(depthwise_convolution, (_BATCHES, _SIDES, _WIDTHS), (4_000, 20_000)),
-    _Family(log_sum_exp, (_WIDTHS, _LENGTHS, _LENGTHS), (300_000, 2_000_000)),
-    _Family(pairwise_distance, (_LENGTHS, _LENGTHS, _WIDTHS), (2_000_000, 10_000_000)),
-    _Family(batched_outer, (_BATCHES, _LENGTHS, _LENGTHS), (150_000, 800_000)),
-    _Family(convolution_1d, (_BATCHES, _LENGTHS, _WIDTHS, _WIDTHS), (1_500_000, 12_000_000)),
-    _Family(transposed_add, (_LENGTHS, _LENGTHS), (150_000, 800_000)),
-    _Family(scale_shift, (_BATCHES, _SIDES, _WIDTHS), (5_000, 25_000)),
-    _Family(matmul_into_transposed, (_LENGTHS, _LENGTHS, _LENGTHS), (10_000_000, 60_000_000)),
-)  # fmt: skip
-
-SHAPES = 22
-"""Kernels of each family."""
-
-
-def kernels(shapes: int = SHAPES) -> list[Kernel]:
-    """``shapes`` kernels of every family; families alternate, so a stop keeps the balance."""
-    drawn = [_draw(family, shapes) for family in _FAMILIES]
-    return [kernel for row in zip(*drawn, strict=True) for kernel in row]
-
-
-def _draw(family: _Family, count: int) -> list[Kernel]:
-    random = np.random.default_rng(crc32(family.make.__name__.encode()))
-    least, most = family.work
-    fitting = [sizes for sizes in product(*family.choices) if least <= prod(sizes) <= most]
-    chosen = random.choice(len(fitting), size=count, replace=False)
-    return [_named(family.make(*fitting[index]), fitting[index]) for index in chosen]
-
-
-def _named(kernel: Kernel, sizes: tuple[int, ...]) -> Kernel:
-    return replace(kernel, name="_".join([kernel.family, *map(str, sizes)]))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .files import read_json
+from .metrics import spread
 from .schema import ModuleTuningData, TuningData
 
 _MODULES: dict[str, Callable[[bytes], Sequence[Any]]] = {
@@ -38,8 +39,7 @@ class Measured:
     @property
     def spread(self) -> float:
         """90th over 10th percentile of the run times."""
-        low, high = np.percentile(self.runtimes, [10, 90])
-        return float(high / low)
+        return spread(self.runtimes)
 
     @property
     def default_over_best(self) -> float:

@@ -25,6 +25,12 @@ def top_slowdown(scores: np.ndarray, runtimes: np.ndarray, count: int) -> float:
     return float(runtimes[best].min() / runtimes.min() - 1)
 
 
+def spread(runtimes: np.ndarray) -> float:
+    """90th over 10th percentile of run times."""
+    low, high = np.percentile(runtimes, [10, 90])
+    return float(high / low)
+
+
 def random_slowdown(runtimes: np.ndarray, count: int) -> float:
     """The expected top slowdown of a random choice without repetition."""
     ascending = np.sort(runtimes).astype(float)

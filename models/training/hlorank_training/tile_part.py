@@ -96,9 +96,8 @@ class TilePart(nn.Module):
         rank = (sizes > 0).sum(-1, keepdim=True) == (output > 0).sum(-1, keepdim=True)
         halo = (longer > 0) & (longer <= _HALO)
         twice = torch.abs(longer - output) <= 1
-        return ((halo | twice) & rank & (output > 2 * _HALO)).to(sizes.dtype).unsqueeze(
-            -1
-        ) * self.diagonal
+        near = (halo | twice) & rank & (output > 2 * _HALO)
+        return near.to(sizes.dtype).unsqueeze(-1) * self.diagonal
 
     def _loop(self, batch: SegmentBatch, piece: Tensor, total: Tensor) -> Tensor:
         """[B,23]: what any tiled loop depends on, whatever the kernel."""
