@@ -48,6 +48,11 @@ impl ComputePool {
         self.threads.current_num_threads()
     }
 
+    /// Has a worker run work that nobody waits for.
+    pub fn spawn(&self, work: impl FnOnce(Worker) + Send + 'static) {
+        self.threads.spawn_fifo(|| work(Worker(rayon::current_thread_index().unwrap_or(0))));
+    }
+
     /// Runs work on a worker. Dropping the future before the work starts cancels it.
     pub async fn run<T: Send + 'static>(
         &self,
@@ -55,12 +60,12 @@ impl ComputePool {
     ) -> Result<Computed<T>, WorkerFailed> {
         let (sender, receiver) = oneshot::channel();
         let submitted = Instant::now();
-        self.threads.spawn_fifo(move || {
+        self.spawn(move |worker| {
             if sender.is_closed() {
                 return;
             }
             let waited = submitted.elapsed();
-            let value = work(Worker(rayon::current_thread_index().unwrap_or(0)));
+            let value = work(worker);
             // An error means that nobody waits any more.
             let _ = sender.send(Computed { value, waited });
         });

@@ -12,7 +12,7 @@ use crate::{
     compute::ComputePool,
     registry::{Defaults, Registry, RegistryError},
     runtime::{Runtime, RuntimeError},
-    service::{Bounds, CostModel, ExplainRefusalsLayer, Models},
+    service::{Bounds, CacheBytes, CostModel, ExplainRefusalsLayer, Models},
     settings::Settings,
 };
 
@@ -64,8 +64,8 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     let (health, health_service) = tonic_health::server::health_reporter();
     health.set_serving::<CostModelServiceServer<CostModel>>().await;
     health.set_serving::<ModelServiceServer<Models>>().await;
-    let cost_model =
-        CostModel::new(Arc::clone(&registry), pool, settings.graph_cache_bytes, bounds(&settings));
+    let cache = CacheBytes { graphs: settings.graph_cache_bytes, embeddings: settings.embedding_cache_bytes };
+    let cost_model = CostModel::new(Arc::clone(&registry), pool, cache, bounds(&settings));
     let cost_model = CostModelServiceServer::new(cost_model)
         .max_decoding_message_size(settings.max_message_bytes)
         .max_encoding_message_size(usize::MAX);

@@ -42,6 +42,10 @@ pub struct Settings {
     #[arg(long, env = "HLORANK_GRAPH_CACHE_BYTES", value_name = "BYTES", default_value_t = 1 << 30)]
     pub graph_cache_bytes: u64,
 
+    /// Bytes of embeddings kept in memory, some 500 for each pair of segment and local configuration; 0 keeps none
+    #[arg(long, env = "HLORANK_EMBEDDING_CACHE_BYTES", value_name = "BYTES", default_value_t = 1 << 29)]
+    pub embedding_cache_bytes: u64,
+
     /// Requests in progress or waiting, in all; one more is refused at once
     #[arg(long, env = "HLORANK_MAX_REQUESTS", value_name = "REQUESTS", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_requests: u32,

@@ -1,22 +1,26 @@
-//! Scores configurations: each distinct configuration once, and within a call each distinct pair of segment and
-//! local configuration once.
+//! Scores configurations: every distinct thing is evaluated once.
 //!
-//! [`Engine::score`] is the one entry point. Work is cut into blocks that go to the compute pool one by one, so
-//! that requests take turns, and dropping the future stops what has not started.
+//! [`Engine::score`] is the one entry point. Within a call, equal configurations are one, and so are equal pairs of
+//! segment and local configuration (rows). Across calls, the embedding of a row is evaluated once as long as it is in
+//! the cache. Work is cut into blocks that go to the compute pool one by one, so that calls take turns, and dropping
+//! the future stops what has not started.
 
 mod block;
+mod embeddings;
 mod plan;
 mod ranking;
+mod sums;
 
 use std::{sync::Arc, time::Instant};
 
 use futures::{StreamExt, TryStreamExt, stream};
-use hlorank_graph::{Configurations, Pad, SegmentedGraph};
+use hlorank_graph::{Configurations, Digest, Pad, SegmentedGraph};
 pub use ranking::rank;
 
 use self::{
-    block::Block,
+    embeddings::{Embeddings, LookedUp},
     plan::{Plan, TooManyRows},
+    sums::SumTree,
 };
 use crate::{
     compute::{ComputePool, WorkerFailed},
@@ -26,6 +30,7 @@ use crate::{
 /// Evaluates models on the compute pool.
 pub struct Engine {
     pool: Arc<ComputePool>,
+    embeddings: Arc<Embeddings>,
 }
 
 /// What a model says of a batch.
@@ -48,14 +53,16 @@ pub struct Reuse {
     pub distinct_configs: usize,
     /// Pairs of segment and configuration.
     pub segment_rows: usize,
-    /// Pairs of segment and local configuration that differ: what the encoder ran on.
+    /// Pairs of segment and local configuration that differ.
     pub distinct_segment_rows: usize,
+    /// Those of them that were evaluated for this call; another call evaluated the rest.
+    pub rows_evaluated: usize,
 }
 
 /// When the stages of an evaluation ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Stages {
-    /// The distinct rows were found.
+    /// The distinct rows were found and looked up.
     pub planned: Instant,
     /// The encoder was done.
     pub encoded: Instant,
@@ -64,7 +71,7 @@ pub struct Stages {
 }
 
 /// Why there are no scores.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum EngineError {
     /// The model needs features padded with −1, and the graph came padded with 0.
     #[error(
@@ -103,10 +110,16 @@ pub enum EngineError {
 const HEAD_CONFIGS: usize = 4096;
 
 impl Engine {
-    /// Uses a pool whose workers each have a session of every model.
+    /// Uses a pool whose workers each have a session of every model, and keeps at most `cache_bytes` bytes of
+    /// embeddings.
     #[must_use]
-    pub fn new(pool: Arc<ComputePool>) -> Self {
-        Self { pool }
+    pub fn new(pool: Arc<ComputePool>, cache_bytes: u64) -> Self {
+        Self { embeddings: Arc::new(Embeddings::new(Arc::clone(&pool), cache_bytes)), pool }
+    }
+
+    /// Drops the embeddings of a model by its digest.
+    pub fn forget(&self, model: Digest) {
+        self.embeddings.forget(model);
     }
 
     /// Scores each configuration. `configurations` must be of the graph's task and fit its slots.
@@ -117,68 +130,32 @@ impl Engine {
         configurations: Configurations,
     ) -> Result<Evaluation, EngineError> {
         check_pad(model, graph)?;
-        let (plan, blocks) = self.plan(model, graph, configurations).await?;
+        let (plan, looked_up) = self.plan(model, graph, configurations).await?;
         let planned = Instant::now();
-        let embeddings = self.encode(model, graph, &plan, blocks).await?;
+        let completed = self.embeddings.complete(model, graph, &plan, looked_up).await?;
         let encoded = Instant::now();
-        let distinct_scores = self.score_sums(model, &plan, &embeddings).await?;
-        let (reuse, shared) = (plan.reuse(), plan);
-        let scores = self.pool.run(move |_| shared.fan_out(&distinct_scores)).await?.value;
+        let distinct_scores = self.score_sums(model, &plan, Arc::new(completed.embeddings)).await?;
+        let reuse = plan.reuse(completed.evaluated);
+        let scores = self.pool.run(move |_| plan.fan_out(&distinct_scores)).await?.value;
         check_scores(model, &scores)?;
         let stages = Stages { planned, encoded, scored: Instant::now() };
         Ok(Evaluation { scores, reuse, stages })
     }
 
-    /// What has to be evaluated, and in which blocks.
+    /// What has to be evaluated, and what of it the cache has.
     async fn plan(
         &self,
         model: &Arc<Model>,
         graph: &Arc<SegmentedGraph>,
         configurations: Configurations,
-    ) -> Result<(Arc<Plan>, Vec<Block>), EngineError> {
-        let (model, graph) = (Arc::clone(model), Arc::clone(graph));
+    ) -> Result<(Arc<Plan>, LookedUp), EngineError> {
+        let (model, graph, embeddings) = (Arc::clone(model), Arc::clone(graph), Arc::clone(&self.embeddings));
         let planned = self.pool.run(move |_| {
             let plan = Plan::new(&graph, &configurations)?;
-            let blocks = block::blocks(&plan, &graph, model.manifest());
-            Ok::<_, TooManyRows>((Arc::new(plan), blocks))
+            let looked_up = embeddings.look_up(&model, &graph, &plan);
+            Ok::<_, TooManyRows>((Arc::new(plan), looked_up))
         });
         Ok(planned.await?.value?)
-    }
-
-    /// The embedding of every row: `[rows, D]`.
-    async fn encode(
-        &self,
-        model: &Arc<Model>,
-        graph: &Arc<SegmentedGraph>,
-        plan: &Arc<Plan>,
-        blocks: Vec<Block>,
-    ) -> Result<Arc<Vec<f32>>, EngineError> {
-        let size = model.manifest().embedding_size;
-        let mut embeddings = vec![0.0; plan.rows.len() * size];
-        let encoded = blocks.into_iter().map(|block| self.encode_block(model, graph, plan, block));
-        let mut encoded = stream::iter(encoded).buffered(self.in_flight());
-        while let Some((rows, block_embeddings)) = encoded.try_next().await? {
-            for (row, embedding) in rows.into_iter().zip(block_embeddings.chunks_exact(size)) {
-                embeddings[row * size..][..size].copy_from_slice(embedding);
-            }
-        }
-        Ok(Arc::new(embeddings))
-    }
-
-    async fn encode_block(
-        &self,
-        model: &Arc<Model>,
-        graph: &Arc<SegmentedGraph>,
-        plan: &Arc<Plan>,
-        block: Block,
-    ) -> Result<(Vec<usize>, Vec<f32>), EngineError> {
-        let (model, graph, plan) = (Arc::clone(model), Arc::clone(graph), Arc::clone(plan));
-        let encoded = self.pool.run(move |worker| {
-            let input = block.encoder_input(&plan, &graph, model.manifest().pad());
-            let embeddings = model.encode(worker, &input)?;
-            Ok::<_, ModelFailed>((block.rows, embeddings))
-        });
-        Ok(encoded.await?.value?)
     }
 
     /// The score of every distinct configuration.
@@ -186,14 +163,17 @@ impl Engine {
         &self,
         model: &Arc<Model>,
         plan: &Arc<Plan>,
-        embeddings: &Arc<Vec<f32>>,
+        embeddings: Arc<Vec<f32>>,
     ) -> Result<Vec<f32>, EngineError> {
         let starts = (0..plan.distinct_configs()).step_by(HEAD_CONFIGS);
         let scored = starts.map(|start| {
-            let (model, plan, embeddings) = (Arc::clone(model), Arc::clone(plan), Arc::clone(embeddings));
+            let (model, plan, embeddings) = (Arc::clone(model), Arc::clone(plan), Arc::clone(&embeddings));
             let scored = self.pool.run(move |worker| {
                 let end = plan.distinct_configs().min(start + HEAD_CONFIGS);
-                let mut sums = plan.sums(start..end, &embeddings, model.manifest().embedding_size);
+                let size = model.manifest().embedding_size;
+                let mut tree = SumTree::new(&embeddings, size);
+                let mut sums = Vec::with_capacity((end - start) * size);
+                plan.rows_of(start..end).for_each(|rows| sums.extend_from_slice(tree.sum(rows)));
                 // A lone row rounds differently from the same row among others.
                 if end - start == 1 {
                     sums.extend_from_within(..);
@@ -204,13 +184,9 @@ impl Engine {
             });
             async { Ok::<_, EngineError>(scored.await?.value?) }
         });
-        let chunks: Vec<Vec<f32>> = stream::iter(scored).buffered(self.in_flight()).try_collect().await?;
+        let chunks: Vec<Vec<f32>> =
+            stream::iter(scored).buffered(2 * self.pool.workers()).try_collect().await?;
         Ok(chunks.concat())
-    }
-
-    /// Blocks that one request has waiting or running: enough that no worker is idle.
-    fn in_flight(&self) -> usize {
-        2 * self.pool.workers()
     }
 }
 

@@ -1,7 +1,8 @@
-use std::{collections::HashMap, hash::Hash, ops::Range};
+use std::{hash::Hash, ops::Range};
 
+use foldhash::{HashMap, HashMapExt};
 use hlorank_graph::{
-    Configurations, LayoutBatch, LayoutEntry, Occurrence, SegmentedGraph, TILE_FEATURES, TileBatch,
+    Configurations, LayoutBatch, LayoutEntry, Occurrence, Segment, SegmentedGraph, TILE_FEATURES, TileBatch,
 };
 
 use super::Reuse;
@@ -15,7 +16,7 @@ pub(super) struct Plan {
     /// Pairs of segment and local configuration that differ.
     pub(super) rows: Vec<Row>,
     /// What the rows' local configurations hold.
-    pub(super) locals: Locals,
+    locals: Locals,
     /// `[distinct, occurrences]` the row of each segment of each distinct configuration.
     row_of: Vec<u32>,
     occurrences: usize,
@@ -30,8 +31,17 @@ pub(super) struct Row {
     pub(super) local: usize,
 }
 
+/// The local configuration of one row.
+#[derive(Clone, Copy)]
+pub(super) enum LocalConfiguration<'a> {
+    /// One entry per configurable node of the row's segment.
+    Layout(&'a [LayoutEntry]),
+    /// The features of the tile.
+    Tile(&'a [f32; TILE_FEATURES]),
+}
+
 /// Local configurations.
-pub(super) enum Locals {
+enum Locals {
     /// One entry per configurable node of the row's segment, row after row.
     Layout(Vec<LayoutEntry>),
     /// The features of the tile.
@@ -59,16 +69,19 @@ impl Plan {
     fn of_layouts(graph: &SegmentedGraph, batch: &LayoutBatch) -> Result<Self, TooManyRows> {
         let distinct = Distinct::of((0..batch.len()).map(|config| batch.row(config)));
         let occurrences = graph.occurrences.len();
-        let mut row_of = vec![0; distinct.items.len() * occurrences];
-        let mut rows = LayoutRows::default();
-        for (number, occurrence) in graph.occurrences.iter().enumerate() {
-            let mut local = OccurrenceRows { occurrence, batch, known: HashMap::new(), indices: Vec::new() };
-            for (config, configuration) in distinct.items.iter().enumerate() {
-                row_of[config * occurrences + number] = local.row(configuration, &mut rows)?;
+        let mut row_of: Vec<u32> = Vec::with_capacity(distinct.items.len() * occurrences);
+        let mut finder = RowFinder::new(graph, batch);
+        for (config, configuration) in distinct.items.iter().enumerate() {
+            // As the one before it, but for the segments that see a changed slot.
+            match config.checked_sub(1) {
+                None => row_of.resize(occurrences, 0),
+                Some(before) => row_of.extend_from_within(before * occurrences..),
             }
+            let before = config.checked_sub(1).map(|before| distinct.items[before]);
+            finder.find_changed(configuration, before, &mut row_of[config * occurrences..])?;
         }
-        let locals = Locals::Layout(rows.entries);
-        Ok(Self { distinct_of_config: distinct.of_item, rows: rows.rows, locals, row_of, occurrences })
+        let locals = Locals::Layout(finder.rows.entries);
+        Ok(Self { distinct_of_config: distinct.of_item, rows: finder.rows.rows, locals, row_of, occurrences })
     }
 
     fn of_tiles(graph: &SegmentedGraph, batch: &TileBatch) -> Result<Self, TooManyRows> {
@@ -99,12 +112,14 @@ impl Plan {
         self.row_of.len() / self.occurrences
     }
 
-    pub(super) fn reuse(&self) -> Reuse {
+    /// How much was shared, where so many rows were evaluated for this call.
+    pub(super) fn reuse(&self, rows_evaluated: usize) -> Reuse {
         Reuse {
             configs: self.distinct_of_config.len(),
             distinct_configs: self.distinct_configs(),
             segment_rows: self.distinct_of_config.len() * self.occurrences,
             distinct_segment_rows: self.rows.len(),
+            rows_evaluated,
         }
     }
 
@@ -113,19 +128,26 @@ impl Plan {
         self.distinct_of_config.iter().map(|&distinct| distinct_scores[distinct as usize] + 0.0).collect()
     }
 
-    /// Sums the embeddings (of `size` numbers) of each of these distinct configurations, always in the order of
-    /// the occurrences, so that equal configurations have equal sums in every batch.
-    pub(super) fn sums(&self, configs: Range<usize>, embeddings: &[f32], size: usize) -> Vec<f32> {
-        let mut sums = vec![0.0; configs.len() * size];
-        let rows = self.row_of[configs.start * self.occurrences..configs.end * self.occurrences]
-            .chunks_exact(self.occurrences);
-        for (sum, rows) in sums.chunks_exact_mut(size).zip(rows) {
-            for &row in rows {
-                let embedding = &embeddings[row as usize * size..][..size];
-                sum.iter_mut().zip(embedding).for_each(|(sum, value)| *sum += value);
+    /// The rows of distinct configurations, one slice of `[occurrences]` each.
+    pub(super) fn rows_of(&self, configs: Range<usize>) -> impl Iterator<Item = &[u32]> {
+        self.row_of[configs.start * self.occurrences..configs.end * self.occurrences]
+            .chunks_exact(self.occurrences)
+    }
+
+    /// The segment of a row.
+    pub(super) fn segment<'a>(&self, row: u32, graph: &'a SegmentedGraph) -> &'a Segment {
+        &graph.segments[self.rows[row as usize].segment]
+    }
+
+    /// The local configuration of a row.
+    pub(super) fn local(&self, row: u32, graph: &SegmentedGraph) -> LocalConfiguration<'_> {
+        let Row { segment, local } = self.rows[row as usize];
+        match &self.locals {
+            Locals::Layout(entries) => {
+                LocalConfiguration::Layout(&entries[local..][..graph.segments[segment].configurable.len()])
             }
+            Locals::Tile(tiles) => LocalConfiguration::Tile(&tiles[local]),
         }
-        sums
     }
 }
 
@@ -150,27 +172,71 @@ impl<T: Copy + Eq + Hash> Distinct<T> {
     }
 }
 
-/// The rows of one occurrence, found by index: a batch repeats few local configurations, so that each is looked
-/// up by content only once.
-struct OccurrenceRows<'a> {
-    occurrence: &'a Occurrence,
+/// Finds the rows of configurations by their indices: a batch repeats few local configurations, so that each is
+/// looked up by content only once.
+struct RowFinder<'a> {
+    graph: &'a SegmentedGraph,
     batch: &'a LayoutBatch,
-    known: HashMap<Vec<u16>, u32>,
+    occurrence_of_slot: Vec<usize>,
+    /// Per occurrence, the row of every local configuration that was met.
+    known: Vec<HashMap<Vec<u16>, u32>>,
+    rows: LayoutRows,
     indices: Vec<u16>,
+    changed: Vec<bool>,
 }
 
-impl OccurrenceRows<'_> {
-    fn row(&mut self, configuration: &[u16], rows: &mut LayoutRows) -> Result<u32, TooManyRows> {
-        let slots = &self.occurrence.slots;
+impl<'a> RowFinder<'a> {
+    fn new(graph: &'a SegmentedGraph, batch: &'a LayoutBatch) -> Self {
+        let mut occurrence_of_slot = vec![0; graph.slots()];
+        for (number, occurrence) in graph.occurrences.iter().enumerate() {
+            occurrence.slots.iter().for_each(|&slot| occurrence_of_slot[slot] = number);
+        }
+        Self {
+            graph,
+            batch,
+            occurrence_of_slot,
+            known: vec![HashMap::new(); graph.occurrences.len()],
+            rows: LayoutRows::default(),
+            indices: Vec::new(),
+            changed: vec![false; graph.occurrences.len()],
+        }
+    }
+
+    /// Sets the rows of the occurrences that see a slot that `before` sets otherwise; of all without `before`.
+    fn find_changed(
+        &mut self,
+        configuration: &[u16],
+        before: Option<&[u16]>,
+        row_of: &mut [u32],
+    ) -> Result<(), TooManyRows> {
+        match before {
+            None => self.changed.fill(true),
+            Some(before) => {
+                let slots = self.occurrence_of_slot.iter().zip(configuration.iter().zip(before));
+                for (&occurrence, (index, before)) in slots {
+                    self.changed[occurrence] |= index != before;
+                }
+            }
+        }
+        for (occurrence, row) in row_of.iter_mut().enumerate() {
+            if std::mem::take(&mut self.changed[occurrence]) {
+                *row = self.row(occurrence, configuration)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, occurrence: usize, configuration: &[u16]) -> Result<u32, TooManyRows> {
+        let Occurrence { segment, slots, .. } = &self.graph.occurrences[occurrence];
         self.indices.clear();
         self.indices.extend(slots.iter().map(|&slot| configuration[slot]));
-        if let Some(&row) = self.known.get(&self.indices) {
+        if let Some(&row) = self.known[occurrence].get(&self.indices) {
             return Ok(row);
         }
         let entry = |(&slot, &index): (&usize, &u16)| self.batch.table(slot)[usize::from(index)];
         let entries = slots.iter().zip(&self.indices).map(entry).collect();
-        let row = rows.row(self.occurrence.segment, entries)?;
-        self.known.insert(self.indices.clone(), row);
+        let row = self.rows.row(*segment, entries)?;
+        self.known[occurrence].insert(self.indices.clone(), row);
         Ok(row)
     }
 }
@@ -233,18 +299,16 @@ mod tests {
     #[test]
     fn rows_are_shared_between_configurations_and_equal_segments() {
         let plan = Plan::of_layouts(&graph(), &layouts(&[[7, 8, 9], [8, 7, 9], [7, 8, 9]])).unwrap();
-        let expected = Reuse { configs: 3, distinct_configs: 2, segment_rows: 9, distinct_segment_rows: 3 };
-        assert_eq!(plan.reuse(), expected);
+        let expected = Reuse {
+            configs: 3,
+            distinct_configs: 2,
+            segment_rows: 9,
+            distinct_segment_rows: 3,
+            rows_evaluated: 2,
+        };
+        assert_eq!(plan.reuse(2), expected);
         assert_eq!(plan.distinct_of_config, [0, 1, 0]);
         assert_eq!(plan.row_of, [0, 1, 2, 1, 0, 2]);
-    }
-
-    #[test]
-    fn sums_add_the_rows_of_each_configuration() {
-        let plan = Plan::of_layouts(&graph(), &layouts(&[[7, 8, 9], [7, 7, 9]])).unwrap();
-        let embeddings = [1.0, 10.0, 2.0, 20.0, 4.0, 40.0];
-        assert_eq!(plan.sums(0..2, &embeddings, 2), [7.0, 70.0, 6.0, 60.0]);
-        assert_eq!(plan.sums(1..2, &embeddings, 2), [6.0, 60.0]);
     }
 
     #[test]

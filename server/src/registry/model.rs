@@ -58,7 +58,7 @@ pub enum ConfigInput {
 }
 
 /// ONNX Runtime failed, or gave an answer of the wrong size.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{file} failed: {detail}")]
 pub struct ModelFailed {
     file: &'static str,

@@ -38,8 +38,8 @@ pub(super) fn reuse_counts(evaluation: &Evaluation) -> ReuseCounts {
         distinct_configs: reuse.distinct_configs as u64,
         segment_rows: reuse.segment_rows as u64,
         distinct_segment_rows: reuse.distinct_segment_rows as u64,
-        rows_evaluated: reuse.distinct_segment_rows as u64,
-        rows_cached: 0,
+        rows_evaluated: reuse.rows_evaluated as u64,
+        rows_cached: (reuse.distinct_segment_rows - reuse.rows_evaluated) as u64,
     }
 }
 

@@ -34,6 +34,15 @@ pub struct CostModel {
     bounds: Bounds,
 }
 
+/// How large the caches may grow, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct CacheBytes {
+    /// Graphs.
+    pub graphs: u64,
+    /// Embeddings.
+    pub embeddings: u64,
+}
+
 /// What is accepted.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
@@ -56,16 +65,11 @@ struct FoundGraph {
 impl CostModel {
     /// Serves the models of a registry on a pool with as many workers as each model has sessions.
     #[must_use]
-    pub fn new(
-        registry: Arc<Registry>,
-        pool: Arc<ComputePool>,
-        graph_cache_bytes: u64,
-        bounds: Bounds,
-    ) -> Self {
+    pub fn new(registry: Arc<Registry>, pool: Arc<ComputePool>, cache: CacheBytes, bounds: Bounds) -> Self {
         Self {
             registry,
-            graphs: GraphCache::new(graph_cache_bytes),
-            engine: Engine::new(Arc::clone(&pool)),
+            graphs: GraphCache::new(cache.graphs),
+            engine: Engine::new(Arc::clone(&pool), cache.embeddings),
             pool,
             admission: Semaphore::new(bounds.requests as usize),
             bounds,
@@ -198,6 +202,7 @@ fn log_ranked(model: &Model, graph: &SegmentedGraph, evaluation: &Evaluation, st
         configs = evaluation.reuse.configs,
         distinct_configs = evaluation.reuse.distinct_configs,
         rows = evaluation.reuse.distinct_segment_rows,
+        evaluated = evaluation.reuse.rows_evaluated,
         micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
         "configurations ranked"
     );

@@ -1,6 +1,6 @@
 //! Every refusal, and the one place where it becomes a gRPC status.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
 use hlorank_graph::{ConfigurationError, Digest, GraphError};
 use tonic::{Code, Status};
@@ -67,7 +67,7 @@ pub enum ServiceError {
     Select(#[from] SelectError),
     /// The model does not take this graph, or failed.
     #[error(transparent)]
-    Engine(#[from] Arc<EngineError>),
+    Engine(#[from] EngineError),
     /// A worker panicked.
     #[error(transparent)]
     Worker(#[from] WorkerFailed),
@@ -77,12 +77,6 @@ pub enum ServiceError {
         /// How many requests are taken.
         limit: u32,
     },
-}
-
-impl From<EngineError> for ServiceError {
-    fn from(error: EngineError) -> Self {
-        Self::Engine(Arc::new(error))
-    }
 }
 
 impl From<ServiceError> for Status {
@@ -120,7 +114,7 @@ impl ServiceError {
                 (InvalidArgument, "MODEL_TASK_MISMATCH", Some("model"))
             }
             Self::Select(_) => (NotFound, "MODEL_NOT_FOUND", None),
-            Self::Engine(error) => match **error {
+            Self::Engine(error) => match error {
                 EngineError::PadUnknown { .. } => (FailedPrecondition, "PAD_UNKNOWN", Some("graph.features")),
                 EngineError::TooManyRows(_) => (InvalidArgument, "TOO_MANY_CONFIGS", Some("configs")),
                 EngineError::InvalidOutput { .. } => (Internal, "MODEL_OUTPUT_INVALID", None),

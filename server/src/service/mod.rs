@@ -8,7 +8,7 @@ mod graph_request;
 mod model;
 mod transport;
 
-pub use cost_model::{Bounds, CostModel};
+pub use cost_model::{Bounds, CacheBytes, CostModel};
 pub use error::ServiceError;
 pub use model::Models;
 pub use transport::{ExplainRefusals, ExplainRefusalsLayer};

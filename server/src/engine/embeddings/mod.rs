@@ -1,0 +1,285 @@
+//! The embedding of every row, each evaluated once across calls.
+//!
+//! A row is looked up in a cache; what is missing waits in a queue of its padded size, where rows of all calls meet
+//! and workers take them in blocks. A call that needs a row which another call waits for waits with it.
+
+mod parts;
+mod waiting;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use hlorank_graph::{Digest, Pad, SegmentedGraph};
+use moka::{policy::EvictionPolicy, sync::Cache};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use self::{
+    parts::{Missing, Part, parts},
+    waiting::{Queue, Waiter, Waiting},
+};
+use super::{
+    EngineError,
+    block::{BlockRow, encoder_input},
+    plan::{LocalConfiguration, Plan},
+};
+use crate::{
+    compute::{ComputePool, Worker, WorkerFailed},
+    registry::{Model, ModelFailed},
+};
+
+/// Embeddings that were evaluated, and rows that wait for it.
+pub(super) struct Embeddings {
+    pool: Arc<ComputePool>,
+    cache: Cache<RowKey, Arc<[f32]>>,
+    waiting: Mutex<Waiting>,
+}
+
+/// What an embedding depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct RowKey {
+    model: Digest,
+    /// BLAKE3 of the segment's digest and the local configuration.
+    row: Digest,
+}
+
+/// One call that needs embeddings.
+struct Call {
+    model: Arc<Model>,
+    graph: Arc<SegmentedGraph>,
+    plan: Arc<Plan>,
+    results: UnboundedSender<Evaluated>,
+}
+
+/// A row of a call's plan, and its embedding.
+type Evaluated = Result<(u32, Arc<[f32]>), EngineError>;
+
+/// What the cache had of a call's rows.
+pub(super) struct LookedUp {
+    /// `[rows, D]`; 0 where it is missing.
+    embeddings: Vec<f32>,
+    /// What is missing, in the order in which it is to be evaluated.
+    parts: Vec<Part>,
+}
+
+/// Every embedding of a call.
+pub(super) struct Completed {
+    /// `[rows, D]`.
+    pub(super) embeddings: Vec<f32>,
+    /// Rows that were evaluated for this call.
+    pub(super) evaluated: usize,
+}
+
+/// Nodes of a block, padding included: activations of a few hundred bytes a node then fit a core's cache.
+const BLOCK_NODES: usize = 2048;
+
+/// What a cache entry takes beside its numbers: key, reference counts and the cache's own lists.
+const ENTRY_BYTES: usize = 256;
+
+impl Embeddings {
+    /// Keeps at most `cache_bytes` bytes.
+    pub(super) fn new(pool: Arc<ComputePool>, cache_bytes: u64) -> Self {
+        let weight = |_: &RowKey, embedding: &Arc<[f32]>| {
+            u32::try_from(ENTRY_BYTES + size_of_val(&**embedding)).unwrap_or(u32::MAX)
+        };
+        let cache = Cache::builder()
+            .max_capacity(cache_bytes)
+            .weigher(weight)
+            // Least recently used: what a search asks for next is what it has just asked for.
+            .eviction_policy(EvictionPolicy::lru())
+            .support_invalidation_closures()
+            .build();
+        Self { pool, cache, waiting: Mutex::default() }
+    }
+
+    /// Drops what a model left.
+    pub(super) fn forget(&self, model: Digest) {
+        // The closure is refused only by a cache that was built without support for it.
+        let _ = self.cache.invalidate_entries_if(move |key, _| key.model == model);
+    }
+
+    /// What the cache has of a plan's rows.
+    pub(super) fn look_up(&self, model: &Model, graph: &SegmentedGraph, plan: &Plan) -> LookedUp {
+        let size = model.manifest().embedding_size;
+        let mut embeddings = vec![0.0; plan.rows.len() * size];
+        let mut missing: BTreeMap<Queue, Vec<Missing>> = BTreeMap::new();
+        for (row, slot) in (0..).zip(embeddings.chunks_exact_mut(size)) {
+            let key = row_key(model, graph, plan, row);
+            if let Some(embedding) = self.cache.get(&key) {
+                slot.copy_from_slice(&embedding);
+                continue;
+            }
+            let segment = plan.rows[row as usize].segment;
+            let nodes = model.manifest().bucket(graph.segments[segment].len());
+            let queue = Queue { model: model.digest(), nodes };
+            missing.entry(queue).or_default().push(Missing { row, key, segment });
+        }
+        LookedUp { embeddings, parts: parts(missing) }
+    }
+
+    /// Evaluates what is missing, or waits where another call does.
+    pub(super) async fn complete(
+        self: &Arc<Self>,
+        model: &Arc<Model>,
+        graph: &Arc<SegmentedGraph>,
+        plan: &Arc<Plan>,
+        looked_up: LookedUp,
+    ) -> Result<Completed, EngineError> {
+        let LookedUp { mut embeddings, parts } = looked_up;
+        let size = model.manifest().embedding_size;
+        let (results, mut received) = unbounded_channel();
+        let call = Arc::new(Call {
+            model: Arc::clone(model),
+            graph: Arc::clone(graph),
+            plan: Arc::clone(plan),
+            results,
+        });
+        let (mut evaluated, mut awaited) = (0, 0);
+        for part in parts {
+            // Few enough that calls take turns, enough that no worker is idle.
+            while awaited > self.pool.workers() * part.queue.capacity() {
+                awaited -= receive(&mut received, &mut embeddings, size).await?;
+            }
+            awaited += part.rows.len();
+            evaluated += self.submit(&call, part);
+        }
+        drop(call);
+        while awaited > 0 {
+            awaited -= receive(&mut received, &mut embeddings, size).await?;
+        }
+        Ok(Completed { embeddings, evaluated })
+    }
+
+    /// Has rows evaluated; returns how many of them nobody else waits for.
+    fn submit(self: &Arc<Self>, call: &Arc<Call>, part: Part) -> usize {
+        let Part { queue, rows } = part;
+        let mut queued = 0;
+        let mut waiting = self.waiting();
+        for missing in rows {
+            let waiter = Waiter { call: Arc::clone(call), row: missing.row };
+            // It may have been evaluated since it was looked up.
+            match self.cache.get(&missing.key) {
+                Some(embedding) => waiter.deliver(Ok(embedding)),
+                None => queued += usize::from(waiting.add(queue, missing.key, waiter)),
+            }
+        }
+        drop(waiting);
+        if queued > 0 {
+            // As many as may be idle; those that find nothing to do return at once.
+            (0..self.pool.workers()).for_each(|_| self.spawn_evaluation(queue));
+        }
+        queued
+    }
+
+    fn spawn_evaluation(self: &Arc<Self>, queue: Queue) {
+        let embeddings = Arc::clone(self);
+        self.pool.spawn(move |worker| embeddings.evaluate_block(queue, worker));
+    }
+
+    /// Evaluates the next rows of a queue.
+    fn evaluate_block(self: &Arc<Self>, queue: Queue, worker: Worker) {
+        let (rows, more) = self.waiting().take(queue, self.pool.workers());
+        if more {
+            self.spawn_evaluation(queue);
+        }
+        if rows.is_empty() {
+            return;
+        }
+        let mut block = RunningBlock { embeddings: self, rows };
+        let embeddings = block.evaluate(queue, worker);
+        block.finish(embeddings);
+    }
+
+    /// The state is sound between any two of its operations, so a panic elsewhere does not spoil it.
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes at least one result; returns how many.
+async fn receive(
+    received: &mut UnboundedReceiver<Evaluated>,
+    embeddings: &mut [f32],
+    size: usize,
+) -> Result<usize, EngineError> {
+    const AT_ONCE: usize = 1024;
+    let mut results = Vec::new();
+    if received.recv_many(&mut results, AT_ONCE).await == 0 {
+        return Err(WorkerFailed.into());
+    }
+    let count = results.len();
+    for result in results {
+        let (row, embedding) = result?;
+        embeddings[row as usize * size..][..size].copy_from_slice(&embedding);
+    }
+    Ok(count)
+}
+
+fn row_key(model: &Model, graph: &SegmentedGraph, plan: &Plan, row: u32) -> RowKey {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&plan.segment(row, graph).digest.0);
+    match plan.local(row, graph) {
+        LocalConfiguration::Layout(entries) => {
+            let numbers = entries.iter().flat_map(|entry| entry.numbers());
+            hasher.update(numbers.map(u32::to_le_bytes).collect::<Vec<_>>().as_flattened());
+        }
+        LocalConfiguration::Tile(features) => {
+            hasher.update(features.map(f32::to_le_bytes).as_flattened());
+        }
+    }
+    RowKey { model: model.digest(), row: Digest(*hasher.finalize().as_bytes()) }
+}
+
+/// Rows that a worker evaluates, and whose waiters get a result whatever happens.
+struct RunningBlock<'a> {
+    embeddings: &'a Embeddings,
+    /// Row and one of those who wait for it.
+    rows: Vec<(RowKey, Waiter)>,
+}
+
+impl RunningBlock<'_> {
+    /// The embeddings of the rows, which are sorted by segment first.
+    fn evaluate(&mut self, queue: Queue, worker: Worker) -> Result<Vec<Arc<[f32]>>, ModelFailed> {
+        self.rows.sort_by_key(|(_, waiter)| waiter.segment().digest);
+        let rows: Vec<BlockRow<'_>> = self.rows.iter().map(|(_, waiter)| waiter.block_row()).collect();
+        let Some((_, Waiter { call, .. })) = self.rows.first() else { return Ok(Vec::new()) };
+        let pad: Pad = call.model.manifest().pad();
+        let embeddings = call.model.encode(worker, &encoder_input(&rows, queue.nodes, pad))?;
+        let size = call.model.manifest().embedding_size;
+        Ok(embeddings.chunks_exact(size).take(rows.len()).map(Arc::from).collect())
+    }
+
+    fn finish(mut self, embeddings: Result<Vec<Arc<[f32]>>, ModelFailed>) {
+        let rows = std::mem::take(&mut self.rows);
+        match embeddings {
+            Ok(embeddings) => {
+                // Into the cache first: whoever finds nobody waiting for a row finds its embedding.
+                for ((key, _), embedding) in rows.iter().zip(&embeddings) {
+                    self.embeddings.cache.insert(*key, Arc::clone(embedding));
+                }
+                let mut waiting = self.embeddings.waiting();
+                for ((key, _), embedding) in rows.iter().zip(embeddings) {
+                    waiting.finish(key).for_each(|waiter| waiter.deliver(Ok(Arc::clone(&embedding))));
+                }
+            }
+            Err(error) => self.embeddings.fail(&rows, &error.into()),
+        }
+    }
+}
+
+impl Drop for RunningBlock<'_> {
+    /// Of a block that was not finished, because evaluating it panicked.
+    fn drop(&mut self) {
+        self.embeddings.fail(&self.rows, &WorkerFailed.into());
+    }
+}
+
+impl Embeddings {
+    fn fail(&self, rows: &[(RowKey, Waiter)], error: &EngineError) {
+        let mut waiting = self.waiting();
+        for (key, _) in rows {
+            waiting.finish(key).for_each(|waiter| waiter.deliver(Err(error.clone())));
+        }
+    }
+}

@@ -1,0 +1,81 @@
+use std::collections::BTreeMap;
+
+use super::{RowKey, waiting::Queue};
+
+/// A row whose embedding is not cached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Missing {
+    /// Position in the plan's rows.
+    pub(super) row: u32,
+    pub(super) key: RowKey,
+    /// Position in the graph's segments.
+    pub(super) segment: usize,
+}
+
+/// Rows that a call asks for at a time: at most a full block.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) queue: Queue,
+    /// By segment.
+    pub(super) rows: Vec<Missing>,
+}
+
+/// Padding that costs less than a run of the encoder does whatever its size, in nodes.
+const RUN_NODES: usize = 256;
+
+/// Cuts what is missing into parts by padded size. Few rows of a size are padded to the next size in use, which
+/// saves a run of the encoder.
+pub(super) fn parts(mut by_size: BTreeMap<Queue, Vec<Missing>>) -> Vec<Part> {
+    let mut parts = Vec::new();
+    while let Some((queue, mut rows)) = by_size.pop_first() {
+        if let Some(mut larger) = by_size.first_entry()
+            && rows.len() * (larger.key().nodes - queue.nodes) <= RUN_NODES
+        {
+            larger.get_mut().append(&mut rows);
+            continue;
+        }
+        rows.sort_by_key(|missing| missing.segment);
+        parts.extend(rows.chunks(queue.capacity()).map(|rows| Part { queue, rows: rows.to_vec() }));
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use hlorank_graph::Digest;
+
+    use super::*;
+
+    const MODEL: Digest = Digest([0; 32]);
+
+    fn missing(rows: std::ops::Range<u32>) -> Vec<Missing> {
+        let key = RowKey { model: MODEL, row: MODEL };
+        rows.map(|row| Missing { row, key, segment: 1000 - row as usize }).collect()
+    }
+
+    fn sizes(by_size: &[(usize, std::ops::Range<u32>)]) -> Vec<(usize, usize)> {
+        let by_size = by_size.iter().cloned();
+        let by_size = by_size.map(|(nodes, rows)| (Queue { model: MODEL, nodes }, missing(rows)));
+        parts(by_size.collect()).iter().map(|part| (part.queue.nodes, part.rows.len())).collect()
+    }
+
+    #[test]
+    fn few_rows_ride_with_the_next_size() {
+        assert_eq!(sizes(&[(4, 0..10), (8, 10..20), (16, 20..30)]), [(16, 30)]);
+        assert_eq!(sizes(&[(4, 0..10), (64, 10..20)]), [(4, 10), (64, 10)]);
+    }
+
+    #[test]
+    fn many_rows_are_cut_into_full_blocks() {
+        assert_eq!(sizes(&[(512, 0..9)]), [(512, 4), (512, 4), (512, 1)]);
+        assert_eq!(sizes(&[(4096, 0..3)]), [(4096, 2), (4096, 1)]);
+    }
+
+    #[test]
+    fn rows_of_a_segment_are_neighbours() {
+        let by_size = BTreeMap::from([(Queue { model: MODEL, nodes: 8 }, missing(0..5))]);
+        let parts = parts(by_size);
+        assert!(parts[0].rows.is_sorted_by_key(|missing| missing.segment));
+        assert_eq!(parts[0].rows.len(), 5);
+    }
+}

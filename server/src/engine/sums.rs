@@ -1,0 +1,114 @@
+/// Sums the embeddings of configurations one after the other, each from the one before it.
+///
+/// A sum is a fixed binary tree over the occurrences of a graph. A configuration that differs from the one before it
+/// in a few segments costs the paths above them, and has the same bits as a sum made anew: equal configurations have
+/// equal sums in every batch.
+pub(super) struct SumTree<'a> {
+    /// `[rows, size]`.
+    embeddings: &'a [f32],
+    size: usize,
+    /// `[occurrences]` the rows of the configuration that was summed last.
+    leaves: Vec<u32>,
+    /// `[occurrences, size]` partial sums: node `i` has the children `2i` and `2i + 1`, and the root is 1. From
+    /// `occurrences` on, children are leaves.
+    partial: Vec<f32>,
+    /// Nodes whose children changed.
+    stale: Vec<bool>,
+}
+
+impl<'a> SumTree<'a> {
+    /// Sums rows of `[rows, size]` embeddings.
+    pub(super) fn new(embeddings: &'a [f32], size: usize) -> Self {
+        Self { embeddings, size, leaves: Vec::new(), partial: Vec::new(), stale: Vec::new() }
+    }
+
+    /// The sum of the embeddings of these rows; every call has as many rows as the first.
+    pub(super) fn sum(&mut self, rows: &[u32]) -> &[f32] {
+        if self.leaves.is_empty() {
+            self.leaves = rows.to_vec();
+            self.partial = vec![0.0; rows.len() * self.size];
+            self.stale = vec![true; rows.len()];
+        } else {
+            self.replace(rows);
+        }
+        for node in (1..rows.len()).rev() {
+            if std::mem::take(&mut self.stale[node]) {
+                self.add_children(node);
+                self.stale[node / 2] = true;
+            }
+        }
+        self.node(1)
+    }
+
+    fn replace(&mut self, rows: &[u32]) {
+        let count = rows.len();
+        for (leaf, (old, &new)) in self.leaves.iter_mut().zip(rows).enumerate() {
+            if *old != new {
+                *old = new;
+                self.stale[(count + leaf) / 2] = true;
+            }
+        }
+    }
+
+    fn add_children(&mut self, node: usize) {
+        let count = self.leaves.len();
+        let (up_to_node, children) = self.partial.split_at_mut((node + 1) * self.size);
+        let child = |child: usize| match child.checked_sub(count) {
+            Some(leaf) => embedding(self.embeddings, self.size, self.leaves[leaf]),
+            None => &children[(child - node - 1) * self.size..][..self.size],
+        };
+        let sums = up_to_node[node * self.size..].iter_mut();
+        for (sum, (left, right)) in sums.zip(child(2 * node).iter().zip(child(2 * node + 1))) {
+            *sum = left + right;
+        }
+    }
+
+    fn node(&self, node: usize) -> &[f32] {
+        match node.checked_sub(self.leaves.len()) {
+            Some(leaf) => embedding(self.embeddings, self.size, self.leaves[leaf]),
+            None => &self.partial[node * self.size..][..self.size],
+        }
+    }
+}
+
+fn embedding(embeddings: &[f32], size: usize, row: u32) -> &[f32] {
+    &embeddings[row as usize * size..][..size]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+
+    const SIZE: usize = 3;
+
+    fn batches() -> impl Strategy<Value = (Vec<f32>, Vec<Vec<u32>>)> {
+        (1_u32..9, 1_usize..12).prop_flat_map(|(rows, occurrences)| {
+            let embeddings = vec(-1e3_f32..1e3, rows as usize * SIZE);
+            (embeddings, vec(vec(0..rows, occurrences), 1..20))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_sum_does_not_depend_on_the_sums_before_it((embeddings, configs) in batches()) {
+            let mut tree = SumTree::new(&embeddings, SIZE);
+            for rows in &configs {
+                let alone = SumTree::new(&embeddings, SIZE).sum(rows).to_vec();
+                prop_assert_eq!(tree.sum(rows), &alone);
+                for (place, sum) in alone.iter().enumerate() {
+                    let values = rows.iter().map(|&row| f64::from(embeddings[row as usize * SIZE + place]));
+                    prop_assert!((f64::from(*sum) - values.sum::<f64>()).abs() < 1e-2);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_segment_is_its_own_sum() {
+        let mut tree = SumTree::new(&[1.0, 2.0, 3.0, 4.0], 2);
+        assert_eq!(tree.sum(&[1]), [3.0, 4.0]);
+        assert_eq!(tree.sum(&[0]), [1.0, 2.0]);
+    }
+}

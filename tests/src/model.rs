@@ -1,0 +1,32 @@
+//! Models of the repository, without a server around them.
+
+use std::{env, fs, path::PathBuf, sync::Arc};
+
+use hlorank_graph::Task;
+use hlorank_server::{registry::Model, runtime::Runtime};
+
+use crate::repository;
+
+/// The ONNX Runtime library: where `HLORANK_ONNXRUNTIME` says, else where `make setup` puts it.
+#[must_use]
+pub fn onnxruntime() -> PathBuf {
+    let fetched = || repository("target/onnxruntime/libonnxruntime.so");
+    env::var_os("HLORANK_ONNXRUNTIME").map_or_else(fetched, PathBuf::from)
+}
+
+/// The newest version of the default model of a task, with sessions for so many workers.
+///
+/// # Panics
+/// If it does not load; the message says what to run.
+#[must_use]
+pub fn load_model(task: Task, workers: usize) -> Arc<Model> {
+    let runtime = Runtime::load(&onnxruntime()).unwrap_or_else(|error| panic!("{error}"));
+    let versions = repository(&format!("models/registry/{task}-xla-cpu"));
+    let versions = fs::read_dir(&versions).unwrap_or_else(|error| panic!("{}: {error}", versions.display()));
+    let newest = versions
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u64>().ok())
+        .max()
+        .expect("a model has a version");
+    let folder = repository(&format!("models/registry/{task}-xla-cpu/{newest}"));
+    Arc::new(Model::load(&folder, &runtime, workers).unwrap_or_else(|error| panic!("{error}")))
+}

@@ -1,0 +1,127 @@
+//! The naive evaluation: every configuration by itself, nothing shared. What the engine is held against.
+
+use hlorank_graph::{
+    Configurations, FEATURES, LAYOUT_VALUES, LayoutEntry, Occurrence, Segment, SegmentedGraph,
+};
+use hlorank_server::{
+    compute::Worker,
+    registry::{ConfigInput, EncoderInput, Model},
+};
+
+/// Rows of one padded size, whether or not some are equal.
+struct Rows<'a> {
+    nodes: usize,
+    segments: Vec<&'a Segment>,
+    configs: Vec<ConfigInput>,
+}
+
+/// Scores a batch as the papers do: every segment of every configuration is encoded, `at_once` configurations at a
+/// time, and the embeddings of a configuration are added up in double precision.
+///
+/// # Panics
+/// Where the model fails.
+#[must_use]
+pub fn score_naively(
+    model: &Model,
+    worker: Worker,
+    graph: &SegmentedGraph,
+    configurations: &Configurations,
+    at_once: usize,
+) -> Vec<f32> {
+    let all: Vec<usize> = (0..configurations.len()).collect();
+    all.chunks(at_once).flat_map(|chunk| score_chunk(model, worker, graph, configurations, chunk)).collect()
+}
+
+fn score_chunk(
+    model: &Model,
+    worker: Worker,
+    graph: &SegmentedGraph,
+    configurations: &Configurations,
+    chunk: &[usize],
+) -> Vec<f32> {
+    let size = model.manifest().embedding_size;
+    let mut sums = vec![0.0_f64; chunk.len() * size];
+    for occurrence in &graph.occurrences {
+        let segment = &graph.segments[occurrence.segment];
+        let nodes = model.manifest().bucket(segment.len());
+        let configs = chunk.iter().map(|&config| local(configurations, config, segment, occurrence, nodes));
+        let rows = Rows { nodes, segments: vec![segment; chunk.len()], configs: configs.collect() };
+        let embeddings = rows.encode(model, worker);
+        sums.iter_mut().zip(embeddings).for_each(|(sum, value)| *sum += f64::from(value));
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "the head takes single precision")]
+    let mut sums: Vec<f32> = sums.into_iter().map(|sum| sum as f32).collect();
+    // A lone row rounds differently from the same row among others.
+    sums.extend_from_within(..size);
+    let mut scores = model.score(worker, &sums).expect("the head runs");
+    scores.truncate(chunk.len());
+    scores
+}
+
+fn local(
+    configurations: &Configurations,
+    config: usize,
+    segment: &Segment,
+    occurrence: &Occurrence,
+    nodes: usize,
+) -> ConfigInput {
+    match configurations {
+        Configurations::Tile(batch) => ConfigInput::Tile(batch.get(config).features().to_vec()),
+        Configurations::Layout(batch) => {
+            let mut values = vec![-2; nodes * LAYOUT_VALUES];
+            for (&node, &slot) in segment.configurable.iter().zip(&occurrence.slots) {
+                let entry: LayoutEntry = batch.entry(config, slot);
+                let own = &mut values[usize::from(node) * LAYOUT_VALUES..][..LAYOUT_VALUES];
+                own.iter_mut().zip(entry.values()).for_each(|(own, value)| *own = value.into());
+            }
+            ConfigInput::Layout(values)
+        }
+    }
+}
+
+impl Rows<'_> {
+    /// `[rows, D]`; each row brings its own copy of its segment.
+    fn encode(mut self, model: &Model, worker: Worker) -> Vec<f32> {
+        let rows = self.segments.len();
+        self.segments.push(self.segments[0]);
+        let (nodes, count) = (self.nodes, self.segments.len());
+        let mut input = EncoderInput {
+            rows: count,
+            segments: count,
+            nodes,
+            opcode: vec![0; count * nodes],
+            features: vec![0.0; count * nodes * FEATURES],
+            operands: vec![0.0; count * nodes * nodes],
+            mask: vec![0.0; count * nodes],
+            segment: (0..).take(count).collect(),
+            config: joined(&self.configs),
+        };
+        for (row, segment) in self.segments.iter().enumerate() {
+            for (node, &opcode) in segment.opcodes.iter().enumerate() {
+                input.opcode[row * nodes + node] = opcode.into();
+                input.mask[row * nodes + node] = 1.0;
+            }
+            let features = &mut input.features[row * nodes * FEATURES..][..segment.len() * FEATURES];
+            segment.write_features(model.manifest().pad(), features);
+            for &[consumer, producer] in &segment.edges {
+                let place = (row * nodes + usize::from(consumer)) * nodes + usize::from(producer);
+                input.operands[place] = 1.0;
+            }
+        }
+        let mut embeddings = model.encode(worker, &input).expect("the encoder runs");
+        embeddings.truncate(rows * model.manifest().embedding_size);
+        embeddings
+    }
+}
+
+/// The configurations of all rows, and the first once more: a lone row rounds differently.
+fn joined(configs: &[ConfigInput]) -> ConfigInput {
+    let (mut layouts, mut tiles) = (Vec::new(), Vec::new());
+    for config in configs.iter().chain(&configs[..1]) {
+        match config {
+            ConfigInput::Layout(values) => layouts.extend_from_slice(values),
+            ConfigInput::Tile(values) => tiles.extend_from_slice(values),
+        }
+    }
+    if tiles.is_empty() { ConfigInput::Layout(layouts) } else { ConfigInput::Tile(tiles) }
+}
