@@ -13,14 +13,17 @@ pub(super) struct BlockRow<'a> {
 /// What marks a node that is not configurable in the input `config`.
 const NOT_CONFIGURABLE: i64 = -2;
 
+/// Rows of a block are a multiple of this. ONNX Runtime computes the last numbers of an array, those that do not fill
+/// a vector register, otherwise than the rest, so that an embedding would depend on the rows beside it.
+pub(super) const ROW_MULTIPLE: usize = 4;
+
 /// The inputs of the encoder for rows of one task, all padded to `nodes` nodes. Rows with equal segments that follow
-/// each other share what depends on the segment alone. A lone row is sent twice, since it rounds differently from
-/// the same row among others; the caller takes the first.
+/// each other share what depends on the segment alone. The last row is repeated up to the next multiple of
+/// [`ROW_MULTIPLE`]; the caller leaves out what comes of that.
 pub(super) fn encoder_input(rows: &[BlockRow<'_>], nodes: usize, pad: Pad) -> EncoderInput {
-    let mut rows = rows.to_vec();
-    if let [lone] = rows[..] {
-        rows.push(lone);
-    }
+    let repeated =
+        rows.last().into_iter().cycle().take(rows.len().next_multiple_of(ROW_MULTIPLE) - rows.len());
+    let rows: Vec<_> = rows.iter().chain(repeated).copied().collect();
     let runs: Vec<_> = rows.chunk_by(|one, other| one.segment.digest == other.segment.digest).collect();
     let segment = (0..).zip(&runs).flat_map(|(number, run)| std::iter::repeat_n(number, run.len())).collect();
     let mut input = EncoderInput {

@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn many_rows_are_cut_into_full_blocks() {
         assert_eq!(sizes(&[(512, 0..9)]), [(512, 4), (512, 4), (512, 1)]);
-        assert_eq!(sizes(&[(4096, 0..3)]), [(4096, 2), (4096, 1)]);
+        assert_eq!(sizes(&[(4096, 0..5)]), [(4096, 4), (4096, 1)]);
     }
 
     #[test]

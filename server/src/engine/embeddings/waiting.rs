@@ -6,7 +6,10 @@ use std::{
 use hlorank_graph::{Digest, Segment};
 
 use super::{BLOCK_NODES, Call, RowKey};
-use crate::engine::{EngineError, block::BlockRow};
+use crate::engine::{
+    EngineError,
+    block::{BlockRow, ROW_MULTIPLE},
+};
 
 /// Rows that are not evaluated yet, of all calls.
 #[derive(Default)]
@@ -37,9 +40,9 @@ pub(super) struct Waiter {
 const LEAST_NODES: usize = 512;
 
 impl Queue {
-    /// Rows of a full block; at least 2, since a lone row is sent twice.
+    /// Rows of a full block.
     pub(super) fn capacity(self) -> usize {
-        (BLOCK_NODES / self.nodes).max(2)
+        (BLOCK_NODES / self.nodes / ROW_MULTIPLE).max(1) * ROW_MULTIPLE
     }
 }
 
@@ -59,8 +62,8 @@ impl Waiting {
     /// `workers` something to do. Says whether more are left.
     pub(super) fn take(&mut self, queue: Queue, workers: usize) -> (Vec<(RowKey, Waiter)>, bool) {
         let Some(keys) = self.queues.get_mut(&queue) else { return (Vec::new(), false) };
-        let share = keys.len().div_ceil(workers).max(LEAST_NODES / queue.nodes).max(2);
-        let count = share.min(queue.capacity());
+        let share = keys.len().div_ceil(workers).max(LEAST_NODES / queue.nodes);
+        let count = share.next_multiple_of(ROW_MULTIPLE).min(queue.capacity());
         let mut rows = Vec::with_capacity(count);
         while rows.len() < count
             && let Some(key) = keys.pop_front()

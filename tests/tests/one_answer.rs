@@ -1,0 +1,97 @@
+//! The same request has the same answer, bit for bit, whatever else the server does.
+
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use futures::future::{join, join_all};
+use hlorank_client::{Client, GraphHandle, RankRequest, Ranking};
+use hlorank_graph::{Configurations, GraphFile, LayoutBatchBuilder, Limits, MeasuredGraph, Task, TileBatch};
+use hlorank_tests::{TestServer, fixture};
+
+const REQUESTS: usize = 1000;
+const CLIENTS: usize = 4;
+
+fn measured(file: &str) -> MeasuredGraph {
+    let path = fixture("measured").join(file);
+    GraphFile::read(&path, Task::Layout, &Limits::default()).unwrap().graphs.remove(0)
+}
+
+fn configurations(graph: &MeasuredGraph) -> &Configurations {
+    &graph.measurements.as_ref().unwrap().configurations
+}
+
+/// Part of a batch: every `step`-th configuration from `first` on.
+fn part(configurations: &Configurations, first: usize, step: usize) -> Configurations {
+    let chosen = (first % step..configurations.len()).step_by(step);
+    match configurations {
+        Configurations::Tile(batch) => {
+            let mut part = TileBatch::default();
+            chosen.for_each(|config| part.push(batch.get(config), &Limits::default()).unwrap());
+            Configurations::Tile(part)
+        }
+        Configurations::Layout(batch) => {
+            let mut part = LayoutBatchBuilder::new(batch.slots(), Limits::default());
+            for config in chosen {
+                let entries: Vec<_> = (0..batch.slots()).map(|slot| batch.entry(config, slot)).collect();
+                part.push(&entries).unwrap();
+            }
+            Configurations::Layout(part.build().unwrap())
+        }
+    }
+}
+
+async fn rank(client: &Client, graph: &GraphHandle, configurations: &Configurations) -> Ranking {
+    client.rank(&RankRequest::new(graph, configurations).with_scores()).await.unwrap()
+}
+
+/// Asks for parts of the batches until told to stop, so that blocks never hold the same rows twice.
+async fn load(client: &Client, graphs: &[(GraphHandle, &Configurations)], stop: &AtomicBool) {
+    for turn in 0.. {
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let (graph, configurations) = &graphs[turn % graphs.len()];
+        rank(client, graph, &part(configurations, turn, 2 + turn % 3)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_has_one_answer_under_load() {
+    // A cache that holds a few hundred embeddings, so that most are evaluated again and again.
+    let server = TestServer::start_with(&["--embedding-cache-bytes", "100000"]).await;
+    let client = server.client().await;
+    let files = ["layout_random_window_reversed.pb", "tile_kernels.pb"].map(measured);
+    let graphs: Vec<_> = files.iter().map(|file| (GraphHandle::of(file), configurations(file))).collect();
+    let stop = AtomicBool::new(false);
+    let ask = async |number: usize| {
+        let mut answers = vec![BTreeSet::new(); graphs.len()];
+        let mut evaluated = 0;
+        for turn in 0..REQUESTS / CLIENTS {
+            let which = (number + turn) % graphs.len();
+            let (graph, configurations) = &graphs[which];
+            let ranking = rank(&client, graph, configurations).await;
+            let bits: Vec<u32> = ranking.scores.iter().map(|score| score.to_bits()).collect();
+            answers[which]
+                .insert((ranking.best.iter().map(|ranked| ranked.config).collect::<Vec<_>>(), bits));
+            evaluated += ranking.reuse.rows_evaluated;
+        }
+        (answers, evaluated)
+    };
+    let asked = async {
+        let asked = join_all((0..CLIENTS).map(ask)).await;
+        stop.store(true, Ordering::Relaxed);
+        asked
+    };
+    let (asked, ()) = join(asked, load(&client, &graphs, &stop)).await;
+    for which in 0..graphs.len() {
+        let answers: BTreeSet<_> = asked.iter().flat_map(|(answers, _)| &answers[which]).collect();
+        assert_eq!(answers.len(), 1, "{} answers of {}", answers.len(), files[which].name);
+    }
+    let evaluated: u64 = asked.iter().map(|(_, evaluated)| evaluated).sum();
+    assert!(
+        evaluated > 10_000,
+        "only {evaluated} rows were evaluated: the cache was too large for this test"
+    );
+}
