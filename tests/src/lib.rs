@@ -1,14 +1,18 @@
 //! Whole-system tests of hlorank, and what they share. Each file of `tests/` is one behaviour.
 
+mod artifacts;
 mod data;
 mod model;
 pub mod module;
 mod naive;
 mod npz;
 mod server;
+mod synthetic;
 
+pub use artifacts::Artifacts;
 pub use data::{HLO_FIXTURES, fixture, modules, repository, shared};
 pub use model::load_model;
 pub use naive::score_naively;
 pub use npz::Arrays;
 pub use server::TestServer;
+pub use synthetic::{block_graph, chain_kernel, layouts, tiles};

@@ -8,8 +8,7 @@ use hlorank_server::{registry::Model, runtime::Runtime};
 use crate::repository;
 
 /// The ONNX Runtime library: where `HLORANK_ONNXRUNTIME` says, else where `make setup` puts it.
-#[must_use]
-pub fn onnxruntime() -> PathBuf {
+fn onnxruntime() -> PathBuf {
     let fetched = || repository("target/onnxruntime/libonnxruntime.so");
     env::var_os("HLORANK_ONNXRUNTIME").map_or_else(fetched, PathBuf::from)
 }

@@ -3,17 +3,14 @@
 use std::{num::NonZeroUsize, sync::Arc};
 
 use futures::future::join_all;
-use hlorank_graph::{
-    Configurations, FEATURES, Graph, GraphArrays, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, Pad,
-    SegmentedGraph, Task, TileBatch, TileConfiguration,
-};
+use hlorank_graph::{Configurations, SegmentedGraph, Task};
 use hlorank_server::{
     compute::{ComputePool, Worker},
     engine::{Engine, rank},
     registry::Model,
 };
-use hlorank_tests::{load_model, score_naively};
-use proptest::{collection::vec, prelude::*, sample::Index};
+use hlorank_tests::{block_graph, chain_kernel, layouts, load_model, score_naively, tiles};
+use proptest::{collection::vec, prelude::*};
 use tokio::runtime::Runtime;
 
 const WORKERS: NonZeroUsize = NonZeroUsize::new(3).unwrap();
@@ -21,95 +18,34 @@ const WORKERS: NonZeroUsize = NonZeroUsize::new(3).unwrap();
 /// Relative to the largest score.
 const TOLERANCE: f32 = 1e-5;
 
-/// Layouts that a random configuration draws from: few, as a search has few.
-const ENTRIES: [[u32; 3]; 5] = [[0, 0, 0], [9, 0, 0], [58, 9, 0], [0, 58, 58], [9, 9, 9]];
+type Call = (Arc<SegmentedGraph>, Configurations);
 
-/// A graph that repeats itself: `blocks` says which of a few blocks stand beside each other.
-fn layout_graph(opcodes: &[u8], sizes: &[u16], blocks: &[usize]) -> SegmentedGraph {
-    const BLOCK: usize = 5;
-    let (mut all_opcodes, mut features, mut edges, mut configurable) = (vec![], vec![], vec![], vec![]);
-    for (number, &kind) in blocks.iter().enumerate() {
-        let first = u32::try_from(number * BLOCK).unwrap();
-        for node in 0..BLOCK {
-            all_opcodes.push(opcodes[(kind + node) % opcodes.len()]);
-            let mut row = [0.0; FEATURES];
-            row[21] = f32::from(sizes[(kind * 3 + node) % sizes.len()]);
-            row[22] = f32::from(sizes[(kind + node) % sizes.len()]);
-            row[0] = f32::from(u8::from(node + 1 == BLOCK));
-            features.extend(row);
-        }
-        edges.extend([
-            [first + 1, first],
-            [first + 2, first + 1],
-            [first + 3, first + 1],
-            [first + 4, first + 3],
-        ]);
-        // Kinds differ in how many nodes a configuration sets, and blocks of kind 0 are joined to the one before.
-        configurable.extend([1, 3][..1 + kind % 2].iter().map(|node| first + node));
-        if kind == 0 && number > 0 {
-            edges.push([first, first - 4]);
-        }
-    }
-    let arrays =
-        GraphArrays::from_features(all_opcodes, features, edges, Pad::Zero, &Limits::default()).unwrap();
-    SegmentedGraph::new(&Graph::new(Task::Layout, arrays, configurable).unwrap())
-}
-
-fn layouts(slots: usize, choices: &[Vec<Index>]) -> LayoutBatch {
-    let mut builder = LayoutBatchBuilder::new(slots, Limits::default());
-    for config in choices {
-        let entry = |slot: usize| {
-            let numbers = ENTRIES[config[slot % config.len()].index(ENTRIES.len())];
-            LayoutEntry::from_numbers(numbers, String::new).unwrap()
-        };
-        builder.push(&(0..slots).map(entry).collect::<Vec<_>>()).unwrap();
-    }
-    builder.build().unwrap()
-}
-
-fn kernel(opcodes: &[u8], sizes: &[u16]) -> SegmentedGraph {
-    let mut features = vec![0.0; opcodes.len() * FEATURES];
-    for (node, row) in features.chunks_exact_mut(FEATURES).enumerate() {
-        row[21] = f32::from(sizes[node % sizes.len()]);
-        row[0] = f32::from(u8::from(node + 1 == opcodes.len()));
-    }
-    let edges = (1..).take(opcodes.len() - 1).map(|node| [node, node - 1]).collect();
-    let arrays = GraphArrays::from_features(opcodes.to_vec(), features, edges, Pad::Zero, &Limits::default());
-    SegmentedGraph::new(&Graph::new(Task::Tile, arrays.unwrap(), vec![]).unwrap())
-}
-
-fn tiles(outputs: &[[u8; 2]]) -> TileBatch {
-    let mut batch = TileBatch::default();
-    for output in outputs {
-        let output_bounds = output.map(i64::from);
-        let tile =
-            TileConfiguration { kernel_bounds: &[2], output_bounds: &output_bounds, input_bounds: &[] };
-        batch.push(tile, &Limits::default()).unwrap();
-    }
-    batch
-}
-
-fn layout_calls() -> impl Strategy<Value = Vec<(SegmentedGraph, Configurations)>> {
+/// Calls about a few graphs, so that they share segments and configurations.
+fn layout_calls() -> impl Strategy<Value = Vec<Call>> {
     let graph = (vec(1_u8..120, 4), vec(1_u16..2000, 7), vec(0_usize..4, 1..12));
-    let call = (0_usize..3, vec(vec(any::<Index>(), 7), 1..30));
+    let call = (0_usize..3, vec(vec(0_usize..5, 7), 1..30));
     (vec(graph, 3), vec(call, 1..8)).prop_map(|(graphs, calls)| {
-        let graphs: Vec<_> =
-            graphs.iter().map(|(opcodes, sizes, blocks)| layout_graph(opcodes, sizes, blocks)).collect();
-        let call = |(graph, choices): (usize, Vec<Vec<Index>>)| {
-            let graph = &graphs[graph];
-            (graph.clone(), Configurations::Layout(layouts(graph.slots(), &choices)))
+        let graph = |(opcodes, sizes, blocks): &(Vec<u8>, Vec<u16>, Vec<usize>)| {
+            Arc::new(block_graph(opcodes, sizes, blocks))
+        };
+        let graphs: Vec<_> = graphs.iter().map(graph).collect();
+        let call = |(graph, choices): (usize, Vec<Vec<usize>>)| {
+            let graph = Arc::clone(&graphs[graph]);
+            let layouts = layouts(graph.slots(), &choices);
+            (graph, Configurations::Layout(layouts))
         };
         calls.into_iter().map(call).collect()
     })
 }
 
-fn tile_calls() -> impl Strategy<Value = Vec<(SegmentedGraph, Configurations)>> {
+fn tile_calls() -> impl Strategy<Value = Vec<Call>> {
     let kernels = vec((vec(1_u8..120, 1..40), vec(1_u16..2000, 3)), 2);
-    let call = (0_usize..2, vec([1_u8..9, 1_u8..9], 1..40));
+    let call = (0_usize..2, vec([1_i64..9, 1_i64..9], 1..40));
     (kernels, vec(call, 1..8)).prop_map(|(kernels, calls)| {
-        let kernels: Vec<_> = kernels.iter().map(|(opcodes, sizes)| kernel(opcodes, sizes)).collect();
-        let call = |(graph, outputs): (usize, Vec<[u8; 2]>)| {
-            (kernels[graph].clone(), Configurations::Tile(tiles(&outputs)))
+        let kernel = |(opcodes, sizes): &(Vec<u8>, Vec<u16>)| Arc::new(chain_kernel(opcodes, sizes));
+        let kernels: Vec<_> = kernels.iter().map(kernel).collect();
+        let call = |(kernel, outputs): (usize, Vec<[i64; 2]>)| {
+            (Arc::clone(&kernels[kernel]), Configurations::Tile(tiles(&outputs)))
         };
         calls.into_iter().map(call).collect()
     })
@@ -124,12 +60,11 @@ fn caches() -> impl Strategy<Value = u64> {
 async fn score_interleaved(
     engine: &Engine,
     model: &Arc<Model>,
-    calls: &[(SegmentedGraph, Configurations)],
+    calls: &[Call],
     cancelled: &[bool],
 ) -> Vec<Vec<f32>> {
-    let score = |(graph, configurations): &(SegmentedGraph, Configurations)| {
-        let (graph, configurations) = (Arc::new(graph.clone()), configurations.clone());
-        async move { engine.score(model, &graph, configurations).await.unwrap().scores }
+    let score = async |(graph, configurations): &Call| {
+        engine.score(model, graph, configurations.clone()).await.unwrap().scores
     };
     let first = calls.iter().zip(cancelled).map(async |(call, &cancelled)| {
         if !cancelled {
@@ -147,7 +82,7 @@ async fn score_interleaved(
     again
 }
 
-fn check(task: Task, cache: u64, calls: &[(SegmentedGraph, Configurations)], cancelled: &[bool]) {
+fn check(task: Task, cache: u64, calls: &[Call], cancelled: &[bool]) {
     let model = load_model(task, WORKERS.get());
     let engine = Engine::new(Arc::new(ComputePool::new(WORKERS).unwrap()), cache);
     let scores = Runtime::new().unwrap().block_on(score_interleaved(&engine, &model, calls, cancelled));

@@ -59,8 +59,8 @@ async fn load(client: &Client, graphs: &[(GraphHandle, &Configurations)], stop: 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_has_one_answer_under_load() {
-    // A cache that holds a few hundred embeddings, so that most are evaluated again and again.
-    let server = TestServer::start_with(&["--embedding-cache-bytes", "100000"]).await;
+    // No cache, so that embeddings are evaluated again and again, beside other rows each time.
+    let server = TestServer::start_with(&["--embedding-cache-bytes", "0"]).await;
     let client = server.client().await;
     let files = ["layout_random_window_reversed.pb", "tile_kernels.pb"].map(measured);
     let graphs: Vec<_> = files.iter().map(|file| (GraphHandle::of(file), configurations(file))).collect();

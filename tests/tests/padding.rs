@@ -1,39 +1,17 @@
 //! A model that was trained on features padded with −1 gets them, or says why it cannot.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
-
 use hlorank_client::{GraphHandle, RankRequest};
 use hlorank_graph::{Graph, GraphArrays, GraphFile, Limits, Pad, Task};
-use hlorank_tests::{TestServer, fixture, repository};
+use hlorank_tests::{Artifacts, TestServer, fixture};
 use tonic::Code;
 
 /// The shipped models, made to say that they were trained with −1.
-fn models_padded_with_minus_one() -> tempfile::TempDir {
-    let (shipped, copy) = (repository("models/registry"), tempfile::tempdir().unwrap());
-    for folder in subfolders(&shipped).iter().flat_map(|model| subfolders(model)) {
-        let to = copy.path().join(folder.strip_prefix(&shipped).unwrap());
-        fs::create_dir_all(&to).unwrap();
-        for file in ["encoder.onnx", "head.onnx"] {
-            fs::copy(folder.join(file), to.join(file)).unwrap();
-        }
-        write_manifest(&folder, &to);
+fn models_padded_with_minus_one() -> Artifacts {
+    let models = Artifacts::copy();
+    for version in models.versions() {
+        models.edit_manifest(&version, |manifest| manifest["pad_value"] = (-1).into());
     }
-    copy
-}
-
-fn subfolders(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries.filter(|path| path.is_dir()).collect()
-}
-
-fn write_manifest(from: &Path, to: &Path) {
-    let manifest = fs::read(from.join("manifest.json")).unwrap();
-    let mut manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
-    manifest["pad_value"] = (-1).into();
-    fs::write(to.join("manifest.json"), manifest.to_string()).unwrap();
+    models
 }
 
 /// A graph whose features came padded with 0, so that lengths are lost.
@@ -47,7 +25,7 @@ fn without_lengths(graph: &Graph) -> Graph {
 #[tokio::test]
 async fn a_model_padded_with_minus_one_needs_lengths() {
     let models = models_padded_with_minus_one();
-    let padded = TestServer::start_with(&[&format!("--models={}", models.path().display())]).await;
+    let padded = TestServer::start_with(&[&models.flag()]).await;
     let shipped = TestServer::start().await;
     let file = fixture("measured/tile_kernels.pb");
     let measured = GraphFile::read(&file, Task::Tile, &Limits::default()).unwrap().graphs.remove(0);

@@ -1,0 +1,91 @@
+//! Graphs made of few blocks that repeat, as real networks are, and configurations of them.
+
+use hlorank_graph::{
+    FEATURES, Graph, GraphArrays, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, Pad, SegmentedGraph,
+    Task, TileBatch, TileConfiguration,
+};
+
+/// Entries that layouts draw from.
+const ENTRIES: [[u32; 3]; 5] = [[0, 0, 0], [9, 0, 0], [58, 9, 0], [0, 58, 58], [9, 9, 9]];
+
+/// Nodes of a block.
+const BLOCK_NODES: usize = 5;
+
+/// Columns of the features: whether a node is a root, and the first of its dimensions.
+const ROOT: usize = 0;
+const DIMENSION: usize = 21;
+
+/// A module of blocks of five nodes, one or two of them configurable; equal numbers are equal blocks, and a block 0
+/// is joined to the one before it.
+#[must_use]
+pub fn block_graph(opcodes: &[u8], sizes: &[u16], blocks: &[usize]) -> SegmentedGraph {
+    let (mut features, mut edges, mut configurable) = (vec![], vec![], vec![]);
+    for (first, &kind) in (0..).step_by(BLOCK_NODES).zip(blocks) {
+        for node in 0..BLOCK_NODES {
+            let dimensions = [kind * 3 + node, kind + node].map(|size| sizes[size % sizes.len()]);
+            features.push(row(dimensions, node + 1 == BLOCK_NODES));
+        }
+        edges.extend([[1, 0], [2, 1], [3, 1], [4, 3]].map(|edge| edge.map(|node| first + node)));
+        if kind == 0 && first > 0 {
+            edges.push([first, first - 4]);
+        }
+        configurable.extend([1, 3][..1 + kind % 2].iter().map(|node| first + node));
+    }
+    let opcode = |(block, node): (&usize, usize)| opcodes[(block + node) % opcodes.len()];
+    let opcodes = blocks.iter().flat_map(|block| (0..BLOCK_NODES).map(move |node| (block, node))).map(opcode);
+    graph(Task::Layout, opcodes.collect(), &features, edges, configurable)
+}
+
+/// A kernel that is a chain of nodes.
+#[must_use]
+pub fn chain_kernel(opcodes: &[u8], sizes: &[u16]) -> SegmentedGraph {
+    let dimensions = |node| [sizes[node % sizes.len()], 1];
+    let features: Vec<_> =
+        (0..opcodes.len()).map(|node| row(dimensions(node), node + 1 == opcodes.len())).collect();
+    let edges = (1..).take(opcodes.len() - 1).map(|node| [node, node - 1]).collect();
+    graph(Task::Tile, opcodes.to_vec(), &features, edges, vec![])
+}
+
+fn row(dimensions: [u16; 2], root: bool) -> [f32; FEATURES] {
+    let mut row = [0.0; FEATURES];
+    row[ROOT] = f32::from(u8::from(root));
+    row[DIMENSION..][..2].copy_from_slice(&dimensions.map(f32::from));
+    row
+}
+
+fn graph(
+    task: Task,
+    opcodes: Vec<u8>,
+    features: &[[f32; FEATURES]],
+    edges: Vec<[u32; 2]>,
+    configurable: Vec<u32>,
+) -> SegmentedGraph {
+    let features = features.as_flattened().to_vec();
+    let arrays = GraphArrays::from_features(opcodes, features, edges, Pad::Zero, &Limits::default());
+    let graph = Graph::new(task, arrays.expect("arrays that fit"), configurable);
+    SegmentedGraph::new(&graph.expect("an acyclic graph"))
+}
+
+/// One layout configuration for each of `choices`, which it repeats over the slots.
+#[must_use]
+pub fn layouts(slots: usize, choices: &[Vec<usize>]) -> LayoutBatch {
+    let mut builder = LayoutBatchBuilder::new(slots, Limits::default());
+    for choices in choices {
+        let entry = |choice: &usize| LayoutEntry::from_numbers(ENTRIES[choice % ENTRIES.len()], String::new);
+        let entries =
+            choices.iter().cycle().take(slots).map(|choice| entry(choice).expect("numbers in range"));
+        builder.push(&entries.collect::<Vec<_>>()).expect("a batch within the limits");
+    }
+    builder.build().expect("a batch with a configuration")
+}
+
+/// One tile for each output.
+#[must_use]
+pub fn tiles(outputs: &[[i64; 2]]) -> TileBatch {
+    let mut batch = TileBatch::default();
+    for output_bounds in outputs {
+        let tile = TileConfiguration { kernel_bounds: &[2], output_bounds, input_bounds: &[] };
+        batch.push(tile, &Limits::default()).expect("a batch within the limits");
+    }
+    batch
+}

@@ -1,0 +1,94 @@
+//! Every distinct row is evaluated once: within a call, across calls, across graphs, and by calls at the same time.
+
+use std::{num::NonZeroUsize, sync::Arc, time::Duration};
+
+use futures::future::join_all;
+use hlorank_graph::{Configurations, SegmentedGraph, Task};
+use hlorank_server::{
+    compute::ComputePool,
+    engine::{Engine, Reuse},
+    registry::Model,
+};
+use hlorank_tests::{block_graph, layouts, load_model};
+
+const WORKERS: NonZeroUsize = NonZeroUsize::new(2).unwrap();
+const OPCODES: [u8; 4] = [26, 34, 2, 80];
+const SIZES: [u16; 7] = [8, 16, 3, 128, 7, 64, 1];
+
+struct Fixture {
+    model: Arc<Model>,
+    engine: Engine,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let engine = Engine::new(Arc::new(ComputePool::new(WORKERS).unwrap()), 1 << 24);
+        Self { model: load_model(Task::Layout, WORKERS.get()), engine }
+    }
+
+    async fn reuse(&self, graph: &Arc<SegmentedGraph>, configurations: &Configurations) -> Reuse {
+        self.engine.score(&self.model, graph, configurations.clone()).await.unwrap().reuse
+    }
+}
+
+fn graph(blocks: &[usize]) -> Arc<SegmentedGraph> {
+    Arc::new(block_graph(&OPCODES, &SIZES, blocks))
+}
+
+/// Every configuration sets all slots alike, so that equal blocks see equal local configurations.
+fn uniform(graph: &SegmentedGraph) -> Configurations {
+    Configurations::Layout(layouts(graph.slots(), &[vec![0], vec![1], vec![2], vec![1]]))
+}
+
+#[tokio::test]
+async fn a_row_is_evaluated_once_within_and_across_calls() {
+    let (fixture, graph) = (Fixture::new(), graph(&[1, 2, 1, 2, 1]));
+    let expected = Reuse {
+        configs: 4,
+        distinct_configs: 3,
+        segment_rows: 20,
+        distinct_segment_rows: 6,
+        rows_evaluated: 6,
+    };
+    assert_eq!(fixture.reuse(&graph, &uniform(&graph)).await, expected);
+    assert_eq!(fixture.reuse(&graph, &uniform(&graph)).await, Reuse { rows_evaluated: 0, ..expected });
+}
+
+#[tokio::test]
+async fn graphs_share_equal_segments() {
+    let fixture = Fixture::new();
+    let (one, other) = (graph(&[1, 2]), graph(&[3, 2, 1]));
+    assert_eq!(fixture.reuse(&one, &uniform(&one)).await.rows_evaluated, 6);
+    let reuse = fixture.reuse(&other, &uniform(&other)).await;
+    assert_eq!((reuse.distinct_segment_rows, reuse.rows_evaluated), (9, 3));
+}
+
+#[tokio::test]
+async fn calls_at_the_same_time_evaluate_a_row_once() {
+    let (fixture, graph) = (Fixture::new(), graph(&[1, 2, 3, 1]));
+    let configurations = uniform(&graph);
+    let calls = (0..64).map(|_| fixture.reuse(&graph, &configurations));
+    let evaluated: Vec<usize> = join_all(calls).await.iter().map(|reuse| reuse.rows_evaluated).collect();
+    assert_eq!(evaluated.iter().sum::<usize>(), 9, "{evaluated:?}");
+}
+
+#[tokio::test]
+async fn a_cancelled_call_leaves_its_rows_to_others() {
+    let (fixture, graph) = (Fixture::new(), graph(&[1, 2, 3, 1]));
+    let configurations = uniform(&graph);
+    for microseconds in [0, 50, 100, 200, 400, 800] {
+        fixture.engine.forget(fixture.model.digest());
+        let cancelled =
+            tokio::time::timeout(Duration::from_micros(microseconds), fixture.reuse(&graph, &configurations));
+        let (_, reuse) = tokio::join!(cancelled, fixture.reuse(&graph, &configurations));
+        assert_eq!(reuse.distinct_segment_rows, 9);
+    }
+}
+
+#[tokio::test]
+async fn a_forgotten_model_leaves_nothing() {
+    let (fixture, graph) = (Fixture::new(), graph(&[1]));
+    assert_eq!(fixture.reuse(&graph, &uniform(&graph)).await.rows_evaluated, 3);
+    fixture.engine.forget(fixture.model.digest());
+    assert_eq!(fixture.reuse(&graph, &uniform(&graph)).await.rows_evaluated, 3);
+}
