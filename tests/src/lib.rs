@@ -2,6 +2,7 @@
 
 mod artifacts;
 mod data;
+mod figure;
 mod model;
 pub mod module;
 mod naive;
@@ -11,6 +12,7 @@ mod synthetic;
 
 pub use artifacts::Artifacts;
 pub use data::{HLO_FIXTURES, fixture, modules, repository, shared};
+pub use figure::{Figure, Target, times};
 pub use model::load_model;
 pub use naive::score_naively;
 pub use npz::Arrays;

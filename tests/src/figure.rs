@@ -1,0 +1,67 @@
+//! The figures that benchmarks measure.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+
+use crate::repository;
+
+/// One line of `make figures`.
+#[derive(Debug)]
+pub struct Figure {
+    /// Also the name of its file.
+    pub name: &'static str,
+    /// In `unit`.
+    pub value: f64,
+    /// Such as `ms` or `x`.
+    pub unit: &'static str,
+    /// What the value is held against.
+    pub target: Target,
+    /// What was measured, and how.
+    pub how: String,
+}
+
+/// What a value is held against.
+#[derive(Clone, Copy, Debug)]
+pub enum Target {
+    /// In the figure's unit.
+    AtMost(f64),
+    /// In the figure's unit.
+    AtLeast(f64),
+}
+
+impl Figure {
+    /// Prints the figure, and writes it to `target/figures`.
+    ///
+    /// # Panics
+    /// Where that folder cannot be written.
+    pub fn write(&self) {
+        let Self { name, value, unit, target, how } = self;
+        let (passed, target) = match target {
+            Target::AtMost(most) => (value <= most, format!("<= {most}")),
+            Target::AtLeast(least) => (value >= least, format!(">= {least}")),
+        };
+        println!("{name}: {value:.2} {unit} (target {target}, passed: {passed}); {how}");
+        let figure = json!({
+            "name": name, "value": value, "unit": unit, "target": target, "passed": passed, "how": how
+        });
+        let folder = repository("target/figures");
+        fs::create_dir_all(&folder).expect("target can be written");
+        fs::write(folder.join(format!("{name}.json")), format!("{figure}\n")).expect("target can be written");
+    }
+}
+
+/// How long each of some runs took, ascending.
+pub fn times(runs: usize, mut run: impl FnMut()) -> Vec<Duration> {
+    let time = || {
+        let start = Instant::now();
+        run();
+        start.elapsed()
+    };
+    let mut times: Vec<Duration> = std::iter::repeat_with(time).take(runs).collect();
+    times.sort_unstable();
+    times
+}
