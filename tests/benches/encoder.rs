@@ -21,7 +21,9 @@ fn main() {
         let model = load_model(task, 1);
         println!("\nthousand rows of {task}s a second on one thread; fastest of {RUNS}");
         print!("{:>15}", "nodes a row");
-        BLOCKS.iter().for_each(|block| print!("{:>8}", format!("{block}")));
+        for block in BLOCKS {
+            print!("{block:>8}");
+        }
         println!("  nodes a block");
         for nodes in NODES {
             print!("{nodes:>15}");

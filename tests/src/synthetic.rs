@@ -1,8 +1,8 @@
 //! Graphs made of few blocks that repeat, as real networks are, and configurations of them.
 
 use hlorank_graph::{
-    FEATURES, Graph, GraphArrays, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, Pad, SegmentedGraph,
-    Task, TileBatch, TileConfiguration,
+    FEATURES, Graph, GraphArrays, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, Pad, Task, TileBatch,
+    TileConfiguration,
 };
 
 /// Entries that layouts draw from.
@@ -18,7 +18,7 @@ const DIMENSION: usize = 21;
 /// A module of blocks of five nodes, one or two of them configurable; equal numbers are equal blocks, and a block 0
 /// is joined to the one before it.
 #[must_use]
-pub fn block_graph(opcodes: &[u8], sizes: &[u16], blocks: &[usize]) -> SegmentedGraph {
+pub fn block_graph(opcodes: &[u8], sizes: &[u16], blocks: &[usize]) -> Graph {
     let (mut features, mut edges, mut configurable) = (vec![], vec![], vec![]);
     for (first, &kind) in (0..).step_by(BLOCK_NODES).zip(blocks) {
         for node in 0..BLOCK_NODES {
@@ -29,7 +29,7 @@ pub fn block_graph(opcodes: &[u8], sizes: &[u16], blocks: &[usize]) -> Segmented
         if kind == 0 && first > 0 {
             edges.push([first, first - 4]);
         }
-        configurable.extend([1, 3][..1 + kind % 2].iter().map(|node| first + node));
+        configurable.extend([1, 3][..=kind % 2].iter().map(|node| first + node));
     }
     let opcode = |(block, node): (&usize, usize)| opcodes[(block + node) % opcodes.len()];
     let opcodes = blocks.iter().flat_map(|block| (0..BLOCK_NODES).map(move |node| (block, node))).map(opcode);
@@ -38,7 +38,7 @@ pub fn block_graph(opcodes: &[u8], sizes: &[u16], blocks: &[usize]) -> Segmented
 
 /// A kernel that is a chain of nodes.
 #[must_use]
-pub fn chain_kernel(opcodes: &[u8], sizes: &[u16]) -> SegmentedGraph {
+pub fn chain_kernel(opcodes: &[u8], sizes: &[u16]) -> Graph {
     let dimensions = |node| [sizes[node % sizes.len()], 1];
     let features: Vec<_> =
         (0..opcodes.len()).map(|node| row(dimensions(node), node + 1 == opcodes.len())).collect();
@@ -59,14 +59,16 @@ fn graph(
     features: &[[f32; FEATURES]],
     edges: Vec<[u32; 2]>,
     configurable: Vec<u32>,
-) -> SegmentedGraph {
+) -> Graph {
     let features = features.as_flattened().to_vec();
     let arrays = GraphArrays::from_features(opcodes, features, edges, Pad::Zero, &Limits::default());
-    let graph = Graph::new(task, arrays.expect("arrays that fit"), configurable);
-    SegmentedGraph::new(&graph.expect("an acyclic graph"))
+    Graph::new(task, arrays.expect("arrays that fit"), configurable).expect("an acyclic graph")
 }
 
 /// One layout configuration for each of `choices`, which it repeats over the slots.
+///
+/// # Panics
+/// If there are none.
 #[must_use]
 pub fn layouts(slots: usize, choices: &[Vec<usize>]) -> LayoutBatch {
     let mut builder = LayoutBatchBuilder::new(slots, Limits::default());
@@ -80,6 +82,9 @@ pub fn layouts(slots: usize, choices: &[Vec<usize>]) -> LayoutBatch {
 }
 
 /// One tile for each output.
+///
+/// # Panics
+/// If there are more than the limits allow.
 #[must_use]
 pub fn tiles(outputs: &[[i64; 2]]) -> TileBatch {
     let mut batch = TileBatch::default();

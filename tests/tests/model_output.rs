@@ -6,7 +6,7 @@ use hlorank_tests::{Artifacts, TestServer, fixture};
 use tonic::Code;
 
 /// Overwrites the first weights of a head, 64 numbers, with NaN.
-fn spoil(head: &mut Vec<u8>) {
+fn spoil(head: &mut [u8]) {
     const RAW_DATA_OF_64_FLOATS: [u8; 3] = [0x4a, 0x80, 0x02];
     let weights = head.windows(3).position(|bytes| bytes == RAW_DATA_OF_64_FLOATS).unwrap() + 3;
     head[weights..][..256].as_chunks_mut::<4>().0.fill(f32::NAN.to_le_bytes());
@@ -18,7 +18,7 @@ async fn a_score_that_is_not_finite_fails_the_call() {
     for version in
         models.versions().iter().filter(|version| version.parent().unwrap().ends_with("tile-xla-cpu-sage"))
     {
-        models.edit_file(version, "head.onnx", spoil);
+        models.edit_file(version, "head.onnx", |head| spoil(head));
     }
     let server = TestServer::start_with(&[&models.flag()]).await;
     let file = fixture("measured/tile_kernels.pb");

@@ -26,7 +26,7 @@ fn layout_calls() -> impl Strategy<Value = Vec<Call>> {
     let call = (0_usize..3, vec(vec(0_usize..5, 7), 1..30));
     (vec(graph, 3), vec(call, 1..8)).prop_map(|(graphs, calls)| {
         let graph = |(opcodes, sizes, blocks): &(Vec<u8>, Vec<u16>, Vec<usize>)| {
-            Arc::new(block_graph(opcodes, sizes, blocks))
+            Arc::new(SegmentedGraph::new(&block_graph(opcodes, sizes, blocks)))
         };
         let graphs: Vec<_> = graphs.iter().map(graph).collect();
         let call = |(graph, choices): (usize, Vec<Vec<usize>>)| {
@@ -42,7 +42,9 @@ fn tile_calls() -> impl Strategy<Value = Vec<Call>> {
     let kernels = vec((vec(1_u8..120, 1..40), vec(1_u16..2000, 3)), 2);
     let call = (0_usize..2, vec([1_i64..9, 1_i64..9], 1..40));
     (kernels, vec(call, 1..8)).prop_map(|(kernels, calls)| {
-        let kernel = |(opcodes, sizes): &(Vec<u8>, Vec<u16>)| Arc::new(chain_kernel(opcodes, sizes));
+        let kernel = |(opcodes, sizes): &(Vec<u8>, Vec<u16>)| {
+            Arc::new(SegmentedGraph::new(&chain_kernel(opcodes, sizes)))
+        };
         let kernels: Vec<_> = kernels.iter().map(kernel).collect();
         let call = |(kernel, outputs): (usize, Vec<[i64; 2]>)| {
             (Arc::clone(&kernels[kernel]), Configurations::Tile(tiles(&outputs)))

@@ -32,7 +32,7 @@ impl Fixture {
 }
 
 fn graph(blocks: &[usize]) -> Arc<SegmentedGraph> {
-    Arc::new(block_graph(&OPCODES, &SIZES, blocks))
+    Arc::new(SegmentedGraph::new(&block_graph(&OPCODES, &SIZES, blocks)))
 }
 
 /// Every configuration sets all slots alike, so that equal blocks see equal local configurations.

@@ -45,7 +45,8 @@ impl<'a> SumTree<'a> {
         for (leaf, (old, &new)) in self.leaves.iter_mut().zip(rows).enumerate() {
             if *old != new {
                 *old = new;
-                self.stale[(count + leaf) / 2] = true;
+                let parent = (count + leaf) >> 1;
+                self.stale[parent] = true;
             }
         }
     }

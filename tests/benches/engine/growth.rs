@@ -1,0 +1,108 @@
+use std::{fs, time::Instant};
+
+use hlorank_client::{Client, GraphHandle, RankRequest, Ranking};
+use hlorank_graph::LayoutBatchBuilder;
+use hlorank_graph::{
+    Configurations, GraphArrays, HloModule, LayoutBatch, LayoutEntry, Limits, SegmentedGraph, Task,
+};
+use hlorank_tests::{TestServer, fixture, shared};
+
+use crate::{
+    naive::Naive,
+    plot::{Curve, log_log},
+    subjects::{Random, layout_graph, measured_layouts, random_layouts, unlimited},
+};
+
+/// The fastest of three calls, in seconds.
+async fn fastest(client: &Client, graph: &GraphHandle, layouts: &LayoutBatch) -> (f64, Ranking) {
+    let configurations = Configurations::Layout(layouts.clone());
+    let request = RankRequest::new(graph, &configurations).top(10);
+    let mut calls = Vec::new();
+    for _ in 0..3 {
+        let start = Instant::now();
+        let ranking = client.rank(&request).await.expect("a ranking");
+        calls.push((start.elapsed().as_secs_f64(), ranking));
+    }
+    calls.sort_by(|one, other| one.0.total_cmp(&other.0));
+    calls.remove(0)
+}
+
+/// 100 to 100,000 random layouts of one graph, with nothing in the embedding cache.
+pub(crate) async fn over_configurations() {
+    let measured = layout_graph();
+    let handle = GraphHandle::of(&measured);
+    let server = TestServer::start_with(&["--embedding-cache-bytes", "0"]).await;
+    let client = server.client().await;
+    let mut random = Random::new(2);
+    let naive = Naive::new(SegmentedGraph::new(&measured.graph));
+    let naive = naive.seconds(&random_layouts(measured_layouts(&measured), 256, &mut random));
+    let (mut engine_curve, mut naive_curve) = (Vec::new(), Vec::new());
+    println!("\nrandom layouts of {}, warm graph, empty embedding cache", measured.name);
+    println!(
+        "{:>14}{:>10}{:>12}{:>14}{:>14}{:>8}",
+        "configurations", "rows", "ms", "us a config", "naive, ms", "ratio"
+    );
+    for count in [100, 1_000, 10_000, 100_000] {
+        let layouts = random_layouts(measured_layouts(&measured), count, &mut random);
+        let (seconds, ranking) = fastest(&client, &handle, &layouts).await;
+        let naive = naive * count as f64;
+        let rows = ranking.reuse.rows_evaluated;
+        println!(
+            "{count:>14}{rows:>10}{:>12.2}{:>14.2}{:>14.0}{:>8.0}",
+            seconds * 1e3,
+            seconds * 1e6 / count as f64,
+            naive * 1e3,
+            naive / seconds
+        );
+        engine_curve.push((count as f64, seconds));
+        naive_curve.push((count as f64, naive));
+    }
+    let curves = [
+        Curve { name: "the engine", points: engine_curve },
+        Curve { name: "every configuration by itself", points: naive_curve },
+    ];
+    log_log("growth_over_configurations", "configurations", &curves);
+}
+
+/// 100 random layouts of modules of 300 to 30,000 nodes.
+pub(crate) async fn over_nodes() {
+    let server = TestServer::start_with(&["--embedding-cache-bytes", "0"]).await;
+    let client = server.client().await;
+    let own = Some(fixture("hlo/cnn_train.cpu_after_opt.hlo_module.pb"));
+    let larger = [
+        "resnet16_train_bf16.before_opt",
+        "transformer12_train.before_opt",
+        "transformer96_train.before_opt",
+    ];
+    let larger = larger.map(|name| shared(&format!("data/hlo/{name}.hlo_module.pb")));
+    println!("\n100 random layouts a module, warm graph, empty embedding cache");
+    println!(
+        "{:>8}{:>14}{:>10}{:>14}{:>12}{:>14}",
+        "nodes", "configurable", "segments", "rows, shared", "rows", "ms"
+    );
+    for path in own.into_iter().chain(larger.into_iter().flatten()) {
+        let module = fs::read(path).expect("a module");
+        let arrays: GraphArrays = HloModule::read(&module, &Limits::default()).expect("a module").arrays;
+        let layouts = random_entries(arrays.default_configurable().len());
+        let handle = GraphHandle::hlo_module(module, Task::Layout, Vec::new());
+        let summary = client.put_graph(&handle).await.expect("a graph").summary;
+        let (seconds, ranking) = fastest(&client, &handle, &layouts).await;
+        let (nodes, slots, segments) = (summary.nodes, summary.configurable_nodes, summary.segments);
+        let (all, rows) = (ranking.reuse.segment_rows, ranking.reuse.rows_evaluated);
+        println!("{nodes:>8}{slots:>14}{segments:>10}{all:>14}{rows:>12}{:>14.2}", seconds * 1e3);
+    }
+}
+
+/// Each slot keeps the default or takes one of two other orders.
+fn random_entries(slots: usize) -> LayoutBatch {
+    let mut random = Random::new(3);
+    let mut builder = LayoutBatchBuilder::new(slots, unlimited());
+    for _ in 0..100 {
+        let mut draw = |_| {
+            let numbers = [[0, 0, 0], [9, 0, 0], [9, 9, 9]][random.below(3)];
+            LayoutEntry::from_numbers(numbers, String::new).expect("numbers in range")
+        };
+        builder.push(&(0..slots).map(&mut draw).collect::<Vec<_>>()).expect("a batch within the limits");
+    }
+    builder.build().expect("a batch")
+}

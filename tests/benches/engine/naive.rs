@@ -1,0 +1,87 @@
+use std::{num::NonZeroUsize, sync::Arc};
+
+use hlorank_client::{GraphHandle, RankRequest};
+use hlorank_graph::{Configurations, LayoutBatch, SegmentedGraph, Task};
+use hlorank_server::{compute::Worker, registry::Model};
+use hlorank_tests::{Figure, Target, TestServer, load_model, score_naively};
+
+use crate::subjects::{Random, layout_graph, measured_layouts, random_layouts};
+
+const WORKERS: usize = 2;
+
+/// Configurations that the naive evaluation takes at a time: full blocks, so that only sharing tells the two apart.
+const AT_ONCE: usize = 64;
+
+/// The naive evaluation, spread over two threads.
+pub(crate) struct Naive {
+    model: Arc<Model>,
+    graph: SegmentedGraph,
+}
+
+impl Naive {
+    pub(crate) fn new(graph: SegmentedGraph) -> Self {
+        Self { model: load_model(Task::Layout, WORKERS), graph }
+    }
+
+    /// Seconds a configuration, from so many of them.
+    pub(crate) fn seconds(&self, batch: &LayoutBatch) -> f64 {
+        let configurations = Configurations::Layout(batch.clone());
+        let start = std::time::Instant::now();
+        std::thread::scope(|scope| {
+            for worker in 0..WORKERS {
+                let configurations = &configurations;
+                scope.spawn(move || {
+                    score_naively(&self.model, Worker(worker), &self.graph, configurations, AT_ONCE)
+                });
+            }
+        });
+        start.elapsed().as_secs_f64() / (WORKERS * batch.len()) as f64
+    }
+}
+
+/// Every measured layout, warm graph, no embedding in the cache, beside the naive evaluation.
+pub(crate) async fn compare() {
+    const CALLS: usize = 15;
+    const SAMPLE: NonZeroUsize = NonZeroUsize::new(512).unwrap();
+    let measured = layout_graph();
+    let (handle, layouts) = (GraphHandle::of(&measured), measured_layouts(&measured));
+    let naive = Naive::new(SegmentedGraph::new(&measured.graph));
+    let sample = random_layouts(layouts, SAMPLE.get(), &mut Random::new(1));
+    let naive = naive.seconds(&sample) * layouts.len() as f64;
+
+    let server = TestServer::start_with(&["--embedding-cache-bytes", "0"]).await;
+    let client = server.client().await;
+    let configurations = Configurations::Layout(layouts.clone());
+    let request = RankRequest::new(&handle, &configurations).top(10);
+    let mut times = Vec::new();
+    for _ in 0..CALLS {
+        let start = std::time::Instant::now();
+        let ranking = client.rank(&request).await.expect("a ranking");
+        times.push(start.elapsed().as_secs_f64());
+        assert!(ranking.reuse.rows_cached == 0);
+    }
+    times.sort_by(f64::total_cmp);
+    let what = format!("{} layouts of {}", layouts.len(), measured.name);
+    let median = times[CALLS / 2];
+    Figure {
+        name: "rank_layouts",
+        value: median * 1e3,
+        unit: "ms",
+        target: Target::AtMost(60.0),
+        how: format!(
+            "{what} at the client, warm graph, empty embedding cache; median of {CALLS}, fastest {:.1}",
+            times[0] * 1e3
+        ),
+    }
+    .write();
+    Figure {
+        name: "engine_against_naive",
+        value: naive / median,
+        unit: "x",
+        target: Target::AtLeast(200.0),
+        how: format!(
+            "{what}: the naive evaluation takes {naive:.1} s by a sample of {SAMPLE}, {AT_ONCE} at a time"
+        ),
+    }
+    .write();
+}

@@ -1,0 +1,39 @@
+use hlorank_client::{GraphHandle, RankRequest};
+use hlorank_graph::Configurations;
+use hlorank_tests::{Figure, Target, TestServer};
+
+use crate::subjects::{Random, layout_graph, measured_layouts, random_layouts};
+
+const CALLS: usize = 2_000;
+
+/// Time on the server but for the model's, over requests of 1 to 64 KiB.
+pub(crate) async fn of_small_requests() {
+    let measured = layout_graph();
+    let (handle, layouts) = (GraphHandle::of(&measured), measured_layouts(&measured));
+    let server = TestServer::start().await;
+    let client = server.client().await;
+    let mut random = Random::new(5);
+    let mut overheads = Vec::new();
+    for call in 0..CALLS {
+        let bytes = 1024 << (call % 7);
+        let batch = random_layouts(layouts, bytes / layouts.slots(), &mut random);
+        let configurations = Configurations::Layout(batch);
+        let ranking =
+            client.rank(&RankRequest::new(&handle, &configurations).top(10)).await.expect("a ranking");
+        let timings = ranking.timings;
+        overheads.push(timings.total.saturating_sub(timings.encode + timings.head).as_secs_f64() * 1e6);
+    }
+    overheads.sort_by(f64::total_cmp);
+    let figure = |name, value, most| Figure {
+        name,
+        value,
+        unit: "us",
+        target: Target::AtMost(most),
+        how: format!(
+            "total less encoder and head, on the server; {CALLS} requests of 1 to 64 KiB of {}",
+            measured.name
+        ),
+    };
+    figure("server_overhead_p50", overheads[CALLS / 2], 150.0).write();
+    figure("server_overhead_p99", overheads[CALLS * 99 / 100], 1000.0).write();
+}

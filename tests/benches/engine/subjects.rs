@@ -1,0 +1,54 @@
+//! What is measured: graphs, and random configurations of them.
+
+use std::path::Path;
+
+use hlorank_graph::{
+    Configurations, GraphFile, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, MeasuredGraph, Task,
+};
+use hlorank_tests::{fixture, shared};
+
+/// `TpuGraphs`' AlexNet where it is at hand, else a training step of our own.
+pub(crate) fn layout_graph() -> MeasuredGraph {
+    let own = || fixture("measured/layout_random_window_nchw_train.pb");
+    read(&shared("data/tpu/alexnet_layout.npz").unwrap_or_else(own))
+}
+
+pub(crate) fn read(path: &Path) -> MeasuredGraph {
+    GraphFile::read(path, Task::Layout, &Limits::default()).expect("a file of graphs").graphs.remove(0)
+}
+
+pub(crate) fn measured_layouts(graph: &MeasuredGraph) -> &LayoutBatch {
+    match &graph.measurements.as_ref().expect("a measured graph").configurations {
+        Configurations::Layout(batch) => batch,
+        Configurations::Tile(_) => panic!("{} has tiles", graph.name),
+    }
+}
+
+/// Numbers without end, the same in every run (a linear congruential generator).
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).expect("31 bits") % end
+    }
+}
+
+/// Configurations whose entries are drawn from what each slot had in `measured`.
+pub(crate) fn random_layouts(measured: &LayoutBatch, count: usize, random: &mut Random) -> LayoutBatch {
+    let mut builder = LayoutBatchBuilder::new(measured.slots(), unlimited());
+    for _ in 0..count {
+        let draw = |slot| measured.table(slot)[random.below(measured.table(slot).len())];
+        let entries: Vec<LayoutEntry> = (0..measured.slots()).map(draw).collect();
+        builder.push(&entries).expect("a batch within the limits");
+    }
+    builder.build().expect("a batch")
+}
+
+pub(crate) fn unlimited() -> Limits {
+    Limits { configs: usize::MAX, config_entries: usize::MAX, ..Limits::default() }
+}
