@@ -1,0 +1,101 @@
+//! How much memory the server keeps over requests of varying shapes. Caches are small, so that they are full before
+//! the measured part begins.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    process::{Child, Command, Stdio},
+};
+
+use hlorank_client::{Client, Connection, GraphHandle, RankRequest};
+use hlorank_graph::Configurations;
+use hlorank_tests::{Figure, Target, block_graph, chain_kernel, layouts, repository, tiles};
+use tokio::runtime::Runtime;
+
+const REQUESTS: usize = 10_000;
+const WARM_UP: usize = 2_500;
+const SHOWN: usize = 500;
+
+fn main() {
+    let (server, endpoint) = start();
+    let client = Runtime::new().expect("a runtime");
+    client.block_on(async {
+        let client = Client::connect(&endpoint, Connection::default()).await.expect("a server");
+        let (mut warm, mut last) = (0.0, 0.0);
+        println!("{:>10}{:>16}", "requests", "resident, MiB");
+        for request in 0..=REQUESTS {
+            if request % SHOWN == 0 {
+                last = resident_mebibytes(&server.0);
+                println!("{request:>10}{last:>16.1}");
+                warm = if request <= WARM_UP { last } else { warm };
+            }
+            send(&client, request).await;
+        }
+        Figure {
+            name: "memory_growth",
+            value: last / warm,
+            unit: "x",
+            target: Target::AtMost(1.05),
+            how: format!(
+                "resident size after {REQUESTS} requests of varying shapes, {last:.0} MiB, over that after {WARM_UP}"
+            ),
+        }
+        .write();
+    });
+}
+
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // An error means that it has stopped already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start() -> (Server, String) {
+    let mut child = Command::new(repository("target/release/hlorank-server"))
+        .args(["--listen", "127.0.0.1:0", "--log-format", "json"])
+        .args(["--graph-cache-bytes", "16000000", "--embedding-cache-bytes", "16000000"])
+        .current_dir(repository("."))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("target/release/hlorank-server: {error}; run `make build`"));
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
+    let line = lines.find(|line| line.contains("serving")).expect("the server starts");
+    let line: serde_json::Value = serde_json::from_str(&line).expect("a JSON line");
+    let address = line["fields"]["address"].as_str().expect("an address").to_owned();
+    // Or the pipe fills up.
+    std::thread::spawn(move || lines.for_each(drop));
+    (Server(child), format!("http://{address}"))
+}
+
+/// A graph that was not sent before, and a few configurations of it, or many.
+async fn send(client: &Client, request: usize) {
+    let size = 1 + request * 7 % 113;
+    let opcodes: Vec<u8> =
+        (0..).map(|node| u8::try_from((request + node) % 119 + 1).expect("an opcode")).take(size).collect();
+    let sizes = [8, 64, u16::try_from(request % 5_000 + 1).expect("a size")];
+    let count = 1 + request * 13 % 150;
+    let (graph, configurations) = if request % 2 == 0 {
+        let outputs: Vec<[i64; 2]> = (1..).map(|tile| [tile, 1 + tile % 5]).take(count).collect();
+        (chain_kernel(&opcodes, &sizes), Configurations::Tile(tiles(&outputs)))
+    } else {
+        let blocks: Vec<usize> = (0..size).map(|block| block * request % 9).collect();
+        let graph = block_graph(&opcodes, &sizes, &blocks);
+        let choices: Vec<Vec<usize>> =
+            (0..count).map(|config| vec![config, config / 3, config % 7]).collect();
+        let layouts = layouts(graph.configurable().len(), &choices);
+        (graph, Configurations::Layout(layouts))
+    };
+    let graph = GraphHandle::features(&graph);
+    client.rank(&RankRequest::new(&graph, &configurations).top(5)).await.expect("a ranking");
+}
+
+fn resident_mebibytes(server: &Child) -> f64 {
+    const PAGE: f64 = 4096.0;
+    let pages = fs::read_to_string(format!("/proc/{}/statm", server.id())).expect("a running server");
+    let pages: f64 = pages.split(' ').nth(1).expect("the resident size").parse().expect("a number");
+    pages * PAGE / f64::from(1 << 20)
+}
