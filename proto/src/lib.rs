@@ -3,6 +3,8 @@
 //! Generated at build time from the `.proto` files of this folder, whose comments are the documentation.
 #![allow(missing_docs, clippy::pedantic, clippy::unwrap_used, reason = "generated code")]
 
+mod batch;
+
 /// The wire contract: `hlorank.v1`.
 pub mod v1 {
     include!(concat!(env!("OUT_DIR"), "/hlorank.v1.rs"));

@@ -49,8 +49,15 @@ pub struct RunningServer {
     serving: JoinHandle<Result<(), tonic::transport::Error>>,
 }
 
-/// HTTP/2 windows: large enough that a packed batch is one round trip.
-const WINDOW_BYTES: u32 = 8 << 20;
+/// HTTP/2 window of a call: large enough that a packed batch is one round trip.
+const CALL_WINDOW_BYTES: u32 = 8 << 20;
+
+/// HTTP/2 window of a connection: a stream whose client takes no scores leaves room for other calls.
+const CONNECTION_WINDOW_BYTES: u32 = 4 * CALL_WINDOW_BYTES;
+
+/// How often a client must show that it is there, and how long it may take to: one that vanished in the middle of a
+/// stream would hold its place for ever.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
 /// Loads the models and starts to serve; returns once calls are accepted.
 pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
@@ -70,8 +77,10 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         .max_decoding_message_size(settings.max_message_bytes)
         .max_encoding_message_size(usize::MAX);
     let router = Server::builder()
-        .initial_connection_window_size(WINDOW_BYTES)
-        .initial_stream_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .initial_stream_window_size(CALL_WINDOW_BYTES)
+        .http2_keepalive_interval(Some(KEEP_ALIVE))
+        .http2_keepalive_timeout(Some(KEEP_ALIVE))
         .tcp_nodelay(true)
         .layer(ExplainRefusalsLayer)
         .add_service(cost_model)
@@ -103,6 +112,7 @@ fn bounds(settings: &Settings) -> Bounds {
         limits: settings.limits.limits(),
         graph_bytes: settings.max_graph_bytes,
         requests: settings.max_requests,
+        stream_configs: settings.max_stream_configs,
     }
 }
 

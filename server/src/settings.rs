@@ -46,14 +46,19 @@ pub struct Settings {
     #[arg(long, env = "HLORANK_EMBEDDING_CACHE_BYTES", value_name = "BYTES", default_value_t = 1 << 29)]
     pub embedding_cache_bytes: u64,
 
-    /// Requests in progress or waiting, in all; one more is refused at once
+    /// Requests in progress or waiting, in all; a stream counts until it ends; one more is refused at once
     #[arg(long, env = "HLORANK_MAX_REQUESTS", value_name = "REQUESTS", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_requests: u32,
 
-    /// Bytes of one request; decoding it can take some 40 times as much for a moment, where it is made of empty
+    /// Bytes of one request, or of one message of a stream; decoding it can take some 40 times as much for a moment, where it is made of empty
     /// messages
     #[arg(long, env = "HLORANK_MAX_MESSAGE_BYTES", value_name = "BYTES", default_value_t = 64 << 20)]
     pub max_message_bytes: usize,
+
+    /// Configurations of one stream; 4 bytes each until it ends, some 20 for a moment then. The ranking of as many
+    /// as by default, whole, fits a message of 64 MiB
+    #[arg(long, env = "HLORANK_MAX_STREAM_CONFIGS", value_name = "CONFIGS", default_value_t = 8 << 20, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_stream_configs: u32,
 
     /// Bytes of one serialized HLO module
     #[arg(long, env = "HLORANK_MAX_GRAPH_BYTES", value_name = "BYTES", default_value_t = 32 << 20)]

@@ -3,9 +3,13 @@
 use std::time::{Duration, Instant};
 
 use hlorank_graph::SegmentedGraph;
-use hlorank_proto::v1::{self, ConfigurableNode, GraphSummary, ReuseCounts, StageTimings};
+use hlorank_proto::v1::{self, ConfigurableNode, GraphSummary, ModelSelector, ReuseCounts, StageTimings};
 
-use crate::{engine::Evaluation, graphs::Warning};
+use crate::{engine::Evaluation, graphs::Warning, registry::Model};
+
+pub(super) fn selector(model: &Model) -> ModelSelector {
+    ModelSelector { name: model.manifest().name.clone(), version: model.manifest().version }
+}
 
 /// `queue` and `featurize` as they were measured; the other stages from when each ended.
 pub(super) fn timings(
@@ -27,7 +31,7 @@ pub(super) fn timings(
     }
 }
 
-fn to_proto(duration: Duration) -> Option<prost_types::Duration> {
+pub(super) fn to_proto(duration: Duration) -> Option<prost_types::Duration> {
     prost_types::Duration::try_from(duration).ok()
 }
 
@@ -41,6 +45,16 @@ pub(super) fn reuse_counts(evaluation: &Evaluation) -> ReuseCounts {
         rows_evaluated: reuse.rows_evaluated as u64,
         rows_cached: (reuse.distinct_segment_rows - reuse.rows_evaluated) as u64,
     }
+}
+
+/// Adds the counts of a batch to those of its stream.
+pub(super) fn add_reuse(total: &mut ReuseCounts, batch: &ReuseCounts) {
+    total.configs += batch.configs;
+    total.distinct_configs += batch.distinct_configs;
+    total.segment_rows += batch.segment_rows;
+    total.distinct_segment_rows += batch.distinct_segment_rows;
+    total.rows_evaluated += batch.rows_evaluated;
+    total.rows_cached += batch.rows_cached;
 }
 
 pub(super) fn summary(graph: &SegmentedGraph) -> GraphSummary {

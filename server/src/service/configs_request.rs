@@ -3,16 +3,16 @@
 use hlorank_graph::{
     ConfigurationError, Configurations, LayoutBatch, Limits, SegmentedGraph, Task, TileBatch,
 };
-use hlorank_proto::v1::rank_configs_request::Configs;
+use hlorank_proto::v1::config_batch::Configs;
 
 use super::ServiceError;
 
 const CONFIGS_HINT: &str = "set layout_configs, packed_layout_configs, delta_layout_configs, tile_configs or \
                             packed_tile_configs";
 
-/// The batch of a request.
-pub(super) fn present(configs: Option<Configs>) -> Result<Configs, ServiceError> {
-    configs.ok_or(ServiceError::Missing { field: "configs", hint: CONFIGS_HINT })
+/// The batch of a request, or of a message of a stream.
+pub(super) fn present(configs: Option<impl Into<Configs>>) -> Result<Configs, ServiceError> {
+    configs.map(Into::into).ok_or(ServiceError::Missing { field: "configs", hint: CONFIGS_HINT })
 }
 
 /// The task of a batch.

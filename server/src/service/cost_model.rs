@@ -6,16 +6,17 @@ use std::{
 use hlorank_graph::{Configurations, Limits, SegmentedGraph};
 use hlorank_proto::v1::{
     self, PutGraphRequest, PutGraphResponse, RankConfigsRequest, RankConfigsResponse,
-    cost_model_service_server::CostModelService, rank_configs_request::Configs,
+    RankConfigsStreamRequest, config_batch::Configs, cost_model_service_server::CostModelService,
 };
-use tokio::sync::{Semaphore, SemaphorePermit};
-use tonic::{Request, Response, Status};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tonic::{Request, Response, Status, Streaming};
 
 use super::{
     ServiceError,
-    answer::{configurable_node, reuse_counts, summary, timings},
+    answer::{configurable_node, reuse_counts, selector, summary, timings},
     configs_request::{batch_task, present, read_configs},
     graph_request::{GraphOrigin, GraphRequest},
+    rank_stream::{Answers, RankStream},
 };
 use crate::{
     compute::ComputePool,
@@ -24,14 +25,15 @@ use crate::{
     registry::{Model, Registry},
 };
 
-/// `hlorank.v1.CostModelService`.
+/// `hlorank.v1.CostModelService`. Clones share everything.
+#[derive(Clone)]
 pub struct CostModel {
-    registry: Arc<Registry>,
-    graphs: GraphCache,
-    pool: Arc<ComputePool>,
-    engine: Engine,
-    admission: Semaphore,
-    bounds: Bounds,
+    pub(super) registry: Arc<Registry>,
+    graphs: Arc<GraphCache>,
+    pub(super) pool: Arc<ComputePool>,
+    pub(super) engine: Arc<Engine>,
+    admission: Arc<Semaphore>,
+    pub(super) bounds: Bounds,
 }
 
 /// How large the caches may grow, in bytes.
@@ -50,16 +52,18 @@ pub struct Bounds {
     pub limits: Limits,
     /// Bytes of one serialized module.
     pub graph_bytes: usize,
-    /// Requests in progress or waiting.
+    /// Requests in progress or waiting; a stream is one.
     pub requests: u32,
+    /// Configurations of one stream.
+    pub stream_configs: u32,
 }
 
 /// A graph for a request, and what reading it brought up.
-struct FoundGraph {
-    graph: Arc<SegmentedGraph>,
-    warnings: Vec<Warning>,
+pub(super) struct FoundGraph {
+    pub(super) graph: Arc<SegmentedGraph>,
+    pub(super) warnings: Vec<Warning>,
     /// Zero where it was cached.
-    featurize: Duration,
+    pub(super) featurize: Duration,
 }
 
 impl CostModel {
@@ -68,16 +72,17 @@ impl CostModel {
     pub fn new(registry: Arc<Registry>, pool: Arc<ComputePool>, cache: CacheBytes, bounds: Bounds) -> Self {
         Self {
             registry,
-            graphs: GraphCache::new(cache.graphs),
-            engine: Engine::new(Arc::clone(&pool), cache.embeddings),
+            graphs: Arc::new(GraphCache::new(cache.graphs)),
+            engine: Arc::new(Engine::new(Arc::clone(&pool), cache.embeddings)),
             pool,
-            admission: Semaphore::new(bounds.requests as usize),
+            admission: Arc::new(Semaphore::new(bounds.requests as usize)),
             bounds,
         }
     }
 
-    fn admit(&self) -> Result<SemaphorePermit<'_>, ServiceError> {
-        self.admission.try_acquire().map_err(|_| ServiceError::Overloaded { limit: self.bounds.requests })
+    fn admit(&self) -> Result<OwnedSemaphorePermit, ServiceError> {
+        let permit = Arc::clone(&self.admission).try_acquire_owned();
+        permit.map_err(|_| ServiceError::Overloaded { limit: self.bounds.requests })
     }
 
     async fn rank(&self, request: RankConfigsRequest) -> Result<RankConfigsResponse, ServiceError> {
@@ -85,8 +90,8 @@ impl CostModel {
         let _permit = self.admit()?;
         let configs = present(request.configs)?;
         let task = batch_task(&configs);
-        let selector = request.model.unwrap_or_default();
-        let model = self.registry.select(&selector.name, selector.version, task)?;
+        let wanted = request.model.unwrap_or_default();
+        let model = self.registry.select(&wanted.name, wanted.version, task)?;
         let origin = GraphOrigin::read(request.graph, Some(task))?;
 
         let FoundGraph { graph, warnings, featurize } = self.find(origin).await?;
@@ -103,10 +108,7 @@ impl CostModel {
             ranking_scores: ranking.iter().map(|&config| evaluation.scores[config as usize]).collect(),
             ranking,
             scores: if request.include_scores { evaluation.scores } else { Vec::new() },
-            model: Some(v1::ModelSelector {
-                name: model.manifest().name.clone(),
-                version: model.manifest().version,
-            }),
+            model: Some(selector(model)),
             graph_hash: graph.hash.0.to_vec().into(),
             timings: Some(timings),
             reuse: Some(reuse),
@@ -131,7 +133,8 @@ impl CostModel {
         })
     }
 
-    async fn find(&self, origin: GraphOrigin) -> Result<FoundGraph, ServiceError> {
+    /// The graph from the cache or the request.
+    pub(super) async fn find(&self, origin: GraphOrigin) -> Result<FoundGraph, ServiceError> {
         match origin {
             GraphOrigin::Hash(hash) => {
                 let graph = self.graphs.get(hash).await.ok_or(ServiceError::GraphNotCached { hash })?;
@@ -166,7 +169,7 @@ impl CostModel {
     }
 
     /// The configurations, and how long they waited for a worker.
-    async fn configurations(
+    pub(super) async fn configurations(
         &self,
         configs: Configs,
         graph: &Arc<SegmentedGraph>,
@@ -184,6 +187,16 @@ impl CostModelService for CostModel {
         request: Request<RankConfigsRequest>,
     ) -> Result<Response<RankConfigsResponse>, Status> {
         Ok(Response::new(self.rank(request.into_inner()).await?))
+    }
+
+    type RankConfigsStreamStream = Answers;
+
+    async fn rank_configs_stream(
+        &self,
+        request: Request<Streaming<RankConfigsStreamRequest>>,
+    ) -> Result<Response<Answers>, Status> {
+        let permit = self.admit()?;
+        Ok(Response::new(RankStream::new(self.clone(), request.into_inner(), permit).answers()))
     }
 
     async fn put_graph(

@@ -62,6 +62,29 @@ pub enum ServiceError {
         /// Why.
         source: ConfigurationError,
     },
+    /// A batch of a stream that was refused.
+    #[error("batch {batch}, whose configuration 0 is number {first} of the stream: {source}")]
+    Batch {
+        /// Which batch, from 0.
+        batch: usize,
+        /// Configurations before it.
+        first: usize,
+        /// Why.
+        source: Box<ServiceError>,
+    },
+    /// More configurations than one stream may hold.
+    #[error(
+        "batch {batch} brings the stream to {found} configurations, at most {limit} are taken; send several \
+         streams, or raise --max-stream-configs on the server"
+    )]
+    StreamTooLong {
+        /// Which batch, from 0.
+        batch: usize,
+        /// Configurations of all batches until now.
+        found: usize,
+        /// Configurations allowed.
+        limit: usize,
+    },
     /// No such model, or not for these configurations.
     #[error(transparent)]
     Select(#[from] SelectError),
@@ -110,6 +133,8 @@ impl ServiceError {
             Self::Configuration { field, source } => {
                 (InvalidArgument, configuration_reason(source), Some(field))
             }
+            Self::Batch { source, .. } => source.classify(),
+            Self::StreamTooLong { .. } => (InvalidArgument, "STREAM_TOO_LONG", Some("configs")),
             Self::Select(SelectError::WrongTask { .. }) => {
                 (InvalidArgument, "MODEL_TASK_MISMATCH", Some("model"))
             }

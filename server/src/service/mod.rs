@@ -6,6 +6,7 @@ mod cost_model;
 mod error;
 mod graph_request;
 mod model;
+mod rank_stream;
 mod transport;
 
 pub use cost_model::{Bounds, CacheBytes, CostModel};

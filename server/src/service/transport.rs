@@ -1,4 +1,5 @@
-//! Gives refusals that happen before a service is called, in tonic's decoder, the same shape as all others.
+//! Gives refusals that happen in tonic's decoder the same shape as all others: those before a service is called
+//! through [`ExplainRefusals`], those in the middle of a stream through [`explained`].
 
 use std::{
     collections::HashMap,
@@ -53,6 +54,11 @@ where
             Ok(refusal.map_or(response, Status::into_http))
         })
     }
+}
+
+/// What came of reading the next message of a stream.
+pub(super) fn explained(status: Status) -> Status {
+    explain(&status).unwrap_or(status)
 }
 
 /// A better status for one of tonic's own; `None` for a status of ours.

@@ -1,0 +1,229 @@
+//! `RankConfigsStream`: a graph, then batches of configurations one after the other, then the ranking over all.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures::{Stream, stream};
+use hlorank_graph::SegmentedGraph;
+use hlorank_proto::v1::{
+    self, BatchScores, RankConfigsStarted, RankConfigsStreamRequest, RankConfigsStreamResponse, ReuseCounts,
+    StageTimings, StreamRanking, config_batch::Configs, rank_configs_stream_request::Part,
+    rank_configs_stream_response::Part as Answer,
+};
+use tokio::sync::OwnedSemaphorePermit;
+use tonic::{Status, Streaming};
+
+use super::{
+    ServiceError,
+    answer::{add_reuse, reuse_counts, selector, timings, to_proto},
+    configs_request::present,
+    cost_model::{CostModel, FoundGraph},
+    graph_request::GraphOrigin,
+    transport::explained,
+};
+use crate::{
+    engine::{EngineError, rank},
+    registry::Model,
+};
+
+/// What a stream answers. Each answer is made when the transport has room for it, and only then is the next
+/// message read; dropping the answers stops what has not started.
+pub(super) type Answers = Pin<Box<dyn Stream<Item = Result<RankConfigsStreamResponse, Status>> + Send>>;
+
+/// A stream that was admitted.
+pub(super) struct RankStream {
+    service: CostModel,
+    messages: Streaming<RankConfigsStreamRequest>,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// How far a stream has come.
+enum Stage {
+    /// Nothing was read.
+    Opened(RankStream),
+    /// The graph was found; batches are scored as they come.
+    Started(RankStream, Candidates),
+    /// The ranking was given.
+    Ranked,
+}
+
+/// What a stream has scored until now, all of it by one model.
+struct Candidates {
+    model: Arc<Model>,
+    graph: Arc<SegmentedGraph>,
+    warnings: Vec<v1::Warning>,
+    top_k: usize,
+    batches: usize,
+    scores: Vec<f32>,
+    reuse: ReuseCounts,
+    started: Instant,
+}
+
+impl Stage {
+    async fn next(self) -> Result<Option<(RankConfigsStreamResponse, Self)>, Status> {
+        let (answer, stage) = match self {
+            Self::Opened(mut stream) => {
+                let (started, candidates) = stream.start().await?;
+                (Answer::Started(started), Self::Started(stream, candidates))
+            }
+            Self::Started(mut stream, mut candidates) => match stream.batch().await? {
+                Some(configs) => {
+                    let scores = candidates.score(&stream.service, configs).await?;
+                    (Answer::Scores(scores), Self::Started(stream, candidates))
+                }
+                None => (Answer::Ranking(candidates.rank(&stream.service).await?), Self::Ranked),
+            },
+            Self::Ranked => return Ok(None),
+        };
+        Ok(Some((RankConfigsStreamResponse { part: Some(answer) }, stage)))
+    }
+}
+
+impl RankStream {
+    pub(super) fn new(
+        service: CostModel,
+        messages: Streaming<RankConfigsStreamRequest>,
+        permit: OwnedSemaphorePermit,
+    ) -> Self {
+        Self { service, messages, _permit: permit }
+    }
+
+    pub(super) fn answers(self) -> Answers {
+        Box::pin(stream::try_unfold(Stage::Opened(self), Stage::next))
+    }
+
+    /// Reads what the stream is about.
+    async fn start(&mut self) -> Result<(RankConfigsStarted, Candidates), Status> {
+        let Some(Part::Start(start)) = self.message().await? else {
+            let hint = "the first message of a stream gives the graph";
+            return Err(ServiceError::Missing { field: "start", hint }.into());
+        };
+        let started = Instant::now();
+        let origin = GraphOrigin::read(start.graph, None)?;
+        let FoundGraph { graph, warnings, featurize } = self.service.find(origin).await?;
+        let wanted = start.model.unwrap_or_default();
+        let model = self.service.registry.select(&wanted.name, wanted.version, graph.task);
+        let model = Arc::clone(model.map_err(ServiceError::from)?);
+        let warnings: Vec<v1::Warning> = warnings.into_iter().map(v1::Warning::from).collect();
+        let answer = RankConfigsStarted {
+            model: Some(selector(&model)),
+            graph_hash: graph.hash.0.to_vec().into(),
+            warnings: warnings.clone(),
+            timings: Some(StageTimings {
+                featurize: to_proto(featurize),
+                total: to_proto(started.elapsed()),
+                ..StageTimings::default()
+            }),
+        };
+        let candidates = Candidates {
+            model,
+            graph,
+            warnings,
+            top_k: start.top_k as usize,
+            batches: 0,
+            scores: Vec::new(),
+            reuse: ReuseCounts::default(),
+            started,
+        };
+        Ok((answer, candidates))
+    }
+
+    /// Reads the next batch; `None` once the client has closed the stream.
+    async fn batch(&mut self) -> Result<Option<Configs>, Status> {
+        match self.message().await? {
+            None => Ok(None),
+            Some(Part::Batch(batch)) => Ok(Some(present(batch.configs)?)),
+            Some(Part::Start(_)) => {
+                let (found, expected) = ("sent again", "one, at the beginning of the stream");
+                let (found, expected) = (found.to_owned(), expected.to_owned());
+                Err(ServiceError::Invalid { field: "start", found, expected }.into())
+            }
+        }
+    }
+
+    async fn message(&mut self) -> Result<Option<Part>, Status> {
+        let Some(message) = self.messages.message().await.map_err(explained)? else { return Ok(None) };
+        let hint = "set start in the first message of a stream, and batch in every other";
+        let part = message.part.ok_or(ServiceError::Missing { field: "part", hint })?;
+        Ok(Some(part))
+    }
+}
+
+impl Candidates {
+    async fn score(&mut self, service: &CostModel, configs: Configs) -> Result<BatchScores, ServiceError> {
+        let started = Instant::now();
+        let (batch, first) = (self.batches, self.scores.len());
+        let refused = |source| ServiceError::Batch { batch, first, source: Box::new(source) };
+        let (configurations, queue) = service.configurations(configs, &self.graph).await.map_err(refused)?;
+        let (found, limit) = (first + configurations.len(), service.bounds.stream_configs as usize);
+        if found > limit {
+            return Err(ServiceError::StreamTooLong { batch, found, limit });
+        }
+        let evaluation = service.engine.score(&self.model, &self.graph, configurations).await;
+        let evaluation = evaluation.map_err(|error| numbered_in_stream(error, first))?;
+        let reuse = reuse_counts(&evaluation);
+        self.batches += 1;
+        self.scores.extend_from_slice(&evaluation.scores);
+        add_reuse(&mut self.reuse, &reuse);
+        Ok(BatchScores {
+            // Below the limit, which is one.
+            first_config: u32::try_from(first).unwrap_or(u32::MAX),
+            timings: Some(timings(started, started, [queue, Duration::ZERO], &evaluation)),
+            reuse: Some(reuse),
+            scores: evaluation.scores,
+        })
+    }
+
+    async fn rank(self, service: &CostModel) -> Result<StreamRanking, ServiceError> {
+        if self.batches == 0 {
+            let hint = "send at least one before closing the stream";
+            return Err(ServiceError::Missing { field: "batch", hint });
+        }
+        let closed = Instant::now();
+        let (scores, top_k) = (self.scores, self.top_k);
+        let ranked = service.pool.run(move |_| {
+            let ranking = rank(&scores, top_k);
+            let ranking_scores = ranking.iter().map(|&config| scores[config as usize]).collect();
+            (ranking, ranking_scores)
+        });
+        let ranked = ranked.await?;
+        let (ranking, ranking_scores) = ranked.value;
+        let total = closed.elapsed();
+        tracing::info!(
+            graph = %self.graph.hash,
+            model = self.model.manifest().name,
+            version = self.model.manifest().version,
+            batches = self.batches,
+            configs = self.reuse.configs,
+            distinct_configs = self.reuse.distinct_configs,
+            rows = self.reuse.distinct_segment_rows,
+            micros = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX),
+            "stream ranked"
+        );
+        Ok(StreamRanking {
+            ranking,
+            ranking_scores,
+            model: Some(selector(&self.model)),
+            graph_hash: self.graph.hash.0.to_vec().into(),
+            timings: Some(StageTimings {
+                queue: to_proto(ranked.waited),
+                rank: to_proto(total.saturating_sub(ranked.waited)),
+                total: to_proto(total),
+                ..StageTimings::default()
+            }),
+            reuse: Some(self.reuse),
+            warnings: self.warnings,
+        })
+    }
+}
+
+/// The engine counts within a batch.
+fn numbered_in_stream(mut error: EngineError, first: usize) -> EngineError {
+    if let EngineError::InvalidOutput { config, .. } = &mut error {
+        *config += first;
+    }
+    error
+}
