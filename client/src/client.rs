@@ -4,11 +4,12 @@ use hlorank_proto::v1::{
     PutGraphResponse, RankConfigsRequest, Warning, cost_model_service_client::CostModelServiceClient,
     model_service_client::ModelServiceClient,
 };
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, transport::Channel};
 
 use crate::{
-    ClientError, Connection, GraphHandle, ModelReference, ROUTE_HEADER, RankRequest, Ranking,
-    ranking::graph_hash,
+    ClientError, Connection, GraphHandle, ModelReference, ROUTE_HEADER, RankRequest, RankStream, Ranking,
+    StreamRequest, ranking::graph_hash, stream::outgoing,
 };
 
 /// A connection to a server. Clones share it.
@@ -16,6 +17,7 @@ use crate::{
 pub struct Client {
     cost_model: CostModelServiceClient<Channel>,
     models: ModelServiceClient<Channel>,
+    message_bytes: usize,
 }
 
 /// What a server made of a graph.
@@ -41,6 +43,7 @@ impl Client {
                 .max_decoding_message_size(limit)
                 .max_encoding_message_size(limit),
             models: ModelServiceClient::new(channel),
+            message_bytes: limit,
         })
     }
 
@@ -71,6 +74,45 @@ impl Client {
         let ranking = Ranking::try_from(answer)?;
         request.graph.learn(ranking.graph_hash);
         Ok(ranking)
+    }
+
+    /// Starts to rank candidates that come in batches: more than a message holds, or than are known at once. Sends
+    /// the graph by hash where that is known, and the graph itself where the server asks for it.
+    ///
+    /// ```no_run
+    /// # use hlorank_client::{Client, ClientError, GraphHandle, StreamRequest};
+    /// # async fn example(client: Client, graph: GraphHandle, batches: Vec<hlorank_graph::Configurations>)
+    /// # -> Result<(), ClientError> {
+    /// let mut stream = client.rank_stream(&StreamRequest::new(&graph).top(10)).await?;
+    /// for batch in &batches {
+    ///     stream.send(batch).await?;
+    ///     if let Some(scored) = stream.scores().await? {
+    ///         println!("from number {}: {:?}", scored.first, scored.scores);
+    ///     }
+    /// }
+    /// println!("measure these first: {:?}", stream.finish().await?.best);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn rank_stream(&self, request: &StreamRequest<'_>) -> Result<RankStream, ClientError> {
+        if let Some(by_hash) = request.graph.by_hash() {
+            match self.open_stream(request, by_hash).await {
+                Err(error) if error.is_graph_not_cached() => {}
+                opened => return opened,
+            }
+        }
+        self.open_stream(request, request.graph.whole()).await
+    }
+
+    async fn open_stream(
+        &self,
+        request: &StreamRequest<'_>,
+        graph: v1::Graph,
+    ) -> Result<RankStream, ClientError> {
+        let (batches, outgoing) = outgoing(request.message(graph));
+        let call = routed(request.graph, ReceiverStream::new(outgoing));
+        let answers = self.cost_model.clone().rank_configs_stream(call).await?.into_inner();
+        RankStream::open(request.graph, batches, answers, self.message_bytes).await
     }
 
     /// Every loaded model version, by name, then version.

@@ -23,6 +23,14 @@ pub enum ClientError {
     /// The server, or the way to it, answered with an error.
     #[error(transparent)]
     Refused(Box<Refusal>),
+    /// A batch that does not fit a message. The stream goes on.
+    #[error("the batch takes {found} bytes, at most {limit} go in one message; send it as several batches")]
+    BatchTooLong {
+        /// Bytes of the batch.
+        found: usize,
+        /// Bytes allowed: [`Connection::message_bytes`](crate::Connection::message_bytes).
+        limit: usize,
+    },
     /// An answer that breaks the contract.
     #[error("the server's answer cannot be used: {0}")]
     Answer(&'static str),

@@ -21,6 +21,7 @@ mod model;
 pub mod quality;
 mod ranking;
 mod request;
+mod stream;
 
 pub use client::{CachedGraph, Client};
 pub use connection::Connection;
@@ -30,3 +31,4 @@ pub use hlorank_proto::v1;
 pub use model::{ModelReference, ParseModelReferenceError};
 pub use ranking::{Ranked, Ranking, Timings};
 pub use request::RankRequest;
+pub use stream::{BatchScores, RankStream, StreamRequest};

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{ops::AddAssign, time::Duration};
 
 use hlorank_graph::Digest;
 use hlorank_proto::v1::{RankConfigsResponse, ReuseCounts, StageTimings, Warning};
@@ -50,6 +50,18 @@ pub struct Timings {
     pub rank: Duration,
     /// From the decoded request to the answer.
     pub total: Duration,
+}
+
+impl AddAssign for Timings {
+    fn add_assign(&mut self, other: Self) {
+        self.queue += other.queue;
+        self.featurize += other.featurize;
+        self.parse += other.parse;
+        self.encode += other.encode;
+        self.head += other.head;
+        self.rank += other.rank;
+        self.total += other.total;
+    }
 }
 
 impl TryFrom<RankConfigsResponse> for Ranking {

@@ -51,7 +51,7 @@ impl<'a> RankRequest<'a> {
 }
 
 /// The packed form; the readable one for tiles that cannot be packed.
-fn smallest_form(configurations: &Configurations) -> Configs {
+pub(crate) fn smallest_form(configurations: &Configurations) -> Configs {
     match configurations {
         Configurations::Layout(batch) => Configs::PackedLayoutConfigs(batch.to_packed()),
         Configurations::Tile(batch) => match batch.to_packed() {
