@@ -3,6 +3,7 @@
 mod artifacts;
 mod data;
 mod figure;
+mod measured;
 mod model;
 pub mod module;
 mod naive;
@@ -13,6 +14,7 @@ mod synthetic;
 pub use artifacts::Artifacts;
 pub use data::{HLO_FIXTURES, fixture, modules, repository, shared};
 pub use figure::{Figure, Target, times};
+pub use measured::{configurations, forms, measured_graphs, part, read_graphs};
 pub use model::load_model;
 pub use naive::score_naively;
 pub use npz::Arrays;

@@ -13,7 +13,7 @@ use crate::repository;
 /// A server that stops when its test ends.
 pub struct TestServer {
     endpoint: String,
-    _server: RunningServer,
+    server: RunningServer,
 }
 
 impl TestServer {
@@ -42,13 +42,18 @@ impl TestServer {
         arguments.extend(flags);
         let settings = Settings::parse_from(arguments);
         let server = hlorank_server::start(settings).await.unwrap_or_else(|error| panic!("{error}"));
-        Self { endpoint: format!("http://{}", server.address()), _server: server }
+        Self { endpoint: format!("http://{}", server.address()), server }
     }
 
     /// Where it listens.
     #[must_use]
     pub fn endpoint(&self) -> &str {
         &self.endpoint
+    }
+
+    /// Stops as it does when the program is told to.
+    pub async fn stop(self) {
+        self.server.stop().await;
     }
 
     /// The client library, connected.

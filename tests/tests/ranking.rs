@@ -1,37 +1,15 @@
 //! Real graphs with real configurations come back ranked, however they are sent.
 
-use std::{fs, path::Path};
-
 use hlorank_client::{GraphHandle, RankRequest};
-use hlorank_graph::{Configurations, GraphFile, LayoutBatch, Limits, MeasuredGraph, Task, TileBatch};
+use hlorank_graph::{Configurations, LayoutBatch};
 use hlorank_proto::v1::{
     Graph, RankConfigsRequest, RankConfigsResponse, graph::Source, rank_configs_request::Configs,
 };
 use hlorank_server::engine::rank;
-use hlorank_tests::{TestServer, fixture, shared};
+use hlorank_tests::{TestServer, configurations, forms, measured_graphs, part, read_graphs, shared};
 
 /// Scores that are this close, relative to the largest, are the same.
 const TOLERANCE: f32 = 1e-5;
-
-fn read(path: &Path) -> Vec<MeasuredGraph> {
-    GraphFile::read(path, Task::Layout, &Limits::default()).unwrap_or_else(|error| panic!("{error}")).graphs
-}
-
-/// The measured graphs of the repository.
-fn measured_graphs() -> Vec<MeasuredGraph> {
-    let files = fs::read_dir(fixture("measured")).unwrap().map(|entry| entry.unwrap().path());
-    let graphs: Vec<MeasuredGraph> = files
-        .filter(|path| path.extension().is_some_and(|extension| extension == "pb"))
-        .flat_map(|path| read(&path))
-        .collect();
-    assert!(graphs.iter().any(|graph| graph.graph.task() == Task::Layout));
-    assert!(graphs.iter().any(|graph| graph.graph.task() == Task::Tile));
-    graphs
-}
-
-fn configurations(graph: &MeasuredGraph) -> &Configurations {
-    &graph.measurements.as_ref().expect("a measured graph").configurations
-}
 
 async fn scores(server: &TestServer, graph: &GraphHandle, configurations: &Configurations) -> Vec<f32> {
     let client = server.client().await;
@@ -92,42 +70,9 @@ async fn each_configuration_alone_has_the_score_it_has_in_the_batch() {
         let together = scores(&server, &graph, configurations(&measured)).await;
         let mut alone = Vec::new();
         for config in 0..together.len() {
-            alone.extend(scores(&server, &graph, &single(configurations(&measured), config)).await);
+            alone.extend(scores(&server, &graph, &part(configurations(&measured), config..config + 1)).await);
         }
         assert_close(&together, &alone, &measured.name);
-    }
-}
-
-/// One configuration of a batch, as a batch.
-fn single(configurations: &Configurations, config: usize) -> Configurations {
-    let limits = Limits::default();
-    match configurations {
-        Configurations::Tile(batch) => {
-            let mut single = TileBatch::default();
-            single.push(batch.get(config), &limits).unwrap();
-            Configurations::Tile(single)
-        }
-        Configurations::Layout(batch) => {
-            let mut single = hlorank_graph::LayoutBatchBuilder::new(batch.slots(), limits);
-            let entries: Vec<_> = (0..batch.slots()).map(|slot| batch.entry(config, slot)).collect();
-            single.push(&entries).unwrap();
-            Configurations::Layout(single.build().unwrap())
-        }
-    }
-}
-
-/// The batch in every form of the wire.
-fn forms(configurations: &Configurations, configurable: &[u32]) -> Vec<Configs> {
-    match configurations {
-        Configurations::Layout(batch) => vec![
-            Configs::LayoutConfigs(batch.to_readable(configurable)),
-            Configs::PackedLayoutConfigs(batch.to_packed()),
-            Configs::DeltaLayoutConfigs(batch.to_delta()),
-        ],
-        Configurations::Tile(batch) => {
-            let packed = batch.to_packed().expect("measured tiles pack");
-            vec![Configs::TileConfigs(batch.to_readable()), Configs::PackedTileConfigs(packed)]
-        }
     }
 }
 
@@ -188,7 +133,7 @@ async fn a_graph_as_features_is_the_same_graph() {
 async fn alexnet_on_a_tpu_is_ranked() {
     let Some(path) = shared("data/tpu/alexnet_layout.npz") else { return };
     let server = TestServer::start().await;
-    let measured = read(&path).remove(0);
+    let measured = read_graphs(&path).remove(0);
     let scores = scores(&server, &GraphHandle::of(&measured), configurations(&measured)).await;
     assert_eq!(scores.len(), 47_712);
     let Configurations::Layout(batch) = configurations(&measured) else { panic!("layouts") };
@@ -207,7 +152,7 @@ fn assert_equal_configurations_score_equal(batch: &LayoutBatch, scores: &[f32]) 
 async fn every_alexnet_kernel_on_a_tpu_is_ranked() {
     let Some(path) = shared("data/tpu/alexnet_tile_kernels.pb") else { return };
     let server = TestServer::start().await;
-    let kernels = read(&path);
+    let kernels = read_graphs(&path);
     assert_eq!(kernels.len(), 15);
     for measured in kernels {
         let scores = scores(&server, &GraphHandle::of(&measured), configurations(&measured)).await;
