@@ -102,33 +102,13 @@ impl RankStream {
             return Err(ServiceError::Missing { field: "start", hint }.into());
         };
         let started = Instant::now();
-        let origin = GraphOrigin::read(start.graph, None)?;
-        let FoundGraph { graph, warnings, featurize } = self.service.find(origin).await?;
+        let found = self.service.find(GraphOrigin::read(start.graph, None)?).await?;
         let wanted = start.model.unwrap_or_default();
-        let model = self.service.registry.select(&wanted.name, wanted.version, graph.task);
+        let model = self.service.registry.select(&wanted.name, wanted.version, found.graph.task);
         let model = Arc::clone(model.map_err(ServiceError::from)?);
-        let warnings: Vec<v1::Warning> = warnings.into_iter().map(v1::Warning::from).collect();
-        let answer = RankConfigsStarted {
-            model: Some(selector(&model)),
-            graph_hash: graph.hash.0.to_vec().into(),
-            warnings: warnings.clone(),
-            timings: Some(StageTimings {
-                featurize: to_proto(featurize),
-                total: to_proto(started.elapsed()),
-                ..StageTimings::default()
-            }),
-        };
-        let candidates = Candidates {
-            model,
-            graph,
-            warnings,
-            top_k: start.top_k as usize,
-            batches: 0,
-            scores: Vec::new(),
-            reuse: ReuseCounts::default(),
-            started,
-        };
-        Ok((answer, candidates))
+        let featurize = found.featurize;
+        let candidates = Candidates::new(model, found, start.top_k, started);
+        Ok((candidates.started(featurize), candidates))
     }
 
     /// Reads the next batch; `None` once the client has closed the stream.
@@ -137,8 +117,8 @@ impl RankStream {
             None => Ok(None),
             Some(Part::Batch(batch)) => Ok(Some(present(batch.configs)?)),
             Some(Part::Start(_)) => {
-                let (found, expected) = ("sent again", "one, at the beginning of the stream");
-                let (found, expected) = (found.to_owned(), expected.to_owned());
+                let found = "sent again".to_owned();
+                let expected = "one, at the beginning of the stream".to_owned();
                 Err(ServiceError::Invalid { field: "start", found, expected }.into())
             }
         }
@@ -153,6 +133,32 @@ impl RankStream {
 }
 
 impl Candidates {
+    fn new(model: Arc<Model>, found: FoundGraph, top_k: u32, started: Instant) -> Self {
+        Self {
+            model,
+            graph: found.graph,
+            warnings: found.warnings.into_iter().map(v1::Warning::from).collect(),
+            top_k: top_k as usize,
+            batches: 0,
+            scores: Vec::new(),
+            reuse: ReuseCounts::default(),
+            started,
+        }
+    }
+
+    fn started(&self, featurize: Duration) -> RankConfigsStarted {
+        RankConfigsStarted {
+            model: Some(selector(&self.model)),
+            graph_hash: self.graph.hash.0.to_vec().into(),
+            warnings: self.warnings.clone(),
+            timings: Some(StageTimings {
+                featurize: to_proto(featurize),
+                total: to_proto(self.started.elapsed()),
+                ..StageTimings::default()
+            }),
+        }
+    }
+
     async fn score(&mut self, service: &CostModel, configs: Configs) -> Result<BatchScores, ServiceError> {
         let started = Instant::now();
         let (batch, first) = (self.batches, self.scores.len());
@@ -192,17 +198,7 @@ impl Candidates {
         let ranked = ranked.await?;
         let (ranking, ranking_scores) = ranked.value;
         let total = closed.elapsed();
-        tracing::info!(
-            graph = %self.graph.hash,
-            model = self.model.manifest().name,
-            version = self.model.manifest().version,
-            batches = self.batches,
-            configs = self.reuse.configs,
-            distinct_configs = self.reuse.distinct_configs,
-            rows = self.reuse.distinct_segment_rows,
-            micros = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX),
-            "stream ranked"
-        );
+        log_ranked(&self.model, &self.graph, &self.reuse, self.batches, self.started);
         Ok(StreamRanking {
             ranking,
             ranking_scores,
@@ -220,10 +216,36 @@ impl Candidates {
     }
 }
 
+fn log_ranked(model: &Model, graph: &SegmentedGraph, reuse: &ReuseCounts, batches: usize, started: Instant) {
+    tracing::info!(
+        graph = %graph.hash,
+        model = model.manifest().name,
+        version = model.manifest().version,
+        batches,
+        configs = reuse.configs,
+        distinct_configs = reuse.distinct_configs,
+        rows = reuse.distinct_segment_rows,
+        micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+        "stream ranked"
+    );
+}
+
 /// The engine counts within a batch.
 fn numbered_in_stream(mut error: EngineError, first: usize) -> EngineError {
     if let EngineError::InvalidOutput { config, .. } = &mut error {
         *config += first;
     }
     error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_score_that_is_no_number_is_told_with_its_place_in_the_stream() {
+        let error = EngineError::InvalidOutput { model: "tile".to_owned(), config: 3, score: f32::NAN };
+        let error = numbered_in_stream(error, 1000).to_string();
+        assert!(error.contains("NaN for configuration 1003"), "{error}");
+    }
 }

@@ -1,0 +1,54 @@
+//! A stream takes memory for its scores, not for its configurations. Alone in its file: it measures its process.
+
+use std::fs;
+
+use hlorank_client::{GraphHandle, StreamRequest};
+use hlorank_graph::{Configurations, Limits, Task, TileBatch, TileConfiguration};
+use hlorank_tests::{TestServer, module::two_dots};
+
+const BATCH_CONFIGS: usize = 50_000;
+const BATCHES: usize = 100;
+
+/// What allocation may add: the configurations of the stream take ten times as much, even packed.
+const SLACK_BYTES: usize = 16 << 20;
+
+/// Bytes of this process that are in memory.
+fn resident_bytes() -> usize {
+    let pages = fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+}
+
+/// Tiles of many dimensions, 64 different ones over and over.
+fn tiles() -> Configurations {
+    let mut batch = TileBatch::default();
+    for config in 0..BATCH_CONFIGS {
+        let output_bounds = &[i64::try_from(config % 64).unwrap() + 1; 8];
+        let tile = TileConfiguration { kernel_bounds: &[], output_bounds, input_bounds: &[] };
+        batch.push(tile, &Limits::default()).unwrap();
+    }
+    Configurations::Tile(batch)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_of_millions_takes_memory_for_its_scores_alone() {
+    let server = TestServer::start().await;
+    let client = server.client().await;
+    let (graph, batch) = (GraphHandle::hlo_module(two_dots(), Task::Tile, vec![]), tiles());
+    let mut stream = client.rank_stream(&StreamRequest::new(&graph).top(10)).await.unwrap();
+    let (mut first, mut most) = (0, 0);
+    for number in 0..BATCHES {
+        stream.send(&batch).await.unwrap();
+        assert_eq!(stream.scores().await.unwrap().unwrap().first, number * BATCH_CONFIGS);
+        match number {
+            // By then every buffer has been as large as it gets.
+            0..10 => first = resident_bytes(),
+            _ => most = most.max(resident_bytes()),
+        }
+    }
+    let score_bytes = BATCHES * BATCH_CONFIGS * size_of::<f32>();
+    println!("{} MiB at first, {} MiB at most", first >> 20, most >> 20);
+    assert!(most < first + score_bytes + SLACK_BYTES, "from {first} to {most} bytes");
+    let ranking = stream.finish().await.unwrap();
+    assert_eq!(ranking.reuse.configs, (BATCHES * BATCH_CONFIGS) as u64);
+    assert_eq!(ranking.best.len(), 10);
+}

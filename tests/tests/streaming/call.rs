@@ -1,0 +1,140 @@
+//! Streams message by message, and those that the client library would not send.
+
+use hlorank_graph::{Configurations, Limits, TileBatch};
+use hlorank_proto::v1::{
+    ConfigBatch, Graph, PackedTileConfigs, RankConfigsStart, RankConfigsStreamRequest,
+    RankConfigsStreamResponse, Task, cost_model_service_client::CostModelServiceClient, graph::Source,
+    rank_configs_request::Configs, rank_configs_stream_request::Part,
+    rank_configs_stream_response::Part as Answer,
+};
+use hlorank_tests::{
+    TestServer,
+    module::{single, two_dots},
+};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Status, Streaming, transport::Channel};
+
+/// A stream in progress.
+pub(crate) struct Stream {
+    pub(crate) messages: mpsc::Sender<RankConfigsStreamRequest>,
+    pub(crate) answers: Streaming<RankConfigsStreamResponse>,
+}
+
+impl Stream {
+    pub(crate) async fn open(channel: Channel) -> Result<Self, Status> {
+        let (messages, outgoing) = mpsc::channel(1);
+        let mut service = CostModelServiceClient::new(channel).max_encoding_message_size(usize::MAX);
+        let answers = service.rank_configs_stream(ReceiverStream::new(outgoing)).await?.into_inner();
+        Ok(Self { messages, answers })
+    }
+
+    /// Opens a stream that the server has started.
+    pub(crate) async fn started(channel: Channel, graph: Graph) -> Self {
+        let mut stream = Self::open(channel).await.unwrap();
+        stream.messages.send(start(graph)).await.unwrap();
+        assert!(matches!(stream.next().await.unwrap(), Some(Answer::Started(_))));
+        stream
+    }
+
+    pub(crate) async fn next(&mut self) -> Result<Option<Answer>, Status> {
+        Ok(self.answers.message().await?.map(|answer| answer.part.unwrap()))
+    }
+
+    /// Closes the stream and takes what is left of its answers.
+    pub(crate) async fn finish(mut self) -> Result<Vec<Answer>, Status> {
+        drop(self.messages);
+        let mut answers = Vec::new();
+        while let Some(answer) = self.answers.message().await? {
+            answers.push(answer.part.unwrap());
+        }
+        Ok(answers)
+    }
+}
+
+/// Sends all of these and closes; the answers until the refusal, where there is one.
+pub(crate) async fn exchange(
+    server: &TestServer,
+    messages: Vec<RankConfigsStreamRequest>,
+) -> (Vec<Answer>, Option<Status>) {
+    let mut service = server.cost_model().await;
+    let mut answers = match service.rank_configs_stream(tokio_stream::iter(messages)).await {
+        Ok(answers) => answers.into_inner(),
+        Err(refused) => return (Vec::new(), Some(refused)),
+    };
+    let mut taken = Vec::new();
+    loop {
+        match answers.message().await {
+            Ok(Some(answer)) => taken.push(answer.part.unwrap()),
+            Ok(None) => return (taken, None),
+            Err(refused) => return (taken, Some(refused)),
+        }
+    }
+}
+
+pub(crate) fn start(graph: Graph) -> RankConfigsStreamRequest {
+    start_with(RankConfigsStart { graph: Some(graph), ..Default::default() })
+}
+
+pub(crate) fn start_with(start: RankConfigsStart) -> RankConfigsStreamRequest {
+    RankConfigsStreamRequest { part: Some(Part::Start(start)) }
+}
+
+pub(crate) fn batch(configs: Configs) -> RankConfigsStreamRequest {
+    let batch = ConfigBatch { configs: Some(configs.into()) };
+    RankConfigsStreamRequest { part: Some(Part::Batch(batch)) }
+}
+
+/// A kernel of two dots.
+pub(crate) fn kernel() -> Graph {
+    graph(two_dots(), Task::Tile)
+}
+
+/// A module of two dots, whose layouts can be set.
+pub(crate) fn layouts_graph() -> Graph {
+    graph(two_dots(), Task::Layout)
+}
+
+/// A module without instructions.
+pub(crate) fn empty_graph() -> Graph {
+    graph(single(vec![]), Task::Tile)
+}
+
+fn graph(module: Vec<u8>, task: Task) -> Graph {
+    Graph { source: Some(Source::HloModule(module.into())), task: task.into(), ..Default::default() }
+}
+
+/// Tiles of two dimensions, 64 different ones over and over.
+pub(crate) fn tiles(count: usize) -> Configs {
+    wide_tiles(count, 2)
+}
+
+/// Such tiles with so many dimensions: 4 bytes each.
+pub(crate) fn wide_tiles(count: usize, dimensions: usize) -> Configs {
+    Configs::PackedTileConfigs(packed(count, dimensions))
+}
+
+fn packed(count: usize, dimensions: usize) -> PackedTileConfigs {
+    let bound = |config: usize| i32::try_from(config % 64 + 1).unwrap();
+    let bounds = (0..count).flat_map(|config| std::iter::repeat_n(bound(config), dimensions));
+    let bounds: Vec<u8> = bounds.flat_map(i32::to_le_bytes).collect();
+    PackedTileConfigs {
+        config_count: u32::try_from(count).unwrap(),
+        output_bound_count: u32::try_from(dimensions).unwrap(),
+        bounds: bounds.into(),
+        ..Default::default()
+    }
+}
+
+/// The same as [`tiles`], for the client library.
+pub(crate) fn tile_batch(count: usize) -> Configurations {
+    Configurations::Tile(TileBatch::from_packed(&packed(count, 2), &Limits::default()).unwrap())
+}
+
+/// The scores of an answer.
+pub(crate) fn scores(answer: Answer) -> Vec<f32> {
+    match answer {
+        Answer::Scores(batch) => batch.scores,
+        other => panic!("{other:?} is not the scores of a batch"),
+    }
+}

@@ -1,0 +1,8 @@
+//! A stream of batches is scored as one call would score all of them, whatever its client does.
+
+mod call;
+mod cancel;
+mod flow;
+mod limits;
+mod order;
+mod scores;

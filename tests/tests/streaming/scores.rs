@@ -1,0 +1,231 @@
+//! Each batch has the scores of a lone call, bit for bit, and the ranking is that of all scores of the stream.
+
+use std::ops::Range;
+
+use hlorank_client::{Client, GraphHandle, RankRequest, Ranking, StreamRequest};
+use hlorank_graph::{Configurations, MeasuredGraph};
+use hlorank_proto::v1::{
+    Graph, ModelSelector, RankConfigsStart, StreamRanking, graph::Source,
+    rank_configs_stream_response::Part as Answer,
+};
+use hlorank_server::engine::rank;
+use hlorank_tests::{TestServer, configurations, forms, measured_graphs, part};
+
+use crate::call::{Stream, batch, exchange, kernel, scores, start, start_with, tile_batch, tiles};
+
+/// Scores that are this close, relative to the largest, are the same: ONNX Runtime may round a row otherwise where
+/// it has other neighbours.
+const TOLERANCE: f32 = 1e-5;
+
+/// A lone call.
+async fn call(client: &Client, graph: &GraphHandle, configurations: &Configurations) -> Ranking {
+    client.rank(&RankRequest::new(graph, configurations).with_scores()).await.unwrap()
+}
+
+/// A stream over all configurations, in these batches.
+async fn stream(client: &Client, graph: &MeasuredGraph, batches: &[Range<usize>]) -> Ranking {
+    let handle = GraphHandle::of(graph);
+    let mut stream = client.rank_stream(&StreamRequest::new(&handle)).await.unwrap();
+    let mut scores = Vec::new();
+    for range in batches {
+        stream.send(&part(configurations(graph), range.clone())).await.unwrap();
+        let batch = stream.scores().await.unwrap().unwrap();
+        assert_eq!((batch.first, batch.scores.len()), (range.start, range.len()), "{}", graph.name);
+        assert_eq!(batch.reuse.configs, range.len() as u64);
+        scores.extend(batch.scores);
+    }
+    Ranking { scores, ..stream.finish().await.unwrap() }
+}
+
+/// Batches of these sizes in turn.
+fn cuts(count: usize, sizes: &[usize]) -> Vec<Range<usize>> {
+    let (mut ranges, mut start) = (Vec::new(), 0);
+    for size in sizes.iter().cycle() {
+        if start == count {
+            break;
+        }
+        let end = start.saturating_add(*size).min(count);
+        ranges.push(start..end);
+        start = end;
+    }
+    ranges
+}
+
+/// Several ways to cut a batch: as one, evenly, unevenly, into single configurations.
+const SIZES: [&[usize]; 4] = [&[usize::MAX], &[8], &[2, 5, 1], &[1]];
+
+#[tokio::test]
+async fn a_stream_in_one_batch_is_a_lone_call() {
+    let server = TestServer::start().await;
+    let client = server.client().await;
+    for graph in measured_graphs() {
+        let expected = call(&client, &GraphHandle::of(&graph), configurations(&graph)).await;
+        let ranking = stream(&client, &graph, &cuts(expected.scores.len(), SIZES[0])).await;
+        assert_eq!((bits(&ranking.scores), &ranking.best), (bits(&expected.scores), &expected.best));
+        assert_eq!((&ranking.model, ranking.graph_hash), (&expected.model, expected.graph_hash));
+        assert_eq!(ranking.reuse.segment_rows, expected.reuse.segment_rows);
+        assert!(ranking.timings.total >= ranking.timings.encode + ranking.timings.rank);
+    }
+}
+
+#[tokio::test]
+async fn each_batch_has_the_scores_of_a_lone_call() {
+    let server = TestServer::start().await;
+    let client = server.client().await;
+    for graph in measured_graphs() {
+        let (handle, all) = (GraphHandle::of(&graph), configurations(&graph));
+        let together = call(&client, &handle, all).await.scores;
+        for sizes in SIZES {
+            let batches = cuts(all.len(), sizes);
+            let mut alone = Vec::new();
+            for range in &batches {
+                alone.extend(call(&client, &handle, &part(all, range.clone())).await.scores);
+            }
+            let scores = stream(&client, &graph, &batches).await.scores;
+            assert_eq!(bits(&scores), bits(&alone), "{}, {sizes:?}", graph.name);
+            assert_close(&scores, &together);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_ranking_is_that_of_all_scores() {
+    let server = TestServer::start().await;
+    let client = server.client().await;
+    for graph in measured_graphs() {
+        for sizes in SIZES {
+            let batches = cuts(configurations(&graph).len(), sizes);
+            let ranking = stream(&client, &graph, &batches).await;
+            let best: Vec<usize> = ranking.best.iter().map(|ranked| ranked.config).collect();
+            let expected = rank(&ranking.scores, 0).into_iter().map(|config| config as usize);
+            assert_eq!(best, expected.collect::<Vec<_>>(), "{}, {sizes:?}", graph.name);
+            assert!(ranking.best.iter().all(|ranked| ranked.score == ranking.scores[ranked.config]));
+        }
+    }
+}
+
+fn bits(scores: &[f32]) -> Vec<u32> {
+    scores.iter().map(|score| score.to_bits()).collect()
+}
+
+fn assert_close(one: &[f32], other: &[f32]) {
+    let scale = one.iter().fold(1.0_f32, |scale, score| scale.max(score.abs()));
+    for (config, (one, other)) in one.iter().zip(other).enumerate() {
+        assert!((one - other).abs() <= TOLERANCE * scale, "configuration {config}: {one} and {other}");
+    }
+}
+
+#[tokio::test]
+async fn every_form_may_come_in_one_stream() {
+    let server = TestServer::start().await;
+    let client = server.client().await;
+    for graph in measured_graphs() {
+        let expected = call(&client, &GraphHandle::of(&graph), configurations(&graph)).await.scores;
+        let hash = Source::GraphHash(graph.graph.hash().0.to_vec().into());
+        let forms = forms(configurations(&graph), graph.graph.configurable());
+        let count = forms.len();
+        let start = start(Graph { source: Some(hash), ..Default::default() });
+        let messages = [start].into_iter().chain(forms.into_iter().map(batch)).collect();
+        let (answers, refused) = exchange(&server, messages).await;
+        assert!(refused.is_none(), "{refused:?}");
+        let (last, answers) = answers.split_last().unwrap();
+        let streamed: Vec<f32> = answers[1..].iter().cloned().flat_map(scores).collect();
+        assert_eq!(streamed, expected.repeat(count), "{}", graph.name);
+        assert_eq!(ranking(last).ranking, rank(&streamed, 0));
+    }
+}
+
+fn ranking(answer: &Answer) -> &StreamRanking {
+    match answer {
+        Answer::Ranking(ranking) => ranking,
+        other => panic!("{other:?} is not a ranking"),
+    }
+}
+
+#[tokio::test]
+async fn the_top_is_over_the_whole_stream() {
+    let server = TestServer::start().await;
+    let client = server.client().await;
+    for graph in measured_graphs() {
+        let (handle, mut best) = (GraphHandle::of(&graph), Vec::new());
+        for top in [0, 3] {
+            let mut stream = client.rank_stream(&StreamRequest::new(&handle).top(top)).await.unwrap();
+            for range in cuts(configurations(&graph).len(), &[10]) {
+                stream.send(&part(configurations(&graph), range)).await.unwrap();
+                stream.scores().await.unwrap();
+            }
+            best.push(stream.finish().await.unwrap().best);
+        }
+        assert_eq!(best[1], best[0][..3], "{}", graph.name);
+    }
+}
+
+#[tokio::test]
+async fn scores_come_back_while_the_stream_is_open() {
+    let server = TestServer::start().await;
+    let mut stream = Stream::started(server.channel().await, kernel()).await;
+    for size in [1, 5, 64] {
+        stream.messages.send(batch(tiles(size))).await.unwrap();
+        assert_eq!(scores(stream.next().await.unwrap().unwrap()).len(), size);
+    }
+    let left = stream.finish().await.unwrap();
+    assert_eq!((left.len(), ranking(&left[0]).ranking.len()), (1, 70));
+}
+
+#[tokio::test]
+async fn a_start_is_answered_with_the_graph_and_the_model() {
+    let server = TestServer::start().await;
+    let models = server.client().await.list_models().await.unwrap();
+    for model in models.iter().filter(|model| model.task() == hlorank_proto::v1::Task::Tile) {
+        let wanted = ModelSelector { name: model.name.clone(), version: model.version };
+        let start =
+            RankConfigsStart { graph: Some(kernel()), model: Some(wanted.clone()), ..Default::default() };
+        let (answers, refused) = exchange(&server, vec![start_with(start), batch(tiles(3))]).await;
+        assert!(refused.is_none(), "{refused:?}");
+        let Answer::Started(started) = &answers[0] else { panic!("{answers:?}") };
+        assert_eq!((&started.model, started.graph_hash.len()), (&Some(wanted.clone()), 32));
+        assert_eq!((&ranking(&answers[2]).model, answers.len()), (&Some(wanted), 3));
+    }
+}
+
+#[tokio::test]
+async fn scores_that_were_not_taken_do_not_keep_the_ranking_back() {
+    let server = TestServer::start().await;
+    let graph = &measured_graphs()[0];
+    let client = server.client().await;
+    let handle = GraphHandle::of(graph);
+    let mut stream = client.rank_stream(&StreamRequest::new(&handle)).await.unwrap();
+    assert!(stream.scores().await.unwrap().is_none(), "nothing was sent");
+    stream.send(configurations(graph)).await.unwrap();
+    stream.send(configurations(graph)).await.unwrap();
+    assert_eq!(stream.finish().await.unwrap().best.len(), 2 * configurations(graph).len());
+}
+
+#[tokio::test]
+async fn a_graph_that_the_server_lost_is_sent_again() {
+    let server = TestServer::start_with(&["--graph-cache-bytes=1"]).await;
+    let client = server.client().await;
+    let graph = &measured_graphs()[0];
+    let handle = GraphHandle::of(graph);
+    let expected = call(&client, &handle, configurations(graph)).await;
+    assert_eq!(handle.hash(), Some(graph.graph.hash()), "the stream starts with the hash");
+    let mut stream = client.rank_stream(&StreamRequest::new(&handle)).await.unwrap();
+    stream.send(configurations(graph)).await.unwrap();
+    assert_eq!(stream.finish().await.unwrap().best, expected.best);
+}
+
+#[tokio::test]
+async fn the_client_tells_why_a_stream_was_refused() {
+    let server = TestServer::start_with(&["--max-stream-configs=100"]).await;
+    let client = server.client().await;
+    let graph =
+        measured_graphs().into_iter().find(|graph| matches!(configurations(graph), Configurations::Tile(_)));
+    let handle = GraphHandle::of(&graph.unwrap());
+    let mut stream = client.rank_stream(&StreamRequest::new(&handle)).await.unwrap();
+    let batch = tile_batch(60);
+    stream.send(&batch).await.unwrap();
+    stream.send(&batch).await.unwrap();
+    assert_eq!(stream.scores().await.unwrap().unwrap().scores.len(), 60);
+    let error = stream.scores().await.unwrap_err();
+    assert_eq!(error.refusal().and_then(|refusal| refusal.reason()), Some("STREAM_TOO_LONG"), "{error}");
+}
