@@ -39,8 +39,8 @@ pub struct RankStream {
 pub struct BatchScores {
     /// Number of the batch's first candidate in the stream.
     pub first: usize,
-    /// The score of every candidate of the batch in the order sent. Lower is predicted faster; comparable over the
-    /// whole stream.
+    /// The score of every candidate of the batch in the order sent. Lower is predicted faster; comparable with
+    /// the scores of the stream's other batches.
     pub scores: Vec<f32>,
     /// Where the time went on the server, for this batch.
     pub timings: Timings,
@@ -117,7 +117,8 @@ impl RankStream {
         &self.model
     }
 
-    /// Sends a batch; waits while the one before has not left.
+    /// Sends a batch; waits while the one before has not left. One that is too long for a message is refused here,
+    /// and the stream goes on.
     pub async fn send(&mut self, configurations: &Configurations) -> Result<(), ClientError> {
         let batch = ConfigBatch { configs: Some(smallest_form(configurations).into()) };
         let message = RankConfigsStreamRequest { part: Some(Part::Batch(batch)) };
