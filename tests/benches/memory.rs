@@ -78,7 +78,7 @@ async fn send(client: &Client, request: usize) {
         (0..).map(|node| u8::try_from((request + node) % 119 + 1).expect("an opcode")).take(size).collect();
     let sizes = [8, 64, u16::try_from(request % 5_000 + 1).expect("a size")];
     let count = 1 + request * 13 % 150;
-    let (graph, configurations) = if request % 2 == 0 {
+    let (graph, configurations) = if request.is_multiple_of(2) {
         let outputs: Vec<[i64; 2]> = (1..).map(|tile| [tile, 1 + tile % 5]).take(count).collect();
         (chain_kernel(&opcodes, &sizes), Configurations::Tile(tiles(&outputs)))
     } else {

@@ -1,7 +1,7 @@
 //! The measured graphs of the repository, and their configurations cut and written as tests need them.
 #![expect(clippy::panic, clippy::missing_panics_doc, reason = "fixtures are part of the repository")]
 
-use std::{fs, ops::Range, path::Path};
+use std::{fs, path::Path};
 
 use hlorank_graph::{Configurations, GraphFile, LayoutBatchBuilder, Limits, MeasuredGraph, Task, TileBatch};
 use hlorank_proto::v1::rank_configs_request::Configs;
@@ -37,18 +37,18 @@ pub fn configurations(graph: &MeasuredGraph) -> &Configurations {
 
 /// Some configurations of a batch, as a batch.
 #[must_use]
-pub fn part(configurations: &Configurations, range: Range<usize>) -> Configurations {
+pub fn part(configurations: &Configurations, chosen: impl IntoIterator<Item = usize>) -> Configurations {
     let limits = Limits::default();
     match configurations {
         Configurations::Tile(batch) => {
             let mut part = TileBatch::default();
-            let pushed = range.into_iter().try_for_each(|config| part.push(batch.get(config), &limits));
+            let pushed = chosen.into_iter().try_for_each(|config| part.push(batch.get(config), &limits));
             pushed.unwrap_or_else(|error| panic!("{error}"));
             Configurations::Tile(part)
         }
         Configurations::Layout(batch) => {
             let mut part = LayoutBatchBuilder::new(batch.slots(), limits);
-            for config in range {
+            for config in chosen {
                 let entries: Vec<_> = (0..batch.slots()).map(|slot| batch.entry(config, slot)).collect();
                 part.push(&entries).unwrap_or_else(|error| panic!("{error}"));
             }

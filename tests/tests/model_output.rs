@@ -1,8 +1,7 @@
 //! A model that gives no finite score fails the call, and only that: nobody gets a ranking by NaN.
 
 use hlorank_client::{GraphHandle, RankRequest};
-use hlorank_graph::{GraphFile, Limits, Task};
-use hlorank_tests::{Artifacts, TestServer, fixture};
+use hlorank_tests::{Artifacts, TestServer, configurations, fixture, read_graphs};
 use tonic::Code;
 
 /// Overwrites the first weights of a head, 64 numbers, with NaN.
@@ -21,11 +20,9 @@ async fn a_score_that_is_not_finite_fails_the_call() {
         models.edit_file(version, "head.onnx", |head| spoil(head));
     }
     let server = TestServer::start_with(&[&models.flag()]).await;
-    let file = fixture("measured/tile_kernels.pb");
-    let measured = GraphFile::read(&file, Task::Tile, &Limits::default()).unwrap().graphs.remove(0);
-    let configurations = &measured.measurements.as_ref().unwrap().configurations;
-    let graph = GraphHandle::of(&measured);
-    let request = || RankRequest::new(&graph, configurations);
+    let kernel = &read_graphs(&fixture("measured/tile_kernels.pb"))[0];
+    let graph = GraphHandle::of(kernel);
+    let request = || RankRequest::new(&graph, configurations(kernel));
     let client = server.client().await;
     let spoiled = request().model(Some("tile-xla-cpu-sage".parse().unwrap()));
     let error = client.rank(&spoiled).await.unwrap_err();

@@ -7,39 +7,14 @@ use std::{
 
 use futures::future::{join, join_all};
 use hlorank_client::{Client, GraphHandle, RankRequest, Ranking};
-use hlorank_graph::{Configurations, GraphFile, LayoutBatchBuilder, Limits, MeasuredGraph, Task, TileBatch};
-use hlorank_tests::{TestServer, fixture};
+use hlorank_graph::{Configurations, MeasuredGraph};
+use hlorank_tests::{TestServer, configurations, fixture, part, read_graphs};
 
 const REQUESTS: usize = 1000;
 const CLIENTS: usize = 4;
 
 fn measured(file: &str) -> MeasuredGraph {
-    let path = fixture("measured").join(file);
-    GraphFile::read(&path, Task::Layout, &Limits::default()).unwrap().graphs.remove(0)
-}
-
-fn configurations(graph: &MeasuredGraph) -> &Configurations {
-    &graph.measurements.as_ref().unwrap().configurations
-}
-
-/// Part of a batch: every `step`-th configuration from `first` on.
-fn part(configurations: &Configurations, first: usize, step: usize) -> Configurations {
-    let chosen = (first % step..configurations.len()).step_by(step);
-    match configurations {
-        Configurations::Tile(batch) => {
-            let mut part = TileBatch::default();
-            chosen.for_each(|config| part.push(batch.get(config), &Limits::default()).unwrap());
-            Configurations::Tile(part)
-        }
-        Configurations::Layout(batch) => {
-            let mut part = LayoutBatchBuilder::new(batch.slots(), Limits::default());
-            for config in chosen {
-                let entries: Vec<_> = (0..batch.slots()).map(|slot| batch.entry(config, slot)).collect();
-                part.push(&entries).unwrap();
-            }
-            Configurations::Layout(part.build().unwrap())
-        }
-    }
+    read_graphs(&fixture("measured").join(file)).remove(0)
 }
 
 async fn rank(client: &Client, graph: &GraphHandle, configurations: &Configurations) -> Ranking {
@@ -53,7 +28,9 @@ async fn load(client: &Client, graphs: &[(GraphHandle, &Configurations)], stop: 
             return;
         }
         let (graph, configurations) = &graphs[turn % graphs.len()];
-        rank(client, graph, &part(configurations, turn, 2 + turn % 3)).await;
+        let every = 2 + turn % 3;
+        let chosen = (turn % every..configurations.len()).step_by(every);
+        rank(client, graph, &part(configurations, chosen)).await;
     }
 }
 

@@ -10,7 +10,7 @@ use hlorank_tests::{TestServer, fixture, shared};
 use crate::{
     naive::Naive,
     plot::{Curve, log_log},
-    subjects::{Random, layout_graph, measured_layouts, random_layouts, unlimited},
+    subjects::{Random, layout_graph, measured_layouts, random_layouts, recombined_layouts, unlimited},
 };
 
 /// The fastest of three calls, in seconds.
@@ -27,39 +27,41 @@ async fn fastest(client: &Client, graph: &GraphHandle, layouts: &LayoutBatch) ->
     calls.remove(0)
 }
 
-/// 100 to 100,000 random layouts of one graph, with nothing in the embedding cache.
+/// 100 to 100,000 layouts of one graph, with nothing in the embedding cache: recombined from measured ones as a search
+/// does it, and drawn node by node, which shares least.
 pub(crate) async fn over_configurations() {
     let measured = layout_graph();
-    let handle = GraphHandle::of(&measured);
+    let (handle, graph) = (GraphHandle::of(&measured), SegmentedGraph::new(&measured.graph));
+    let layouts = measured_layouts(&measured);
     let server = TestServer::start_with(&["--embedding-cache-bytes", "0"]).await;
     let client = server.client().await;
     let mut random = Random::new(2);
-    let naive = Naive::new(SegmentedGraph::new(&measured.graph));
-    let naive = naive.seconds(&random_layouts(measured_layouts(&measured), 256, &mut random));
-    let (mut engine_curve, mut naive_curve) = (Vec::new(), Vec::new());
-    println!("\nrandom layouts of {}, warm graph, empty embedding cache", measured.name);
-    println!(
-        "{:>14}{:>10}{:>12}{:>14}{:>14}{:>8}",
-        "configurations", "rows", "ms", "us a config", "naive, ms", "ratio"
-    );
+    let naive = Naive::new(graph.clone()).seconds(&random_layouts(layouts, 256, &mut random));
+    let [mut recombined, mut drawn, mut alone] = [const { Vec::new() }; 3];
+    println!("\nlayouts of {}, warm graph, empty embedding cache", measured.name);
+    println!("{:>14}{:>26}{:>26}{:>14}", "", "segments recombined", "drawn node by node", "naive");
+    let columns = ["rows", "ms", "ratio"].map(|column| format!("{column:>9}")).concat();
+    println!("{:>14}{columns:>26}{columns:>26}{:>14}", "configurations", "ms");
     for count in [100, 1_000, 10_000, 100_000] {
-        let layouts = random_layouts(measured_layouts(&measured), count, &mut random);
-        let (seconds, ranking) = fastest(&client, &handle, &layouts).await;
-        let naive = naive * count as f64;
-        let rows = ranking.reuse.rows_evaluated;
-        println!(
-            "{count:>14}{rows:>10}{:>12.2}{:>14.2}{:>14.0}{:>8.0}",
-            seconds * 1e3,
-            seconds * 1e6 / count as f64,
-            naive * 1e3,
-            naive / seconds
-        );
-        engine_curve.push((count as f64, seconds));
-        naive_curve.push((count as f64, naive));
+        let seconds_alone = naive * count as f64;
+        print!("{count:>14}");
+        let batches = [
+            recombined_layouts(&graph, layouts, count, &mut random),
+            random_layouts(layouts, count, &mut random),
+        ];
+        for (batch, curve) in batches.iter().zip([&mut recombined, &mut drawn]) {
+            let (seconds, ranking) = fastest(&client, &handle, batch).await;
+            let (rows, ratio) = (ranking.reuse.rows_evaluated, seconds_alone / seconds);
+            print!("{rows:>8}{:>9.1}{ratio:>9.0}", seconds * 1e3);
+            curve.push((count as f64, seconds));
+        }
+        println!("{:>14.0}", seconds_alone * 1e3);
+        alone.push((count as f64, seconds_alone));
     }
     let curves = [
-        Curve { name: "the engine", points: engine_curve },
-        Curve { name: "every configuration by itself", points: naive_curve },
+        Curve { name: "segments recombined", points: recombined },
+        Curve { name: "drawn node by node", points: drawn },
+        Curve { name: "every configuration by itself", points: alone },
     ];
     log_log("growth_over_configurations", "configurations", &curves);
 }

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use hlorank_graph::{
-    Configurations, GraphFile, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, MeasuredGraph, Task,
+    Configurations, GraphFile, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, MeasuredGraph,
+    SegmentedGraph, Task,
 };
 use hlorank_tests::{fixture, shared};
 
@@ -38,12 +39,33 @@ impl Random {
     }
 }
 
-/// Configurations whose entries are drawn from what each slot had in `measured`.
+/// Configurations whose entries are drawn node by node, from what each had in `measured`.
 pub(crate) fn random_layouts(measured: &LayoutBatch, count: usize, random: &mut Random) -> LayoutBatch {
     let mut builder = LayoutBatchBuilder::new(measured.slots(), unlimited());
     for _ in 0..count {
         let draw = |slot| measured.table(slot)[random.below(measured.table(slot).len())];
         let entries: Vec<LayoutEntry> = (0..measured.slots()).map(draw).collect();
+        builder.push(&entries).expect("a batch within the limits");
+    }
+    builder.build().expect("a batch")
+}
+
+/// Configurations that are recombined: each segment is as in one of the measured configurations.
+pub(crate) fn recombined_layouts(
+    graph: &SegmentedGraph,
+    measured: &LayoutBatch,
+    count: usize,
+    random: &mut Random,
+) -> LayoutBatch {
+    let mut builder = LayoutBatchBuilder::new(measured.slots(), unlimited());
+    for _ in 0..count {
+        let mut entries = vec![LayoutEntry::DEFAULT; measured.slots()];
+        for occurrence in &graph.occurrences {
+            let config = random.below(measured.len());
+            for &slot in &occurrence.slots {
+                entries[slot] = measured.entry(config, slot);
+            }
+        }
         builder.push(&entries).expect("a batch within the limits");
     }
     builder.build().expect("a batch")
