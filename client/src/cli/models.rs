@@ -35,12 +35,14 @@ struct ModelReport {
     version: u64,
     task: &'static str,
     architecture: String,
+    kind: String,
     serving: bool,
     default_for_task: bool,
     digest: String,
     feature_digest: String,
     embedding_size: u32,
     buckets: Vec<u32>,
+    chunk_configs: u32,
     pad_value: i32,
     batch_dependent: bool,
     training_data_digest: String,
@@ -66,10 +68,12 @@ impl From<v1::Model> for ModelReport {
             name: model.name,
             version: model.version,
             architecture: model.architecture,
+            kind: model.kind,
             serving: model.serving,
             default_for_task: model.default_for_task,
             embedding_size: model.embedding_size,
             buckets: model.buckets,
+            chunk_configs: model.chunk_configs,
             pad_value: model.pad_value,
             batch_dependent: model.batch_dependent,
             licence: model.licence,
@@ -106,7 +110,12 @@ const COLUMNS: [(&str, Align); 10] = [
 impl ModelReport {
     fn cells(&self) -> [String; 10] {
         let yes = |flag| if flag { "yes" } else { "-" }.to_owned();
-        let buckets: Vec<String> = self.buckets.iter().map(u32::to_string).collect();
+        let sizes: Vec<String> = self.buckets.iter().map(u32::to_string).collect();
+        // A whole-graph model has neither.
+        let [embedding_size, buckets] = match self.embedding_size {
+            0 => ["-".to_owned(), "-".to_owned()],
+            size => [size.to_string(), sizes.join(" ")],
+        };
         [
             self.name.clone(),
             self.version.to_string(),
@@ -114,8 +123,8 @@ impl ModelReport {
             self.architecture.clone(),
             yes(self.serving),
             yes(self.default_for_task),
-            self.embedding_size.to_string(),
-            buckets.join(" "),
+            embedding_size,
+            buckets,
             self.licence.clone(),
             or_dash(self.measured_quality.get("kendall_tau").copied(), 3),
         ]

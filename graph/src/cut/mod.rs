@@ -23,11 +23,13 @@ pub struct Occurrence {
     pub nodes: Vec<u32>,
 }
 
-/// A graph cut into segments: all that a segment model needs of it.
+/// A graph, and the segments that it is cut into: all that a model needs of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SegmentedGraph {
     /// The graph hash.
     pub hash: Digest,
+    /// The graph as it was before pruning: what whole-graph models take.
+    pub whole: Graph,
     /// What is tuned.
     pub task: Task,
     /// Configurable nodes in slot order; empty for a kernel.
@@ -83,6 +85,7 @@ impl SegmentedGraph {
         };
         Self {
             hash: graph.hash(),
+            whole: graph.clone(),
             task: graph.task(),
             configurable: graph.configurable().to_vec(),
             segments,
@@ -112,6 +115,7 @@ impl SegmentedGraph {
                 + occurrence.nodes.len() * size_of::<u32>()
         };
         size_of::<Self>()
+            + self.whole.bytes()
             + self.configurable.len() * size_of::<u32>()
             + self.segments.iter().map(segment).sum::<usize>()
             + self.occurrences.iter().map(occurrence).sum::<usize>()
@@ -156,6 +160,14 @@ mod tests {
         let cut = SegmentedGraph::new(&graph(Task::Tile, &[1, 2, 3], &[[1, 0]], &[]));
         assert_eq!(cut.summary.segments, 1);
         assert_eq!(cut.summary.largest_segment, 3);
+    }
+
+    #[test]
+    fn nodes_that_pruning_drops_are_kept_whole_and_weighed() {
+        let graph = graph(Task::Layout, &[1, 2, 26, 3, 4], &[[2, 1], [4, 3]], &[2]);
+        let cut = SegmentedGraph::new(&graph);
+        assert_eq!((cut.summary.kept, &cut.whole), (2, &graph));
+        assert!(cut.bytes() >= (graph.len() + cut.summary.kept) * FEATURES * size_of::<f32>());
     }
 
     #[test]

@@ -50,6 +50,14 @@ impl GraphArrays {
         }
     }
 
+    /// Gives back memory that the arrays do not use.
+    pub(super) fn shrink_to_fit(&mut self) {
+        self.opcodes.shrink_to_fit();
+        self.features.shrink_to_fit();
+        self.sequence_lengths.iter_mut().for_each(Vec::shrink_to_fit);
+        self.edges.shrink_to_fit();
+    }
+
     /// Nodes whose opcode the table does not have.
     #[must_use]
     pub fn unknown_opcodes(&self) -> usize {

@@ -3,7 +3,7 @@
 mod arrays;
 mod edges;
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use hlorank_proto::v1;
 
@@ -39,21 +39,23 @@ impl fmt::Display for Task {
 }
 
 /// One HLO module as nodes (instructions), edges, opcodes and features. Checked: every edge joins nodes that are
-/// there, and edges form no cycle.
+/// there, and edges form no cycle. A clone shares the arrays.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graph {
     task: Task,
-    arrays: GraphArrays,
+    arrays: Arc<GraphArrays>,
     configurable: Vec<u32>,
 }
 
 impl Graph {
     /// Checks the arrays and the configurable nodes (in slot order; none for a kernel).
-    pub fn new(task: Task, arrays: GraphArrays, configurable: Vec<u32>) -> Result<Self, GraphError> {
+    pub fn new(task: Task, mut arrays: GraphArrays, configurable: Vec<u32>) -> Result<Self, GraphError> {
         check_ends(arrays.opcodes.len(), &arrays.edges)?;
         check_acyclic(arrays.opcodes.len(), &arrays.edges)?;
         check_configurable(task, arrays.opcodes.len(), &configurable)?;
-        Ok(Self { task, arrays, configurable })
+        // They may be cached for long, and were grown node by node.
+        arrays.shrink_to_fit();
+        Ok(Self { task, arrays: Arc::new(arrays), configurable })
     }
 
     /// What is tuned.
@@ -121,6 +123,17 @@ impl Graph {
             }
         }
         Some(features)
+    }
+
+    /// Bytes that the arrays hold, for a cache that is bounded in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let lengths = self.sequence_lengths().map_or(0, size_of_val);
+        self.opcodes().len()
+            + size_of_val(self.raw_features())
+            + lengths
+            + size_of_val(self.edges())
+            + size_of_val(self.configurable())
     }
 
     /// The graph hash: BLAKE3-256 of the canonical form in `graph/README.md`.

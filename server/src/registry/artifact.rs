@@ -3,7 +3,7 @@ use std::{fs, path::Path};
 use hlorank_graph::Digest;
 use sha2::{Digest as _, Sha256};
 
-use super::manifest::{self, Manifest, ManifestError};
+use super::manifest::{self, Manifest, ManifestError, ModelKind};
 use crate::runtime::RuntimeError;
 
 /// Why an artifact was refused.
@@ -70,12 +70,18 @@ pub enum ArtifactError {
 pub(super) struct Artifact {
     pub(super) manifest: Manifest,
     pub(super) manifest_bytes: Vec<u8>,
-    pub(super) encoder: Vec<u8>,
-    pub(super) head: Vec<u8>,
+    pub(super) files: ModelFiles,
+}
+
+/// The serialized ONNX models of an artifact.
+pub(super) enum ModelFiles {
+    Segment { encoder: Vec<u8>, head: Vec<u8> },
+    WholeGraph { model: Vec<u8> },
 }
 
 pub(super) const ENCODER: &str = "encoder.onnx";
 pub(super) const HEAD: &str = "head.onnx";
+pub(super) const MODEL: &str = "model.onnx";
 
 impl Artifact {
     /// Reads a version's folder.
@@ -83,9 +89,12 @@ impl Artifact {
         let manifest_bytes = read(folder, manifest::FILE_NAME)?;
         let manifest = Manifest::read(&manifest_bytes)?;
         check_place(folder, &manifest)?;
-        let encoder = read_checked(folder, &manifest, ENCODER)?;
-        let head = read_checked(folder, &manifest, HEAD)?;
-        Ok(Self { manifest, manifest_bytes, encoder, head })
+        let read = |file| read_checked(folder, &manifest, file);
+        let files = match manifest.kind() {
+            ModelKind::Segment => ModelFiles::Segment { encoder: read(ENCODER)?, head: read(HEAD)? },
+            ModelKind::WholeGraph { .. } => ModelFiles::WholeGraph { model: read(MODEL)? },
+        };
+        Ok(Self { manifest, manifest_bytes, files })
     }
 }
 

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use hlorank_graph::{Digest, MAX_SEGMENT_NODES, Pad, Task};
 use serde::Deserialize;
@@ -18,6 +18,30 @@ struct SchemaOnly {
 /// Figures on held-out data: numbers by name, and how the data were held out.
 pub type MeasuredQuality = BTreeMap<String, serde_json::Value>;
 
+/// How a model is evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelKind {
+    /// `segment`: segment by segment, and embeddings summed.
+    Segment,
+    /// `graph`: the whole graph with some configurations at a time.
+    WholeGraph {
+        /// How many configurations at a time; at least 1.
+        chunk_configs: usize,
+    },
+}
+
+impl fmt::Display for ModelKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Segment => SEGMENT,
+            Self::WholeGraph { .. } => WHOLE_GRAPH,
+        })
+    }
+}
+
+const SEGMENT: &str = "segment";
+const WHOLE_GRAPH: &str = "graph";
+
 /// What an artifact says of itself: `manifest.json`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Manifest {
@@ -30,15 +54,18 @@ pub struct Manifest {
     task: String,
     /// How the model is built, such as `graphsage-transformer-segment`.
     pub architecture: String,
-    /// How it is evaluated: `segment`.
-    pub kind: String,
+    kind: String,
     feature_digest: String,
-    /// Length of an embedding.
+    /// Length of an embedding; 0 for a whole-graph model.
+    #[serde(default)]
     pub embedding_size: usize,
-    /// Padded segment sizes in nodes, ascending.
+    /// Padded segment sizes in nodes, ascending; none for a whole-graph model.
+    #[serde(default)]
     pub buckets: Vec<usize>,
+    #[serde(default)]
+    chunk_configs: usize,
     pad_value: i32,
-    /// Whether a score depends on the other configurations of its batch.
+    /// Whether a score depends on the other configurations of its chunk, as only a whole-graph model's may.
     pub batch_dependent: bool,
     /// SHA-256 of each file, in hexadecimal.
     pub files: BTreeMap<String, String>,
@@ -91,19 +118,44 @@ impl Manifest {
     fn check(&self) -> Result<(), ManifestError> {
         let task = ["tile", "layout"].contains(&self.task.as_str());
         check(task, "task", &self.task, "tile or layout")?;
-        check(self.kind == "segment", "kind", &self.kind, "segment")?;
-        check(!self.batch_dependent, "batch_dependent", &self.batch_dependent, "false for a segment model")?;
+        let kind = [SEGMENT, WHOLE_GRAPH].contains(&self.kind.as_str());
+        check(kind, "kind", &self.kind, &format!("{SEGMENT} or {WHOLE_GRAPH}"))?;
         check(self.version > 0, "version", &self.version, "1 or more")?;
-        check(self.embedding_size > 0, "embedding_size", &self.embedding_size, "1 or more")?;
         check(Pad::from_value(self.pad_value).is_some(), "pad_value", &self.pad_value, "0 or -1")?;
-        let ascending = self.buckets.is_sorted_by(|one, next| one < next) && self.buckets.first() > Some(&0);
-        let largest = self.buckets.last() >= Some(&MAX_SEGMENT_NODES);
-        let expected = format!("ascending sizes up to at least {MAX_SEGMENT_NODES}");
-        check(ascending && largest, "buckets", &format!("{:?}", self.buckets), &expected)?;
+        match self.kind() {
+            ModelKind::Segment => self.check_segment()?,
+            ModelKind::WholeGraph { .. } => self.check_whole_graph()?,
+        }
         let served = hlorank_graph::feature_digest().to_string();
         check(self.feature_digest == served, "feature_digest", &self.feature_digest, &served)?;
         let training = Digest::from_hex(&self.training_data_digest).is_some();
         check(training, "training_data_digest", &self.training_data_digest, "64 hexadecimal digits")
+    }
+
+    fn check_segment(&self) -> Result<(), ManifestError> {
+        check(!self.batch_dependent, "batch_dependent", &self.batch_dependent, "false for a segment model")?;
+        check(self.embedding_size > 0, "embedding_size", &self.embedding_size, "1 or more")?;
+        check(self.chunk_configs == 0, "chunk_configs", &self.chunk_configs, "none for a segment model")?;
+        let ascending = self.buckets.is_sorted_by(|one, next| one < next) && self.buckets.first() > Some(&0);
+        let largest = self.buckets.last() >= Some(&MAX_SEGMENT_NODES);
+        let expected = format!("ascending sizes up to at least {MAX_SEGMENT_NODES}");
+        check(ascending && largest, "buckets", &format!("{:?}", self.buckets), &expected)
+    }
+
+    fn check_whole_graph(&self) -> Result<(), ManifestError> {
+        let none = "none for a whole-graph model";
+        check(self.chunk_configs > 0, "chunk_configs", &self.chunk_configs, "1 or more")?;
+        check(self.embedding_size == 0, "embedding_size", &self.embedding_size, none)?;
+        check(self.buckets.is_empty(), "buckets", &format!("{:?}", self.buckets), none)
+    }
+
+    /// How the model is evaluated.
+    #[must_use]
+    pub fn kind(&self) -> ModelKind {
+        if self.kind == SEGMENT {
+            return ModelKind::Segment;
+        }
+        ModelKind::WholeGraph { chunk_configs: self.chunk_configs }
     }
 
     /// What the model scores.
@@ -158,15 +210,22 @@ mod tests {
         })
     }
 
-    fn read_with(field: &str, value: Value) -> Result<Manifest, ManifestError> {
+    fn whole_graph_manifest() -> Value {
         let mut manifest = manifest();
-        manifest[field] = value;
+        manifest["kind"] = json!("graph");
+        manifest["chunk_configs"] = json!(5);
+        ["embedding_size", "buckets"].map(|field| manifest.as_object_mut().unwrap().remove(field));
+        manifest
+    }
+
+    fn read(manifest: &Value) -> Result<Manifest, ManifestError> {
         Manifest::read(manifest.to_string().as_bytes())
     }
 
     #[test]
     fn a_sound_manifest_is_read() {
-        let manifest = Manifest::read(manifest().to_string().as_bytes()).unwrap();
+        let manifest = read(&manifest()).unwrap();
+        assert_eq!(manifest.kind(), ModelKind::Segment);
         assert_eq!(manifest.task(), Task::Tile);
         assert_eq!(manifest.pad(), Pad::MinusOne);
         assert_eq!([1, 8, 9, 512].map(|nodes| manifest.bucket(nodes)), [8, 8, 64, 512]);
@@ -179,13 +238,38 @@ mod tests {
     }
 
     #[test]
+    fn a_whole_graph_model_says_how_many_configurations_it_takes() {
+        for batch_dependent in [false, true] {
+            let mut written = whole_graph_manifest();
+            written["batch_dependent"] = json!(batch_dependent);
+            let manifest = read(&written).unwrap();
+            assert_eq!(manifest.kind(), ModelKind::WholeGraph { chunk_configs: 5 });
+            assert_eq!(manifest.kind().to_string(), "graph");
+            assert_eq!(manifest.batch_dependent, batch_dependent);
+        }
+    }
+
+    fn assert_each_is_named(manifest: &Value, wrong: Vec<(&str, Value)>) {
+        for (wrong_field, value) in wrong {
+            let mut manifest = manifest.clone();
+            manifest[wrong_field] = value;
+            let refused = read(&manifest).unwrap_err();
+            assert!(
+                matches!(&refused, ManifestError::Field { field, .. } if *field == wrong_field),
+                "{refused}"
+            );
+        }
+    }
+
+    #[test]
     fn each_wrong_field_is_named() {
-        let wrong = [
+        let wrong = vec![
             ("task", json!("fusion")),
-            ("kind", json!("graph")),
+            ("kind", json!("node")),
             ("batch_dependent", json!(true)),
             ("version", json!(0)),
             ("embedding_size", json!(0)),
+            ("chunk_configs", json!(5)),
             ("pad_value", json!(1)),
             ("buckets", json!([8, 4, 512])),
             ("buckets", json!([8, 256])),
@@ -193,12 +277,30 @@ mod tests {
             ("feature_digest", json!("00".repeat(32))),
             ("training_data_digest", json!("none")),
         ];
-        for (wrong_field, value) in wrong {
-            let refused = read_with(wrong_field, value).unwrap_err();
-            assert!(
-                matches!(&refused, ManifestError::Field { field, .. } if *field == wrong_field),
-                "{refused}"
-            );
+        assert_each_is_named(&manifest(), wrong);
+    }
+
+    #[test]
+    fn each_wrong_field_of_a_whole_graph_model_is_named() {
+        let wrong = vec![
+            ("chunk_configs", json!(0)),
+            ("embedding_size", json!(64)),
+            ("buckets", json!([512])),
+            ("pad_value", json!(1)),
+        ];
+        assert_each_is_named(&whole_graph_manifest(), wrong);
+    }
+
+    #[test]
+    fn a_field_that_the_kind_needs_is_named_where_it_is_missing() {
+        for (mut manifest, missing) in [
+            (manifest(), "embedding_size"),
+            (manifest(), "buckets"),
+            (whole_graph_manifest(), "chunk_configs"),
+        ] {
+            manifest.as_object_mut().unwrap().remove(missing);
+            let refused = read(&manifest).unwrap_err();
+            assert!(matches!(&refused, ManifestError::Field { field, .. } if *field == missing), "{refused}");
         }
     }
 }

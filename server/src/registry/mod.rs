@@ -1,15 +1,22 @@
 //! The loaded models, and which of them serves.
 
 mod artifact;
+mod config_input;
+mod interface;
 mod manifest;
 mod model;
+mod segment;
+mod whole_graph;
 
 use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 
 pub use artifact::ArtifactError;
+pub use config_input::ConfigInput;
 use hlorank_graph::Task;
-pub use manifest::{Manifest, MeasuredQuality};
-pub use model::{ConfigInput, EncoderInput, Model, ModelFailed};
+pub use manifest::{Manifest, MeasuredQuality, ModelKind};
+pub use model::{Model, ModelFailed};
+pub use segment::EncoderInput;
+pub use whole_graph::WholeGraphInput;
 
 use crate::runtime::Runtime;
 

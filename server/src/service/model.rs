@@ -7,7 +7,7 @@ use hlorank_proto::v1::{
 use tonic::{Request, Response, Status};
 
 use super::ServiceError;
-use crate::registry::{Model, Registry};
+use crate::registry::{Model, ModelKind, Registry};
 
 /// `hlorank.v1.ModelService`.
 pub struct Models {
@@ -24,6 +24,7 @@ impl Models {
     fn describe(&self, model: &Model) -> v1::Model {
         let manifest = model.manifest();
         let quality = manifest.measured_quality.iter();
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         v1::Model {
             name: manifest.name.clone(),
             version: manifest.version,
@@ -33,8 +34,8 @@ impl Models {
             default_for_task: self.registry.is_default(model),
             digest: model.digest().0.to_vec().into(),
             feature_digest: hlorank_graph::feature_digest().0.to_vec().into(),
-            embedding_size: u32::try_from(manifest.embedding_size).unwrap_or(u32::MAX),
-            buckets: manifest.buckets.iter().map(|&nodes| u32::try_from(nodes).unwrap_or(u32::MAX)).collect(),
+            embedding_size: count(manifest.embedding_size),
+            buckets: manifest.buckets.iter().map(|&nodes| count(nodes)).collect(),
             pad_value: if manifest.pad() == hlorank_graph::Pad::Zero { 0 } else { -1 },
             batch_dependent: manifest.batch_dependent,
             training_data_digest: manifest
@@ -45,6 +46,11 @@ impl Models {
                 .filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)))
                 .collect(),
             licence: manifest.licence.clone(),
+            kind: manifest.kind().to_string(),
+            chunk_configs: match manifest.kind() {
+                ModelKind::Segment => 0,
+                ModelKind::WholeGraph { chunk_configs } => count(chunk_configs),
+            },
         }
     }
 }

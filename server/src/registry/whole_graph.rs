@@ -1,0 +1,59 @@
+//! The session of a whole-graph model.
+
+use hlorank_graph::{FEATURES, Task};
+use ort::{session::Session, value::TensorRef};
+
+use super::{ArtifactError, ConfigInput, artifact::MODEL, interface::check_interface};
+
+/// The inputs of `model.onnx` that all configurations of a graph share.
+pub struct WholeGraphInput {
+    /// `[nodes]`.
+    pub opcode: Vec<i64>,
+    /// `[nodes, 140]`.
+    pub features: Vec<f32>,
+    /// `[2, edges]`: consumers, then producers.
+    pub edges: Vec<i64>,
+    /// `[slots]` node numbers in slot order; empty for a kernel.
+    pub configurable: Vec<i64>,
+}
+
+/// A session of the one model.
+pub(super) struct WholeGraphSession {
+    session: Session,
+    task: Task,
+}
+
+impl WholeGraphSession {
+    /// Checks the session against the contract.
+    pub(super) fn new(session: Session, task: Task) -> Result<Self, ArtifactError> {
+        let config: &[&str] = match task {
+            Task::Layout => &["config int64[3]", "configurable int64[1]"],
+            Task::Tile => &["config float32[2]"],
+        };
+        let graph = ["edges int64[2]", "features float32[2]", "opcode int64[1]"];
+        check_interface(MODEL, &session, &[config, &graph].concat(), "score float32[1]")?;
+        Ok(Self { session, task })
+    }
+
+    /// Runs the model on `configs` configurations: `[configs]` scores.
+    pub(super) fn score(
+        &mut self,
+        graph: &WholeGraphInput,
+        configs: usize,
+        config: &ConfigInput,
+    ) -> ort::Result<Vec<f32>> {
+        let (nodes, slots) = (graph.opcode.len(), graph.configurable.len());
+        let opcode = TensorRef::from_array_view(([nodes], graph.opcode.as_slice()))?;
+        let features = TensorRef::from_array_view(([nodes, FEATURES], graph.features.as_slice()))?;
+        let edges = TensorRef::from_array_view(([2, graph.edges.len() / 2], graph.edges.as_slice()))?;
+        let config = config.value(configs, slots)?;
+        let mut inputs =
+            ort::inputs! { "opcode" => opcode, "features" => features, "edges" => edges, "config" => config };
+        if self.task == Task::Layout {
+            let configurable = TensorRef::from_array_view(([slots], graph.configurable.as_slice()))?;
+            inputs.push(("configurable".into(), configurable.into()));
+        }
+        let outputs = self.session.run(inputs)?;
+        Ok(outputs["score"].try_extract_tensor::<f32>()?.1.to_vec())
+    }
+}
