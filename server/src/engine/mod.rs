@@ -10,6 +10,7 @@ mod embeddings;
 mod plan;
 mod ranking;
 mod sums;
+mod whole_graph;
 
 use std::{sync::Arc, time::Instant};
 
@@ -24,7 +25,7 @@ use self::{
 };
 use crate::{
     compute::{ComputePool, WorkerFailed},
-    registry::{Model, ModelFailed},
+    registry::{Model, ModelFailed, ModelKind},
 };
 
 /// Evaluates models on the compute pool.
@@ -51,7 +52,7 @@ pub struct Reuse {
     pub configs: usize,
     /// Configurations that differ.
     pub distinct_configs: usize,
-    /// Pairs of segment and configuration.
+    /// Pairs of segment and configuration; a whole graph is one segment.
     pub segment_rows: usize,
     /// Pairs of segment and local configuration that differ.
     pub distinct_segment_rows: usize,
@@ -129,6 +130,9 @@ impl Engine {
         graph: &Arc<SegmentedGraph>,
         configurations: Configurations,
     ) -> Result<Evaluation, EngineError> {
+        if let ModelKind::WholeGraph { chunk_configs } = model.manifest().kind() {
+            return self.score_whole_graph(model, graph, configurations, chunk_configs).await;
+        }
         check_pad(model, graph)?;
         let (plan, looked_up) = self.plan(model, graph, configurations).await?;
         let planned = Instant::now();

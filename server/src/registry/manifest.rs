@@ -214,7 +214,10 @@ mod tests {
         let mut manifest = manifest();
         manifest["kind"] = json!("graph");
         manifest["chunk_configs"] = json!(5);
-        ["embedding_size", "buckets"].map(|field| manifest.as_object_mut().unwrap().remove(field));
+        manifest
+            .as_object_mut()
+            .unwrap()
+            .retain(|field, _| !["embedding_size", "buckets"].contains(&field.as_str()));
         manifest
     }
 

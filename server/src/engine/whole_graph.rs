@@ -1,0 +1,202 @@
+//! Whole-graph models: the graph as it is, with the configurations in chunks of the model's own size.
+//!
+//! Where a score depends on the other configurations of its chunk, chunks are what was sent in the order sent, the
+//! last one shorter; nothing is merged, padded or left out. Elsewhere each distinct configuration is evaluated once.
+
+use std::{collections::HashMap, hash::Hash, sync::Arc, time::Instant};
+
+use futures::{StreamExt, TryStreamExt, stream};
+use hlorank_graph::{Configurations, Graph, LayoutEntry, Pad, SegmentedGraph};
+
+use super::{Engine, EngineError, Evaluation, Reuse, Stages, check_scores};
+use crate::registry::{ConfigInput, Model, ModelFailed, WholeGraphInput};
+
+/// What a batch asks of a whole-graph model.
+struct Batch {
+    graph: WholeGraphInput,
+    configurations: Configurations,
+    /// The configurations that are evaluated, in order.
+    evaluated: Vec<usize>,
+    /// `[configs]` whose score each one has, as a position in `evaluated`.
+    score_of: Vec<usize>,
+    distinct_configs: usize,
+}
+
+impl Engine {
+    /// Scores each configuration by a whole-graph model that takes `chunk_configs` at a time.
+    pub(super) async fn score_whole_graph(
+        &self,
+        model: &Arc<Model>,
+        graph: &Arc<SegmentedGraph>,
+        configurations: Configurations,
+        chunk_configs: usize,
+    ) -> Result<Evaluation, EngineError> {
+        let prepared = {
+            let (model, graph) = (Arc::clone(model), Arc::clone(graph));
+            self.pool.run(move |_| Batch::new(&model, &graph.whole, configurations))
+        };
+        let batch = Arc::new(prepared.await?.value?);
+        let planned = Instant::now();
+        let starts = (0..batch.evaluated.len()).step_by(chunk_configs);
+        let chunks = starts.map(|start| self.score_chunk(model, &batch, start, chunk_configs));
+        let chunks: Vec<Vec<f32>> = stream::iter(chunks).buffered(self.in_flight()).try_collect().await?;
+        let encoded = Instant::now();
+        let reuse = batch.reuse();
+        let scores = self.pool.run(move |_| batch.fan_out(&chunks.concat())).await?.value;
+        check_scores(model, &scores)?;
+        let stages = Stages { planned, encoded, scored: Instant::now() };
+        Ok(Evaluation { scores, reuse, stages })
+    }
+
+    /// Scores the chunk of evaluated configurations that begins at `start`.
+    async fn score_chunk(
+        &self,
+        model: &Arc<Model>,
+        batch: &Arc<Batch>,
+        start: usize,
+        chunk_configs: usize,
+    ) -> Result<Vec<f32>, EngineError> {
+        let (model, batch) = (Arc::clone(model), Arc::clone(batch));
+        let scored = self.pool.run(move |worker| {
+            let end = batch.evaluated.len().min(start + chunk_configs);
+            let mut chunk = batch.evaluated[start..end].to_vec();
+            // A lone configuration rounds differently from the same one among others.
+            if chunk.len() == 1 && chunk_configs > 1 && !model.manifest().batch_dependent {
+                chunk.push(chunk[0]);
+            }
+            let config = config_input(&batch.configurations, &chunk);
+            let mut scores = model.score_whole_graph(worker, &batch.graph, chunk.len(), &config)?;
+            scores.truncate(end - start);
+            Ok::<_, ModelFailed>(scores)
+        });
+        Ok(scored.await?.value?)
+    }
+}
+
+impl Batch {
+    fn new(model: &Model, graph: &Graph, configurations: Configurations) -> Result<Self, EngineError> {
+        let manifest = model.manifest();
+        let graph = graph_input(graph, manifest.pad())
+            .ok_or_else(|| EngineError::PadUnknown { model: manifest.name.clone() })?;
+        let (first, equal_to) = distinct(&configurations);
+        let distinct_configs = first.len();
+        let every = || (0..configurations.len()).collect();
+        let (evaluated, score_of) =
+            if manifest.batch_dependent { (every(), every()) } else { (first, equal_to) };
+        Ok(Self { graph, configurations, evaluated, score_of, distinct_configs })
+    }
+
+    /// The score of every configuration from those of the evaluated ones; −0 becomes 0, so that they tie.
+    fn fan_out(&self, scores: &[f32]) -> Vec<f32> {
+        self.score_of.iter().map(|&evaluated| scores[evaluated] + 0.0).collect()
+    }
+
+    fn reuse(&self) -> Reuse {
+        Reuse {
+            configs: self.score_of.len(),
+            distinct_configs: self.distinct_configs,
+            segment_rows: self.score_of.len(),
+            distinct_segment_rows: self.evaluated.len(),
+        }
+    }
+}
+
+/// What the model takes of a graph; `None` where the pad that it needs cannot be had.
+fn graph_input(graph: &Graph, pad: Pad) -> Option<WholeGraphInput> {
+    let ends = |end: usize| graph.edges().iter().map(move |edge| i64::from(edge[end]));
+    Some(WholeGraphInput {
+        opcode: graph.opcodes().iter().map(|&opcode| opcode.into()).collect(),
+        features: graph.features(pad)?,
+        edges: ends(0).chain(ends(1)).collect(),
+        configurable: graph.configurable().iter().map(|&node| node.into()).collect(),
+    })
+}
+
+fn config_input(configurations: &Configurations, chunk: &[usize]) -> ConfigInput {
+    match configurations {
+        Configurations::Layout(batch) => {
+            let entries = |&config| (0..batch.slots()).map(move |slot| batch.entry(config, slot));
+            let values = chunk.iter().flat_map(entries).flat_map(LayoutEntry::values);
+            ConfigInput::Layout(values.map(i64::from).collect())
+        }
+        Configurations::Tile(batch) => {
+            ConfigInput::Tile(chunk.iter().flat_map(|&config| batch.get(config).features()).collect())
+        }
+    }
+}
+
+/// The first configurations of those that are equal, and which of them each configuration equals.
+fn distinct(configurations: &Configurations) -> (Vec<usize>, Vec<usize>) {
+    match configurations {
+        Configurations::Layout(batch) => first_equal((0..batch.len()).map(|config| batch.row(config))),
+        Configurations::Tile(batch) => {
+            first_equal(batch.iter().map(|tile| tile.features().map(f32::to_bits)))
+        }
+    }
+}
+
+fn first_equal<T: Eq + Hash>(items: impl Iterator<Item = T>) -> (Vec<usize>, Vec<usize>) {
+    let (mut seen, mut first) = (HashMap::new(), Vec::new());
+    let equal_to = items.enumerate().map(|(number, item)| {
+        *seen.entry(item).or_insert_with(|| {
+            first.push(number);
+            first.len() - 1
+        })
+    });
+    let equal_to = equal_to.collect();
+    (first, equal_to)
+}
+
+#[cfg(test)]
+mod tests {
+    use hlorank_graph::{FEATURES, GraphArrays, LAYOUT_VALUES, LayoutBatchBuilder, Limits, Task};
+
+    use super::*;
+
+    fn layouts(configs: &[[i32; 2]]) -> Configurations {
+        let entry = |value| LayoutEntry::from_values(&[value; LAYOUT_VALUES], String::new).unwrap();
+        let mut builder = LayoutBatchBuilder::new(2, Limits::default());
+        for config in configs {
+            builder.push(&config.map(entry)).unwrap();
+        }
+        Configurations::Layout(builder.build().unwrap())
+    }
+
+    #[test]
+    fn equal_configurations_are_found_by_content() {
+        let (first, equal_to) = distinct(&layouts(&[[1, 2], [2, 1], [1, 2], [3, 3], [2, 1]]));
+        assert_eq!((first, equal_to), (vec![0, 1, 3], vec![0, 1, 0, 2, 1]));
+    }
+
+    #[test]
+    fn a_chunk_holds_its_configurations_slot_by_slot() {
+        let ConfigInput::Layout(values) = config_input(&layouts(&[[1, -1], [2, 5], [0, 4]]), &[2, 0]) else {
+            panic!("layouts");
+        };
+        let expected = [0, 4, 1, -1].map(|value| [value; LAYOUT_VALUES]);
+        assert_eq!(values, expected.as_flattened());
+    }
+
+    fn graph(pad: Pad) -> Graph {
+        let features = vec![pad.value(); 3 * FEATURES];
+        let edges = vec![[2, 1], [1, 0]];
+        let arrays = GraphArrays::from_features(vec![7, 8, 9], features, edges, pad, &Limits::default());
+        Graph::new(Task::Layout, arrays.unwrap(), vec![2, 0]).unwrap()
+    }
+
+    #[test]
+    fn a_model_gets_the_whole_graph() {
+        let input = graph_input(&graph(Pad::Zero), Pad::Zero).unwrap();
+        assert_eq!(input.opcode, [7, 8, 9]);
+        assert_eq!(input.edges, [1, 2, 0, 1], "consumers, then producers");
+        assert_eq!(input.configurable, [2, 0], "in slot order");
+        assert_eq!(input.features.len(), 3 * FEATURES);
+    }
+
+    #[test]
+    fn features_are_padded_as_the_model_needs_them_or_not_at_all() {
+        assert!(graph_input(&graph(Pad::Zero), Pad::MinusOne).is_none());
+        let input = graph_input(&graph(Pad::MinusOne), Pad::MinusOne).unwrap();
+        assert_eq!(input.features[134..140], [-1.0; 6]);
+    }
+}
