@@ -10,7 +10,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-use crate::repository;
+use crate::{fixture, repository};
 
 /// A model folder of its own, gone when its test ends.
 pub struct Artifacts {
@@ -18,21 +18,23 @@ pub struct Artifacts {
 }
 
 impl Artifacts {
-    /// Copies `models/registry`.
+    /// Copies the artifacts of the repository, and the whole-graph artifacts of `tests/data/registry`.
     ///
     /// # Panics
     /// Where files cannot be copied.
     #[must_use]
     pub fn copy() -> Self {
-        let (shipped, folder) = (repository("models/registry"), tempfile::tempdir().expect("a folder"));
-        for version in versions(&shipped) {
-            let to = folder.path().join(version.strip_prefix(&shipped).expect("a folder in it"));
-            fs::create_dir_all(&to).expect("a folder");
-            for file in fs::read_dir(version).expect("a version").map(|entry| entry.expect("a file").path()) {
-                fs::copy(&file, to.join(file.file_name().expect("a name"))).expect("a copy");
-            }
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        for registry in [repository("models/registry"), fixture("registry")] {
+            copy_folder(&registry, folder.path()).expect("artifacts can be copied");
         }
         Self { folder }
+    }
+
+    /// The folder around `NAME/VERSION`.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// The flag that has a server take its models from here.
@@ -41,10 +43,16 @@ impl Artifacts {
         format!("--models={}", self.folder.path().display())
     }
 
-    /// The folders `NAME/VERSION`, ascending.
+    /// The folders of every version of a model, ascending.
     #[must_use]
-    pub fn versions(&self) -> Vec<PathBuf> {
-        versions(self.folder.path())
+    pub fn versions(&self, name: &str) -> Vec<PathBuf> {
+        subfolders(&self.folder.path().join(name))
+    }
+
+    /// The folders of every version of every model, ascending.
+    #[must_use]
+    pub fn all_versions(&self) -> Vec<PathBuf> {
+        subfolders(self.folder.path()).iter().flat_map(|model| subfolders(model)).collect()
     }
 
     /// Changes the manifest of a version.
@@ -72,13 +80,20 @@ impl Artifacts {
     }
 }
 
-fn versions(folder: &Path) -> Vec<PathBuf> {
-    let mut versions: Vec<PathBuf> = subfolders(folder).iter().flat_map(|model| subfolders(model)).collect();
-    versions.sort();
-    versions
+fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        let to = to.join(path.file_name().unwrap_or_default());
+        if path.is_dir() { copy_folder(&path, &to)? } else { fs::copy(&path, &to).map(drop)? }
+    }
+    Ok(())
 }
 
 fn subfolders(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_dir()).collect()
+    let folders = entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_dir());
+    let mut folders: Vec<PathBuf> = folders.collect();
+    folders.sort();
+    folders
 }

@@ -24,6 +24,13 @@ pub fn fixture(path: &str) -> PathBuf {
     repository("tests/data").join(path)
 }
 
+/// The ONNX Runtime library: what `HLORANK_ONNXRUNTIME` names, else what `make setup` brings.
+#[must_use]
+pub fn onnxruntime() -> PathBuf {
+    let fetched = || repository("target/onnxruntime/libonnxruntime.so");
+    env::var_os("HLORANK_ONNXRUNTIME").map_or_else(fetched, PathBuf::from)
+}
+
 /// A file or folder of the data that is not in the repository: `TpuGraphs`' files and large modules. Its root is
 /// the environment variable `HLORANK_SHARED`, else `shared` beside the repository. Says on stderr what is
 /// skipped, and returns `None`, where it is absent.

@@ -12,7 +12,7 @@ mod server;
 mod synthetic;
 
 pub use artifacts::Artifacts;
-pub use data::{HLO_FIXTURES, fixture, modules, repository, shared};
+pub use data::{HLO_FIXTURES, fixture, modules, onnxruntime, repository, shared};
 pub use figure::{Figure, Target, times};
 pub use measured::{configurations, forms, measured_graphs, part, read_graphs};
 pub use model::load_model;

@@ -1,17 +1,11 @@
 //! Models of the repository, without a server around them.
 
-use std::{env, fs, path::PathBuf, sync::Arc};
+use std::{fs, sync::Arc};
 
 use hlorank_graph::Task;
 use hlorank_server::{registry::Model, runtime::Runtime};
 
-use crate::repository;
-
-/// The ONNX Runtime library: where `HLORANK_ONNXRUNTIME` says, else where `make setup` puts it.
-fn onnxruntime() -> PathBuf {
-    let fetched = || repository("target/onnxruntime/libonnxruntime.so");
-    env::var_os("HLORANK_ONNXRUNTIME").map_or_else(fetched, PathBuf::from)
-}
+use crate::{onnxruntime, repository};
 
 /// The newest version of the default model of a task, with sessions for so many workers.
 ///

@@ -8,7 +8,7 @@ use hlorank_proto::v1::{
 use hlorank_server::{RunningServer, settings::Settings};
 use tonic::transport::Channel;
 
-use crate::repository;
+use crate::{onnxruntime, repository};
 
 /// A server that stops when its test ends.
 pub struct TestServer {
@@ -31,13 +31,10 @@ impl TestServer {
     /// If it does not start; the message says what to run.
     pub async fn start_with(flags: &[&str]) -> Self {
         let models = repository("models/registry").display().to_string();
-        let library = repository("target/onnxruntime/libonnxruntime.so").display().to_string();
-        let mut arguments = vec!["hlorank-server", "--listen", "127.0.0.1:0"];
+        let library = onnxruntime().display().to_string();
+        let mut arguments = vec!["hlorank-server", "--listen", "127.0.0.1:0", "--onnxruntime", &library];
         if !flags.iter().any(|flag| flag.starts_with("--models")) {
             arguments.extend(["--models", &models]);
-        }
-        if std::env::var_os("HLORANK_ONNXRUNTIME").is_none() {
-            arguments.extend(["--onnxruntime", &library]);
         }
         arguments.extend(flags);
         let settings = Settings::parse_from(arguments);

@@ -1,22 +1,21 @@
 //! The server answers what the exporter of an artifact saw.
 
-use std::{fs, path::PathBuf};
+use std::fs;
 
 use hlorank_client::{GraphHandle, ModelReference, RankRequest};
 use hlorank_graph::{GoldenCase, Limits, read_golden_cases};
-use hlorank_tests::{TestServer, repository};
-
-/// The folders `NAME/VERSION` of the repository's artifacts.
-fn artifacts() -> Vec<PathBuf> {
-    let folders = |folder: PathBuf| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let versions = folders(repository("models/registry")).filter(|path| path.is_dir()).flat_map(folders);
-    versions.filter(|path| path.join("manifest.json").is_file()).collect()
-}
+use hlorank_tests::{Artifacts, TestServer};
 
 #[tokio::test]
 async fn golden_cases_are_reproduced() {
-    let server = TestServer::start().await;
-    for artifact in artifacts() {
+    let models = Artifacts::copy();
+    let server = TestServer::start_with(&[&models.flag()]).await;
+    let artifacts = models.all_versions();
+    assert!(
+        artifacts.iter().any(|artifact| artifact.join("model.onnx").is_file()),
+        "no whole-graph artifact"
+    );
+    for artifact in artifacts {
         let manifest: serde_json::Value =
             serde_json::from_slice(&fs::read(artifact.join("manifest.json")).unwrap()).unwrap();
         let model = format!("{}@{}", manifest["name"].as_str().unwrap(), manifest["version"]);

@@ -1,15 +1,20 @@
 //! A model that was trained on features padded with −1 gets them, or says why it cannot.
 
 use hlorank_client::{GraphHandle, RankRequest};
-use hlorank_graph::{Graph, GraphArrays, GraphFile, Limits, Pad, Task};
+use hlorank_graph::{Configurations, Graph, GraphArrays, GraphFile, Limits, Pad, Task};
 use hlorank_tests::{Artifacts, TestServer, fixture};
 use tonic::Code;
 
-/// The shipped models, made to say that they were trained with −1.
+/// A tile model of each kind.
+const MODELS: [&str; 2] = ["tile-xla-cpu", "tile-whole-graph"];
+
+/// Models that say that they were trained with −1.
 fn models_padded_with_minus_one() -> Artifacts {
     let models = Artifacts::copy();
-    for version in models.versions() {
-        models.edit_manifest(&version, |manifest| manifest["pad_value"] = (-1).into());
+    for model in MODELS {
+        for version in models.versions(model) {
+            models.edit_manifest(&version, |manifest| manifest["pad_value"] = (-1).into());
+        }
     }
     models
 }
@@ -22,26 +27,32 @@ fn without_lengths(graph: &Graph) -> Graph {
     Graph::new(graph.task(), arrays, graph.configurable().to_vec()).unwrap()
 }
 
+fn request<'a>(graph: &'a GraphHandle, configurations: &Configurations, model: &str) -> RankRequest<'a> {
+    RankRequest::new(graph, configurations).model(Some(model.parse().unwrap())).with_scores()
+}
+
 #[tokio::test]
 async fn a_model_padded_with_minus_one_needs_lengths() {
-    let models = models_padded_with_minus_one();
-    let padded = TestServer::start_with(&[&models.flag()]).await;
-    let shipped = TestServer::start().await;
+    let padded = TestServer::start_with(&[&models_padded_with_minus_one().flag()]).await;
+    let shipped = TestServer::start_with(&[&Artifacts::copy().flag()]).await;
     let file = fixture("measured/tile_kernels.pb");
     let measured = GraphFile::read(&file, Task::Tile, &Limits::default()).unwrap().graphs.remove(0);
     let configurations = &measured.measurements.as_ref().unwrap().configurations;
+    for model in MODELS {
+        let mut scores = Vec::new();
+        for server in [&padded, &shipped] {
+            let graph = GraphHandle::of(&measured);
+            scores.push(
+                server.client().await.rank(&request(&graph, configurations, model)).await.unwrap().scores,
+            );
+        }
+        assert_ne!(scores[0], scores[1], "{model} sees the pad");
 
-    let mut scores = Vec::new();
-    for server in [&padded, &shipped] {
-        let graph = GraphHandle::of(&measured);
-        let request = RankRequest::new(&graph, configurations).with_scores();
-        scores.push(server.client().await.rank(&request).await.unwrap().scores);
+        let graph = GraphHandle::features(&without_lengths(&measured.graph));
+        let error = padded.client().await.rank(&request(&graph, configurations, model)).await.unwrap_err();
+        let refusal = error.refusal().unwrap();
+        assert_eq!((refusal.code(), refusal.reason()), (Code::FailedPrecondition, Some("PAD_UNKNOWN")));
+        let message = refusal.message();
+        assert!(message.contains(model) && message.contains("pad_value -1"), "{message}");
     }
-    assert_ne!(scores[0], scores[1], "the encoder sees the pad");
-
-    let graph = GraphHandle::features(&without_lengths(&measured.graph));
-    let error = padded.client().await.rank(&RankRequest::new(&graph, configurations)).await.unwrap_err();
-    let refusal = error.refusal().unwrap();
-    assert_eq!((refusal.code(), refusal.reason()), (Code::FailedPrecondition, Some("PAD_UNKNOWN")));
-    assert!(refusal.message().contains("pad_value -1"), "{}", refusal.message());
 }

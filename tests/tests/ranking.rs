@@ -8,24 +8,10 @@ use hlorank_proto::v1::{
 use hlorank_server::engine::rank;
 use hlorank_tests::{TestServer, configurations, forms, measured_graphs, part, read_graphs, shared};
 
-/// Scores that are this close, relative to the largest, are the same.
-const TOLERANCE: f32 = 1e-5;
-
 async fn scores(server: &TestServer, graph: &GraphHandle, configurations: &Configurations) -> Vec<f32> {
     let client = server.client().await;
     let ranking = client.rank(&RankRequest::new(graph, configurations).with_scores()).await;
     ranking.unwrap_or_else(|error| panic!("{error}")).scores
-}
-
-fn assert_close(one: &[f32], other: &[f32], what: &str) {
-    let scale = one.iter().fold(1.0_f32, |scale, score| scale.max(score.abs()));
-    assert_eq!(one.len(), other.len(), "{what}");
-    for (config, (one, other)) in one.iter().zip(other).enumerate() {
-        assert!(
-            (one - other).abs() <= TOLERANCE * scale,
-            "{what}: configuration {config}: {one} and {other}"
-        );
-    }
 }
 
 #[tokio::test]

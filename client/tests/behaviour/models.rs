@@ -30,7 +30,7 @@ async fn a_model_is_listed_as_its_manifest_describes_it() {
     let server = TestServer::start().await;
     for model in CommandLine::of(&server).json(&["models"])["models"].as_array().unwrap() {
         let manifest = manifest(model);
-        for field in ["task", "architecture", "embedding_size", "buckets", "pad_value", "licence"] {
+        for field in ["task", "architecture", "kind", "embedding_size", "buckets", "pad_value", "licence"] {
             assert_eq!(model[field], manifest[field], "{field}");
         }
         for digest in ["feature_digest", "training_data_digest"] {

@@ -34,6 +34,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_within_graph(subparsers)
     _add_export(subparsers)
     _add_fixtures(subparsers)
+    _add_whole_graph_fixtures(subparsers)
     return parser
 
 
@@ -108,8 +109,19 @@ def _add_fixtures(subparsers) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder for the fixtures")
 
 
+def _add_whole_graph_fixtures(subparsers) -> None:
+    parser = _add(subparsers, commands.whole_graph_fixtures, tasks=())
+    parser.add_argument("--measured", type=Path, required=True, help="folder of held-out files")
+    _add_hlorank(parser)
+    parser.add_argument("--out", type=Path, required=True, help="the registry's folder")
+
+
 def _add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the tuning files")
+    _add_hlorank(parser)
+
+
+def _add_hlorank(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hlorank", type=Path, required=True, help="the hlorank program")
 
 

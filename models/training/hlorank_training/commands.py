@@ -149,6 +149,15 @@ def fixtures(arguments: argparse.Namespace) -> None:
         print(path, path.stat().st_size)
 
 
+def whole_graph_fixtures(arguments: argparse.Namespace) -> None:
+    """Write whole-graph artifacts with random weights for the server's tests."""
+    from .whole_graph_fixtures import write_whole_graph_fixtures
+
+    written = write_whole_graph_fixtures(arguments.measured, arguments.hlorank, arguments.out)
+    for path in (path for folder in written for path in sorted(folder.iterdir())):
+        print(path, path.stat().st_size)
+
+
 def _report_quality(prepared, model, report: dict[str, Any], folder) -> None:
     """Write the report of a training with the held-out quality, and show it."""
     from .files import write_json

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .batch import BUCKETS, make_batch
-from .dataset import Graph
+from .dataset import Graph, read_graph
 from .featurize import PAD_VALUE
 from .files import write_atomically, write_json
 from .golden import GoldenRule, golden_cases, npz_bytes
@@ -17,7 +17,6 @@ from .model import ModelSettings, SegmentModel
 from .onnx_model import OnnxModel, write_onnx
 from .train import score_graph
 
-FILES = ("encoder.onnx", "head.onnx", "golden.npz")
 TOLERANCE = 1e-5
 """Largest difference between ONNX Runtime and torch, relative to the scores' scale."""
 
@@ -45,9 +44,23 @@ def export(
     write_onnx(model, folder)
     onnx_model = OnnxModel(folder)
     refuse_if_different(model, onnx_model, graphs)
-    golden = npz_bytes(golden_cases(features, onnx_model, GoldenRule()))
+
+    def score(path: Path, chosen: np.ndarray) -> np.ndarray:
+        return onnx_model.score(make_batch([read_graph(path, path.stem)], [chosen]))
+
+    golden = npz_bytes(golden_cases(features, score, GoldenRule()))
     write_atomically(folder / "golden.npz", golden)
-    write_json(folder / "manifest.json", manifest(folder, model, identity, quality))
+    settings = model.encoder.settings
+    kind = {
+        "task": settings.task,
+        "architecture": _architecture(settings),
+        "kind": "segment",
+        "embedding_size": settings.embedding,
+        "buckets": list(BUCKETS),
+        "batch_dependent": False,
+    }
+    files = ("encoder.onnx", "head.onnx", "golden.npz")
+    write_json(folder / "manifest.json", manifest(folder, files, identity, kind, quality))
 
 
 def refuse_if_different(
@@ -66,23 +79,21 @@ def refuse_if_different(
 
 
 def manifest(
-    folder: Path, model: SegmentModel, identity: ArtifactIdentity, quality: dict[str, Any]
+    folder: Path,
+    files: Sequence[str],
+    identity: ArtifactIdentity,
+    kind: dict[str, Any],
+    quality: dict[str, Any],
 ) -> dict[str, Any]:
-    """The manifest of the files in ``folder``."""
-    settings = model.encoder.settings
+    """The manifest of the ``files`` in ``folder``; ``kind`` is what models differ in."""
     return {
         "schema": 1,
         "name": identity.name,
         "version": identity.version,
-        "task": settings.task,
-        "architecture": _architecture(settings),
-        "kind": "segment",
+        **kind,
         "feature_digest": identity.feature_digest,
-        "embedding_size": settings.embedding,
-        "buckets": list(BUCKETS),
         "pad_value": PAD_VALUE,
-        "batch_dependent": False,
-        "files": {name: digest([folder / name]) for name in FILES},
+        "files": {name: digest([folder / name]) for name in files},
         "training_data_digest": identity.training_data_digest,
         "measured_quality": quality,
         "licence": "Apache-2.0",

@@ -2,15 +2,14 @@
 
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from .batch import make_batch
-from .dataset import read_graph
-from .onnx_model import OnnxModel
+Score = Callable[[Path, np.ndarray], np.ndarray]
+"""Scores f32 [c] of the configurations of a graph's file that these indices choose."""
 
 _GRAPH_KEYS = ("node_feat", "node_opcode", "edge_index", "node_config_ids")
 _CONFIGURATION_KEYS = ("node_config_feat", "config_feat")
@@ -26,14 +25,12 @@ class GoldenRule:
     """Larger graphs are left out, so that the file stays small."""
 
 
-def golden_cases(
-    features: Sequence[Path], model: OnnxModel, rule: GoldenRule
-) -> dict[str, np.ndarray]:
+def golden_cases(features: Sequence[Path], score: Score, rule: GoldenRule) -> dict[str, np.ndarray]:
     """Arrays by ``CASE/KEY``, of the first graphs that are small enough."""
     small = [path for path in features if _nodes(path) <= rule.nodes][: rule.cases]
     arrays: dict[str, np.ndarray] = {}
     for number, path in enumerate(small):
-        for key, value in _case(path, model, rule).items():
+        for key, value in _case(path, score, rule).items():
             arrays[f"{number}/{key}"] = value
     return arrays
 
@@ -43,16 +40,16 @@ def _nodes(path: Path) -> int:
         return len(arrays["node_opcode"])
 
 
-def _case(path: Path, model: OnnxModel, rule: GoldenRule) -> dict[str, np.ndarray]:
-    graph = read_graph(path, path.stem)
-    count = min(rule.configurations, len(graph.runtimes))
-    chosen = np.linspace(0, len(graph.runtimes) - 1, count).astype(int)
+def _case(path: Path, score: Score, rule: GoldenRule) -> dict[str, np.ndarray]:
     with np.load(path) as arrays:
+        configurations = len(arrays["config_runtime"])
+        count = min(rule.configurations, configurations)
+        chosen = np.linspace(0, configurations - 1, count).astype(int)
         case = {key: arrays[key] for key in _GRAPH_KEYS if key in arrays.files}
         for key in _CONFIGURATION_KEYS:
             if key in arrays.files:
                 case[key] = arrays[key][chosen]
-    return {**case, "score": model.score(make_batch([graph], [chosen])).astype(np.float32)}
+    return {**case, "score": score(path, chosen).astype(np.float32)}
 
 
 def npz_bytes(arrays: dict[str, np.ndarray]) -> bytes:

@@ -23,7 +23,7 @@ OPSET = 18
 def write_onnx(model: SegmentModel, folder: Path) -> None:
     """Write ``encoder.onnx`` and ``head.onnx``, each with its weights inside."""
     encoder, head = model.encoder.eval(), model.head.eval()
-    _export(
+    export_module(
         encoder,
         _example(encoder),
         INPUTS,
@@ -32,10 +32,11 @@ def write_onnx(model: SegmentModel, folder: Path) -> None:
         folder / "encoder.onnx",
     )
     rows = torch.randn(3, model.encoder.settings.embedding)
-    _export(head, (rows,), ("sum",), "score", ({0: Dim("C")},), folder / "head.onnx")
+    export_module(head, (rows,), ("sum",), "score", ({0: Dim("C")},), folder / "head.onnx")
 
 
-def _export(module, example, inputs, output: str, dimensions, path: Path) -> None:
+def export_module(module, example, inputs, output: str, dimensions, path: Path) -> None:
+    """Write one module as ONNX: named inputs and output, ``dimensions`` that may vary."""
     program = torch.onnx.export(
         module,
         example,
@@ -96,8 +97,8 @@ class OnnxModel:
     """The exported pair, run by ONNX Runtime on one thread."""
 
     def __init__(self, folder: Path):
-        self._encoder = _session(folder / "encoder.onnx")
-        self._head = _session(folder / "head.onnx")
+        self._encoder = session(folder / "encoder.onnx")
+        self._head = session(folder / "head.onnx")
 
     def score(self, batch: Batch) -> np.ndarray:
         """Scores f32 [c]: segments encoded, embeddings summed, head applied."""
@@ -112,7 +113,8 @@ class OnnxModel:
         return self._head.run(None, {"sum": total})[0]
 
 
-def _session(path: Path) -> onnxruntime.InferenceSession:
+def session(path: Path) -> onnxruntime.InferenceSession:
+    """A session of one thread, as the server's are."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])

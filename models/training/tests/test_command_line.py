@@ -20,6 +20,7 @@ def test_help_names_every_command():
         "within-graph",
         "export",
         "fixtures",
+        "whole-graph-fixtures",
     ):
         assert f"\n    {name}" in shown
 

@@ -6,6 +6,7 @@
 //! the future stops what has not started.
 
 mod block;
+mod distinct;
 mod embeddings;
 mod plan;
 mod ranking;

@@ -1,18 +1,17 @@
-use std::{hash::Hash, ops::Range};
+use std::ops::Range;
 
 use foldhash::{HashMap, HashMapExt};
 use hlorank_graph::{
     Configurations, LayoutBatch, LayoutEntry, Occurrence, Segment, SegmentedGraph, TILE_FEATURES, TileBatch,
 };
 
-use super::Reuse;
+use super::{Reuse, distinct::Distinct};
 
 /// What has to be evaluated for a batch, each distinct thing once.
 ///
 /// Equality is by content throughout: hash maps compare what they hold.
 pub(super) struct Plan {
-    /// `[configs]` which distinct configuration each one is.
-    pub(super) distinct_of_config: Vec<u32>,
+    distinct: Distinct,
     /// Pairs of segment and local configuration that differ.
     pub(super) rows: Vec<Row>,
     /// What the rows' local configurations hold.
@@ -60,52 +59,52 @@ pub struct TooManyRows;
 
 impl Plan {
     pub(super) fn new(graph: &SegmentedGraph, configurations: &Configurations) -> Result<Self, TooManyRows> {
+        let distinct = Distinct::of(configurations);
         match configurations {
-            Configurations::Layout(batch) => Self::of_layouts(graph, batch),
-            Configurations::Tile(batch) => Self::of_tiles(graph, batch),
+            Configurations::Layout(batch) => Self::of_layouts(graph, batch, distinct),
+            Configurations::Tile(batch) => Self::of_tiles(graph, batch, distinct),
         }
     }
 
-    fn of_layouts(graph: &SegmentedGraph, batch: &LayoutBatch) -> Result<Self, TooManyRows> {
-        let distinct = Distinct::of((0..batch.len()).map(|config| batch.row(config)));
+    fn of_layouts(
+        graph: &SegmentedGraph,
+        batch: &LayoutBatch,
+        distinct: Distinct,
+    ) -> Result<Self, TooManyRows> {
         let occurrences = graph.occurrences.len();
-        let mut row_of: Vec<u32> = Vec::with_capacity(distinct.items.len() * occurrences);
+        let mut row_of: Vec<u32> = Vec::with_capacity(distinct.first.len() * occurrences);
         let mut finder = RowFinder::new(graph, batch);
-        for (config, configuration) in distinct.items.iter().enumerate() {
+        let mut before = None;
+        for (config, &first) in distinct.first.iter().enumerate() {
             // As the one before it, but for the segments that see a changed slot.
             match config.checked_sub(1) {
                 None => row_of.resize(occurrences, 0),
                 Some(before) => row_of.extend_from_within(before * occurrences..),
             }
-            let before = config.checked_sub(1).map(|before| distinct.items[before]);
-            finder.find_changed(configuration, before, &mut row_of[config * occurrences..])?;
+            finder.find_changed(batch.row(first), before, &mut row_of[config * occurrences..])?;
+            before = Some(batch.row(first));
         }
         let locals = Locals::Layout(finder.rows.entries);
-        Ok(Self { distinct_of_config: distinct.of_item, rows: finder.rows.rows, locals, row_of, occurrences })
+        Ok(Self { distinct, rows: finder.rows.rows, locals, row_of, occurrences })
     }
 
-    fn of_tiles(graph: &SegmentedGraph, batch: &TileBatch) -> Result<Self, TooManyRows> {
-        let features: Vec<_> = batch.iter().map(|tile| tile.features()).collect();
-        let distinct = Distinct::of(features.iter().map(|features| features.map(f32::to_bits)));
+    fn of_tiles(graph: &SegmentedGraph, batch: &TileBatch, distinct: Distinct) -> Result<Self, TooManyRows> {
         let segments = graph.segments.len();
-        if distinct.items.len() * segments > MAX_ROWS {
+        if distinct.first.len() * segments > MAX_ROWS {
             return Err(TooManyRows);
         }
-        let locals = 0..distinct.items.len();
+        let locals = 0..distinct.first.len();
         let rows = locals
             .clone()
             .flat_map(|local| (0..segments).map(move |segment| Row { segment, local }))
             .collect();
         let row = |local: usize, segment: usize| as_u32(local * segments + segment);
         let row_of = locals
-            .flat_map(|local| graph.occurrences.iter().map(move |occurrence| row(local, occurrence.segment)));
-        Ok(Self {
-            row_of: row_of.collect(),
-            rows,
-            locals: Locals::Tile(distinct.items.iter().map(|bits| bits.map(f32::from_bits)).collect()),
-            distinct_of_config: distinct.of_item,
-            occurrences: graph.occurrences.len(),
-        })
+            .flat_map(|local| graph.occurrences.iter().map(move |occurrence| row(local, occurrence.segment)))
+            .collect();
+        let locals =
+            Locals::Tile(distinct.first.iter().map(|&config| batch.get(config).features()).collect());
+        Ok(Self { distinct, rows, locals, row_of, occurrences: graph.occurrences.len() })
     }
 
     pub(super) fn distinct_configs(&self) -> usize {
@@ -115,17 +114,17 @@ impl Plan {
     /// How much was shared, where so many rows were evaluated for this call.
     pub(super) fn reuse(&self, rows_evaluated: usize) -> Reuse {
         Reuse {
-            configs: self.distinct_of_config.len(),
+            configs: self.distinct.of_item.len(),
             distinct_configs: self.distinct_configs(),
-            segment_rows: self.distinct_of_config.len() * self.occurrences,
+            segment_rows: self.distinct.of_item.len() * self.occurrences,
             distinct_segment_rows: self.rows.len(),
             rows_evaluated,
         }
     }
 
-    /// The score of every configuration from those of the distinct ones; −0 becomes 0, so that they tie.
+    /// The score of every configuration from those of the distinct ones.
     pub(super) fn fan_out(&self, distinct_scores: &[f32]) -> Vec<f32> {
-        self.distinct_of_config.iter().map(|&distinct| distinct_scores[distinct as usize] + 0.0).collect()
+        self.distinct.fan_out(distinct_scores)
     }
 
     /// The rows of distinct configurations, one slice of `[occurrences]` each.
@@ -148,27 +147,6 @@ impl Plan {
             }
             Locals::Tile(tiles) => LocalConfiguration::Tile(&tiles[local]),
         }
-    }
-}
-
-/// Items that differ, in order of first appearance, and which of them each item is.
-struct Distinct<T> {
-    items: Vec<T>,
-    of_item: Vec<u32>,
-}
-
-impl<T: Copy + Eq + Hash> Distinct<T> {
-    fn of(items: impl Iterator<Item = T>) -> Self {
-        let mut seen = HashMap::new();
-        let mut distinct = Self { items: Vec::new(), of_item: Vec::new() };
-        for item in items {
-            let number = *seen.entry(item).or_insert_with(|| {
-                distinct.items.push(item);
-                as_u32(distinct.items.len() - 1)
-            });
-            distinct.of_item.push(number);
-        }
-        distinct
     }
 }
 
@@ -286,19 +264,19 @@ mod tests {
         SegmentedGraph::new(&Graph::new(Task::Layout, arrays, vec![1, 3, 5]).unwrap())
     }
 
-    fn layouts(configs: &[[u32; 3]]) -> LayoutBatch {
+    fn layouts(configs: &[[u32; 3]]) -> Configurations {
         let mut builder = hlorank_graph::LayoutBatchBuilder::new(3, Limits::default());
         for config in configs {
             builder
                 .push(&config.map(|number| LayoutEntry::from_numbers([number, 0, 0], String::new).unwrap()))
                 .unwrap();
         }
-        builder.build().unwrap()
+        Configurations::Layout(builder.build().unwrap())
     }
 
     #[test]
     fn rows_are_shared_between_configurations_and_equal_segments() {
-        let plan = Plan::of_layouts(&graph(), &layouts(&[[7, 8, 9], [8, 7, 9], [7, 8, 9]])).unwrap();
+        let plan = Plan::new(&graph(), &layouts(&[[7, 8, 9], [8, 7, 9], [7, 8, 9]])).unwrap();
         let expected = Reuse {
             configs: 3,
             distinct_configs: 2,
@@ -307,7 +285,7 @@ mod tests {
             rows_evaluated: 2,
         };
         assert_eq!(plan.reuse(2), expected);
-        assert_eq!(plan.distinct_of_config, [0, 1, 0]);
+        assert_eq!(plan.distinct.of_item, [0, 1, 0]);
         assert_eq!(plan.row_of, [0, 1, 2, 1, 0, 2]);
     }
 
@@ -329,8 +307,8 @@ mod tests {
             let tile = TileConfiguration { kernel_bounds: &[], output_bounds: &bounds, input_bounds: &[] };
             batch.push(tile, &Limits::default()).unwrap();
         }
-        let plan = Plan::of_tiles(&kernel, &batch).unwrap();
-        assert_eq!(plan.distinct_of_config, [0, 1, 0]);
+        let plan = Plan::new(&kernel, &Configurations::Tile(batch)).unwrap();
+        assert_eq!(plan.distinct.of_item, [0, 1, 0]);
         assert_eq!(plan.rows, [Row { segment: 0, local: 0 }, Row { segment: 0, local: 1 }]);
     }
 }

@@ -3,7 +3,8 @@
 pub fn rank(scores: &[f32], top_k: usize) -> Vec<u32> {
     let mut order: Vec<u32> = (0..).take(scores.len()).collect();
     let by_score = |one: &u32, other: &u32| {
-        let (one_score, other_score) = (scores[*one as usize], scores[*other as usize]);
+        // Plus 0, so that −0 ties with 0.
+        let (one_score, other_score) = (scores[*one as usize] + 0.0, scores[*other as usize] + 0.0);
         one_score.total_cmp(&other_score).then(one.cmp(other))
     };
     if (1..order.len()).contains(&top_k) {
@@ -21,6 +22,11 @@ mod tests {
     #[test]
     fn lower_scores_come_first_and_ties_by_number() {
         assert_eq!(rank(&[2.0, 1.0, 2.0, -3.0, 1.0], 0), [3, 1, 4, 0, 2]);
+    }
+
+    #[test]
+    fn both_zeros_tie() {
+        assert_eq!(rank(&[0.0, -0.0, 0.0], 0), [0, 1, 2]);
     }
 
     #[test]

@@ -3,23 +3,23 @@
 //! Where a score depends on the other configurations of its chunk, chunks are what was sent in the order sent, the
 //! last one shorter; nothing is merged, padded or left out. Elsewhere each distinct configuration is evaluated once.
 
-use std::{collections::HashMap, hash::Hash, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 use futures::{StreamExt, TryStreamExt, stream};
 use hlorank_graph::{Configurations, Graph, LayoutEntry, Pad, SegmentedGraph};
 
-use super::{Engine, EngineError, Evaluation, Reuse, Stages, check_scores};
+use super::{
+    Engine, EngineError, Evaluation, Reuse, Stages, block::ROW_MULTIPLE, check_scores, distinct::Distinct,
+};
 use crate::registry::{ConfigInput, Model, ModelFailed, WholeGraphInput};
 
 /// What a batch asks of a whole-graph model.
 struct Batch {
     graph: WholeGraphInput,
     configurations: Configurations,
-    /// The configurations that are evaluated, in order.
+    distinct: Distinct,
+    /// The configurations that are evaluated, in order: those that differ, or all.
     evaluated: Vec<usize>,
-    /// `[configs]` whose score each one has, as a position in `evaluated`.
-    score_of: Vec<usize>,
-    distinct_configs: usize,
 }
 
 impl Engine {
@@ -39,10 +39,11 @@ impl Engine {
         let planned = Instant::now();
         let starts = (0..batch.evaluated.len()).step_by(chunk_configs);
         let chunks = starts.map(|start| self.score_chunk(model, &batch, start, chunk_configs));
-        let chunks: Vec<Vec<f32>> = stream::iter(chunks).buffered(self.in_flight()).try_collect().await?;
+        let chunks: Vec<Vec<f32>> =
+            stream::iter(chunks).buffered(2 * self.pool.workers()).try_collect().await?;
         let encoded = Instant::now();
         let reuse = batch.reuse();
-        let scores = self.pool.run(move |_| batch.fan_out(&chunks.concat())).await?.value;
+        let scores = self.pool.run(move |_| batch.fan_out(chunks.concat())).await?.value;
         check_scores(model, &scores)?;
         let stages = Stages { planned, encoded, scored: Instant::now() };
         Ok(Evaluation { scores, reuse, stages })
@@ -60,9 +61,9 @@ impl Engine {
         let scored = self.pool.run(move |worker| {
             let end = batch.evaluated.len().min(start + chunk_configs);
             let mut chunk = batch.evaluated[start..end].to_vec();
-            // A lone configuration rounds differently from the same one among others.
-            if chunk.len() == 1 && chunk_configs > 1 && !model.manifest().batch_dependent {
-                chunk.push(chunk[0]);
+            if !model.manifest().batch_dependent {
+                let length = chunk.len().next_multiple_of(ROW_MULTIPLE).min(chunk_configs);
+                chunk.resize(length, chunk[0]);
             }
             let config = config_input(&batch.configurations, &chunk);
             let mut scores = model.score_whole_graph(worker, &batch.graph, chunk.len(), &config)?;
@@ -78,25 +79,27 @@ impl Batch {
         let manifest = model.manifest();
         let graph = graph_input(graph, manifest.pad())
             .ok_or_else(|| EngineError::PadUnknown { model: manifest.name.clone() })?;
-        let (first, equal_to) = distinct(&configurations);
-        let distinct_configs = first.len();
-        let every = || (0..configurations.len()).collect();
-        let (evaluated, score_of) =
-            if manifest.batch_dependent { (every(), every()) } else { (first, equal_to) };
-        Ok(Self { graph, configurations, evaluated, score_of, distinct_configs })
+        let distinct = Distinct::of(&configurations);
+        let evaluated = if manifest.batch_dependent {
+            (0..configurations.len()).collect()
+        } else {
+            distinct.first.clone()
+        };
+        Ok(Self { graph, configurations, distinct, evaluated })
     }
 
-    /// The score of every configuration from those of the evaluated ones; −0 becomes 0, so that they tie.
-    fn fan_out(&self, scores: &[f32]) -> Vec<f32> {
-        self.score_of.iter().map(|&evaluated| scores[evaluated] + 0.0).collect()
+    /// The score of every configuration from those of the evaluated ones; as many means that they are the same.
+    fn fan_out(&self, scores: Vec<f32>) -> Vec<f32> {
+        if scores.len() == self.configurations.len() { scores } else { self.distinct.fan_out(&scores) }
     }
 
     fn reuse(&self) -> Reuse {
         Reuse {
-            configs: self.score_of.len(),
-            distinct_configs: self.distinct_configs,
-            segment_rows: self.score_of.len(),
+            configs: self.configurations.len(),
+            distinct_configs: self.distinct.first.len(),
+            segment_rows: self.configurations.len(),
             distinct_segment_rows: self.evaluated.len(),
+            rows_evaluated: self.evaluated.len(),
         }
     }
 }
@@ -125,28 +128,6 @@ fn config_input(configurations: &Configurations, chunk: &[usize]) -> ConfigInput
     }
 }
 
-/// The first configurations of those that are equal, and which of them each configuration equals.
-fn distinct(configurations: &Configurations) -> (Vec<usize>, Vec<usize>) {
-    match configurations {
-        Configurations::Layout(batch) => first_equal((0..batch.len()).map(|config| batch.row(config))),
-        Configurations::Tile(batch) => {
-            first_equal(batch.iter().map(|tile| tile.features().map(f32::to_bits)))
-        }
-    }
-}
-
-fn first_equal<T: Eq + Hash>(items: impl Iterator<Item = T>) -> (Vec<usize>, Vec<usize>) {
-    let (mut seen, mut first) = (HashMap::new(), Vec::new());
-    let equal_to = items.enumerate().map(|(number, item)| {
-        *seen.entry(item).or_insert_with(|| {
-            first.push(number);
-            first.len() - 1
-        })
-    });
-    let equal_to = equal_to.collect();
-    (first, equal_to)
-}
-
 #[cfg(test)]
 mod tests {
     use hlorank_graph::{FEATURES, GraphArrays, LAYOUT_VALUES, LayoutBatchBuilder, Limits, Task};
@@ -160,12 +141,6 @@ mod tests {
             builder.push(&config.map(entry)).unwrap();
         }
         Configurations::Layout(builder.build().unwrap())
-    }
-
-    #[test]
-    fn equal_configurations_are_found_by_content() {
-        let (first, equal_to) = distinct(&layouts(&[[1, 2], [2, 1], [1, 2], [3, 3], [2, 1]]));
-        assert_eq!((first, equal_to), (vec![0, 1, 3], vec![0, 1, 0, 2, 1]));
     }
 
     #[test]

@@ -1,0 +1,170 @@
+//! Whole-graph models score in chunks of their own size, and share work only where scores allow it.
+
+use std::path::Path;
+
+use hlorank_client::{Client, ClientError, GraphHandle, RankRequest, Ranking};
+use hlorank_graph::{
+    Configurations, GoldenCase, Graph, GraphArrays, Limits, Pad, Task, TileBatch, TileConfiguration,
+    read_golden_cases,
+};
+use hlorank_tests::{Artifacts, TestServer, fixture, part};
+use tonic::Code;
+
+/// Scores of a configuration depend on the others of its chunk.
+const CROSS_CONFIGURATION: &str = "layout-cross-configuration";
+/// Scores are those of the configuration alone.
+const INDEPENDENT: [&str; 2] = ["layout-whole-graph", "tile-whole-graph"];
+/// The manifests' `chunk_configs`.
+const CHUNK: usize = 5;
+
+/// A server that has the whole-graph models beside the others.
+async fn server() -> TestServer {
+    TestServer::start_with(&[&Artifacts::copy().flag()]).await
+}
+
+fn golden_cases(model: &str) -> Vec<GoldenCase> {
+    let file = fixture("registry").join(model).join("1/golden.npz");
+    read_golden_cases(&file, &Limits::default()).unwrap()
+}
+
+/// The first golden case of a model.
+fn golden_case(model: &str) -> GoldenCase {
+    golden_cases(model).remove(0)
+}
+
+async fn rank(
+    client: &Client,
+    model: &str,
+    graph: &Graph,
+    configurations: &Configurations,
+) -> Result<Ranking, ClientError> {
+    let graph = GraphHandle::features(graph);
+    let model = Some(model.parse().unwrap());
+    client.rank(&RankRequest::new(&graph, configurations).model(model).with_scores()).await
+}
+
+/// How these configurations of a case are ranked.
+async fn rank_chosen(client: &Client, model: &str, case: &GoldenCase, numbers: &[usize]) -> Ranking {
+    let ranked = rank(client, model, &case.graph, &part(&case.configurations, numbers.iter().copied())).await;
+    ranked.unwrap_or_else(|error| panic!("{model}: {error}"))
+}
+
+/// Configurations sent, those that differ, rows, and rows that were evaluated.
+fn counts(ranking: &Ranking) -> [u64; 4] {
+    let reuse = &ranking.reuse;
+    assert_eq!(reuse.rows_evaluated, reuse.distinct_segment_rows);
+    [reuse.configs, reuse.distinct_configs, reuse.segment_rows, reuse.rows_evaluated]
+}
+
+#[tokio::test]
+async fn chunks_are_what_was_sent_in_the_order_sent() {
+    let (server, case) = (server().await, golden_case(CROSS_CONFIGURATION));
+    let client = server.client().await;
+    let all: Vec<usize> = (0..case.scores.len()).collect();
+    assert!(all.len() > 2 * CHUNK && !all.len().is_multiple_of(CHUNK), "the last chunk is shorter");
+    let together = rank_chosen(&client, CROSS_CONFIGURATION, &case, &all).await.scores;
+    for (chunk, scores) in all.chunks(CHUNK).zip(together.chunks(CHUNK)) {
+        let alone = rank_chosen(&client, CROSS_CONFIGURATION, &case, chunk).await.scores;
+        assert_eq!(alone, scores, "chunk {chunk:?} scores alike in the batch and on its own");
+    }
+    let shifted = rank_chosen(&client, CROSS_CONFIGURATION, &case, &all[1..]).await.scores;
+    let largest = shifted.iter().zip(&together[1..]).map(|(one, other)| (one - other).abs());
+    assert!(largest.fold(0.0, f32::max) > 0.1, "other chunks, other scores");
+}
+
+#[tokio::test]
+async fn nothing_is_merged_where_scores_depend_on_the_chunk() {
+    let (server, case) = (server().await, golden_case(CROSS_CONFIGURATION));
+    let client = server.client().await;
+    let repeated = rank_chosen(&client, CROSS_CONFIGURATION, &case, &[0, 0, 1, 0, 1, 0, 1]).await;
+    assert_eq!(counts(&repeated), [7, 2, 7, 7]);
+    let once = rank_chosen(&client, CROSS_CONFIGURATION, &case, &[0, 1]).await;
+    assert_eq!(repeated.scores[5..], once.scores, "the last chunk is these two");
+    assert!((repeated.scores[0] - once.scores[0]).abs() > 0.1, "the first is not");
+}
+
+#[tokio::test]
+async fn a_lone_configuration_is_not_padded_where_scores_depend_on_the_chunk() {
+    let (server, case) = (server().await, golden_case(CROSS_CONFIGURATION));
+    let client = server.client().await;
+    let alone = rank_chosen(&client, CROSS_CONFIGURATION, &case, &[0]).await.scores;
+    let twice = rank_chosen(&client, CROSS_CONFIGURATION, &case, &[0, 0]).await.scores;
+    assert!((alone[0] - twice[0]).abs() > 0.1, "{alone:?}, {twice:?}");
+}
+
+#[tokio::test]
+async fn elsewhere_a_configuration_has_one_score_in_every_batch() {
+    let server = server().await;
+    let client = server.client().await;
+    for model in INDEPENDENT {
+        for case in golden_cases(model) {
+            let all: Vec<usize> = (0..case.scores.len()).collect();
+            let together = rank_chosen(&client, model, &case, &all).await.scores;
+            let reversed: Vec<usize> = all.iter().rev().copied().collect();
+            let mut batches = vec![reversed, all[1..].to_vec(), [&all[..3], &all[..4]].concat()];
+            batches.extend(all.iter().map(|&config| vec![config]));
+            for batch in batches {
+                let expected: Vec<f32> = batch.iter().map(|&config| together[config]).collect();
+                let scores = rank_chosen(&client, model, &case, &batch).await.scores;
+                assert_eq!(scores, expected, "{model}: configurations {batch:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn elsewhere_equal_configurations_are_evaluated_once() {
+    let server = server().await;
+    let client = server.client().await;
+    for model in INDEPENDENT {
+        let case = golden_case(model);
+        let repeated = rank_chosen(&client, model, &case, &[2, 0, 2, 1, 0, 2, 2]).await;
+        assert_eq!(counts(&repeated), [7, 3, 7, 3], "{model}");
+        let once = rank_chosen(&client, model, &case, &[2, 0, 1]).await.scores;
+        assert_eq!(repeated.scores, [0, 1, 0, 2, 1, 0, 0].map(|config: usize| once[config]), "{model}");
+    }
+}
+
+#[tokio::test]
+async fn a_kernel_of_one_node_and_no_edges_is_scored() {
+    let server = server().await;
+    let features = vec![0.0; hlorank_graph::FEATURES];
+    let arrays = GraphArrays::from_features(vec![63], features, vec![], Pad::Zero, &Limits::default());
+    let kernel = Graph::new(Task::Tile, arrays.unwrap(), vec![]).unwrap();
+    let mut tiles = TileBatch::default();
+    for output_bounds in [[4, 8], [8, 4]] {
+        let tile = TileConfiguration { kernel_bounds: &[], output_bounds: &output_bounds, input_bounds: &[] };
+        tiles.push(tile, &Limits::default()).unwrap();
+    }
+    let client = server.client().await;
+    let ranked = rank(&client, "tile-whole-graph", &kernel, &Configurations::Tile(tiles)).await.unwrap();
+    assert_ne!(ranked.scores[0], ranked.scores[1]);
+}
+
+#[tokio::test]
+async fn configurations_of_the_other_task_are_refused() {
+    let (server, case) = (server().await, golden_case("layout-whole-graph"));
+    let client = server.client().await;
+    let refused = rank(&client, "tile-whole-graph", &case.graph, &case.configurations).await.unwrap_err();
+    let refusal = refused.refusal().unwrap();
+    assert_eq!((refusal.code(), refusal.reason()), (Code::InvalidArgument, Some("MODEL_TASK_MISMATCH")));
+    assert!(refusal.message().contains("tile-whole-graph"), "{}", refusal.message());
+}
+
+#[tokio::test]
+async fn a_score_that_is_no_number_is_told() {
+    let (models, case) = (Artifacts::copy(), golden_case("tile-whole-graph"));
+    models.edit_file(Path::new("tile-whole-graph/1"), "model.onnx", |model| {
+        // The name of the last bias, then its four bytes (field 9 of an ONNX tensor).
+        let mark = b"head.bias\x4a\x04";
+        let bias = model.windows(mark.len()).position(|bytes| bytes == mark).unwrap() + mark.len();
+        model[bias..bias + 4].copy_from_slice(&f32::NAN.to_le_bytes());
+    });
+
+    let server = TestServer::start_with(&[&models.flag()]).await;
+    let client = server.client().await;
+    let refused = rank(&client, "tile-whole-graph", &case.graph, &case.configurations).await.unwrap_err();
+    let refusal = refused.refusal().unwrap();
+    assert_eq!((refusal.code(), refusal.reason()), (Code::Internal, Some("MODEL_OUTPUT_INVALID")));
+    assert!(refusal.message().contains("NaN for configuration 0"), "{}", refusal.message());
+}
