@@ -73,7 +73,8 @@ class LayoutJoin(nn.Module):
     def forward(self, nodes: int, configurable: Tensor, config: Tensor) -> Tensor:
         """configurable i64 [K], config i64 [C,K,18] to [C,N,72]."""
         values = self.value(config + 1).flatten(2)
-        return values.new_zeros(config.shape[0], nodes, self.width).index_add(1, configurable, values)
+        nothing = values.new_zeros(config.shape[0], nodes, self.width)
+        return nothing.index_add(1, configurable, values)
 
 
 class TileJoin(nn.Module):
@@ -129,8 +130,8 @@ class CrossConfigurationAttention(nn.Module):
 def _means(h: Tensor, at: Tensor, of: Tensor) -> Tensor:
     """[C,N,H]: at each node the mean of ``h`` over its neighbours, 0 where it has none.
 
-    Adding up edge by edge is slow in ONNX Runtime, and a matrix [N,N] too large for a whole
-    graph; of the models that serve for real, each segment has a small one instead.
+    Adding up edge by edge is slow in ONNX Runtime. It does not matter for fixtures, and a matrix
+    [N,N] would be too large for a whole graph; segment models have small ones.
     """
     total = torch.zeros_like(h).index_add(1, at, h.index_select(1, of))
     count = h.new_zeros(h.shape[1]).index_add(0, at, torch.ones_like(at, dtype=h.dtype))
