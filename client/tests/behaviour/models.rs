@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use hlorank_tests::{TestServer, repository};
+use hlorank_tests::{TestServer, models_flag, models_with_fixtures, repository};
 use serde_json::Value;
 
 use crate::{command_line::CommandLine, table::rows};
@@ -45,19 +45,22 @@ async fn a_model_is_listed_as_its_manifest_describes_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_table_of_models_agrees_with_the_json_document() {
-    let server = TestServer::start().await;
+    let server = TestServer::start_with(&[&models_flag(&models_with_fixtures())]).await;
     let command_line = CommandLine::of(&server);
     let (table, report) = (rows(&command_line.text(&["models"]), "name"), command_line.json(&["models"]));
     let models = report["models"].as_array().unwrap();
     assert_eq!(table.len(), models.len());
+    assert!(models.iter().any(|model| model["kind"] == "graph"));
     for (cells, model) in table.iter().zip(models) {
         let yes = |field: &str| if model[field] == true { "yes" } else { "-" }.to_owned();
         let text = |field: &str| model[field].as_str().unwrap().to_owned();
         let expected = [text("name"), model["version"].to_string(), text("task"), text("architecture")];
         assert_eq!(cells[..4], expected);
-        let expected =
-            [yes("serving"), yes("default_for_task"), model["embedding_size"].to_string(), buckets(model)];
-        assert_eq!(cells[4..8], expected);
+        let whole_graph = model["kind"] == "graph";
+        let size = |text: String| if whole_graph { "-".to_owned() } else { text };
+        let sizes = [size(model["embedding_size"].to_string()), size(buckets(model))];
+        assert_eq!(cells[4..8], [[yes("serving"), yes("default_for_task")], sizes].concat());
+        assert_eq!(model["chunk_configs"] != 0, whole_graph);
         assert_eq!(cells[8], text("licence"));
     }
 }
