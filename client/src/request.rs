@@ -50,9 +50,13 @@ impl<'a> RankRequest<'a> {
     }
 }
 
-/// The packed form; the readable one for tiles that cannot be packed.
+/// Changes to the first configuration where there are few, as in a step of a search, else the packed form; the
+/// readable one for tiles that cannot be packed.
 pub(crate) fn smallest_form(configurations: &Configurations) -> Configs {
     match configurations {
+        Configurations::Layout(batch) if batch.changes() * CHANGE_BYTES < batch.len() * batch.slots() => {
+            Configs::DeltaLayoutConfigs(batch.to_delta())
+        }
         Configurations::Layout(batch) => Configs::PackedLayoutConfigs(batch.to_packed()),
         Configurations::Tile(batch) => match batch.to_packed() {
             Some(packed) => Configs::PackedTileConfigs(packed),
@@ -61,9 +65,12 @@ pub(crate) fn smallest_form(configurations: &Configurations) -> Configs {
     }
 }
 
+/// Bytes of a change at most, but for huge tables, where a packed entry takes one or two.
+const CHANGE_BYTES: usize = 4;
+
 #[cfg(test)]
 mod tests {
-    use hlorank_graph::{Limits, Task, TileBatch, TileConfiguration};
+    use hlorank_graph::{LayoutBatchBuilder, LayoutEntry, Limits, Task, TileBatch, TileConfiguration};
 
     use super::*;
 
@@ -80,6 +87,21 @@ mod tests {
     fn tiles_go_packed_where_they_can_be() {
         assert!(matches!(smallest_form(&tiles(&[&[1], &[2]])), Configs::PackedTileConfigs(_)));
         assert!(matches!(smallest_form(&tiles(&[&[1], &[2, 3]])), Configs::TileConfigs(_)));
+    }
+
+    #[test]
+    fn layouts_with_few_changes_go_as_changes() {
+        let layouts = |changed: usize| {
+            let mut batch = LayoutBatchBuilder::new(40, Limits::default());
+            for config in 0..10 {
+                let mut entries = vec![LayoutEntry::DEFAULT; 40];
+                entries[..changed].fill(LayoutEntry::from_numbers([config, 0, 0], String::new).unwrap());
+                batch.push(&entries).unwrap();
+            }
+            smallest_form(&Configurations::Layout(batch.build().unwrap()))
+        };
+        assert!(matches!(layouts(3), Configs::DeltaLayoutConfigs(_)));
+        assert!(matches!(layouts(30), Configs::PackedLayoutConfigs(_)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use hlorank_tests::{TestServer, models_flag, models_with_fixtures, repository};
+use hlorank_tests::{Artifacts, TestServer, repository};
 use serde_json::Value;
 
 use crate::{command_line::CommandLine, table::rows};
@@ -45,7 +45,7 @@ async fn a_model_is_listed_as_its_manifest_describes_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_table_of_models_agrees_with_the_json_document() {
-    let server = TestServer::start_with(&[&models_flag(&models_with_fixtures())]).await;
+    let server = TestServer::start_with(&[&Artifacts::copy().flag()]).await;
     let command_line = CommandLine::of(&server);
     let (table, report) = (rows(&command_line.text(&["models"]), "name"), command_line.json(&["models"]));
     let models = report["models"].as_array().unwrap();

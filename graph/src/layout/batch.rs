@@ -58,6 +58,14 @@ impl LayoutBatch {
         &self.indices[config * self.slots()..][..self.slots()]
     }
 
+    /// How many entries, over all configurations, differ from those of the first.
+    #[must_use]
+    pub fn changes(&self) -> usize {
+        let changes =
+            |row: &[u16]| row.iter().zip(self.row(0)).filter(|(index, first)| index != first).count();
+        (0..self.len()).map(|config| changes(self.row(config))).sum()
+    }
+
     /// What a configuration sets at a slot.
     #[must_use]
     pub fn entry(&self, config: usize, slot: usize) -> LayoutEntry {
