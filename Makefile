@@ -21,8 +21,11 @@ PYTHON_READY := target/python/ready
 PYTHON_REQUIREMENTS := .ci/python-requirements.txt
 TRAINING := models/training
 TRAINING_PYTHON := .venv/bin/python
+# Other ways to serve the models, which `make bench ARGS=baselines` compares with.
+BASELINES := target/baselines
+BASELINES_PROTOS := $(addprefix hlorank/v1/,graph.proto configuration.proto cost_model_service.proto)
 # Folders with Python code, of those that are there.
-PYTHON_CODE := $(wildcard $(TRAINING)/pyproject.toml client/python/pyproject.toml)
+PYTHON_CODE := $(wildcard $(TRAINING)/pyproject.toml client/python/pyproject.toml tests/baselines/pyproject.toml)
 PYTHON_FOLDERS := $(patsubst %/pyproject.toml,%,$(PYTHON_CODE))
 
 # The library that the server loads; tests start servers in folders of their own, so the path is absolute.
@@ -30,7 +33,7 @@ HLORANK_ONNXRUNTIME ?= $(abspath target/onnxruntime/libonnxruntime.so)
 export HLORANK_ONNXRUNTIME
 
 .PHONY: help setup build test test-rust test-python lint lint-rust lint-deny lint-proto lint-python demo \
-	serve bench figures train-setup train train-test clean
+	serve bench baselines-setup figures train-setup train train-test clean
 
 help: ## list these
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)$$/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -83,9 +86,11 @@ demo: setup build ## start a server, rank real configurations, stop it
 serve: setup ## run the server in the foreground (ARGS='--listen 127.0.0.1:7070')
 	cargo run --release --package hlorank-server $(LOCKED) -- $(ARGS)
 
-bench: setup ## run every benchmark, then print the figures (ARGS='reading' picks one)
+bench: setup build ## run every benchmark, then print the figures (ARGS='reading' picks one)
 	cargo bench --workspace $(LOCKED) --bench '$(or $(ARGS),*)'
 	@$(MAKE) --no-print-directory figures
+
+baselines-setup: $(BASELINES)/ready ## install what hlorank is compared with (MLServer, gRPC for Python)
 
 figures: ## print the figures that benchmarks and tests measured
 	@python3 tests/print_figures.py target/figures
@@ -124,4 +129,13 @@ $(PYTHON_READY): $(PYTHON_REQUIREMENTS)
 	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	python3 -m venv target/python
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --requirement $(PYTHON_REQUIREMENTS)
+	@touch $@
+
+$(BASELINES)/ready: tests/baselines/requirements.txt $(addprefix proto/,$(BASELINES_PROTOS))
+	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
+	python3 -m venv $(BASELINES)/python
+	$(BASELINES)/python/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@mkdir -p $(BASELINES)/generated
+	$(BASELINES)/python/bin/python -m grpc_tools.protoc --proto_path=proto --python_out=$(BASELINES)/generated \
+		--grpc_python_out=$(BASELINES)/generated $(BASELINES_PROTOS)
 	@touch $@

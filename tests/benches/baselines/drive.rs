@@ -1,0 +1,121 @@
+//! A closed loop of clients over finished request bodies.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use prost::bytes::{Buf as _, BufMut as _, Bytes};
+use tokio::task::JoinSet;
+use tonic::{
+    Request, Status,
+    client::Grpc,
+    codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
+    transport::Channel,
+};
+
+use crate::wire::Wire;
+
+/// What a closed loop got done.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Load {
+    /// Ascending.
+    latencies: Vec<Duration>,
+    elapsed: Duration,
+    processor_time: Duration,
+}
+
+impl Load {
+    pub(crate) fn requests_per_second(&self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "far below 2⁵³")]
+        let requests = self.latencies.len() as f64;
+        requests / self.elapsed.as_secs_f64()
+    }
+
+    /// With the processor time that the system took for all of it.
+    pub(crate) fn with_processor_time(self, processor_time: Duration) -> Self {
+        Self { processor_time, ..self }
+    }
+
+    pub(crate) fn processor_time_per_request(&self) -> Duration {
+        self.processor_time / u32::try_from(self.latencies.len()).expect("far below 2³²")
+    }
+
+    /// The latency that so many percent of the requests stay within.
+    pub(crate) fn percentile(&self, percent: usize) -> Duration {
+        self.latencies[(self.latencies.len() * percent / 100).min(self.latencies.len() - 1)]
+    }
+}
+
+/// Sends the bodies in order, each once: every channel is one client, which waits for an answer before it asks
+/// again. Ends after `time`, or when no body is left.
+pub(crate) async fn drive(channels: &[Channel], wire: Wire, bodies: Vec<Bytes>, time: Duration) -> Load {
+    let (bodies, next) = (Arc::new(bodies), Arc::new(AtomicUsize::new(0)));
+    let started = Instant::now();
+    let mut clients = JoinSet::new();
+    for channel in channels {
+        let (channel, bodies, next) = (channel.clone(), Arc::clone(&bodies), Arc::clone(&next));
+        clients.spawn(async move {
+            let mut latencies = Vec::new();
+            while started.elapsed() < time {
+                let Some(body) = bodies.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                let asked = Instant::now();
+                let answer = call(&channel, wire, body.clone()).await;
+                latencies.push(asked.elapsed());
+                assert!(!answer.unwrap_or_else(|status| panic!("{status}")).is_empty());
+            }
+            latencies
+        });
+    }
+    let mut latencies = clients.join_all().await.concat();
+    let elapsed = started.elapsed();
+    latencies.sort_unstable();
+    Load { latencies, elapsed, processor_time: Duration::ZERO }
+}
+
+/// One call with a body that is encoded already; the answer is not decoded.
+pub(crate) async fn call(channel: &Channel, wire: Wire, body: Bytes) -> Result<Bytes, Status> {
+    let mut grpc = Grpc::new(channel.clone());
+    grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
+    Ok(grpc.unary(Request::new(body), wire.path(), Bare).await?.into_inner())
+}
+
+/// Messages as the bytes that they are.
+struct Bare;
+
+impl Codec for Bare {
+    type Encode = Bytes;
+    type Decode = Bytes;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl Encoder for Bare {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, message: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buffer.put(message);
+        Ok(())
+    }
+}
+
+impl Decoder for Bare {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        Ok(Some(buffer.copy_to_bytes(buffer.remaining())))
+    }
+}

@@ -1,0 +1,101 @@
+//! hlorank beside the same models behind Python gRPC and behind `MLServer`: the same requests, the same driver, one
+//! table. Skipped, saying so, where `make baselines-setup` was not run. Names of workloads as arguments choose
+//! some of them.
+
+mod drive;
+mod report;
+mod system;
+mod v2;
+mod wire;
+mod workload;
+
+use std::time::Duration;
+
+use hlorank_tests::repository;
+use tokio::runtime::Runtime;
+
+use crate::{
+    drive::{Load, drive},
+    report::Measured,
+    system::{Running, System},
+    workload::{Phase, Workload},
+};
+
+/// Systems are measured in turn so many times, and the best of each counts: a busy neighbour slows one of them.
+const ROUNDS: u64 = 4;
+/// Scores agree within this part of the largest one.
+const TOLERANCE: f32 = 1e-4;
+/// Clients that each wait for an answer before they ask again.
+const CLIENTS: usize = 4;
+const WARM_UP: Duration = Duration::from_millis(500);
+const WARM_UP_REQUESTS: usize = 2000;
+const LOADED: Duration = Duration::from_secs(2);
+const ALONE: Duration = Duration::from_millis(500);
+
+fn main() {
+    if !repository("target/baselines/ready").exists() {
+        println!(
+            "skipped: baselines needs Python packages; `make baselines-setup` installs them (about 600 MB)"
+        );
+        return;
+    }
+    let runtime = Runtime::new().expect("threads can be started");
+    let mut workloads = Workload::all();
+    let chosen: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    workloads.retain(|workload| chosen.is_empty() || chosen.iter().any(|name| name == workload.name));
+    let graphs = repository("target/baselines/graphs");
+    for workload in &workloads {
+        workload.write_graph(&graphs);
+    }
+    let systems: Vec<Running> = System::ALL
+        .into_iter()
+        .map(|system| runtime.block_on(Running::start(system, &graphs, &workloads, CLIENTS)))
+        .collect();
+    for workload in &workloads {
+        runtime.block_on(check(&systems, workload));
+        let mut measured = vec![Measured::default(); systems.len()];
+        for round in 0..ROUNDS {
+            for (running, measured) in systems.iter().zip(&mut measured) {
+                let (loaded, alone) = runtime.block_on(measure(running, workload, round));
+                measured.keep(loaded, alone);
+            }
+        }
+        report::print(workload, &measured);
+        report::write_figures(workload, &measured);
+    }
+}
+
+/// Panics unless every system scores as the first one, hlorank.
+async fn check(systems: &[Running], workload: &Workload) {
+    let expected = systems[0].scores(workload).await;
+    let largest = expected.iter().fold(0.0_f32, |largest, score| largest.max(score.abs()));
+    for running in systems {
+        let scores = running.scores(workload).await;
+        let (name, what) = (running.system.name(), workload.what);
+        assert_eq!(scores.len(), workload.configs, "{name}: {what}");
+        for (config, (score, expected)) in scores.iter().zip(&expected).enumerate() {
+            let agrees = (score - expected).abs() <= TOLERANCE * largest;
+            assert!(agrees, "{name} scores {score}, hlorank {expected}: configuration {config} of {what}");
+        }
+    }
+}
+
+/// Under load, and alone.
+async fn measure(running: &Running, workload: &Workload, round: u64) -> (Load, Load) {
+    let load = async |phase: Phase, clients: usize, requests: usize, time: Duration| {
+        let bodies = running.bodies(workload, round, phase, requests);
+        let before = running.processor_time();
+        let load = drive(&running.channels[..clients], running.system.wire(), bodies, time).await;
+        load.with_processor_time(running.processor_time().saturating_sub(before))
+    };
+    let rate = load(Phase::WarmUp, CLIENTS, WARM_UP_REQUESTS, WARM_UP).await.requests_per_second();
+    let loaded = load(Phase::Loaded, CLIENTS, requests(rate, LOADED), LOADED).await;
+    (loaded, load(Phase::Alone, 1, requests(rate, ALONE), ALONE).await)
+}
+
+/// Requests to have ready for this time: half as many again as the warm-up got through.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number of thousands")]
+fn requests(per_second: f64, time: Duration) -> usize {
+    (per_second * time.as_secs_f64() * 1.5) as usize + 2 * CLIENTS
+}

@@ -1,0 +1,104 @@
+//! The table, and the figures.
+
+use std::{fs, time::Duration};
+
+use hlorank_tests::repository;
+use serde_json::json;
+
+use crate::{drive::Load, system::System, workload::Workload};
+
+/// hlorank's throughput over that of another system is to be at least this.
+const TARGET: f64 = 5.0;
+
+/// The best rounds of one system.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Measured {
+    loaded: Option<Load>,
+    alone: Option<Load>,
+}
+
+impl Measured {
+    /// Keeps what is better than what was kept.
+    pub(crate) fn keep(&mut self, loaded: Load, alone: Load) {
+        if self.loaded.as_ref().is_none_or(|kept| kept.requests_per_second() < loaded.requests_per_second()) {
+            self.loaded = Some(loaded);
+        }
+        if self.alone.as_ref().is_none_or(|kept| kept.percentile(50) > alone.percentile(50)) {
+            self.alone = Some(alone);
+        }
+    }
+
+    fn loaded(&self) -> &Load {
+        self.loaded.as_ref().expect("every system was measured")
+    }
+
+    fn alone(&self) -> &Load {
+        self.alone.as_ref().expect("every system was measured")
+    }
+}
+
+/// How many times the throughput of each system hlorank has.
+fn ratios(systems: &[Measured]) -> Vec<f64> {
+    let requests = |system: &Measured| system.loaded().requests_per_second();
+    systems.iter().map(|system| requests(&systems[0]) / requests(system)).collect()
+}
+
+/// One table of what was sent.
+pub(crate) fn print(workload: &Workload, systems: &[Measured]) {
+    println!("\n{}: {}", workload.name, workload.what);
+    println!(
+        "{:26}  {:>10}  {:>16}  {:>10}  {:>10}  {:>10}  {:>10}  {:>11}  {:>10}",
+        "",
+        "requests/s",
+        "configurations/s",
+        "p50",
+        "p99",
+        "alone p50",
+        "alone p99",
+        "CPU/request",
+        "hlorank is"
+    );
+    for ((system, measured), ratio) in System::ALL.iter().zip(systems).zip(ratios(systems)) {
+        let (loaded, alone) = (measured.loaded(), measured.alone());
+        let requests = loaded.requests_per_second();
+        #[expect(clippy::cast_precision_loss, reason = "a thousand at most")]
+        let configurations = requests * workload.configs as f64;
+        println!(
+            "{:26}  {requests:>10.1}  {configurations:>16.0}  {:>10}  {:>10}  {:>10}  {:>10}  {:>11}  {ratio:>9.1}x",
+            system.name(),
+            milliseconds(loaded.percentile(50)),
+            milliseconds(loaded.percentile(99)),
+            milliseconds(alone.percentile(50)),
+            milliseconds(alone.percentile(99)),
+            milliseconds(loaded.processor_time_per_request()),
+        );
+    }
+}
+
+fn milliseconds(time: Duration) -> String {
+    format!("{:.2} ms", time.as_secs_f64() * 1e3)
+}
+
+/// One figure for every other system.
+pub(crate) fn write_figures(workload: &Workload, systems: &[Measured]) {
+    let folder = repository("target/figures");
+    fs::create_dir_all(&folder).expect("target can be written");
+    for (system, ratio) in System::ALL.iter().zip(ratios(systems)).skip(1) {
+        let name = format!("baselines_{}_{}", workload.name, system.key());
+        let figure = json!({
+            "name": name,
+            "value": ratio,
+            "unit": "x",
+            "target": format!(">= {TARGET}"),
+            "passed": ratio >= TARGET,
+            "how": format!(
+                "requests/s of hlorank over {}: {}; {} clients, best of {} rounds",
+                system.name(),
+                workload.what,
+                crate::CLIENTS,
+                crate::ROUNDS
+            ),
+        });
+        fs::write(folder.join(format!("{name}.json")), format!("{figure}\n")).expect("target can be written");
+    }
+}

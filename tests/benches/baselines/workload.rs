@@ -1,0 +1,166 @@
+//! What is sent: fresh configurations of measured graphs, drawn from seeds, so that every system gets the same.
+
+use std::{fs, path::Path};
+
+use fastrand::Rng;
+use hlorank_graph::{
+    Configurations, Digest, FeatureFile, GraphFile, LayoutBatch, Limits, MeasuredGraph, Pad, Task, TileBatch,
+};
+use hlorank_proto::v1::{PackedLayoutConfigs, PackedTileConfigs, rank_configs_request::Configs};
+use hlorank_tests::{fixture, shared};
+
+/// A graph, and how configurations of it are drawn.
+pub(crate) struct Workload {
+    /// Part of the names of its figures.
+    pub(crate) name: &'static str,
+    /// For people.
+    pub(crate) what: &'static str,
+    /// Configurations of one request.
+    pub(crate) configs: usize,
+    pub(crate) graph: MeasuredGraph,
+    pub(crate) hash: Digest,
+    draw: Draw,
+}
+
+/// How configurations are drawn.
+enum Draw {
+    /// Every entry of every layout by itself, from those that were measured.
+    Entries,
+    /// As a genetic search does: children of one random layout, each with 1 to 3 other entries.
+    Children,
+    /// Layouts that were measured, none twice in a request.
+    Measured,
+    /// Tiles of random bounds.
+    Tiles,
+}
+
+/// Requests of different phases differ.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Phase {
+    Check,
+    WarmUp,
+    Loaded,
+    Alone,
+}
+
+/// Bounds of random tiles are at most this: enough that no two tiles of a run are equal.
+const LARGEST_BOUND: i32 = 4096;
+
+impl Workload {
+    /// Those whose graphs are at hand.
+    pub(crate) fn all() -> Vec<Self> {
+        let window = fixture("measured/layout_random_window_nchw_train.pb");
+        let kernels = fixture("measured/tile_kernels.pb");
+        let mut workloads = vec![
+            Self::new(
+                "window",
+                "64 random layouts of a window-attention training step",
+                64,
+                &window,
+                Draw::Entries,
+            ),
+            Self::new(
+                "search",
+                "100 children of a random layout of that step, 1 to 3 nodes changed in each",
+                100,
+                &window,
+                Draw::Children,
+            ),
+            Self::new("tiles", "64 random tiles of a convolution kernel", 64, &kernels, Draw::Tiles),
+        ];
+        if let Some(alexnet) = shared("data/tpu/alexnet_layout.npz") {
+            let random = "1,000 random layouts of AlexNet (TpuGraphs)";
+            let measured = "1,000 of the layouts that TpuGraphs measured of AlexNet";
+            workloads.push(Self::new("alexnet", random, 1000, &alexnet, Draw::Entries));
+            workloads.push(Self::new("alexnet_measured", measured, 1000, &alexnet, Draw::Measured));
+        }
+        workloads
+    }
+
+    fn new(name: &'static str, what: &'static str, configs: usize, file: &Path, draw: Draw) -> Self {
+        let file = GraphFile::read(file, Task::Layout, &Limits::default());
+        let graph = file.unwrap_or_else(|error| panic!("{error}")).graphs.remove(0);
+        let hash = graph.graph.hash();
+        Self { name, what, configs, graph, hash, draw }
+    }
+
+    /// Writes the features of the graph where the Python systems look for it.
+    pub(crate) fn write_graph(&self, graphs: &Path) {
+        let task = match self.graph.graph.task() {
+            Task::Layout => "layout",
+            Task::Tile => "tile",
+        };
+        let folder = graphs.join(task);
+        fs::create_dir_all(&folder).expect("target can be written");
+        let file = folder.join(format!("{}.npz", self.hash));
+        FeatureFile::write(&file, &self.graph, Pad::Zero).unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// The configurations of one request: always the same for the same numbers, different for others.
+    pub(crate) fn configs(&self, round: u64, phase: Phase, request: usize) -> Configs {
+        let seed =
+            self.name.bytes().fold(round * 4 + phase as u64, |seed, byte| seed * 257 + u64::from(byte));
+        let random = &mut Rng::with_seed(seed.wrapping_mul(1 << 24).wrapping_add(request as u64));
+        match (&self.graph.measurements.as_ref().expect("a measured graph").configurations, &self.draw) {
+            (Configurations::Layout(batch), draw) => {
+                Configs::PackedLayoutConfigs(layouts(batch, draw, self.configs, random))
+            }
+            (Configurations::Tile(batch), _) => {
+                Configs::PackedTileConfigs(tiles(batch, self.configs, random))
+            }
+        }
+    }
+}
+
+fn layouts(batch: &LayoutBatch, draw: &Draw, configs: usize, random: &mut Rng) -> PackedLayoutConfigs {
+    let entry = |random: &mut Rng, slot: usize| {
+        u8::try_from(random.usize(..batch.table(slot).len())).expect("tables of at most 256 entries")
+    };
+    let layout =
+        |random: &mut Rng| -> Vec<u8> { (0..batch.slots()).map(|slot| entry(random, slot)).collect() };
+    let indices: Vec<u8> = match draw {
+        Draw::Children => {
+            let parent = layout(random);
+            let child = |random: &mut Rng| {
+                let mut child = parent.clone();
+                for _ in 0..random.usize(1..=3) {
+                    let slot = random.usize(..batch.slots());
+                    child[slot] = entry(random, slot);
+                }
+                child
+            };
+            (0..configs).flat_map(|_| child(random)).collect()
+        }
+        Draw::Measured => {
+            let chosen = random.choose_multiple(0..batch.len(), configs);
+            let indices = chosen.into_iter().flat_map(|config| batch.row(config));
+            indices.map(|&index| u8::try_from(index).expect("tables of at most 256 entries")).collect()
+        }
+        Draw::Entries | Draw::Tiles => (0..configs).flat_map(|_| layout(random)).collect(),
+    };
+    PackedLayoutConfigs { config_count: count(configs), indices: indices.into(), tables: tables(batch) }
+}
+
+fn tables(batch: &LayoutBatch) -> Vec<hlorank_proto::v1::LayoutTable> {
+    let numbers = |slot| batch.table(slot).iter().flat_map(|entry| entry.numbers()).collect();
+    (0..batch.slots()).map(|slot| hlorank_proto::v1::LayoutTable { entries: numbers(slot) }).collect()
+}
+
+fn tiles(batch: &TileBatch, configs: usize, random: &mut Rng) -> PackedTileConfigs {
+    let like = batch.get(0);
+    let counts = [like.kernel_bounds, like.output_bounds, like.input_bounds].map(<[i64]>::len);
+    let bounds =
+        (0..configs * counts.iter().sum::<usize>()).flat_map(|_| random.i32(1..=LARGEST_BOUND).to_le_bytes());
+    let [kernel_bound_count, output_bound_count, input_bound_count] = counts.map(count);
+    PackedTileConfigs {
+        config_count: count(configs),
+        kernel_bound_count,
+        output_bound_count,
+        input_bound_count,
+        bounds: bounds.collect::<Vec<u8>>().into(),
+    }
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).expect("a small number")
+}
