@@ -18,7 +18,7 @@ class Layouts:
     """Layout configurations."""
 
     values: np.ndarray
-    """i64 [t, 18]: the entries of all tables one after the other, then one that is not configurable"""
+    """i64 [t, 18]: the entries of all tables in a row, then one that is not configurable"""
     entries: np.ndarray
     """i64 [c, slots + 1]: positions in ``values``"""
     table_sizes: np.ndarray
@@ -88,7 +88,7 @@ def layouts(table_sizes: np.ndarray, numbers: np.ndarray, indices: bytes) -> Lay
 
 
 def tiles(bound_counts: tuple[int, int, int], bounds: bytes) -> Tiles:
-    """Packed tiles: per list of bounds six values, their sum, their product (0 of an empty list)."""
+    """Packed tiles: per list of bounds six values, sum and product (0 of an empty list)."""
     matrix = np.frombuffer(bounds, "<i4").reshape(-1, sum(bound_counts)).astype(np.int64)
     features = np.zeros((len(matrix), 24), np.float32)
     lists = np.split(matrix, np.cumsum(bound_counts)[:-1], axis=1)

@@ -10,7 +10,7 @@ from segments import Graph
 
 
 class Scorer:
-    """Scores configurations of the graphs of a folder, named by hash: ``layout/<hash>.npz``, ``tile/<hash>.npz``."""
+    """Scores configurations of a folder's graphs: ``layout/<hash>.npz``, ``tile/<hash>.npz``."""
 
     def __init__(self, registry: Path, graphs: Path, mode: Mode, threads: int):
         self._mode: Mode = mode
@@ -28,6 +28,5 @@ class Scorer:
 
 def newest(model: Path) -> Path:
     """The folder of the highest version of a model."""
-    return max(
-        (path.parent for path in model.glob("*/manifest.json")), key=lambda path: int(path.name)
-    )
+    versions = [manifest.parent for manifest in model.glob("*/manifest.json")]
+    return max(versions, key=lambda version: int(version.name))

@@ -1,4 +1,4 @@
-"""A graph as the encoder takes it: segments, padded and stacked by size, ready before the first request."""
+"""A graph as the encoder takes it: its segments, padded and stacked by size once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

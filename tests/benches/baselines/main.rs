@@ -3,7 +3,10 @@
 //! some of them.
 
 mod drive;
+mod process;
 mod report;
+mod running;
+mod start;
 mod system;
 mod v2;
 mod wire;
@@ -17,7 +20,8 @@ use tokio::runtime::Runtime;
 use crate::{
     drive::{Load, drive},
     report::Measured,
-    system::{Running, System},
+    running::Running,
+    system::System,
     workload::{Phase, Workload},
 };
 
@@ -35,7 +39,7 @@ const ALONE: Duration = Duration::from_millis(500);
 fn main() {
     if !repository("target/baselines/ready").exists() {
         println!(
-            "skipped: baselines needs Python packages; `make baselines-setup` installs them (about 600 MB)"
+            "skipped: baselines needs Python packages; `make baselines-setup` installs them (about 400 MB)"
         );
         return;
     }
