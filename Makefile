@@ -36,7 +36,7 @@ export HLORANK_ONNXRUNTIME
 	serve bench baselines-setup figures train-setup train train-test clean
 
 help: ## list these
-	@sed -nE 's/^([a-z-]+):[^#]*## (.*)$$/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)$$/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-15s %s\n", $$1, $$2 }'
 
 setup: ## fetch ONNX Runtime (digest checked, once)
 	@[ "$(HLORANK_ONNXRUNTIME)" != "$(abspath target/onnxruntime/libonnxruntime.so)" ] || \

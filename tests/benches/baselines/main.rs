@@ -12,10 +12,16 @@ mod v2;
 mod wire;
 mod workload;
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use hlorank_tests::repository;
-use tokio::runtime::Runtime;
+use tokio::{
+    runtime::Runtime,
+    signal::{
+        ctrl_c,
+        unix::{SignalKind, signal},
+    },
+};
 
 use crate::{
     drive::{Load, drive},
@@ -43,7 +49,6 @@ fn main() {
         );
         return;
     }
-    let runtime = Runtime::new().expect("threads can be started");
     let mut workloads = Workload::all();
     let chosen: Vec<String> =
         std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
@@ -52,21 +57,42 @@ fn main() {
     for workload in &workloads {
         workload.write_graph(&graphs);
     }
-    let systems: Vec<Running> = System::ALL
-        .into_iter()
-        .map(|system| runtime.block_on(Running::start(system, &graphs, &workloads, CLIENTS)))
-        .collect();
-    for workload in &workloads {
-        runtime.block_on(check(&systems, workload));
+    let runtime = Runtime::new().expect("threads can be started");
+    runtime.block_on(async {
+        // Either way the systems are stopped: whoever ends this ends them too.
+        tokio::select! {
+            () = compare(&workloads, &graphs) => {}
+            () = told_to_stop() => println!("stopped before the end"),
+        }
+    });
+}
+
+/// Prints one table a workload, and writes its figures.
+async fn compare(workloads: &[Workload], graphs: &Path) {
+    let mut systems = Vec::new();
+    for system in System::ALL {
+        systems.push(Running::start(system, graphs, workloads, CLIENTS).await);
+    }
+    for workload in workloads {
+        check(&systems, workload).await;
         let mut measured = vec![Measured::default(); systems.len()];
         for round in 0..ROUNDS {
             for (running, measured) in systems.iter().zip(&mut measured) {
-                let (loaded, alone) = runtime.block_on(measure(running, workload, round));
+                let (loaded, alone) = measure(running, workload, round).await;
                 measured.keep(loaded, alone);
             }
         }
         report::print(workload, &measured);
         report::write_figures(workload, &measured);
+    }
+}
+
+/// Until SIGTERM or SIGINT.
+async fn told_to_stop() {
+    let mut terminate = signal(SignalKind::terminate()).expect("signals can be waited for");
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = ctrl_c() => {}
     }
 }
 
