@@ -12,7 +12,7 @@ mod v2;
 mod wire;
 mod workload;
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, process::ExitCode, time::Duration};
 
 use hlorank_tests::repository;
 use tokio::{
@@ -42,12 +42,12 @@ const WARM_UP_REQUESTS: usize = 2000;
 const LOADED: Duration = Duration::from_secs(2);
 const ALONE: Duration = Duration::from_millis(500);
 
-fn main() {
+fn main() -> ExitCode {
     if !repository("target/baselines/ready").exists() {
         println!(
             "skipped: baselines needs Python packages; `make baselines-setup` installs them (about 400 MB)"
         );
-        return;
+        return ExitCode::SUCCESS;
     }
     let mut workloads = Workload::all();
     let chosen: Vec<String> =
@@ -61,10 +61,10 @@ fn main() {
     runtime.block_on(async {
         // Either way the systems are stopped: whoever ends this ends them too.
         tokio::select! {
-            () = compare(&workloads, &graphs) => {}
-            () = told_to_stop() => println!("stopped before the end"),
+            () = compare(&workloads, &graphs) => ExitCode::SUCCESS,
+            () = told_to_stop() => ExitCode::FAILURE,
         }
-    });
+    })
 }
 
 /// Prints one table a workload, and writes its figures.

@@ -83,7 +83,8 @@ fn milliseconds(time: Duration) -> String {
 pub(crate) fn write_figures(workload: &Workload, systems: &[Measured]) {
     let folder = repository("target/figures");
     fs::create_dir_all(&folder).expect("target can be written");
-    for (system, ratio) in System::ALL.iter().zip(ratios(systems)).skip(1) {
+    let processor_time = |measured: &Measured| measured.loaded().processor_time_per_request().as_secs_f64();
+    for ((system, measured), ratio) in System::ALL.iter().zip(systems).zip(ratios(systems)).skip(1) {
         let name = format!("baselines_{}_{}", workload.name, system.key());
         let figure = json!({
             "name": name,
@@ -92,11 +93,12 @@ pub(crate) fn write_figures(workload: &Workload, systems: &[Measured]) {
             "target": format!(">= {TARGET}"),
             "passed": ratio >= TARGET,
             "how": format!(
-                "requests/s of hlorank over {}: {}; {} clients, best of {} rounds",
+                "requests/s of hlorank over {}: {}; {} clients, best of {} rounds; {:.1} times the processor time",
                 system.name(),
                 workload.what,
                 crate::CLIENTS,
-                crate::ROUNDS
+                crate::ROUNDS,
+                processor_time(measured) / processor_time(&systems[0]),
             ),
         });
         fs::write(folder.join(format!("{name}.json")), format!("{figure}\n")).expect("target can be written");
