@@ -1,5 +1,6 @@
 use std::{fs, time::Instant};
 
+use fastrand::Rng;
 use hlorank_client::{Client, GraphHandle, RankRequest, Ranking};
 use hlorank_graph::LayoutBatchBuilder;
 use hlorank_graph::{
@@ -10,7 +11,7 @@ use hlorank_tests::{TestServer, fixture, shared};
 use crate::{
     naive::Naive,
     plot::{Curve, log_log},
-    subjects::{Random, layout_graph, measured_layouts, random_layouts, recombined_layouts, unlimited},
+    subjects::{layout_graph, measured_layouts, random_layouts, recombined_layouts, unlimited},
 };
 
 /// The fastest of three calls, in seconds.
@@ -35,7 +36,7 @@ pub(crate) async fn over_configurations() {
     let layouts = measured_layouts(&measured);
     let server = TestServer::start_with(&["--embedding-cache-bytes", "0"]).await;
     let client = server.client().await;
-    let mut random = Random::new(2);
+    let mut random = Rng::with_seed(2);
     let naive = Naive::new(graph.clone()).seconds(&random_layouts(layouts, 256, &mut random));
     let [mut recombined, mut drawn, mut alone] = [const { Vec::new() }; 3];
     println!("\nlayouts of {}, warm graph, empty embedding cache", measured.name);
@@ -97,11 +98,11 @@ pub(crate) async fn over_nodes() {
 
 /// Each slot keeps the default or takes one of two other orders.
 fn random_entries(slots: usize) -> LayoutBatch {
-    let mut random = Random::new(3);
+    let mut random = Rng::with_seed(3);
     let mut builder = LayoutBatchBuilder::new(slots, unlimited());
     for _ in 0..100 {
         let mut draw = |_| {
-            let numbers = [[0, 0, 0], [9, 0, 0], [9, 9, 9]][random.below(3)];
+            let numbers = [[0, 0, 0], [9, 0, 0], [9, 9, 9]][random.usize(..3)];
             LayoutEntry::from_numbers(numbers, String::new).expect("numbers in range")
         };
         builder.push(&(0..slots).map(&mut draw).collect::<Vec<_>>()).expect("a batch within the limits");

@@ -1,11 +1,12 @@
 use std::{num::NonZeroUsize, sync::Arc};
 
+use fastrand::Rng;
 use hlorank_client::{GraphHandle, RankRequest};
 use hlorank_graph::{Configurations, LayoutBatch, SegmentedGraph, Task};
 use hlorank_server::{compute::Worker, registry::Model};
 use hlorank_tests::{Figure, Target, TestServer, load_model, score_naively};
 
-use crate::subjects::{Random, layout_graph, measured_layouts, random_layouts};
+use crate::subjects::{layout_graph, measured_layouts, random_layouts};
 
 const WORKERS: usize = 2;
 
@@ -46,7 +47,7 @@ pub(crate) async fn compare() {
     let measured = layout_graph();
     let (handle, layouts) = (GraphHandle::of(&measured), measured_layouts(&measured));
     let naive = Naive::new(SegmentedGraph::new(&measured.graph));
-    let sample = random_layouts(layouts, SAMPLE.get(), &mut Random::new(1));
+    let sample = random_layouts(layouts, SAMPLE.get(), &mut Rng::with_seed(1));
     let naive = naive.seconds(&sample) * layouts.len() as f64;
 
     let server = TestServer::start_with(&["--embedding-cache-bytes", "0"]).await;

@@ -1,8 +1,9 @@
+use fastrand::Rng;
 use hlorank_client::{GraphHandle, RankRequest};
 use hlorank_graph::Configurations;
 use hlorank_tests::{Figure, Target, TestServer};
 
-use crate::subjects::{Random, layout_graph, measured_layouts, random_layouts};
+use crate::subjects::{layout_graph, measured_layouts, random_layouts};
 
 const CALLS: usize = 2_000;
 
@@ -12,7 +13,7 @@ pub(crate) async fn of_small_requests() {
     let (handle, layouts) = (GraphHandle::of(&measured), measured_layouts(&measured));
     let server = TestServer::start().await;
     let client = server.client().await;
-    let mut random = Random::new(5);
+    let mut random = Rng::with_seed(5);
     let mut overheads = Vec::new();
     for call in 0..CALLS {
         let bytes = 1024 << (call % 7);

@@ -1,10 +1,11 @@
 use std::time::Instant;
 
+use fastrand::Rng;
 use hlorank_client::{GraphHandle, RankRequest};
 use hlorank_graph::{Configurations, LayoutBatch, LayoutBatchBuilder, LayoutEntry};
 use hlorank_tests::{Figure, Target, TestServer, fixture};
 
-use crate::subjects::{Random, layout_graph, measured_layouts, read, unlimited};
+use crate::subjects::{layout_graph, measured_layouts, read, unlimited};
 
 const STEPS: usize = 300;
 const CHILDREN: usize = 100;
@@ -23,7 +24,7 @@ pub(crate) async fn steps() {
     for measured in [layout_graph(), read(&fixture("measured/layout_random_window_nchw_train.pb"))] {
         let (handle, layouts) = (GraphHandle::of(&measured), measured_layouts(&measured));
         client.put_graph(&handle).await.expect("a graph");
-        let mut random = Random::new(4);
+        let mut random = Rng::with_seed(4);
         let mut parent: Vec<LayoutEntry> = (0..layouts.slots()).map(|slot| layouts.entry(0, slot)).collect();
         let (mut times, mut rows) = (Vec::new(), 0);
         for _ in 0..STEPS {
@@ -55,13 +56,13 @@ pub(crate) async fn steps() {
     .write();
 }
 
-fn children(parent: &[LayoutEntry], layouts: &LayoutBatch, random: &mut Random) -> LayoutBatch {
+fn children(parent: &[LayoutEntry], layouts: &LayoutBatch, random: &mut Rng) -> LayoutBatch {
     let mut builder = LayoutBatchBuilder::new(parent.len(), unlimited());
     for _ in 0..CHILDREN {
         let mut child = parent.to_vec();
-        for _ in 0..=random.below(MUTATIONS) {
-            let slot = random.below(child.len());
-            child[slot] = layouts.table(slot)[random.below(layouts.table(slot).len())];
+        for _ in 0..=random.usize(..MUTATIONS) {
+            let slot = random.usize(..child.len());
+            child[slot] = layouts.table(slot)[random.usize(..layouts.table(slot).len())];
         }
         builder.push(&child).expect("a batch within the limits");
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use fastrand::Rng;
 use hlorank_graph::{
     Configurations, GraphFile, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, MeasuredGraph,
     SegmentedGraph, Task,
@@ -25,25 +26,11 @@ pub(crate) fn measured_layouts(graph: &MeasuredGraph) -> &LayoutBatch {
     }
 }
 
-/// Numbers without end, the same in every run (a linear congruential generator).
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).expect("31 bits") % end
-    }
-}
-
 /// Configurations whose entries are drawn node by node, from what each had in `measured`.
-pub(crate) fn random_layouts(measured: &LayoutBatch, count: usize, random: &mut Random) -> LayoutBatch {
+pub(crate) fn random_layouts(measured: &LayoutBatch, count: usize, random: &mut Rng) -> LayoutBatch {
     let mut builder = LayoutBatchBuilder::new(measured.slots(), unlimited());
     for _ in 0..count {
-        let draw = |slot| measured.table(slot)[random.below(measured.table(slot).len())];
+        let draw = |slot| measured.table(slot)[random.usize(..measured.table(slot).len())];
         let entries: Vec<LayoutEntry> = (0..measured.slots()).map(draw).collect();
         builder.push(&entries).expect("a batch within the limits");
     }
@@ -55,13 +42,13 @@ pub(crate) fn recombined_layouts(
     graph: &SegmentedGraph,
     measured: &LayoutBatch,
     count: usize,
-    random: &mut Random,
+    random: &mut Rng,
 ) -> LayoutBatch {
     let mut builder = LayoutBatchBuilder::new(measured.slots(), unlimited());
     for _ in 0..count {
         let mut entries = vec![LayoutEntry::DEFAULT; measured.slots()];
         for occurrence in &graph.occurrences {
-            let config = random.below(measured.len());
+            let config = random.usize(..measured.len());
             for &slot in &occurrence.slots {
                 entries[slot] = measured.entry(config, slot);
             }
