@@ -1,10 +1,13 @@
 """The layers that both encoders are made of, written so that they export to fast ONNX."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 _CLIP = 6.0
 """Standard deviations beyond which a feature says nothing more; bounds unseen graphs."""
+_EPSILON = 1e-6
+"""Keeps the norm of a row of zeros finite."""
 
 
 def symmetric_log(x: Tensor) -> Tensor:
@@ -12,14 +15,27 @@ def symmetric_log(x: Tensor) -> Tensor:
     return torch.sign(x) * torch.log1p(torch.abs(x))
 
 
+def look_up(table: Tensor, index: Tensor) -> Tensor:
+    """Rows of ``table`` [R, ...] by an ``index`` of any shape.
+
+    Exports as Gather; plain indexing becomes the slower GatherND.
+    """
+    return torch.index_select(table, 0, index.flatten()).view(*index.shape, *table.shape[1:])
+
+
 def rows_of(static: Tensor, segment: Tensor) -> Tensor:
-    """[S, ...] to [B, ...]. Exports as Gather; plain indexing becomes the slower GatherND."""
+    """[S, ...] to [B, ...], or to [1, ...] in an exported model where S is 1."""
     return torch.index_select(static, 0, segment)
 
 
 def mean_weights(edges: Tensor) -> Tensor:
     """Edges [S, N, N] to weights whose rows sum to 1, or to 0 where there is no edge."""
     return edges / edges.sum(-1, keepdim=True).clamp(min=1)
+
+
+def neighbour_weights(edges: Tensor) -> Tensor:
+    """Edges [S,N,N] to [S,N,2N]: the weights of every operand beside those of every user."""
+    return torch.stack([mean_weights(edges), mean_weights(edges.mT)], -1).flatten(2)
 
 
 class Standardise(nn.Module):
@@ -50,8 +66,7 @@ class RootMeanSquareNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(width))
 
     def forward(self, x: Tensor) -> Tensor:
-        square = (x * x).mean(-1, keepdim=True)
-        return x * (1 / torch.sqrt(square + 1e-6)) * self.weight
+        return F.rms_norm(x, self.weight.shape, self.weight, _EPSILON)
 
 
 class Sage(nn.Module):
@@ -68,12 +83,16 @@ class Sage(nn.Module):
         )
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, h: Tensor, neighbours: tuple[Tensor, Tensor]) -> Tensor:
-        """h [B,N,H]; weights of the operands and of the users, [B,N,N] each."""
+    def forward(self, h: Tensor, neighbours: Tensor) -> Tensor:
+        """h [B*N,H] and ``neighbour_weights`` [B,N,2N] to [B*N,H]."""
         out = self.self_part(h)
-        for weights, linear in zip(neighbours, self.around, strict=False):
-            # Project first, then average: the same, and the products stay H wide.
-            out = out + weights @ linear(h)
+        if self.around:
+            # Project first, then average: the same, and the products stay H wide. A node's two
+            # projections lie behind each other, so one product adds up both averages.
+            projected = F.linear(h, torch.cat([linear.weight for linear in self.around]))
+            rows, _, neighbour = neighbours.shape
+            projected = projected.view(rows, neighbour, h.shape[-1])
+            out = out + (neighbours @ projected).flatten(0, 1)
         return h + self.dropout(torch.relu(out))
 
 
@@ -93,13 +112,29 @@ class Attention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, h: Tensor, hidden_keys: Tensor) -> Tensor:
-        """h [B,N,H]; ``hidden_keys`` [B,1,1,N] is hugely negative where a node pads."""
+        """h [B*N,H]; ``hidden_keys`` [B,1,N,N] is hugely negative where a key pads."""
         h = h + self.dropout(self._attend(self.before_attention(h), hidden_keys))
         return h + self.dropout(self.dense(self.before_dense(h)))
 
     def _attend(self, h: Tensor, hidden_keys: Tensor) -> Tensor:
-        parts = self.query_key_value(h).unflatten(-1, (3, self.heads, -1))
-        query, key, value = parts.permute(2, 0, 3, 1, 4).unbind(0)
-        weights = query @ key.transpose(-1, -2) * (query.shape[-1] ** -0.5)
-        mixed = torch.softmax(weights + hidden_keys, -1) @ value
-        return self.output(mixed.transpose(1, 2).flatten(2))
+        rows, _, nodes, _ = hidden_keys.shape
+        query, key, value = self.query_key_value.weight.chunk(3)
+        query_bias, _, value_bias = self.query_key_value.bias.chunk(3)
+        # A key's bias adds the same to the attention that a query pays all keys, which changes
+        # nothing; a value's arrives as it is, since attention sums to 1: the output's takes it.
+        parts = (F.linear(h, query, query_bias), F.linear(h, key), F.linear(h, value))
+        mixed = self._mix(*(part.view(rows, nodes, -1) for part in parts), hidden_keys)
+        bias = torch.addmv(self.output.bias, self.output.weight, value_bias)
+        return F.linear(mixed.flatten(0, 1), self.output.weight, bias)
+
+    def _mix(self, query: Tensor, key: Tensor, value: Tensor, hidden_keys: Tensor) -> Tensor:
+        """Attention over the nodes of each row: [B,N,H] each to [B,N,H]."""
+        if torch.compiler.is_exporting():
+            # ONNX's own operator takes the heads as they lie; it has no gradient in torch.
+            mixed, *_ = torch.onnx.ops.attention(
+                query, key, value, hidden_keys, q_num_heads=self.heads, kv_num_heads=self.heads
+            )
+            return mixed
+        parts = (x.unflatten(-1, (self.heads, -1)).transpose(1, 2) for x in (query, key, value))
+        mixed = F.scaled_dot_product_attention(*parts, attn_mask=hidden_keys)
+        return mixed.transpose(1, 2).flatten(2)

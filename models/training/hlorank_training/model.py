@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .graph_layers import (
@@ -10,7 +11,8 @@ from .graph_layers import (
     RootMeanSquareNorm,
     Sage,
     Standardise,
-    mean_weights,
+    look_up,
+    neighbour_weights,
     rows_of,
     symmetric_log,
 )
@@ -83,44 +85,50 @@ class Encoder(nn.Module):
         edges = operands * mask.unsqueeze(-1) * mask.unsqueeze(-2)
         batch = SegmentBatch(opcode, features, edges, mask, segment, config)
         static = self.static(self.hide(self.standardise(features)))
-        static = static + self.opcode.weight[opcode.clamp(0, OPCODES - 1)]
+        static = static + look_up(self.opcode.weight, opcode.clamp(0, OPCODES - 1))
         if self.settings.late_join:
             return self._joined_late(batch, static)
-        configured, amounts = self.configuration(batch)
-        return self._pooled(batch, static, segment, configured, amounts)
+        return self._pooled(batch, segment, *self.configuration(batch, static))
 
-    def _pooled(self, batch, static, rows, configured, amounts: Tensor) -> Tensor:
-        """Nodes to embeddings; ``rows`` says which segment each row of ``configured`` is."""
-        real = rows_of(batch.mask, rows).unsqueeze(-1)
-        h = self.first(rows_of(static, rows) + configured) * real
-        neighbours = tuple(
-            rows_of(mean_weights(edges), rows) for edges in (batch.edges, batch.edges.mT)
-        )
+    def _pooled(self, batch: SegmentBatch, rows: Tensor, joined: Tensor, amounts: Tensor) -> Tensor:
+        """Nodes [B,N,H] to embeddings; ``rows`` i64 [B] says which segment each row is."""
+        # Between the layers nodes lie as [B*N,H]: ONNX Runtime is fastest at plain products.
+        h = self.first(joined.flatten(0, 1))
+        neighbours = rows_of(neighbour_weights(batch.edges), rows)
         for sage in self.sages:
             h = sage(h, neighbours)
         if self.attention is not None:
-            hidden_keys = rows_of((batch.mask - 1) * _HIDDEN_KEY, rows).unsqueeze(1).unsqueeze(1)
-            h = self.attention(h, hidden_keys)
-        parts = torch.relu(self.project(self.norm(h))) * real
-        return self._pool(parts * self._weights(amounts, real), real)
+            h = self.attention(h, rows_of(_hidden_keys(batch.mask), rows))
+        parts = torch.relu(self.project(self.norm(h))).view(*joined.shape[:2], -1)
+        free = joined.new_ones(joined.shape[0], 1, joined.shape[1])
+        real = rows_of(batch.mask.unsqueeze(1), rows)
+        return self._pool(parts, torch.cat([amounts, free], 1) * real)
 
-    def _weights(self, amounts: Tensor, real: Tensor) -> Tensor:
-        """[B,N,D]: a quarter of the channels is the cost of each amount, the rest are free."""
-        free = torch.ones_like(real).expand(-1, -1, _QUARTERS - amounts.shape[-1])
-        quarter = self.settings.embedding // _QUARTERS
-        return torch.cat([amounts, free], -1).repeat_interleave(quarter, -1)
-
-    def _pool(self, parts: Tensor, real: Tensor) -> Tensor:
-        # Padding nodes are 0 and nothing is negative: they change neither sum nor maximum.
+    def _pool(self, parts: Tensor, weights: Tensor) -> Tensor:
+        """``parts`` [B,N,D] to [B,D]: a quarter of the channels is the cost of each amount in
+        ``weights`` [B,A+1,N], the rest are free and weigh 1, as the last of the weights does."""
+        channels = self.settings.embedding // _QUARTERS
+        amount = (torch.arange(self.settings.embedding) // channels).clamp(max=weights.shape[1] - 1)
+        # Padding nodes weigh 0 and nothing is negative: they change neither sum nor maximum.
         if self.settings.pooling == "max":
-            return parts.amax(1)
-        total = parts.sum(1)
-        return total / real.sum(1) if self.settings.pooling == "mean" else total
+            return (parts * weights[:, amount].mT).amax(1)
+        chosen = F.one_hot(amount, weights.shape[1]).to(parts.dtype).mT
+        total = ((weights @ parts) * chosen).sum(1)
+        return (
+            total / weights[:, -1].sum(-1, keepdim=True)
+            if self.settings.pooling == "mean"
+            else total
+        )
 
     def _joined_late(self, batch: SegmentBatch, static: Tensor) -> Tensor:
         every = torch.arange(static.shape[0])
-        nodes = self._pooled(batch, static, every, torch.zeros_like(static), static[..., :0])
+        nodes = self._pooled(batch, every, static, batch.edges[:, :0])
         return torch.relu(self.configuration(batch.config, rows_of(nodes, batch.segment)))
+
+
+def _hidden_keys(mask: Tensor) -> Tensor:
+    """[S,N] to [S,1,N,N]: what is added to the attention that every node pays every other."""
+    return ((mask - 1) * _HIDDEN_KEY)[:, None, None].expand(-1, -1, mask.shape[1], -1)
 
 
 class LateJoin(nn.Module):

@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import torch
+from onnx.helper import make_node
 from torch.export import Dim
 
 from .batch import INPUTS, Batch
@@ -17,7 +18,7 @@ from .model import Encoder, SegmentModel
 from .segment_batch import FEATURES
 from .tile_part import TILE_FEATURES
 
-OPSET = 18
+OPSET = 23
 
 
 def write_onnx(model: SegmentModel, folder: Path) -> None:
@@ -48,9 +49,37 @@ def export_module(module, example, inputs, output: str, dimensions, path: Path) 
         verbose=False,
     )
     exported = program.model_proto
+    if "segment" in inputs:
+        _broadcast_a_lone_segment(exported)
     _strip(exported)
     onnx.checker.check_model(exported)
     write_atomically(path, exported.SerializeToString())
+
+
+def _broadcast_a_lone_segment(model: onnx.ModelProto) -> None:
+    """Where all rows are of one segment, take it once: what follows broadcasts, nothing is copied.
+
+    Gathers by ``segment[:end]``, where ``end`` is 1 for a single segment and beyond B for more.
+    """
+    for node in model.graph.node:
+        if node.op_type != "Shape":
+            node.input[:] = ["rows" if name == "segment" else name for name in node.input]
+    constants = {"zero": [0], "one": [1], "many": [2**31]}
+    for name, value in constants.items():
+        model.graph.initializer.append(
+            onnx.numpy_helper.from_array(np.array(value), f"segment_{name}")
+        )
+    nodes = [
+        make_node("Shape", ["mask"], ["segments"], start=0, end=1),
+        make_node("Sub", ["segments", "segment_one"], ["further_segments"]),
+        make_node("Mul", ["further_segments", "segment_many"], ["further_rows"]),
+        make_node("Add", ["further_rows", "segment_one"], ["rows_end"]),
+        make_node("Slice", ["segment", "segment_zero", "rows_end"], ["rows"]),
+    ]
+    nodes.extend(model.graph.node)
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    del model.graph.value_info[:]  # the shapes that the exporter knew no longer hold
 
 
 def _strip(model: onnx.ModelProto) -> None:

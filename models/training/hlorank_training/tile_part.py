@@ -1,6 +1,10 @@
 """What a tile configuration adds to every node of a kernel."""
 
+from dataclasses import dataclass
+from math import log
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .graph_layers import Standardise, rows_of
@@ -8,11 +12,9 @@ from .segment_batch import SegmentBatch
 
 TILE_FEATURES = 24
 LOOP, PIECES = 8 + 3 * 5, 8
-"""What ``cuts`` says of a row, and of every node."""
-STEPS, READ = 6, 7
+"""What is said of the loop over tiles, and of every node's piece of a tile."""
+STEPS, READ = 5, 6
 """Columns of the loop: logarithms of its steps, and of the elements that one of them reads."""
-_PIECE, _TOTAL = 0, 5
-"""Columns of the pieces: logarithms of the elements in one tile, and in the whole tensor."""
 AMOUNTS = 2
 _STEP, _SCALE, _LARGEST, _SAME = 6.0, 4.0, 12.0, 1e-3
 """In logarithms: what a step costs in elements, and bounds; ``_SCALE`` puts most amounts near 1."""
@@ -25,14 +27,36 @@ _HALO = 4
 """By how much an input of a stencil or a convolution may outgrow the output."""
 _VECTOR = 16.0
 """Elements that one vector instruction may take."""
+_NONE = -1e9
+"""Stands for a dimension that no other shall be like."""
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """The tensors of S kernels: dimensions from the minor-most on, nodes last."""
+
+    whole: Tensor
+    """f32 [S,6,N]: logarithms of how long every dimension is"""
+    total: Tensor
+    """f32 [S,1,N]: logarithms of how many elements the tensors have"""
+    follows: Tensor
+    """f32 [S,9,6N]: how long a dimension is in one tile, from what ``_cut_by`` says of the tile"""
+    output: Tensor
+    """f32 [S,6]: logarithms of the output's dimensions, major dimension first"""
+    at_output: Tensor
+    """f32 [S,1,N]: 1 at the output"""
+    at_inputs: Tensor
+    """f32 [S,1,N]: 1 at the kernel's inputs"""
 
 
 class TilePart(nn.Module):
-    """The configuration's part of the first layer: [B,N,H].
+    """The configuration's part of the first layer, and what it makes every node cost.
 
     The bounds themselves say little about a kernel that no training saw. So every node also
     sees which piece of its tensor one tile touches: a dimension is cut as the output dimension
     of the same size is, and one that the output lacks as the reduction is.
+
+    What is said of nodes lies as [B,words,N]: ONNX Runtime is slow along short rows.
     """
 
     def __init__(self, hidden: int):
@@ -41,113 +65,148 @@ class TilePart(nn.Module):
         self.bounds = nn.Linear(TILE_FEATURES, hidden)
         self.loop = nn.Sequential(nn.Linear(LOOP, hidden), nn.ReLU(), nn.Linear(hidden, hidden))
         self.pieces = nn.Linear(PIECES, hidden)
-        self.register_buffer("places", torch.arange(_RANK), persistent=False)
+        self.register_buffer("places", torch.arange(_RANK).float(), persistent=False)
         self.register_buffer("powers", 2.0 ** torch.arange(1, 6), persistent=False)
         self.register_buffer("diagonal", torch.eye(_RANK), persistent=False)
+        self.register_buffer("loop_words", _loop_words() / 4, persistent=False)
+        self.register_buffer("piece_words", _piece_words() / 4, persistent=False)
+        self.register_buffer("amounts_of", torch.tensor([[1.0], [0.0]]), persistent=False)
+        self.register_buffer("step", torch.tensor([[0.0], [_STEP]]), persistent=False)
 
-    def forward(self, batch: SegmentBatch) -> tuple[Tensor, Tensor]:
-        loop, pieces = self.cuts(batch)
-        per_row = self.bounds(self.standardise(batch.config)) + self.loop(loop / 4)
-        return per_row.unsqueeze(1) + self.pieces(pieces / 4), _amounts(loop, pieces)
+    def forward(self, batch: SegmentBatch, static: Tensor) -> tuple[Tensor, Tensor]:
+        """``static`` [S,N,H] and the configuration, joined to [B,N,H], and amounts [B,2,N]."""
+        shapes = self.shapes(batch)
+        loop, pieces = self.cuts(batch, shapes)
+        of_piece, of_whole = (self.pieces.weight @ self.piece_words).split([5, 2], 1)
+        whole = torch.cat([shapes.total, shapes.whole[:, :1]], 1)
+        static = static + whole.mT @ of_whole.T + self.pieces.bias
+        joined = pieces.mT @ of_piece.T + rows_of(static, batch.segment)
+        per_step = loop[:, STEPS : STEPS + 1] - rows_of(shapes.total.amax(-1), batch.segment)
+        amounts = self._amounts(per_step.unsqueeze(-1), pieces[:, :1])
+        return joined + self._per_row(batch, loop).unsqueeze(1), amounts
 
-    def cuts(self, batch: SegmentBatch) -> tuple[Tensor, Tensor]:
-        """What the loop over tiles is like, [B,23], and each node's piece of a tile, [B,N,8]."""
-        pieces, whole = self._pieces(batch)
-        ends = [self._from_the_end(batch, pieces, k) for k in (1, 2, 3)]
-        wholes = [self._from_the_end(batch, whole, k) for k in (1, 2, 3)]
-        piece, total = pieces.sum(-1), whole.sum(-1)
-        filled = (torch.exp(ends[0]) / _VECTOR).clamp(max=1)
-        run = _contiguous(ends, wholes)
-        cut = ends[0] - wholes[0]
-        node = [piece, piece - total, ends[0], ends[1], cut, total, run, 4 * filled]
-        return self._loop(batch, piece, total), torch.stack(node, -1)
+    def _per_row(self, batch: SegmentBatch, loop: Tensor) -> Tensor:
+        """[B,H]: what the bounds and the loop over tiles add to all nodes."""
+        first, relu, last = self.loop
+        hidden = relu(F.linear(loop, first.weight @ self.loop_words, first.bias))
+        return self.bounds(self.standardise(batch.config)) + last(hidden)
 
-    def _pieces(self, batch: SegmentBatch) -> tuple[Tensor, Tensor]:
-        """Logarithms of how long every dimension is in one tile, and as a whole: [B,N,6]."""
-        matches, reduced = self._matches(batch)
-        output = (batch.output_node().unsqueeze(1) @ batch.dimensions()).squeeze(1)
-        cut = _log(batch.config[:, _OUTPUT]) - _log(rows_of(output, batch.segment))
-        whole = rows_of(_log(batch.dimensions()), batch.segment)
-        along_output = rows_of(matches.flatten(1, 2), batch.segment) @ cut.unsqueeze(-1)
-        tiled = (batch.config[:, _REDUCTION_COUNT] > 0).any(-1).to(whole.dtype)
-        bound = _log(batch.config[:, _REDUCTION_PRODUCT])[:, None, None]
-        along_reduction = (bound - whole).clamp(max=0) * rows_of(reduced, batch.segment)
-        cuts = along_output.unflatten(1, whole.shape[1:]).squeeze(-1)
-        return whole + cuts.clamp(max=0) + along_reduction * tiled[:, None, None], whole
+    def _amounts(self, per_step: Tensor, piece: Tensor) -> Tensor:
+        """[B,2,N]: elements that all steps together touch at a node, and the steps themselves.
 
-    def _matches(self, batch: SegmentBatch) -> tuple[Tensor, Tensor]:
-        """Which output dimension each dimension follows, [S,N,6,6], and which none, [S,N,6]."""
-        sizes = batch.dimensions()
-        output = batch.output_node().unsqueeze(1) @ sizes
-        real = (sizes > 1).to(sizes.dtype)
-        left, right = sizes.unsqueeze(-1), output.unsqueeze(-2)
-        equal = (left == right).to(sizes.dtype) * real.unsqueeze(-1)
-        in_place = equal * self.diagonal
-        elsewhere = equal * (1 - in_place.sum(-1, keepdim=True))
-        elsewhere = elsewhere / elsewhere.sum(-1, keepdim=True).clamp(min=1)
-        exact = in_place + elsewhere
-        near = self._near(sizes, output) * real.unsqueeze(-1)
-        matches = exact + near * (1 - exact.sum(-1, keepdim=True))
-        return matches, real * (1 - matches.sum(-1))
+        Both relative to the largest tensor of the kernel, so that they are costs per element of
+        it: ``per_step`` [B,1,1] is the logarithm of the steps less that of its elements.
+        """
+        logarithms = piece * self.amounts_of + self.step + (per_step + log(_SCALE))
+        return torch.exp(logarithms.clamp(max=_LARGEST + log(_SCALE)))
 
-    def _near(self, sizes: Tensor, output: Tensor) -> Tensor:
-        """Dimensions in the place of an output dimension that are a little longer, or twice."""
-        longer = sizes - output
-        rank = (sizes > 0).sum(-1, keepdim=True) == (output > 0).sum(-1, keepdim=True)
-        halo = (longer > 0) & (longer <= _HALO)
-        twice = torch.abs(longer - output) <= 1
-        near = (halo | twice) & rank & (output > 2 * _HALO)
-        return near.to(sizes.dtype).unsqueeze(-1) * self.diagonal
-
-    def _loop(self, batch: SegmentBatch, piece: Tensor, total: Tensor) -> Tensor:
-        """[B,23]: what any tiled loop depends on, whatever the kernel."""
-        config = batch.config
-        reduction, output = _log(config[:, _REDUCTION_PRODUCT]), _log(config[:, _OUTPUT_PRODUCT])
-        bounds = config[:, _OUTPUT]
-        rank = (bounds > 0).sum(-1, keepdim=True)
-        minor, next_minor = (
-            (bounds * (self.places == rank - k).to(bounds.dtype)).sum(-1) for k in (1, 2)
+    def cuts(self, batch: SegmentBatch, shapes: Shapes) -> tuple[Tensor, Tensor]:
+        """What the loop over tiles is like, [B,22], and each node's piece of a tile, [B,5,N]:
+        logarithms of its elements, of its two minor-most dimensions and of how many elements
+        lie behind each other, and how many elements a vector of its minor-most one takes."""
+        whole = rows_of(shapes.whole, batch.segment)
+        lengths = _cut_by(batch, shapes) @ rows_of(shapes.follows, batch.segment)
+        pieces = torch.minimum(lengths.view(batch.segment.shape[0], _RANK, -1), whole)
+        minor, next_minor, third = pieces.split([1, 1, 1, 3], 1)[:3]
+        uncut = (whole[:, :2] - pieces[:, :2] < _SAME).to(pieces.dtype)
+        run = minor + (next_minor + third * uncut[:, 1:]) * uncut[:, :1]
+        filled = torch.exp(minor).clamp(max=_VECTOR)
+        piece = pieces.sum(1, keepdim=True)
+        return self._loop(batch, shapes, piece), torch.cat(
+            [piece, minor, next_minor, run, filled], 1
         )
-        inputs = (batch.opcode == _PARAMETER).to(total.dtype) * batch.mask
-        read = (torch.exp(piece) * rows_of(inputs, batch.segment)).sum(-1)
-        at_output = rows_of(batch.output_node(), batch.segment)
-        tiles = ((total - piece) * at_output).sum(-1)
-        steps = ((total - piece) * rows_of(inputs, batch.segment)).amax(-1)
-        shape = [_log(minor), _log(next_minor), reduction, output, reduction + output]
-        work = [tiles, steps, _log(read)]
-        inner = torch.stack([minor, next_minor, config[:, _REDUCTION_PRODUCT]], -1)
-        return torch.cat([torch.stack([*shape, *work], -1), self._divisible(inner)], -1)
 
-    def _divisible(self, lengths: Tensor) -> Tensor:
-        """[B,3] to [B,15]: a vectoriser treats a loop of 8 unlike one of 7 or 9."""
-        parts = lengths.clamp(min=1).unsqueeze(-1) / self.powers
-        return _SCALE * (parts == torch.floor(parts)).to(lengths.dtype).flatten(1)
+    def _loop(self, batch: SegmentBatch, shapes: Shapes, piece: Tensor) -> Tensor:
+        """[B,22]: what any tiled loop depends on, whatever the kernel."""
+        bounds = batch.config[:, _OUTPUT]
+        last = (bounds > 0).to(bounds.dtype).sum(-1, keepdim=True) - 1
+        chosen = (self.places == (last - self.places[:2]).unsqueeze(-1)).to(bounds.dtype)
+        minors = (chosen * bounds.unsqueeze(1)).sum(-1)
+        products = [batch.config[:, k : k + 1] for k in (_REDUCTION_PRODUCT, _OUTPUT_PRODUCT)]
+        lengths = torch.cat([minors, *products], -1).clamp(min=1)
+        parts = lengths[:, :3].unsqueeze(-1) / self.powers
+        # A vectoriser treats a loop of 8 unlike one of 7 or 9.
+        divisible = (parts == torch.floor(parts)).to(bounds.dtype).flatten(1)
+        shrunk = rows_of(shapes.total, batch.segment) - piece
+        inputs = rows_of(shapes.at_inputs, batch.segment)
+        tiles = (shrunk * rows_of(shapes.at_output, batch.segment)).sum(-1)
+        steps = (shrunk * inputs).amax(-1)
+        read = _log((torch.exp(piece) * inputs).sum(-1))
+        return torch.cat([torch.log(lengths), tiles, steps, read, divisible], -1)
 
-    def _from_the_end(self, batch: SegmentBatch, logarithms: Tensor, k: int) -> Tensor:
-        """The ``k``-th dimension counted from the minor-most, [B,N]."""
-        rank = (batch.dimensions() > 0).sum(-1, keepdim=True)
-        chosen = (self.places == rank - k).to(logarithms.dtype)
-        return (logarithms * rows_of(chosen, batch.segment)).sum(-1)
+    def shapes(self, batch: SegmentBatch) -> Shapes:
+        """What the kernels alone say; computed once for all tiles of a kernel."""
+        sizes = batch.dimensions() * batch.mask.unsqueeze(-1)
+        at_output = batch.output_node().unsqueeze(1)
+        at_inputs = (batch.opcode == _PARAMETER).to(sizes.dtype) * batch.mask
+        output = at_output @ sizes
+        rank, output_rank = ((x > 0).to(sizes.dtype).sum(-1, keepdim=True) for x in (sizes, output))
+        matches, reduced = self._matches(sizes, output, rank == output_rank)
+        whole = _log(sizes)
+        cuts = torch.stack([reduced, reduced * whole, (1 - reduced) * whole, whole], -1)
+        # Which place a dimension has, counted from the minor-most: [S,N,6,6].
+        place = (self.places == (rank - 1 - self.places).unsqueeze(-1)).to(sizes.dtype)
+        ordered = (place @ torch.cat([matches, cuts], -1)).permute(0, 3, 2, 1)
+        follows, whole = ordered.split([_RANK + 3, 1], 1)
+        whole = whole.squeeze(1)
+        return Shapes(
+            whole,
+            whole.sum(1, keepdim=True),
+            follows.flatten(2),
+            _log(output).squeeze(1),
+            at_output,
+            at_inputs.unsqueeze(1),
+        )
+
+    def _matches(self, sizes: Tensor, output: Tensor, same_rank: Tensor) -> tuple[Tensor, Tensor]:
+        """Which output dimension each dimension follows, [S,N,6,6], and which none, [S,N,6].
+
+        ``sizes`` [S,N,6] and ``output`` [S,1,6]; the one in the same place goes before others.
+        """
+        divided = torch.where(output > 1, output, _NONE)
+        equal = (sizes.unsqueeze(-1) == divided.unsqueeze(-2)).to(sizes.dtype)
+        in_place = (sizes == divided).to(sizes.dtype)
+        count = equal.sum(-1)
+        elsewhere = torch.relu(equal - in_place.unsqueeze(-1)) / count.clamp(min=1).unsqueeze(-1)
+        some = count.clamp(max=1)
+        near = (_near(sizes, output) & same_rank).to(sizes.dtype) * (1 - some)
+        matches = elsewhere + (in_place + near).unsqueeze(-1) * self.diagonal
+        return matches, (sizes > 1).to(sizes.dtype) - some - near
 
 
-def _amounts(loop: Tensor, pieces: Tensor) -> Tensor:
-    """[B,N,2]: elements that all steps together touch at a node, and the steps themselves.
-
-    Both relative to the largest tensor of the kernel, so that they are costs per element of it.
-    """
-    steps, piece, total = loop[:, None, STEPS], pieces[..., _PIECE], pieces[..., _TOTAL]
-    per_step = steps - total.amax(-1, keepdim=True)
-    touched = torch.exp((per_step + piece).clamp(max=_LARGEST))
-    started = torch.exp((per_step + _STEP).clamp(max=_LARGEST))
-    return torch.stack([touched, started.expand_as(touched)], -1) * _SCALE
+def _cut_by(batch: SegmentBatch, shapes: Shapes) -> Tensor:
+    """[B,1,9]: by how much a tile is shorter than each output dimension, how long it is along a
+    reduction, whether it leaves that whole, and 1. Logarithms."""
+    config = batch.config
+    shorter = _log(config[:, _OUTPUT]) - rows_of(shapes.output, batch.segment)
+    tiled = (config[:, _REDUCTION_COUNT].amax(-1, keepdim=True) > 0).to(config.dtype)
+    bound = _log(config[:, _REDUCTION_PRODUCT : _REDUCTION_PRODUCT + 1]) * tiled
+    return torch.cat([shorter, bound, 1 - tiled, torch.ones_like(tiled)], -1).unsqueeze(1)
 
 
-def _contiguous(ends: list[Tensor], wholes: list[Tensor]) -> Tensor:
-    """Logarithm of how many elements of a piece lie behind each other in memory, [B,N]."""
-    run = ends[-1]
-    for end, whole in zip(ends[-2::-1], wholes[-2::-1], strict=True):
-        run = end + run * (whole - end < _SAME).to(run.dtype)
-    return run
+def _near(sizes: Tensor, output: Tensor) -> Tensor:
+    """Dimensions that are a little longer than the output's in the same place, or twice."""
+    long = torch.where(output > 2 * _HALO, output, _NONE)
+    longer = sizes - long
+    halo = (longer > 0) & (longer <= _HALO)
+    return halo | (torch.abs(longer - long) <= 1)
+
+
+def _loop_words() -> Tensor:
+    """[23,22]: how the words that the first layer takes are made of those of ``_loop``."""
+    minor, next_minor, reduction, output, *others = torch.eye(LOOP - 1)
+    work, divisible = others[:3], others[3:]
+    lengths = [minor, next_minor, reduction, output, reduction + output]
+    return torch.stack([*lengths, *work, *(_SCALE * word for word in divisible)])
+
+
+def _piece_words() -> Tensor:
+    """[8,7]: how the words that a node sees are made of the five of its piece and two of the
+    whole tensor, its elements and its minor-most dimension. The weights take the sums in."""
+    piece, minor, next_minor, run, filled, total, whole_minor = torch.eye(7)
+    cut = minor - whole_minor
+    words = [piece, piece - total, minor, next_minor, cut, total, run, 4 / _VECTOR * filled]
+    return torch.stack(words)
 
 
 def _log(x: Tensor) -> Tensor:

@@ -4,9 +4,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from hlorank_training.layout_part import changes_of  # noqa: E402
+from hlorank_training.layout_part import LayoutPart, amounts_of  # noqa: E402
 from hlorank_training.segment_batch import FEATURES, SegmentBatch  # noqa: E402
-from hlorank_training.tile_part import TilePart  # noqa: E402
+from hlorank_training.tile_part import READ, STEPS, TilePart  # noqa: E402
 
 PARAMETER, OTHER = 63, 30
 
@@ -37,6 +37,11 @@ def kernel(shapes: list[tuple[int, ...]], reduction: tuple[int, ...], output: tu
     return SegmentBatch(opcode, rows, edges, torch.ones(1, nodes), segment, config)
 
 
+def cuts_of(batch: SegmentBatch) -> tuple[torch.Tensor, torch.Tensor]:
+    part = TilePart(4)
+    return part.cuts(batch, part.shapes(batch))
+
+
 @pytest.mark.parametrize(
     ("shapes", "reduction", "output", "pieces"),
     [
@@ -55,18 +60,18 @@ def kernel(shapes: list[tuple[int, ...]], reduction: tuple[int, ...], output: tu
     ],
 )  # fmt: skip
 def test_every_node_sees_which_piece_of_it_a_tile_touches(shapes, reduction, output, pieces):
-    _, cuts = TilePart(4).cuts(kernel(shapes, reduction, output))
-    assert torch.exp(cuts[0, :, 0]).tolist() == pytest.approx(pieces, rel=1e-4)
+    _, cuts = cuts_of(kernel(shapes, reduction, output))
+    assert torch.exp(cuts[0, 0]).tolist() == pytest.approx(pieces, rel=1e-4)
 
 
 def test_the_loop_of_a_tile_knows_its_steps_and_what_a_step_reads():
-    loop, _ = TilePart(4).cuts(kernel([(8, 6), (6, 12), (8, 12)], (3,), (4, 12)))
-    tiles, steps, read = (float(torch.exp(loop[0, column])) for column in (5, 6, 7))
+    loop, _ = cuts_of(kernel([(8, 6), (6, 12), (8, 12)], (3,), (4, 12)))
+    tiles, steps, read = (float(torch.exp(loop[0, column])) for column in (STEPS - 1, STEPS, READ))
     assert (tiles, read) == (pytest.approx(2), pytest.approx(4 * 3 + 3 * 12))
     assert steps == pytest.approx(4), "two tiles of the output, two of the reduction"
 
 
-def layouts(*nodes: tuple[int, ...]) -> tuple[SegmentBatch, torch.Tensor]:
+def layouts(*nodes: tuple[int, ...]) -> SegmentBatch:
     """A chain of matrices [4, 8]: node 1 reads node 0. Slots are output, first, second input."""
     config = torch.full((1, len(nodes), 18), -1)
     for node, entry in enumerate(nodes):
@@ -78,8 +83,7 @@ def layouts(*nodes: tuple[int, ...]) -> tuple[SegmentBatch, torch.Tensor]:
     rows = features([(4, 8), (4, 8)], 1)
     segment = torch.zeros(1, dtype=torch.long)
     opcode = torch.full((1, 2), OTHER)
-    batch = SegmentBatch(opcode, rows, edges, torch.ones(1, 2), segment, config)
-    return batch, (config.unsqueeze(-1) == torch.arange(6)).float()
+    return SegmentBatch(opcode, rows, edges, torch.ones(1, 2), segment, config)
 
 
 ROWS, COLUMNS, ANY = (1, 0), (0, 1), ()
@@ -97,7 +101,12 @@ ROWS, COLUMNS, ANY = (1, 0), (0, 1), ()
     ],
 )
 def test_data_moves_where_a_node_asks_for_another_order_than_was_written(written, asked, moved):
-    changes, amounts = changes_of(*layouts((written, ANY, ANY), (ANY, asked, ANY)))
-    reader = changes[0, 1, -3:] ** 2 * 2**16
+    part = LayoutPart(4, 0)
+    batch = layouts((written, ANY, ANY), (ANY, asked, ANY))
+    codes = part.codes(batch)
+    changes, disagreed = part.changes_of(batch, codes, part.one_hot[codes].flatten(1))
+    reader = disagreed[0, 1] * 2**16
     assert reader.tolist() == pytest.approx([moved, 32 if written == COLUMNS else 0, 0])
-    assert float(amounts[0, 1, 2]) * 2**16 == pytest.approx(float(reader.sum()), rel=1e-4)
+    assert float(amounts_of(changes, disagreed)[0, 2, 1]) * 2**16 == pytest.approx(
+        float(reader.sum()), rel=1e-4
+    )

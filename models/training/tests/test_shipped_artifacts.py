@@ -43,7 +43,7 @@ def test_the_onnx_files_are_self_contained_and_use_standard_operators(artifact):
     for name in ("encoder.onnx", "head.onnx"):
         model = onnx.load(artifact / name, load_external_data=False)
         onnx.checker.check_model(model)
-        assert [(o.domain, o.version <= 21) for o in model.opset_import] == [("", True)]
+        assert [(o.domain, o.version <= 23) for o in model.opset_import] == [("", True)]
         assert all(node.domain == "" for node in model.graph.node)
         assert not [t for t in model.graph.initializer if t.data_location == t.EXTERNAL]
 
