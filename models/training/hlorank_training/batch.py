@@ -7,8 +7,9 @@ import numpy as np
 
 from .dataset import NOT_CONFIGURABLE, Graph, Segment
 
-BUCKETS = (4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
-"""Padded segment sizes, in nodes."""
+BUCKETS = (4, 8, 12, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 256, 384, 512)
+"""Padded segment sizes, in nodes: a row costs what its padded size does, and every size in use a
+block of its own."""
 INPUTS = ("opcode", "features", "operands", "mask", "segment", "config")
 
 

@@ -40,7 +40,7 @@ class Shapes:
     total: Tensor
     """f32 [S,1,N]: logarithms of how many elements the tensors have"""
     follows: Tensor
-    """f32 [S,9,6N]: how long a dimension is in one tile, from what ``_cut_by`` says of the tile"""
+    """f32 [S,6N,9]: how long a dimension is in one tile, from what ``_cut_by`` says of the tile"""
     output: Tensor
     """f32 [S,6]: logarithms of the output's dimensions, major dimension first"""
     at_output: Tensor
@@ -105,7 +105,7 @@ class TilePart(nn.Module):
         logarithms of its elements, of its two minor-most dimensions and of how many elements
         lie behind each other, and how many elements a vector of its minor-most one takes."""
         whole = rows_of(shapes.whole, batch.segment)
-        lengths = _cut_by(batch, shapes) @ rows_of(shapes.follows, batch.segment)
+        lengths = rows_of(shapes.follows, batch.segment) @ _cut_by(batch, shapes)
         pieces = torch.minimum(lengths.view(batch.segment.shape[0], _RANK, -1), whole)
         minor, next_minor, third = pieces.split([1, 1, 1, 3], 1)[:3]
         uncut = (whole[:, :2] - pieces[:, :2] < _SAME).to(pieces.dtype)
@@ -121,18 +121,17 @@ class TilePart(nn.Module):
         bounds = batch.config[:, _OUTPUT]
         last = (bounds > 0).to(bounds.dtype).sum(-1, keepdim=True) - 1
         chosen = (self.places == (last - self.places[:2]).unsqueeze(-1)).to(bounds.dtype)
-        minors = (chosen * bounds.unsqueeze(1)).sum(-1)
-        products = [batch.config[:, k : k + 1] for k in (_REDUCTION_PRODUCT, _OUTPUT_PRODUCT)]
-        lengths = torch.cat([minors, *products], -1).clamp(min=1)
-        parts = lengths[:, :3].unsqueeze(-1) / self.powers
+        lengths = _lengths(batch, chosen, batch.config)
+        parts = lengths[:, :3].clamp(min=1).unsqueeze(-1) / self.powers
         # A vectoriser treats a loop of 8 unlike one of 7 or 9.
         divisible = (parts == torch.floor(parts)).to(bounds.dtype).flatten(1)
         shrunk = rows_of(shapes.total, batch.segment) - piece
         inputs = rows_of(shapes.at_inputs, batch.segment)
         tiles = (shrunk * rows_of(shapes.at_output, batch.segment)).sum(-1)
         steps = (shrunk * inputs).amax(-1)
-        read = _log((torch.exp(piece) * inputs).sum(-1))
-        return torch.cat([torch.log(lengths), tiles, steps, read, divisible], -1)
+        read = torch.logsumexp(piece + (1 - inputs) * _NONE, -1).clamp(min=0)
+        logarithms = _lengths(batch, chosen, _log(batch.config))
+        return torch.cat([logarithms, tiles, steps, read, divisible], -1)
 
     def shapes(self, batch: SegmentBatch) -> Shapes:
         """What the kernels alone say; computed once for all tiles of a kernel."""
@@ -143,16 +142,17 @@ class TilePart(nn.Module):
         rank, output_rank = ((x > 0).to(sizes.dtype).sum(-1, keepdim=True) for x in (sizes, output))
         matches, reduced = self._matches(sizes, output, rank == output_rank)
         whole = _log(sizes)
+        total = whole.sum(-1).unsqueeze(1)
         cuts = torch.stack([reduced, reduced * whole, (1 - reduced) * whole, whole], -1)
         # Which place a dimension has, counted from the minor-most: [S,N,6,6].
         place = (self.places == (rank - 1 - self.places).unsqueeze(-1)).to(sizes.dtype)
-        ordered = (place @ torch.cat([matches, cuts], -1)).permute(0, 3, 2, 1)
-        follows, whole = ordered.split([_RANK + 3, 1], 1)
-        whole = whole.squeeze(1)
+        ordered = (place @ torch.cat([matches, cuts], -1)).transpose(1, 2)
+        follows, whole = ordered.split([_RANK + 3, 1], -1)
+        whole = whole.squeeze(-1)
         return Shapes(
             whole,
-            whole.sum(1, keepdim=True),
-            follows.flatten(2),
+            total,
+            follows.flatten(1, 2),
             _log(output).squeeze(1),
             at_output,
             at_inputs.unsqueeze(1),
@@ -174,14 +174,24 @@ class TilePart(nn.Module):
         return matches, (sizes > 1).to(sizes.dtype) - some - near
 
 
+def _lengths(batch: SegmentBatch, chosen: Tensor, config: Tensor) -> Tensor:
+    """[B,4] of a ``config`` [B,24] or its logarithms: the tile's two minor-most bounds, which
+    ``chosen`` [B,2,6] names, and the products of all for the reduction and for the output."""
+    minors = (chosen * config[:, _OUTPUT].unsqueeze(1)).sum(-1)
+    products = [config[:, k : k + 1] for k in (_REDUCTION_PRODUCT, _OUTPUT_PRODUCT)]
+    return torch.cat([minors, *products], -1)
+
+
 def _cut_by(batch: SegmentBatch, shapes: Shapes) -> Tensor:
-    """[B,1,9]: by how much a tile is shorter than each output dimension, how long it is along a
+    """[B,9,1]: by how much a tile is shorter than each output dimension, how long it is along a
     reduction, whether it leaves that whole, and 1. Logarithms."""
-    config = batch.config
-    shorter = _log(config[:, _OUTPUT]) - rows_of(shapes.output, batch.segment)
-    tiled = (config[:, _REDUCTION_COUNT].amax(-1, keepdim=True) > 0).to(config.dtype)
-    bound = _log(config[:, _REDUCTION_PRODUCT : _REDUCTION_PRODUCT + 1]) * tiled
-    return torch.cat([shorter, bound, 1 - tiled, torch.ones_like(tiled)], -1).unsqueeze(1)
+    # Of all columns: ONNX Runtime rounds the last few of a tensor apart, unless it is whole fours.
+    logarithms = _log(batch.config)
+    shorter = logarithms[:, _OUTPUT] - rows_of(shapes.output, batch.segment)
+    reduced = batch.config[:, _REDUCTION_COUNT].amax(-1, keepdim=True) > 0
+    tiled = reduced.to(logarithms.dtype)
+    bound = logarithms[:, _REDUCTION_PRODUCT : _REDUCTION_PRODUCT + 1] * tiled
+    return torch.cat([shorter, bound, 1 - tiled, torch.ones_like(tiled)], -1).unsqueeze(-1)
 
 
 def _near(sizes: Tensor, output: Tensor) -> Tensor:

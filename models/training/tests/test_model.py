@@ -55,6 +55,13 @@ def padded(inputs: list[np.ndarray], more: int) -> list[np.ndarray]:
     ]
 
 
+def of_rows(inputs: list[np.ndarray], chosen: list[int]) -> list[np.ndarray]:
+    """The ``chosen`` rows, and the segments that they are of."""
+    *static, segment, config = inputs
+    used, number = np.unique(segment[chosen], return_inverse=True)
+    return [*(part[used] for part in static), number, config[chosen]]
+
+
 def embed(encoder: Encoder, inputs: list[np.ndarray]) -> np.ndarray:
     with torch.no_grad():
         return encoder(*map(torch.from_numpy, inputs)).numpy()
@@ -95,6 +102,20 @@ def test_onnx_runtime_agrees_with_torch_for_every_shape(task, attention, tmp_pat
         with torch.no_grad():
             scores = model.head(torch.from_numpy(expected)).numpy()
         assert exported.head(expected) == pytest.approx(scores, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("attention", [True, False])
+def test_an_exported_row_is_the_same_to_the_bit_among_any_others(task, attention, tmp_path):
+    write_onnx(SegmentModel(ModelSettings(task, attention=attention)).eval(), tmp_path)
+    encode = OnnxModel(tmp_path).encode
+    for nodes in (4, 24, 40):
+        inputs = rows(task, nodes, 60)
+        expected = encode(inputs)
+        for chosen in ([0, 1], [1, 4], [1, 4, 7, 10], [59, 2, 2], list(range(0, 60, 3))):
+            assert (encode(of_rows(inputs, chosen)) == expected[chosen]).all(), chosen
+        for more in (8, 24):
+            assert (encode(padded(inputs, more)) == expected).all()
 
 
 @pytest.mark.parametrize("task", TASKS)
