@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 from .batch import Bucket, make_batch
 from .dataset import Graph
 from .graph_layers import symmetric_log
-from .layout_part import changes_of
+from .layout_part import LayoutPart
 from .segment_batch import SegmentBatch
 from .tile_part import READ, STEPS, TilePart
 
@@ -84,10 +84,9 @@ def _bucket_sums(bucket: Bucket) -> dict[str, np.ndarray]:
     real = mask[segment].unsqueeze(-1)
     with torch.no_grad():
         if config.ndim == 2:
-            loop, pieces = TilePart(1).cuts(rows)
+            loop, pieces = TilePart(1).words(rows)
             kinds = {"loop": loop, "bounds": config, "pieces": (pieces * real).sum(1)}
         else:
-            places = (config.unsqueeze(-1) == torch.arange(6)).float()
-            changes, amounts = changes_of(rows, places)
-            kinds = {"changes": (changes * real).sum(1), "amounts": (amounts * real).sum(1)}
+            changes, amounts = LayoutPart(1, 0).words(rows)
+            kinds = {"changes": (changes * real).sum(1), "amounts": (amounts.mT * real).sum(1)}
     return {kind: value.double().numpy() for kind, value in (kinds | {"static": static}).items()}

@@ -59,7 +59,14 @@ class LayoutPart(nn.Module):
         weights = torch.cat([of_products, unseen, of_disagreed], 1)
         joined = torch.addmm(self.values(self.hide(one_hot)), words, weights.T)
         joined = joined.view(rows, nodes, -1) + rows_of(static, batch.segment)
-        return joined, amounts_of(products, disagreed)
+        return joined, _amounts(products, disagreed)
+
+    def words(self, batch: SegmentBatch) -> tuple[Tensor, Tensor]:
+        """What a configuration changes at every node, [B,N,33], and the amounts [B,3,N]."""
+        codes = self.codes(batch)
+        products, disagreed = self.changes_of(batch, codes, look_up(self.one_hot, codes).flatten(1))
+        changes = torch.cat([products[..., :_SEEN], torch.sqrt(disagreed)], -1)
+        return changes, _amounts(products, disagreed)
 
     def codes(self, batch: SegmentBatch) -> Tensor:
         """i64 [B*N,6]: the values of three slots at a time as one number below 512."""
@@ -119,7 +126,7 @@ def _disagreed(batch: SegmentBatch, differs: Tensor, changed: Tensor) -> Tensor:
     return torch.cat([inputs, users / 2], -1)
 
 
-def amounts_of(products: Tensor, disagreed: Tensor) -> Tensor:
+def _amounts(products: Tensor, disagreed: Tensor) -> Tensor:
     """[B,3,N]: elements of tensors with a changed order, with a changed minor dimension, and
     that arrive in another order than is asked for."""
     moved = products[..., _SEEN:].unflatten(-1, (2, _TENSORS)).sum(-1)

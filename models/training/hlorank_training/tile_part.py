@@ -13,8 +13,10 @@ from .segment_batch import SegmentBatch
 TILE_FEATURES = 24
 LOOP, PIECES = 8 + 3 * 5, 8
 """What is said of the loop over tiles, and of every node's piece of a tile."""
-STEPS, READ = 5, 6
+STEPS, READ = 6, 7
 """Columns of the loop: logarithms of its steps, and of the elements that one of them reads."""
+_STEPS = 5
+"""The former among the columns of ``cuts``, of which one less is enough."""
 AMOUNTS = 2
 _STEP, _SCALE, _LARGEST, _SAME = 6.0, 4.0, 12.0, 1e-3
 """In logarithms: what a step costs in elements, and bounds; ``_SCALE`` puts most amounts near 1."""
@@ -68,8 +70,8 @@ class TilePart(nn.Module):
         self.register_buffer("places", torch.arange(_RANK).float(), persistent=False)
         self.register_buffer("powers", 2.0 ** torch.arange(1, 6), persistent=False)
         self.register_buffer("diagonal", torch.eye(_RANK), persistent=False)
-        self.register_buffer("loop_words", _loop_words() / 4, persistent=False)
-        self.register_buffer("piece_words", _piece_words() / 4, persistent=False)
+        self.register_buffer("loop_words", _loop_words(), persistent=False)
+        self.register_buffer("piece_words", _piece_words(), persistent=False)
         self.register_buffer("amounts_of", torch.tensor([[1.0], [0.0]]), persistent=False)
         self.register_buffer("step", torch.tensor([[0.0], [_STEP]]), persistent=False)
 
@@ -77,18 +79,24 @@ class TilePart(nn.Module):
         """``static`` [S,N,H] and the configuration, joined to [B,N,H], and amounts [B,2,N]."""
         shapes = self.shapes(batch)
         loop, pieces = self.cuts(batch, shapes)
-        of_piece, of_whole = (self.pieces.weight @ self.piece_words).split([5, 2], 1)
-        whole = torch.cat([shapes.total, shapes.whole[:, :1]], 1)
-        static = static + whole.mT @ of_whole.T + self.pieces.bias
+        of_piece, of_whole = (self.pieces.weight @ self.piece_words / 4).split([5, 2], 1)
+        static = static + _whole(shapes).mT @ of_whole.T + self.pieces.bias
         joined = pieces.mT @ of_piece.T + rows_of(static, batch.segment)
-        per_step = loop[:, STEPS : STEPS + 1] - rows_of(shapes.total.amax(-1), batch.segment)
+        per_step = loop[:, _STEPS : _STEPS + 1] - rows_of(shapes.total.amax(-1), batch.segment)
         amounts = self._amounts(per_step.unsqueeze(-1), pieces[:, :1])
         return joined + self._per_row(batch, loop).unsqueeze(1), amounts
+
+    def words(self, batch: SegmentBatch) -> tuple[Tensor, Tensor]:
+        """All that the weights are for: of the loop, [B,23], and of each node's piece, [B,N,8]."""
+        shapes = self.shapes(batch)
+        loop, pieces = self.cuts(batch, shapes)
+        nodes = torch.cat([pieces, rows_of(_whole(shapes), batch.segment)], 1)
+        return loop @ self.loop_words.T, nodes.mT @ self.piece_words.T
 
     def _per_row(self, batch: SegmentBatch, loop: Tensor) -> Tensor:
         """[B,H]: what the bounds and the loop over tiles add to all nodes."""
         first, relu, last = self.loop
-        hidden = relu(F.linear(loop, first.weight @ self.loop_words, first.bias))
+        hidden = relu(F.linear(loop, first.weight @ self.loop_words / 4, first.bias))
         return self.bounds(self.standardise(batch.config)) + last(hidden)
 
     def _amounts(self, per_step: Tensor, piece: Tensor) -> Tensor:
@@ -172,6 +180,11 @@ class TilePart(nn.Module):
         near = (_near(sizes, output) & same_rank).to(sizes.dtype) * (1 - some)
         matches = elsewhere + (in_place + near).unsqueeze(-1) * self.diagonal
         return matches, (sizes > 1).to(sizes.dtype) - some - near
+
+
+def _whole(shapes: Shapes) -> Tensor:
+    """[S,2,N]: logarithms of the elements of whole tensors, and of their minor-most dimensions."""
+    return torch.cat([shapes.total, shapes.whole[:, :1]], 1)
 
 
 def _lengths(batch: SegmentBatch, chosen: Tensor, config: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from hlorank_training.layout_part import LayoutPart, amounts_of  # noqa: E402
+from hlorank_training.layout_part import LayoutPart  # noqa: E402
 from hlorank_training.segment_batch import FEATURES, SegmentBatch  # noqa: E402
 from hlorank_training.tile_part import READ, STEPS, TilePart  # noqa: E402
 
@@ -37,11 +37,6 @@ def kernel(shapes: list[tuple[int, ...]], reduction: tuple[int, ...], output: tu
     return SegmentBatch(opcode, rows, edges, torch.ones(1, nodes), segment, config)
 
 
-def cuts_of(batch: SegmentBatch) -> tuple[torch.Tensor, torch.Tensor]:
-    part = TilePart(4)
-    return part.cuts(batch, part.shapes(batch))
-
-
 @pytest.mark.parametrize(
     ("shapes", "reduction", "output", "pieces"),
     [
@@ -60,13 +55,14 @@ def cuts_of(batch: SegmentBatch) -> tuple[torch.Tensor, torch.Tensor]:
     ],
 )  # fmt: skip
 def test_every_node_sees_which_piece_of_it_a_tile_touches(shapes, reduction, output, pieces):
-    _, cuts = cuts_of(kernel(shapes, reduction, output))
-    assert torch.exp(cuts[0, 0]).tolist() == pytest.approx(pieces, rel=1e-4)
+    _, pieces_of_nodes = TilePart(4).words(kernel(shapes, reduction, output))
+    assert torch.exp(pieces_of_nodes[0, :, 0]).tolist() == pytest.approx(pieces, rel=1e-4)
 
 
 def test_the_loop_of_a_tile_knows_its_steps_and_what_a_step_reads():
-    loop, _ = cuts_of(kernel([(8, 6), (6, 12), (8, 12)], (3,), (4, 12)))
-    tiles, steps, read = (float(torch.exp(loop[0, column])) for column in (STEPS - 1, STEPS, READ))
+    loop, _ = TilePart(4).words(kernel([(8, 6), (6, 12), (8, 12)], (3,), (4, 12)))
+    columns = (STEPS - 1, STEPS, READ)
+    tiles, steps, read = (float(torch.exp(loop[0, column])) for column in columns)
     assert (tiles, read) == (pytest.approx(2), pytest.approx(4 * 3 + 3 * 12))
     assert steps == pytest.approx(4), "two tiles of the output, two of the reduction"
 
@@ -101,12 +97,7 @@ ROWS, COLUMNS, ANY = (1, 0), (0, 1), ()
     ],
 )
 def test_data_moves_where_a_node_asks_for_another_order_than_was_written(written, asked, moved):
-    part = LayoutPart(4, 0)
-    batch = layouts((written, ANY, ANY), (ANY, asked, ANY))
-    codes = part.codes(batch)
-    changes, disagreed = part.changes_of(batch, codes, part.one_hot[codes].flatten(1))
-    reader = disagreed[0, 1] * 2**16
+    changes, amounts = LayoutPart(4, 0).words(layouts((written, ANY, ANY), (ANY, asked, ANY)))
+    reader = changes[0, 1, -3:] ** 2 * 2**16
     assert reader.tolist() == pytest.approx([moved, 32 if written == COLUMNS else 0, 0])
-    assert float(amounts_of(changes, disagreed)[0, 2, 1]) * 2**16 == pytest.approx(
-        float(reader.sum()), rel=1e-4
-    )
+    assert float(amounts[0, 2, 1]) * 2**16 == pytest.approx(float(reader.sum()), rel=1e-4)
