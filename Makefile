@@ -9,7 +9,7 @@ LOCKED ?=
 # What `make serve` passes to the server, and which benchmark `make bench` runs.
 ARGS ?=
 # Of the artifacts that `make train` exports.
-VERSION ?= 3
+VERSION ?= 4
 
 TOOLS := target/tools
 DENY := $(TOOLS)/bin/cargo-deny

@@ -42,7 +42,7 @@ pub struct Settings {
     #[arg(long, env = "HLORANK_GRAPH_CACHE_BYTES", value_name = "BYTES", default_value_t = 1 << 30)]
     pub graph_cache_bytes: u64,
 
-    /// Bytes of embeddings kept in memory, some 500 for each pair of segment and local configuration; 0 keeps none
+    /// Bytes of embeddings kept in memory, some 400 for each pair of segment and local configuration; 0 keeps none
     #[arg(long, env = "HLORANK_EMBEDDING_CACHE_BYTES", value_name = "BYTES", default_value_t = 1 << 29)]
     pub embedding_cache_bytes: u64,
 

@@ -8,8 +8,10 @@
 mod block;
 mod distinct;
 mod embeddings;
+mod layout_rows;
 mod plan;
 mod ranking;
+mod slices;
 mod sums;
 mod whole_graph;
 

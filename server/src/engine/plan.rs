@@ -1,11 +1,10 @@
 use std::ops::Range;
 
-use foldhash::{HashMap, HashMapExt};
 use hlorank_graph::{
-    Configurations, LayoutBatch, LayoutEntry, Occurrence, Segment, SegmentedGraph, TILE_FEATURES, TileBatch,
+    Configurations, LayoutBatch, LayoutEntry, Segment, SegmentedGraph, TILE_FEATURES, TileBatch,
 };
 
-use super::{Reuse, distinct::Distinct};
+use super::{Reuse, distinct::Distinct, layout_rows::LayoutRows, slices::SliceSet};
 
 /// What has to be evaluated for a batch, each distinct thing once.
 ///
@@ -41,14 +40,14 @@ pub(super) enum LocalConfiguration<'a> {
 
 /// Local configurations.
 enum Locals {
-    /// One entry per configurable node of the row's segment, row after row.
-    Layout(Vec<LayoutEntry>),
+    /// Per segment, one entry per configurable node.
+    Layout(Vec<SliceSet<LayoutEntry>>),
     /// The features of the tile.
     Tile(Vec<[f32; TILE_FEATURES]>),
 }
 
 /// Rows that one call may need: with their embeddings a few hundred bytes each.
-const MAX_ROWS: usize = 4 << 20;
+pub(super) const MAX_ROWS: usize = 4 << 20;
 
 /// More than [`MAX_ROWS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -72,20 +71,14 @@ impl Plan {
         distinct: Distinct,
     ) -> Result<Self, TooManyRows> {
         let occurrences = graph.occurrences.len();
-        let mut row_of: Vec<u32> = Vec::with_capacity(distinct.first.len() * occurrences);
-        let mut finder = RowFinder::new(graph, batch);
-        let mut before = None;
-        for (config, &first) in distinct.first.iter().enumerate() {
-            // As the one before it, but for the segments that see a changed slot.
-            match config.checked_sub(1) {
-                None => row_of.resize(occurrences, 0),
-                Some(before) => row_of.extend_from_within(before * occurrences..),
-            }
-            finder.find_changed(batch.row(first), before, &mut row_of[config * occurrences..])?;
-            before = Some(batch.row(first));
+        let mut row_of = Vec::with_capacity(distinct.first.len() * occurrences);
+        let (mut rows, mut before) = (LayoutRows::new(graph, batch), None);
+        for &config in &distinct.first {
+            rows.append(batch.row(config), before, &mut row_of)?;
+            before = Some(batch.row(config));
         }
-        let locals = Locals::Layout(finder.rows.entries);
-        Ok(Self { distinct, rows: finder.rows.rows, locals, row_of, occurrences })
+        let (rows, locals) = rows.finish();
+        Ok(Self { distinct, rows, locals: Locals::Layout(locals), row_of, occurrences })
     }
 
     fn of_tiles(graph: &SegmentedGraph, batch: &TileBatch, distinct: Distinct) -> Result<Self, TooManyRows> {
@@ -139,107 +132,12 @@ impl Plan {
     }
 
     /// The local configuration of a row.
-    pub(super) fn local(&self, row: u32, graph: &SegmentedGraph) -> LocalConfiguration<'_> {
+    pub(super) fn local(&self, row: u32) -> LocalConfiguration<'_> {
         let Row { segment, local } = self.rows[row as usize];
         match &self.locals {
-            Locals::Layout(entries) => {
-                LocalConfiguration::Layout(&entries[local..][..graph.segments[segment].configurable.len()])
-            }
+            Locals::Layout(segments) => LocalConfiguration::Layout(segments[segment].get(local)),
             Locals::Tile(tiles) => LocalConfiguration::Tile(&tiles[local]),
         }
-    }
-}
-
-/// Finds the rows of configurations by their indices: a batch repeats few local configurations, so that each is
-/// looked up by content only once.
-struct RowFinder<'a> {
-    graph: &'a SegmentedGraph,
-    batch: &'a LayoutBatch,
-    occurrence_of_slot: Vec<usize>,
-    /// Per occurrence, the row of every local configuration that was met.
-    known: Vec<HashMap<Vec<u16>, u32>>,
-    rows: LayoutRows,
-    indices: Vec<u16>,
-    changed: Vec<bool>,
-}
-
-impl<'a> RowFinder<'a> {
-    fn new(graph: &'a SegmentedGraph, batch: &'a LayoutBatch) -> Self {
-        let mut occurrence_of_slot = vec![0; graph.slots()];
-        for (number, occurrence) in graph.occurrences.iter().enumerate() {
-            occurrence.slots.iter().for_each(|&slot| occurrence_of_slot[slot] = number);
-        }
-        Self {
-            graph,
-            batch,
-            occurrence_of_slot,
-            known: vec![HashMap::new(); graph.occurrences.len()],
-            rows: LayoutRows::default(),
-            indices: Vec::new(),
-            changed: vec![false; graph.occurrences.len()],
-        }
-    }
-
-    /// Sets the rows of the occurrences that see a slot that `before` sets otherwise; of all without `before`.
-    fn find_changed(
-        &mut self,
-        configuration: &[u16],
-        before: Option<&[u16]>,
-        row_of: &mut [u32],
-    ) -> Result<(), TooManyRows> {
-        match before {
-            None => self.changed.fill(true),
-            Some(before) => {
-                let slots = self.occurrence_of_slot.iter().zip(configuration.iter().zip(before));
-                for (&occurrence, (index, before)) in slots {
-                    self.changed[occurrence] |= index != before;
-                }
-            }
-        }
-        for (occurrence, row) in row_of.iter_mut().enumerate() {
-            if std::mem::take(&mut self.changed[occurrence]) {
-                *row = self.row(occurrence, configuration)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn row(&mut self, occurrence: usize, configuration: &[u16]) -> Result<u32, TooManyRows> {
-        let Occurrence { segment, slots, .. } = &self.graph.occurrences[occurrence];
-        self.indices.clear();
-        self.indices.extend(slots.iter().map(|&slot| configuration[slot]));
-        if let Some(&row) = self.known[occurrence].get(&self.indices) {
-            return Ok(row);
-        }
-        let entry = |(&slot, &index): (&usize, &u16)| self.batch.table(slot)[usize::from(index)];
-        let entries = slots.iter().zip(&self.indices).map(entry).collect();
-        let row = self.rows.row(*segment, entries)?;
-        self.known[occurrence].insert(self.indices.clone(), row);
-        Ok(row)
-    }
-}
-
-/// Rows of layouts, found by content, across segments that stand at several places.
-#[derive(Default)]
-struct LayoutRows {
-    rows: Vec<Row>,
-    entries: Vec<LayoutEntry>,
-    row_of: HashMap<(usize, Vec<LayoutEntry>), u32>,
-}
-
-impl LayoutRows {
-    fn row(&mut self, segment: usize, entries: Vec<LayoutEntry>) -> Result<u32, TooManyRows> {
-        if self.rows.len() >= MAX_ROWS {
-            return Err(TooManyRows);
-        }
-        let local = self.entries.len();
-        let (rows, flat) = (&mut self.rows, &mut self.entries);
-        let row = self.row_of.entry((segment, entries)).or_insert_with_key(|(_, entries)| {
-            flat.extend_from_slice(entries);
-            rows.push(Row { segment, local });
-            as_u32(rows.len() - 1)
-        });
-        Ok(*row)
     }
 }
 
@@ -287,14 +185,6 @@ mod tests {
         assert_eq!(plan.reuse(2), expected);
         assert_eq!(plan.distinct.of_item, [0, 1, 0]);
         assert_eq!(plan.row_of, [0, 1, 2, 1, 0, 2]);
-    }
-
-    #[test]
-    fn a_batch_that_needs_too_many_rows_is_refused() {
-        let mut rows =
-            LayoutRows { rows: vec![Row { segment: 0, local: 0 }; MAX_ROWS - 1], ..LayoutRows::default() };
-        assert!(rows.row(0, vec![LayoutEntry::DEFAULT]).is_ok());
-        assert_eq!(rows.row(1, vec![LayoutEntry::DEFAULT]), Err(TooManyRows));
     }
 
     #[test]

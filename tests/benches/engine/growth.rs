@@ -28,9 +28,15 @@ async fn fastest(client: &Client, graph: &GraphHandle, layouts: &LayoutBatch) ->
     calls.remove(0)
 }
 
+/// Both tables.
+pub(crate) async fn over_configurations_and_nodes() {
+    over_configurations().await;
+    over_nodes().await;
+}
+
 /// 100 to 100,000 layouts of one graph, with nothing in the embedding cache: recombined from measured ones as a search
 /// does it, and drawn node by node, which shares least.
-pub(crate) async fn over_configurations() {
+async fn over_configurations() {
     let measured = layout_graph();
     let (handle, graph) = (GraphHandle::of(&measured), SegmentedGraph::new(&measured.graph));
     let layouts = measured_layouts(&measured);
@@ -68,7 +74,7 @@ pub(crate) async fn over_configurations() {
 }
 
 /// 100 random layouts of modules of 300 to 30,000 nodes.
-pub(crate) async fn over_nodes() {
+async fn over_nodes() {
     let server = TestServer::start_with(&["--embedding-cache-bytes", "0"]).await;
     let client = server.client().await;
     let own = Some(fixture("hlo/cnn_train.cpu_after_opt.hlo_module.pb"));

@@ -12,15 +12,23 @@ mod tiles;
 
 use tokio::runtime::Runtime;
 
+/// Those that are named by the arguments, or all.
+const PARTS: [&str; 6] = ["naive", "growth", "search", "tiles", "overhead", "stages"];
+
 fn main() {
+    // Cargo itself adds `--bench`.
+    let named: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let chosen = |part: &&str| named.is_empty() || named.iter().any(|name| name == part);
     let runtime = Runtime::new().expect("a runtime");
-    runtime.block_on(async {
-        naive::compare().await;
-        growth::over_configurations().await;
-        growth::over_nodes().await;
-        search::steps().await;
-        tiles::rank_kernel().await;
-        overhead::of_small_requests().await;
-        stages::of_requests().await;
-    });
+    for part in PARTS.into_iter().filter(chosen) {
+        match part {
+            "naive" => runtime.block_on(naive::compare()),
+            "growth" => runtime.block_on(growth::over_configurations_and_nodes()),
+            "search" => runtime.block_on(search::steps()),
+            "tiles" => runtime.block_on(tiles::rank_kernel()),
+            "overhead" => runtime.block_on(overhead::of_small_requests()),
+            _ => runtime.block_on(stages::of_requests()),
+        }
+    }
 }

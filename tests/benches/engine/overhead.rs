@@ -1,9 +1,9 @@
 use fastrand::Rng;
 use hlorank_client::{GraphHandle, RankRequest};
-use hlorank_graph::Configurations;
+use hlorank_graph::{Configurations, SegmentedGraph};
 use hlorank_tests::{Figure, Target, TestServer};
 
-use crate::subjects::{layout_graph, measured_layouts, random_layouts};
+use crate::subjects::{layout_graph, measured_layouts, recombined_layouts};
 
 const CALLS: usize = 2_000;
 
@@ -11,13 +11,14 @@ const CALLS: usize = 2_000;
 pub(crate) async fn of_small_requests() {
     let measured = layout_graph();
     let (handle, layouts) = (GraphHandle::of(&measured), measured_layouts(&measured));
+    let graph = SegmentedGraph::new(&measured.graph);
     let server = TestServer::start().await;
     let client = server.client().await;
     let mut random = Rng::with_seed(5);
     let mut overheads = Vec::new();
     for call in 0..CALLS {
         let bytes = 1024 << (call % 7);
-        let batch = random_layouts(layouts, bytes / layouts.slots(), &mut random);
+        let batch = recombined_layouts(&graph, layouts, bytes / layouts.slots(), &mut random);
         let configurations = Configurations::Layout(batch);
         let ranking =
             client.rank(&RankRequest::new(&handle, &configurations).top(10)).await.expect("a ranking");

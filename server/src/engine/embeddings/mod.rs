@@ -12,7 +12,7 @@ use std::{
 };
 
 use hlorank_graph::{Digest, Pad, SegmentedGraph};
-use moka::{policy::EvictionPolicy, sync::Cache};
+use quick_cache::{Weighter, sync::Cache};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use self::{
@@ -32,7 +32,7 @@ use crate::{
 /// Embeddings that were evaluated, and rows that wait for it.
 pub(super) struct Embeddings {
     pool: Arc<ComputePool>,
-    cache: Cache<RowKey, Arc<[f32]>>,
+    cache: Cache<RowKey, Arc<[f32]>, WeightInBytes>,
     waiting: Mutex<Waiting>,
 }
 
@@ -71,32 +71,36 @@ pub(super) struct Completed {
     pub(super) evaluated: usize,
 }
 
-/// Nodes of a block, padding included: activations of a few hundred bytes a node then fit a core's cache.
-const BLOCK_NODES: usize = 2048;
+/// Nodes of a block, padding included: what a node takes in the encoder, a few hundred bytes an operator, then stays in
+/// a core's cache. Chosen by `cargo bench --bench encoder`.
+const BLOCK_NODES: usize = 1024;
 
-/// What a cache entry takes beside its numbers: key, reference counts and the cache's own lists.
-const ENTRY_BYTES: usize = 256;
+/// What a cache entry takes beside its numbers: key, pointer, reference counts and the cache's own lists.
+const ENTRY_BYTES: usize = 128;
+
+/// Of an embedding of 64 numbers.
+const TYPICAL_ENTRY_BYTES: usize = ENTRY_BYTES + 64 * size_of::<f32>();
+
+#[derive(Clone)]
+struct WeightInBytes;
+
+impl Weighter<RowKey, Arc<[f32]>> for WeightInBytes {
+    fn weight(&self, _: &RowKey, embedding: &Arc<[f32]>) -> u64 {
+        (ENTRY_BYTES + size_of_val(&**embedding)) as u64
+    }
+}
 
 impl Embeddings {
     /// Keeps at most `cache_bytes` bytes.
     pub(super) fn new(pool: Arc<ComputePool>, cache_bytes: u64) -> Self {
-        let weight = |_: &RowKey, embedding: &Arc<[f32]>| {
-            u32::try_from(ENTRY_BYTES + size_of_val(&**embedding)).unwrap_or(u32::MAX)
-        };
-        let cache = Cache::builder()
-            .max_capacity(cache_bytes)
-            .weigher(weight)
-            // Least recently used: what a search asks for next is what it has just asked for.
-            .eviction_policy(EvictionPolicy::lru())
-            .support_invalidation_closures()
-            .build();
+        let entries = usize::try_from(cache_bytes).unwrap_or(usize::MAX) / TYPICAL_ENTRY_BYTES;
+        let cache = Cache::with_weighter(entries, cache_bytes, WeightInBytes);
         Self { pool, cache, waiting: Mutex::default() }
     }
 
     /// Drops what a model left.
     pub(super) fn forget(&self, model: Digest) {
-        // The closure is refused only by a cache that was built without support for it.
-        let _ = self.cache.invalidate_entries_if(move |key, _| key.model == model);
+        self.cache.retain(|key, _| key.model != model);
     }
 
     /// What the cache has of a plan's rows.
@@ -219,10 +223,11 @@ async fn receive(
 fn row_key(model: &Model, graph: &SegmentedGraph, plan: &Plan, row: u32) -> RowKey {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&plan.segment(row, graph).digest.0);
-    match plan.local(row, graph) {
+    match plan.local(row) {
         LocalConfiguration::Layout(entries) => {
-            let numbers = entries.iter().flat_map(|entry| entry.numbers());
-            hasher.update(numbers.map(u32::to_le_bytes).collect::<Vec<_>>().as_flattened());
+            for entry in entries {
+                hasher.update(entry.numbers().map(u32::to_le_bytes).as_flattened());
+            }
         }
         LocalConfiguration::Tile(features) => {
             hasher.update(features.map(f32::to_le_bytes).as_flattened());

@@ -1,9 +1,8 @@
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::Arc,
-};
+use std::{collections::VecDeque, sync::Arc};
 
+use foldhash::HashMap;
 use hlorank_graph::{Digest, Segment};
+use smallvec::SmallVec;
 
 use super::{BLOCK_NODES, Call, RowKey};
 use crate::engine::{
@@ -15,7 +14,7 @@ use crate::engine::{
 #[derive(Default)]
 pub(super) struct Waiting {
     /// Who waits for each row; the first has waited longest.
-    waiters: HashMap<RowKey, Vec<Waiter>>,
+    waiters: HashMap<RowKey, SmallVec<[Waiter; 1]>>,
     /// Rows that no worker has taken yet.
     queues: HashMap<Queue, VecDeque<RowKey>>,
 }
@@ -37,7 +36,7 @@ pub(super) struct Waiter {
 }
 
 /// Nodes below which a block is not split among workers: what a run costs whatever its size outweighs the gain.
-const LEAST_NODES: usize = 512;
+const LEAST_NODES: usize = 256;
 
 impl Queue {
     /// Rows of a full block.
@@ -68,7 +67,7 @@ impl Waiting {
         while rows.len() < count
             && let Some(key) = keys.pop_front()
         {
-            let waiters = self.waiters.get(&key).map_or(&[][..], Vec::as_slice);
+            let waiters = self.waiters.get(&key).map_or(&[][..], SmallVec::as_slice);
             match waiters.iter().find(|waiter| waiter.waits()) {
                 Some(waiter) => rows.push((key, waiter.clone())),
                 None => drop(self.waiters.remove(&key)),
@@ -103,6 +102,6 @@ impl Waiter {
     }
 
     pub(super) fn block_row(&self) -> BlockRow<'_> {
-        BlockRow { segment: self.segment(), local: self.call.plan.local(self.row, &self.call.graph) }
+        BlockRow { segment: self.segment(), local: self.call.plan.local(self.row) }
     }
 }

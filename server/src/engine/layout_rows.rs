@@ -1,0 +1,110 @@
+use hlorank_graph::{LayoutBatch, LayoutEntry, Occurrence, SegmentedGraph};
+
+use super::{
+    plan::{MAX_ROWS, Row, TooManyRows},
+    slices::SliceSet,
+};
+
+/// Finds the rows of layouts: by index where an occurrence meets a local configuration again, which is what most do,
+/// and by content across occurrences of one segment.
+pub(super) struct LayoutRows<'a> {
+    graph: &'a SegmentedGraph,
+    batch: &'a LayoutBatch,
+    occurrence_of_slot: Vec<usize>,
+    /// Per occurrence, the local configurations that were met, as indices, and their rows.
+    by_indices: Vec<(SliceSet<u16>, Vec<u32>)>,
+    /// Per segment, the local configurations that were met, and their rows.
+    by_entries: Vec<(SliceSet<LayoutEntry>, Vec<u32>)>,
+    rows: Vec<Row>,
+    indices: Vec<u16>,
+    entries: Vec<LayoutEntry>,
+    /// Per occurrence, whether its local configuration differs from that of the configuration before.
+    changed: Vec<bool>,
+}
+
+impl<'a> LayoutRows<'a> {
+    pub(super) fn new(graph: &'a SegmentedGraph, batch: &'a LayoutBatch) -> Self {
+        let mut occurrence_of_slot = vec![0; graph.slots()];
+        for (number, occurrence) in graph.occurrences.iter().enumerate() {
+            occurrence.slots.iter().for_each(|&slot| occurrence_of_slot[slot] = number);
+        }
+        let occurrences = graph.occurrences.iter().map(|occurrence| occurrence.slots.len());
+        let segments = graph.segments.iter().map(|segment| segment.configurable.len());
+        Self {
+            graph,
+            batch,
+            occurrence_of_slot,
+            by_indices: occurrences.map(|slots| (SliceSet::new(slots), Vec::new())).collect(),
+            by_entries: segments.map(|slots| (SliceSet::new(slots), Vec::new())).collect(),
+            rows: Vec::new(),
+            indices: Vec::new(),
+            entries: Vec::new(),
+            changed: vec![false; graph.occurrences.len()],
+        }
+    }
+
+    /// Appends the rows of a configuration to `row_of`, whose last rows are those of the configuration `before`: only
+    /// segments that see a changed slot are looked up.
+    pub(super) fn append(
+        &mut self,
+        configuration: &[u16],
+        before: Option<&[u16]>,
+        row_of: &mut Vec<u32>,
+    ) -> Result<(), TooManyRows> {
+        let start = row_of.len();
+        match before {
+            None => {
+                row_of.resize(self.changed.len(), 0);
+                self.changed.fill(true);
+            }
+            Some(before) => {
+                row_of.extend_from_within(start - self.changed.len()..);
+                let slots = self.occurrence_of_slot.iter().zip(configuration.iter().zip(before));
+                for (&occurrence, (index, before)) in slots {
+                    self.changed[occurrence] |= index != before;
+                }
+            }
+        }
+        for (occurrence, row) in row_of[start..].iter_mut().enumerate() {
+            if std::mem::take(&mut self.changed[occurrence]) {
+                *row = self.row(occurrence, configuration)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, occurrence: usize, configuration: &[u16]) -> Result<u32, TooManyRows> {
+        let Occurrence { segment, slots, .. } = &self.graph.occurrences[occurrence];
+        self.indices.clear();
+        self.indices.extend(slots.iter().map(|&slot| configuration[slot]));
+        let (known, rows) = &mut self.by_indices[occurrence];
+        let (number, new) = known.insert(&self.indices);
+        if !new {
+            return Ok(rows[number as usize]);
+        }
+        let entry = |(&slot, &index): (&usize, &u16)| self.batch.table(slot)[usize::from(index)];
+        self.entries.clear();
+        self.entries.extend(slots.iter().zip(&self.indices).map(entry));
+        let row = self.row_of_entries(*segment)?;
+        self.by_indices[occurrence].1.push(row);
+        Ok(row)
+    }
+
+    fn row_of_entries(&mut self, segment: usize) -> Result<u32, TooManyRows> {
+        let (known, rows) = &mut self.by_entries[segment];
+        let (local, new) = known.insert(&self.entries);
+        if new {
+            if self.rows.len() >= MAX_ROWS {
+                return Err(TooManyRows);
+            }
+            rows.push(u32::try_from(self.rows.len()).map_err(|_| TooManyRows)?);
+            self.rows.push(Row { segment, local: local as usize });
+        }
+        Ok(rows[local as usize])
+    }
+
+    /// Every row, and the local configurations of every segment.
+    pub(super) fn finish(self) -> (Vec<Row>, Vec<SliceSet<LayoutEntry>>) {
+        (self.rows, self.by_entries.into_iter().map(|(known, _)| known).collect())
+    }
+}

@@ -1,0 +1,75 @@
+use std::hash::{BuildHasher, Hash};
+
+use foldhash::fast::RandomState;
+use hashbrown::hash_table::{Entry, HashTable};
+
+/// Distinct slices of one width, numbered in order of appearance and kept in one array.
+pub(super) struct SliceSet<T> {
+    width: usize,
+    flat: Vec<T>,
+    numbers: HashTable<u32>,
+    hasher: RandomState,
+}
+
+impl<T: Copy + Eq + Hash> SliceSet<T> {
+    pub(super) fn new(width: usize) -> Self {
+        Self { width, flat: Vec::new(), numbers: HashTable::new(), hasher: RandomState::default() }
+    }
+
+    /// The number of a slice, and whether it was not there yet.
+    pub(super) fn insert(&mut self, slice: &[T]) -> (u32, bool) {
+        let Self { width, flat, numbers, hasher } = self;
+        let known = |number: u32| &flat[number as usize * *width..][..*width];
+        let count = numbers.len();
+        let hash = hasher.hash_one(slice);
+        let entry =
+            numbers.entry(hash, |&number| known(number) == slice, |&number| hasher.hash_one(known(number)));
+        match entry {
+            Entry::Occupied(number) => (*number.get(), false),
+            Entry::Vacant(vacant) => {
+                // Limits keep batches far below.
+                let number = u32::try_from(count).unwrap_or(u32::MAX);
+                vacant.insert(number);
+                flat.extend_from_slice(slice);
+                (number, true)
+            }
+        }
+    }
+
+    /// The slice of a number.
+    pub(super) fn get(&self, number: usize) -> &[T] {
+        &self.flat[number * self.width..][..self.width]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_slices_have_one_number() {
+        let mut set = SliceSet::new(2);
+        for (slice, expected) in
+            [([1, 2], (0, true)), ([2, 1], (1, true)), ([1, 2], (0, false)), ([1, 1], (2, true))]
+        {
+            assert_eq!(set.insert(&slice), expected);
+            assert_eq!(set.get(expected.0 as usize), slice);
+        }
+    }
+
+    #[test]
+    fn many_slices_stay_apart() {
+        let mut set = SliceSet::new(1);
+        for number in 0..10_000_u32 {
+            assert_eq!(set.insert(&[number]), (number, true));
+        }
+        assert!((0..10_000_u32).all(|number| set.insert(&[number]) == (number, false)));
+    }
+
+    #[test]
+    fn there_is_one_empty_slice() {
+        let mut set = SliceSet::<u16>::new(0);
+        assert_eq!([set.insert(&[]), set.insert(&[])], [(0, true), (0, false)]);
+        assert!(set.get(0).is_empty());
+    }
+}
