@@ -6,7 +6,7 @@ use futures::future::join_all;
 use hlorank_graph::{Configurations, SegmentedGraph, Task};
 use hlorank_server::{
     compute::{ComputePool, Worker},
-    engine::{Engine, rank},
+    engine::{Engine, EngineError, rank},
     registry::Model,
 };
 use hlorank_tests::{block_graph, chain_kernel, layouts, load_model, score_naively, tiles};
@@ -66,7 +66,8 @@ async fn score_interleaved(
     cancelled: &[bool],
 ) -> Vec<Vec<f32>> {
     let score = async |(graph, configurations): &Call| {
-        engine.score(model, graph, configurations.clone()).await.unwrap().scores
+        let configurations = configurations.clone();
+        engine.score(model, graph, || Ok::<_, EngineError>(configurations)).await.unwrap().scores
     };
     let first = calls.iter().zip(cancelled).map(async |(call, &cancelled)| {
         if !cancelled {

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use hlorank_graph::{Configurations, SegmentedGraph, Task};
 use hlorank_server::{
     compute::ComputePool,
-    engine::{Engine, Reuse},
+    engine::{Engine, EngineError, Reuse},
     registry::Model,
 };
 use hlorank_tests::{block_graph, layouts, load_model};
@@ -27,7 +27,9 @@ impl Fixture {
     }
 
     async fn reuse(&self, graph: &Arc<SegmentedGraph>, configurations: &Configurations) -> Reuse {
-        self.engine.score(&self.model, graph, configurations.clone()).await.unwrap().reuse
+        let configurations = configurations.clone();
+        let read = || Ok::<_, EngineError>(configurations);
+        self.engine.score(&self.model, graph, read).await.unwrap().reuse
     }
 }
 

@@ -15,7 +15,10 @@ mod slices;
 mod sums;
 mod whole_graph;
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use futures::{StreamExt, TryStreamExt, stream};
 use hlorank_graph::{Configurations, Digest, Pad, SegmentedGraph};
@@ -27,7 +30,7 @@ use self::{
     sums::SumTree,
 };
 use crate::{
-    compute::{ComputePool, WorkerFailed},
+    compute::{ComputePool, Computed, WorkerFailed},
     registry::{Model, ModelFailed, ModelKind},
 };
 
@@ -63,9 +66,17 @@ pub struct Reuse {
     pub rows_evaluated: usize,
 }
 
+/// What is known of a batch before anything is evaluated.
+struct Planned {
+    plan: Arc<Plan>,
+    looked_up: LookedUp,
+}
+
 /// When the stages of an evaluation ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Stages {
+    /// Time until a worker was free to read the configurations.
+    pub waited: Duration,
     /// The distinct rows were found and looked up.
     pub planned: Instant,
     /// The encoder was done.
@@ -126,18 +137,45 @@ impl Engine {
         self.embeddings.forget(model);
     }
 
-    /// Scores each configuration. `configurations` must be of the graph's task and fit its slots.
-    pub async fn score(
+    /// Scores each of the configurations that `read`, which runs on a worker, gives: they must be of the graph's task
+    /// and fit its slots.
+    pub async fn score<E: From<EngineError> + Send + 'static>(
         &self,
         model: &Arc<Model>,
         graph: &Arc<SegmentedGraph>,
-        configurations: Configurations,
-    ) -> Result<Evaluation, EngineError> {
+        read: impl FnOnce() -> Result<Configurations, E> + Send + 'static,
+    ) -> Result<Evaluation, E> {
         if let ModelKind::WholeGraph { chunk_configs } = model.manifest().kind() {
-            return self.score_whole_graph(model, graph, configurations, chunk_configs).await;
+            return self.score_whole_graph(model, graph, read, chunk_configs).await;
         }
         check_pad(model, graph)?;
-        let (plan, looked_up) = self.plan(model, graph, configurations).await?;
+        let Computed { value, waited } = self.plan(model, graph, read).await?;
+        Ok(self.evaluate(model, graph, value?, waited).await?)
+    }
+
+    /// What has to be evaluated, and what of it the cache has.
+    async fn plan<E: From<EngineError> + Send + 'static>(
+        &self,
+        model: &Arc<Model>,
+        graph: &Arc<SegmentedGraph>,
+        read: impl FnOnce() -> Result<Configurations, E> + Send + 'static,
+    ) -> Result<Computed<Result<Planned, E>>, EngineError> {
+        let (model, graph, embeddings) = (Arc::clone(model), Arc::clone(graph), Arc::clone(&self.embeddings));
+        let planned = self.pool.run(move |_| {
+            let plan = Plan::new(&graph, &read()?).map_err(EngineError::from)?;
+            let looked_up = embeddings.look_up(&model, &graph, &plan);
+            Ok(Planned { plan: Arc::new(plan), looked_up })
+        });
+        Ok(planned.await?)
+    }
+
+    async fn evaluate(
+        &self,
+        model: &Arc<Model>,
+        graph: &Arc<SegmentedGraph>,
+        Planned { plan, looked_up }: Planned,
+        waited: Duration,
+    ) -> Result<Evaluation, EngineError> {
         let planned = Instant::now();
         let completed = self.embeddings.complete(model, graph, &plan, looked_up).await?;
         let encoded = Instant::now();
@@ -145,24 +183,8 @@ impl Engine {
         let reuse = plan.reuse(completed.evaluated);
         let scores = self.pool.run(move |_| plan.fan_out(&distinct_scores)).await?.value;
         check_scores(model, &scores)?;
-        let stages = Stages { planned, encoded, scored: Instant::now() };
+        let stages = Stages { waited, planned, encoded, scored: Instant::now() };
         Ok(Evaluation { scores, reuse, stages })
-    }
-
-    /// What has to be evaluated, and what of it the cache has.
-    async fn plan(
-        &self,
-        model: &Arc<Model>,
-        graph: &Arc<SegmentedGraph>,
-        configurations: Configurations,
-    ) -> Result<(Arc<Plan>, LookedUp), EngineError> {
-        let (model, graph, embeddings) = (Arc::clone(model), Arc::clone(graph), Arc::clone(&self.embeddings));
-        let planned = self.pool.run(move |_| {
-            let plan = Plan::new(&graph, &configurations)?;
-            let looked_up = embeddings.look_up(&model, &graph, &plan);
-            Ok::<_, TooManyRows>((Arc::new(plan), looked_up))
-        });
-        Ok(planned.await?.value?)
     }
 
     /// The score of every distinct configuration.

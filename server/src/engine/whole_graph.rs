@@ -3,7 +3,10 @@
 //! Where a score depends on the other configurations of its chunk, chunks are what was sent in the order sent, the
 //! last one shorter; nothing is merged, padded or left out. Elsewhere each distinct configuration is evaluated once.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use futures::{StreamExt, TryStreamExt, stream};
 use hlorank_graph::{Configurations, Graph, LayoutEntry, Pad, SegmentedGraph};
@@ -11,6 +14,7 @@ use hlorank_graph::{Configurations, Graph, LayoutEntry, Pad, SegmentedGraph};
 use super::{
     Engine, EngineError, Evaluation, Reuse, Stages, block::ROW_MULTIPLE, check_scores, distinct::Distinct,
 };
+use crate::compute::Computed;
 use crate::registry::{ConfigInput, Model, ModelFailed, WholeGraphInput};
 
 /// What a batch asks of a whole-graph model.
@@ -24,18 +28,28 @@ struct Batch {
 
 impl Engine {
     /// Scores each configuration by a whole-graph model that takes `chunk_configs` at a time.
-    pub(super) async fn score_whole_graph(
+    pub(super) async fn score_whole_graph<E: From<EngineError> + Send + 'static>(
         &self,
         model: &Arc<Model>,
         graph: &Arc<SegmentedGraph>,
-        configurations: Configurations,
+        read: impl FnOnce() -> Result<Configurations, E> + Send + 'static,
         chunk_configs: usize,
-    ) -> Result<Evaluation, EngineError> {
+    ) -> Result<Evaluation, E> {
         let prepared = {
             let (model, graph) = (Arc::clone(model), Arc::clone(graph));
-            self.pool.run(move |_| Batch::new(&model, &graph.whole, configurations))
+            self.pool.run(move |_| Ok::<_, E>(Batch::new(&model, &graph.whole, read()?)?))
         };
-        let batch = Arc::new(prepared.await?.value?);
+        let Computed { value: batch, waited } = prepared.await.map_err(EngineError::from)?;
+        Ok(self.evaluate_whole_graph(model, Arc::new(batch?), chunk_configs, waited).await?)
+    }
+
+    async fn evaluate_whole_graph(
+        &self,
+        model: &Arc<Model>,
+        batch: Arc<Batch>,
+        chunk_configs: usize,
+        waited: Duration,
+    ) -> Result<Evaluation, EngineError> {
         let planned = Instant::now();
         let starts = (0..batch.evaluated.len()).step_by(chunk_configs);
         let chunks = starts.map(|start| self.score_chunk(model, &batch, start, chunk_configs));
@@ -45,7 +59,7 @@ impl Engine {
         let reuse = batch.reuse();
         let scores = self.pool.run(move |_| batch.fan_out(chunks.concat())).await?.value;
         check_scores(model, &scores)?;
-        let stages = Stages { planned, encoded, scored: Instant::now() };
+        let stages = Stages { waited, planned, encoded, scored: Instant::now() };
         Ok(Evaluation { scores, reuse, stages })
     }
 

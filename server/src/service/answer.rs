@@ -11,19 +11,19 @@ pub(super) fn selector(model: &Model) -> ModelSelector {
     ModelSelector { name: model.manifest().name.clone(), version: model.manifest().version }
 }
 
-/// `queue` and `featurize` as they were measured; the other stages from when each ended.
+/// `featurize` as it was measured; the other stages from when each ended.
 pub(super) fn timings(
     started: Instant,
     found: Instant,
-    [queue, featurize]: [Duration; 2],
+    featurize: Duration,
     evaluation: &Evaluation,
 ) -> StageTimings {
     let stages = evaluation.stages;
     let now = Instant::now();
     StageTimings {
-        queue: to_proto(queue),
+        queue: to_proto(stages.waited),
         featurize: to_proto(featurize),
-        parse: to_proto((stages.planned - found).saturating_sub(queue)),
+        parse: to_proto((stages.planned - found).saturating_sub(stages.waited)),
         encode: to_proto(stages.encoded - stages.planned),
         head: to_proto(stages.scored - stages.encoded),
         rank: to_proto(now - stages.scored),

@@ -96,13 +96,12 @@ impl CostModel {
 
         let FoundGraph { graph, warnings, featurize } = self.find(origin).await?;
         let found = Instant::now();
-        let (configurations, queue) = self.configurations(configs, &graph).await?;
-        let evaluation = self.engine.score(model, &graph, configurations).await?;
+        let evaluation = self.engine.score(model, &graph, self.reader(configs, &graph)).await?;
         let top_k = request.top_k as usize;
         let ranked = self.pool.run(move |_| (rank(&evaluation.scores, top_k), evaluation)).await?;
         let (ranking, evaluation) = ranked.value;
         let reuse = reuse_counts(&evaluation);
-        let timings = timings(started, found, [queue, featurize], &evaluation);
+        let timings = timings(started, found, featurize, &evaluation);
         log_ranked(model, &graph, &evaluation, started);
         Ok(RankConfigsResponse {
             ranking_scores: ranking.iter().map(|&config| evaluation.scores[config as usize]).collect(),
@@ -168,15 +167,14 @@ impl CostModel {
         Ok((source.map_err(|error| error.as_ref().clone())?, featurize))
     }
 
-    /// The configurations, and how long they waited for a worker.
-    pub(super) async fn configurations(
+    /// Reads configurations against their graph once it is called.
+    pub(super) fn reader(
         &self,
         configs: Configs,
         graph: &Arc<SegmentedGraph>,
-    ) -> Result<(Configurations, Duration), ServiceError> {
+    ) -> impl FnOnce() -> Result<Configurations, ServiceError> + Send + 'static {
         let (graph, limits) = (Arc::clone(graph), self.bounds.limits);
-        let computed = self.pool.run(move |_| read_configs(&configs, &graph, &limits)).await?;
-        Ok((computed.value?, computed.waited))
+        move || read_configs(&configs, &graph, &limits)
     }
 }
 

@@ -162,13 +162,16 @@ impl Candidates {
     async fn score(&mut self, service: &CostModel, configs: Configs) -> Result<BatchScores, ServiceError> {
         let started = Instant::now();
         let (batch, first) = (self.batches, self.scores.len());
-        let refused = |source| ServiceError::Batch { batch, first, source: Box::new(source) };
-        let (configurations, queue) = service.configurations(configs, &self.graph).await.map_err(refused)?;
-        let (found, limit) = (first + configurations.len(), service.bounds.stream_configs as usize);
-        if found > limit {
-            return Err(ServiceError::StreamTooLong { batch, found, limit });
-        }
-        let evaluation = service.engine.score(&self.model, &self.graph, configurations).await;
+        let refused = move |source| ServiceError::Batch { batch, first, source: Box::new(source) };
+        let (read, limit) = (service.reader(configs, &self.graph), service.bounds.stream_configs as usize);
+        let read = move || {
+            let configurations = read().map_err(refused)?;
+            match first + configurations.len() {
+                found if found > limit => Err(ServiceError::StreamTooLong { batch, found, limit }),
+                _ => Ok(configurations),
+            }
+        };
+        let evaluation = service.engine.score(&self.model, &self.graph, read).await;
         let evaluation = evaluation.map_err(|error| numbered_in_stream(error, first))?;
         let reuse = reuse_counts(&evaluation);
         self.batches += 1;
@@ -177,7 +180,7 @@ impl Candidates {
         Ok(BatchScores {
             // Below the limit, which is one.
             first_config: u32::try_from(first).unwrap_or(u32::MAX),
-            timings: Some(timings(started, started, [queue, Duration::ZERO], &evaluation)),
+            timings: Some(timings(started, started, Duration::ZERO, &evaluation)),
             reuse: Some(reuse),
             scores: evaluation.scores,
         })
@@ -231,8 +234,8 @@ fn log_ranked(model: &Model, graph: &SegmentedGraph, reuse: &ReuseCounts, batche
 }
 
 /// The engine counts within a batch.
-fn numbered_in_stream(mut error: EngineError, first: usize) -> EngineError {
-    if let EngineError::InvalidOutput { config, .. } = &mut error {
+fn numbered_in_stream(mut error: ServiceError, first: usize) -> ServiceError {
+    if let ServiceError::Engine(EngineError::InvalidOutput { config, .. }) = &mut error {
         *config += first;
     }
     error
@@ -245,7 +248,7 @@ mod tests {
     #[test]
     fn a_score_that_is_no_number_is_told_with_its_place_in_the_stream() {
         let error = EngineError::InvalidOutput { model: "tile".to_owned(), config: 3, score: f32::NAN };
-        let error = numbered_in_stream(error, 1000).to_string();
+        let error = numbered_in_stream(error.into(), 1000).to_string();
         assert!(error.contains("NaN for configuration 1003"), "{error}");
     }
 }

@@ -9,11 +9,12 @@ mod search;
 mod stages;
 mod subjects;
 mod tiles;
+mod turns;
 
 use tokio::runtime::Runtime;
 
 /// Those that are named by the arguments, or all.
-const PARTS: [&str; 6] = ["naive", "growth", "search", "tiles", "overhead", "stages"];
+const PARTS: [&str; 7] = ["naive", "growth", "search", "tiles", "overhead", "turns", "stages"];
 
 fn main() {
     // Cargo itself adds `--bench`.
@@ -28,6 +29,7 @@ fn main() {
             "search" => runtime.block_on(search::steps()),
             "tiles" => runtime.block_on(tiles::rank_kernel()),
             "overhead" => runtime.block_on(overhead::of_small_requests()),
+            "turns" => runtime.block_on(turns::of_small_and_large()),
             _ => runtime.block_on(stages::of_requests()),
         }
     }
