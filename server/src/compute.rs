@@ -1,17 +1,24 @@
 //! The threads that do everything that takes processor time, so that the async threads never wait for it.
 
 use std::{
+    io,
     num::NonZeroUsize,
+    panic::{AssertUnwindSafe, catch_unwind},
+    thread,
     time::{Duration, Instant},
 };
 
-use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
+use crossbeam_channel::{Receiver, Sender, unbounded};
 use tokio::sync::oneshot;
 
-/// A fixed number of worker threads that take work in the order it came.
+/// A fixed number of worker threads that take work in the order it came, whoever it came from: calls take turns by
+/// that. The threads end once the pool is dropped and its work is done.
 pub struct ComputePool {
-    threads: ThreadPool,
+    work: Sender<Work>,
+    workers: usize,
 }
+
+type Work = Box<dyn FnOnce(Worker) + Send>;
 
 /// Which worker is running, from 0: what picks its own sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,25 +39,27 @@ pub struct Computed<T> {
 
 impl ComputePool {
     /// Starts the threads.
-    pub fn new(workers: NonZeroUsize) -> Result<Self, ThreadPoolBuildError> {
-        let threads = ThreadPoolBuilder::new()
-            .num_threads(workers.get())
-            .thread_name(|worker| format!("compute-{worker}"))
-            // The panic message is on standard error already; the one who waits gets `WorkerFailed`.
-            .panic_handler(|_| tracing::error!("a worker panicked"))
-            .build()?;
-        Ok(Self { threads })
+    pub fn new(workers: NonZeroUsize) -> io::Result<Self> {
+        let (sender, receiver) = unbounded();
+        for worker in 0..workers.get() {
+            let receiver = receiver.clone();
+            thread::Builder::new()
+                .name(format!("compute-{worker}"))
+                .spawn(move || work_through(&receiver, Worker(worker)))?;
+        }
+        Ok(Self { work: sender, workers: workers.get() })
     }
 
     /// Number of threads.
     #[must_use]
     pub fn workers(&self) -> usize {
-        self.threads.current_num_threads()
+        self.workers
     }
 
     /// Has a worker run work that nobody waits for.
     pub fn spawn(&self, work: impl FnOnce(Worker) + Send + 'static) {
-        self.threads.spawn_fifo(|| work(Worker(rayon::current_thread_index().unwrap_or(0))));
+        // The workers receive for as long as this sender is there.
+        let _ = self.work.send(Box::new(work));
     }
 
     /// Runs work on a worker. Dropping the future before the work starts cancels it.
@@ -73,6 +82,15 @@ impl ComputePool {
     }
 }
 
+fn work_through(receiver: &Receiver<Work>, worker: Worker) {
+    for work in receiver {
+        // The panic message is on standard error already; the one who waits gets `WorkerFailed`.
+        if catch_unwind(AssertUnwindSafe(|| work(worker))).is_err() {
+            tracing::error!("a worker panicked");
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +103,30 @@ mod tests {
     async fn work_runs_on_a_worker() {
         let computed = pool().run(|Worker(worker)| worker).await.unwrap();
         assert!(computed.value < 2);
+    }
+
+    #[tokio::test]
+    async fn work_that_work_spawns_waits_its_turn() {
+        let pool = std::sync::Arc::new(ComputePool::new(NonZeroUsize::MIN).unwrap());
+        let order = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let (sender, receiver) = oneshot::channel::<()>();
+        let note = |name: &'static str| {
+            let order = std::sync::Arc::clone(&order);
+            move || order.lock().unwrap().push(name)
+        };
+        let (first, spawned, second) = (note("first"), note("spawned by the first"), note("second"));
+        let own = std::sync::Arc::clone(&pool);
+        pool.spawn(move |_| {
+            // The second is there by then.
+            let _ = receiver.blocking_recv();
+            first();
+            own.spawn(move |_| spawned());
+        });
+        pool.spawn(move |_| second());
+        sender.send(()).unwrap();
+        pool.run(|_| ()).await.unwrap();
+        pool.run(|_| ()).await.unwrap();
+        assert_eq!(*order.lock().unwrap(), ["first", "second", "spawned by the first"]);
     }
 
     #[tokio::test]

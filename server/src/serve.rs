@@ -27,7 +27,7 @@ pub enum StartError {
     Registry(#[from] RegistryError),
     /// The compute threads could not be started.
     #[error("cannot start the compute threads: {0}")]
-    Threads(#[from] rayon::ThreadPoolBuildError),
+    Threads(#[from] std::io::Error),
     /// The address is taken or not ours.
     #[error("cannot listen on {address}: {source}; choose another with --listen")]
     Listen {

@@ -26,12 +26,12 @@ pub(crate) async fn of_small_and_large() {
     let (small, large) = (batch(SMALL), batch(LARGE));
     let alone = percentiles(&client, &graph, &small).await;
     let stop = AtomicBool::new(false);
+    let request = RankRequest::new(&graph, &large).top(1);
     let load = async {
         while !stop.load(Ordering::Relaxed) {
-            let call = other.rank(&RankRequest::new(&graph, &large).top(1));
             // What is under way when the small calls are done is cancelled.
             tokio::select! {
-                ranking = call => drop(ranking.expect("a ranking")),
+                ranking = other.rank(&request) => drop(ranking.expect("a ranking")),
                 () = stopped(&stop) => {}
             }
         }

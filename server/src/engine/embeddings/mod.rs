@@ -141,8 +141,8 @@ impl Embeddings {
         });
         let (mut evaluated, mut awaited) = (0, 0);
         for part in parts {
-            // Few enough that calls take turns, enough that no worker is idle.
-            while awaited > self.pool.workers() * part.queue.capacity() {
+            // Few enough that calls take turns, enough that every worker has a full block under way and one to take.
+            while awaited > 2 * self.pool.workers() * part.queue.capacity() {
                 awaited -= receive(&mut received, &mut embeddings, size).await?;
             }
             awaited += part.rows.len();
@@ -168,11 +168,9 @@ impl Embeddings {
                 None => queued += usize::from(waiting.add(queue, missing.key, waiter)),
             }
         }
+        let tasks = waiting.start_tasks(queue, self.pool.workers());
         drop(waiting);
-        if queued > 0 {
-            // As many as may be idle; those that find nothing to do return at once.
-            (0..self.pool.workers()).for_each(|_| self.spawn_evaluation(queue));
-        }
+        (0..tasks).for_each(|_| self.spawn_evaluation(queue));
         queued
     }
 

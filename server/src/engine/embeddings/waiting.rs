@@ -15,8 +15,16 @@ use crate::engine::{
 pub(super) struct Waiting {
     /// Who waits for each row; the first has waited longest.
     waiters: HashMap<RowKey, SmallVec<[Waiter; 1]>>,
+    queues: HashMap<Queue, Queued>,
+}
+
+/// What is in a queue.
+#[derive(Default)]
+struct Queued {
     /// Rows that no worker has taken yet.
-    queues: HashMap<Queue, VecDeque<RowKey>>,
+    rows: VecDeque<RowKey>,
+    /// Tasks of the compute pool that will take rows; at least one as long as there are any.
+    tasks: usize,
 }
 
 /// Rows that may share a block.
@@ -53,19 +61,26 @@ impl Waiting {
         if waiters.len() > 1 {
             return false;
         }
-        self.queues.entry(queue).or_default().push_back(key);
+        self.queues.entry(queue).or_default().rows.push_back(key);
         true
     }
 
-    /// Takes the next rows of a queue that somebody still waits for: a full block, or an even share where that leaves
-    /// `workers` something to do. Says whether more are left.
+    /// How many tasks to start, so that a queue has as many as there are workers. More would stand before other calls
+    /// in the compute pool.
+    pub(super) fn start_tasks(&mut self, queue: Queue, workers: usize) -> usize {
+        let Some(queued) = self.queues.get_mut(&queue) else { return 0 };
+        workers.saturating_sub(std::mem::replace(&mut queued.tasks, workers))
+    }
+
+    /// What a task does next: the rows of a queue that somebody still waits for, a full block of them, or an even share
+    /// where that leaves `workers` something to do; and whether more are left, so that the task goes on.
     pub(super) fn take(&mut self, queue: Queue, workers: usize) -> (Vec<(RowKey, Waiter)>, bool) {
-        let Some(keys) = self.queues.get_mut(&queue) else { return (Vec::new(), false) };
-        let share = keys.len().div_ceil(workers).max(LEAST_NODES / queue.nodes);
+        let Some(queued) = self.queues.get_mut(&queue) else { return (Vec::new(), false) };
+        let share = queued.rows.len().div_ceil(workers).max(LEAST_NODES / queue.nodes);
         let count = share.next_multiple_of(ROW_MULTIPLE).min(queue.capacity());
         let mut rows = Vec::with_capacity(count);
         while rows.len() < count
-            && let Some(key) = keys.pop_front()
+            && let Some(key) = queued.rows.pop_front()
         {
             let waiters = self.waiters.get(&key).map_or(&[][..], SmallVec::as_slice);
             match waiters.iter().find(|waiter| waiter.waits()) {
@@ -73,8 +88,9 @@ impl Waiting {
                 None => drop(self.waiters.remove(&key)),
             }
         }
-        let more = !keys.is_empty();
-        if !more {
+        let more = !queued.rows.is_empty();
+        queued.tasks -= usize::from(!more);
+        if queued.tasks == 0 {
             self.queues.remove(&queue);
         }
         (rows, more)
