@@ -134,9 +134,11 @@ impl RunningServer {
         tracing::info!("stopping");
         // An error means that it has stopped already.
         let _ = self.stop.send(());
-        if tokio::time::timeout(self.drain, self.serving).await.is_ok() {
+        let mut serving = self.serving;
+        if tokio::time::timeout(self.drain, &mut serving).await.is_ok() {
             tracing::info!("stopped");
         } else {
+            serving.abort();
             tracing::warn!("stopped with calls in progress: the drain time was over");
         }
     }

@@ -50,8 +50,8 @@ pub struct Settings {
     #[arg(long, env = "HLORANK_MAX_REQUESTS", value_name = "REQUESTS", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_requests: u32,
 
-    /// Bytes of one request, or of one message of a stream; decoding it can take some 40 times as much for a moment, where it is made of empty
-    /// messages
+    /// Bytes of one request, or of one message of a stream; decoding it can take some 40 times as much for a moment,
+    /// where it is made of empty messages
     #[arg(long, env = "HLORANK_MAX_MESSAGE_BYTES", value_name = "BYTES", default_value_t = 64 << 20)]
     pub max_message_bytes: usize,
 

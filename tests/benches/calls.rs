@@ -1,11 +1,12 @@
-//! How long a call takes over loopback, warm (the graph is cached) and cold (it is read first).
+//! How long a call takes over loopback: cold (the graph is sent and read), with the graph cached, and with the
+//! embeddings of its rows cached too.
 
 use std::{fs, hint::black_box, path::PathBuf, time::Duration};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use hlorank_client::{GraphHandle, RankRequest};
-use hlorank_graph::{Configurations, GraphFile, GraphSource, Limits, MeasuredGraph, Task};
-use hlorank_tests::{TestServer, fixture, shared};
+use hlorank_graph::{GraphSource, MeasuredGraph};
+use hlorank_tests::{TestServer, configurations, fixture, read_graphs, shared};
 use tokio::runtime::Runtime;
 
 /// The first measured graph of each task, and TpuGraphs' AlexNet where it is at hand.
@@ -17,24 +18,26 @@ fn measured_graphs() -> Vec<MeasuredGraph> {
         |task: &str| files.iter().find(|path| path.file_name().unwrap().to_str().unwrap().starts_with(task));
     let alexnet = shared("data/tpu/alexnet_layout.npz");
     let files = first("layout_").into_iter().chain(first("tile_")).chain(&alexnet);
-    let read =
-        |path: &PathBuf| GraphFile::read(path, Task::Layout, &Limits::default()).unwrap().graphs.remove(0);
-    files.map(read).collect()
+    files.map(|path| read_graphs(path).remove(0)).collect()
 }
 
-fn configurations(graph: &MeasuredGraph) -> &Configurations {
-    &graph.measurements.as_ref().unwrap().configurations
-}
+/// Keeps no embeddings.
+const NO_CACHE: &str = "--embedding-cache-bytes=0";
 
 fn warm_calls(criterion: &mut Criterion) {
+    warm_calls_of(criterion, "warm graph", &[NO_CACHE]);
+    warm_calls_of(criterion, "warm embeddings", &[]);
+}
+
+fn warm_calls_of(criterion: &mut Criterion, state: &str, flags: &[&str]) {
     let runtime = Runtime::new().unwrap();
-    let server = runtime.block_on(TestServer::start());
+    let server = runtime.block_on(TestServer::start_with(flags));
     let client = runtime.block_on(server.client());
     for measured in measured_graphs() {
         let graph = GraphHandle::of(&measured);
         let configurations = configurations(&measured);
         let request = RankRequest::new(&graph, configurations).top(10);
-        let name = format!("warm call/{}/{} configurations", measured.name, configurations.len());
+        let name = format!("{state}/{}/{} configurations", measured.name, configurations.len());
         criterion.bench_function(&name, |bencher| {
             bencher.to_async(&runtime).iter(async || client.rank(&request).await.unwrap());
         });
@@ -49,14 +52,14 @@ fn unseen(module: &[u8], number: u64) -> Vec<u8> {
 
 fn cold_calls(criterion: &mut Criterion) {
     let runtime = Runtime::new().unwrap();
-    let server = runtime.block_on(TestServer::start());
+    let server = runtime.block_on(TestServer::start_with(&[NO_CACHE]));
     let client = runtime.block_on(server.client());
     let mut number = 0;
     for measured in measured_graphs() {
         let GraphSource::HloModule(module) = &measured.source else { continue };
         let (task, configurable) = (measured.graph.task(), measured.graph.configurable());
         let configurations = configurations(&measured);
-        let name = format!("cold call/{}/{} configurations", measured.name, configurations.len());
+        let name = format!("cold/{}/{} configurations", measured.name, configurations.len());
         criterion.bench_function(&name, |bencher| {
             let mut unseen_graph = || {
                 number += 1;

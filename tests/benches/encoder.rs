@@ -8,9 +8,6 @@ use hlorank_server::{
 };
 use hlorank_tests::{load_model, times};
 
-/// Nodes of a row.
-const NODES: [usize; 12] = [4, 8, 12, 16, 24, 32, 40, 48, 64, 96, 128, 256];
-
 /// Nodes of a block.
 const BLOCKS: [usize; 6] = [256, 512, 1024, 2048, 4096, 8192];
 
@@ -25,7 +22,7 @@ fn main() {
             print!("{block:>8}");
         }
         println!("  nodes a block");
-        for nodes in NODES {
+        for nodes in model.manifest().buckets.clone() {
             print!("{nodes:>15}");
             for block in BLOCKS {
                 let rows = (block / nodes / 4).max(1) * 4;

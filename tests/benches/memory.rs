@@ -32,7 +32,7 @@ fn main() {
             send(&client, request).await;
         }
         Figure {
-            name: "memory_growth",
+            name: "memory_growth".to_owned(),
             value: last / warm,
             unit: "x",
             target: Target::AtMost(1.05),

@@ -13,7 +13,7 @@ use crate::repository;
 #[derive(Debug)]
 pub struct Figure {
     /// Also the name of its file.
-    pub name: &'static str,
+    pub name: String,
     /// In `unit`.
     pub value: f64,
     /// Such as `ms` or `x`.

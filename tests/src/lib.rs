@@ -19,4 +19,4 @@ pub use model::load_model;
 pub use naive::score_naively;
 pub use npz::Arrays;
 pub use server::TestServer;
-pub use synthetic::{block_graph, chain_kernel, layouts, tiles};
+pub use synthetic::{block_graph, chain_kernel, grid_tiles, kernel_of, layouts, tiles};

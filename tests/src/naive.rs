@@ -15,8 +15,8 @@ struct Rows<'a> {
     configs: Vec<ConfigInput>,
 }
 
-/// Scores a batch as the papers do: every segment of every configuration is encoded, `at_once` configurations at a
-/// time, and the embeddings of a configuration are added up in double precision.
+/// Scores a batch as the papers do: every segment of every configuration is encoded, in blocks of `block_nodes` nodes or
+/// of one row where that is less, and the embeddings of a configuration are added up in double precision.
 ///
 /// # Panics
 /// Where the model fails.
@@ -26,35 +26,28 @@ pub fn score_naively(
     worker: Worker,
     graph: &SegmentedGraph,
     configurations: &Configurations,
-    at_once: usize,
-) -> Vec<f32> {
-    let all: Vec<usize> = (0..configurations.len()).collect();
-    all.chunks(at_once).flat_map(|chunk| score_chunk(model, worker, graph, configurations, chunk)).collect()
-}
-
-fn score_chunk(
-    model: &Model,
-    worker: Worker,
-    graph: &SegmentedGraph,
-    configurations: &Configurations,
-    chunk: &[usize],
+    block_nodes: usize,
 ) -> Vec<f32> {
     let size = model.manifest().embedding_size;
-    let mut sums = vec![0.0_f64; chunk.len() * size];
+    let mut sums = vec![0.0_f64; configurations.len() * size];
     for occurrence in &graph.occurrences {
         let segment = &graph.segments[occurrence.segment];
         let nodes = model.manifest().bucket(segment.len());
-        let configs = chunk.iter().map(|&config| local(configurations, config, segment, occurrence, nodes));
-        let rows = Rows { nodes, segments: vec![segment; chunk.len()], configs: configs.collect() };
-        let embeddings = rows.encode(model, worker);
-        sums.iter_mut().zip(embeddings).for_each(|(sum, value)| *sum += f64::from(value));
+        let rows = (block_nodes / nodes).max(1);
+        for (block, sums) in sums.chunks_mut(rows * size).enumerate() {
+            let configs = block * rows..block * rows + sums.len() / size;
+            let segments = vec![segment; configs.len()];
+            let configs = configs.map(|config| local(configurations, config, segment, occurrence, nodes));
+            let embeddings = Rows { nodes, segments, configs: configs.collect() }.encode(model, worker);
+            sums.iter_mut().zip(embeddings).for_each(|(sum, value)| *sum += f64::from(value));
+        }
     }
     #[expect(clippy::cast_possible_truncation, reason = "the head takes single precision")]
     let mut sums: Vec<f32> = sums.into_iter().map(|sum| sum as f32).collect();
     // A lone row rounds differently from the same row among others.
     sums.extend_from_within(..size);
     let mut scores = model.score(worker, &sums).expect("the head runs");
-    scores.truncate(chunk.len());
+    scores.truncate(configurations.len());
     scores
 }
 

@@ -46,6 +46,20 @@ pub fn chain_kernel(opcodes: &[u8], sizes: &[u16]) -> Graph {
     graph(Task::Tile, opcodes.to_vec(), &features, edges, vec![])
 }
 
+/// A kernel of so many nodes, where it does not matter what they are.
+#[must_use]
+pub fn kernel_of(nodes: u8) -> Graph {
+    let opcodes: Vec<u8> = (1..=nodes).collect();
+    chain_kernel(&opcodes, &[128, 64, 256])
+}
+
+/// So many tiles that all differ.
+#[must_use]
+pub fn grid_tiles(count: i64) -> TileBatch {
+    let outputs: Vec<[i64; 2]> = (0..count).map(|tile| [1 + tile % 43, 1 + tile / 43]).collect();
+    tiles(&outputs)
+}
+
 fn row(dimensions: [u16; 2], root: bool) -> [f32; FEATURES] {
     let mut row = [0.0; FEATURES];
     row[ROOT] = f32::from(u8::from(root));

@@ -3,7 +3,7 @@
 use std::{num::NonZeroUsize, sync::Arc};
 
 use futures::future::join_all;
-use hlorank_graph::{Configurations, SegmentedGraph, Task};
+use hlorank_graph::{Configurations, MAX_SEGMENT_NODES, SegmentedGraph, Task};
 use hlorank_server::{
     compute::{ComputePool, Worker},
     engine::{Engine, EngineError, rank},
@@ -127,4 +127,21 @@ proptest! {
     ) {
         check(Task::Tile, cache, &calls, &cancelled);
     }
+}
+
+/// A piece of more nodes than a segment may have is cut, and what is cut off has its share of the score.
+#[test]
+fn pieces_larger_than_a_segment_have_the_scores_of_the_naive_evaluation() {
+    let module = block_graph(&[26, 34, 2, 80], &[8, 16, 3, 128, 7, 64, 1], &[0; 260]);
+    let module = Arc::new(SegmentedGraph::new(&module));
+    assert!(module.summary.kept > 2 * MAX_SEGMENT_NODES, "{:?}", module.summary);
+    assert_eq!(module.occurrences.len(), 3);
+    let choices = [vec![0], vec![1, 0, 2], vec![1, 0, 2, 2]];
+    let batch = Configurations::Layout(layouts(module.slots(), &choices));
+    check(Task::Layout, 1 << 24, &[(module, batch)], &[false]);
+
+    let opcodes: Vec<u8> = (1..=100).cycle().take(2 * MAX_SEGMENT_NODES + 3).collect();
+    let kernel = Arc::new(SegmentedGraph::new(&chain_kernel(&opcodes, &[128, 64, 256])));
+    assert_eq!(kernel.occurrences.len(), 3);
+    check(Task::Tile, 1 << 24, &[(kernel, Configurations::Tile(tiles(&[[1, 2], [4, 8], [1, 2]])))], &[false]);
 }

@@ -6,10 +6,11 @@ use futures::future::join_all;
 use hlorank_graph::{Configurations, SegmentedGraph, Task};
 use hlorank_server::{
     compute::ComputePool,
-    engine::{Engine, EngineError, Reuse},
+    engine::{Engine, EngineError, Evaluation, Reuse},
     registry::Model,
 };
 use hlorank_tests::{block_graph, layouts, load_model};
+use tokio::time::timeout;
 
 const WORKERS: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 const OPCODES: [u8; 4] = [26, 34, 2, 80];
@@ -26,10 +27,13 @@ impl Fixture {
         Self { model: load_model(Task::Layout, WORKERS.get()), engine }
     }
 
-    async fn reuse(&self, graph: &Arc<SegmentedGraph>, configurations: &Configurations) -> Reuse {
+    async fn evaluation(&self, graph: &Arc<SegmentedGraph>, configurations: &Configurations) -> Evaluation {
         let configurations = configurations.clone();
-        let read = || Ok::<_, EngineError>(configurations);
-        self.engine.score(&self.model, graph, read).await.unwrap().reuse
+        self.engine.score(&self.model, graph, || Ok::<_, EngineError>(configurations)).await.unwrap()
+    }
+
+    async fn reuse(&self, graph: &Arc<SegmentedGraph>, configurations: &Configurations) -> Reuse {
+        self.evaluation(graph, configurations).await.reuse
     }
 }
 
@@ -78,13 +82,18 @@ async fn calls_at_the_same_time_evaluate_a_row_once() {
 async fn a_cancelled_call_leaves_its_rows_to_others() {
     let (fixture, graph) = (Fixture::new(), graph(&[1, 2, 3, 1]));
     let configurations = uniform(&graph);
-    for microseconds in [0, 50, 100, 200, 400, 800] {
+    let undisturbed = fixture.evaluation(&graph, &configurations).await.scores;
+    let mut cancelled = 0;
+    for microseconds in (0..2_000).step_by(50) {
         fixture.engine.forget(fixture.model.digest());
-        let cancelled =
-            tokio::time::timeout(Duration::from_micros(microseconds), fixture.reuse(&graph, &configurations));
-        let (_, reuse) = tokio::join!(cancelled, fixture.reuse(&graph, &configurations));
-        assert_eq!(reuse.distinct_segment_rows, 9);
+        let impatient =
+            timeout(Duration::from_micros(microseconds), fixture.evaluation(&graph, &configurations));
+        let patient = timeout(Duration::from_secs(10), fixture.evaluation(&graph, &configurations));
+        let (impatient, patient) = tokio::join!(impatient, patient);
+        assert_eq!(patient.expect("the call ends").scores, undisturbed);
+        cancelled += usize::from(impatient.is_err());
     }
+    assert!(cancelled > 0, "no call was cancelled");
 }
 
 #[tokio::test]

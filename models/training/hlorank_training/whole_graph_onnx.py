@@ -63,7 +63,7 @@ def model_inputs(arrays: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray
 
 
 class OnnxWholeGraphModel:
-    """The exported model, run by ONNX Runtime on one thread, chunk by chunk as the server does."""
+    """The exported model, run by ONNX Runtime on one thread, chunk by chunk."""
 
     def __init__(self, path: Path, chunk_configs: int):
         self._session = session(path)

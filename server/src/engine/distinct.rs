@@ -22,6 +22,13 @@ impl Distinct {
         }
     }
 
+    /// So many items that are taken to differ.
+    pub(super) fn all(count: usize) -> Self {
+        // Limits keep batches far below.
+        let of_item = (0..count).map(|item| u32::try_from(item).unwrap_or(u32::MAX));
+        Self { first: (0..count).collect(), of_item: of_item.collect() }
+    }
+
     fn items<T: Eq + Hash>(items: impl Iterator<Item = T>) -> Self {
         let (mut seen, mut first) = (HashMap::new(), Vec::new());
         let of_item = items.enumerate().map(|(place, item)| {

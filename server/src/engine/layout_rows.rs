@@ -16,6 +16,8 @@ pub(super) struct LayoutRows<'a> {
     /// Per segment, the local configurations that were met, and their rows.
     by_entries: Vec<(SliceSet<LayoutEntry>, Vec<u32>)>,
     rows: Vec<Row>,
+    /// Local configurations in `by_indices`.
+    met: usize,
     indices: Vec<u16>,
     entries: Vec<LayoutEntry>,
     /// Per occurrence, whether its local configuration differs from that of the configuration before.
@@ -37,6 +39,7 @@ impl<'a> LayoutRows<'a> {
             by_indices: occurrences.map(|slots| (SliceSet::new(slots), Vec::new())).collect(),
             by_entries: segments.map(|slots| (SliceSet::new(slots), Vec::new())).collect(),
             rows: Vec::new(),
+            met: 0,
             indices: Vec::new(),
             entries: Vec::new(),
             changed: vec![false; graph.occurrences.len()],
@@ -82,6 +85,10 @@ impl<'a> LayoutRows<'a> {
         if !new {
             return Ok(rows[number as usize]);
         }
+        self.met += 1;
+        if self.met > MAX_ROWS {
+            return Err(TooManyRows);
+        }
         let entry = |(&slot, &index): (&usize, &u16)| self.batch.table(slot)[usize::from(index)];
         self.entries.clear();
         self.entries.extend(slots.iter().zip(&self.indices).map(entry));
@@ -94,9 +101,6 @@ impl<'a> LayoutRows<'a> {
         let (known, rows) = &mut self.by_entries[segment];
         let (local, new) = known.insert(&self.entries);
         if new {
-            if self.rows.len() >= MAX_ROWS {
-                return Err(TooManyRows);
-            }
             rows.push(u32::try_from(self.rows.len()).map_err(|_| TooManyRows)?);
             self.rows.push(Row { segment, local: local as usize });
         }

@@ -16,6 +16,7 @@ mod sums;
 mod whole_graph;
 
 use std::{
+    ops::Range,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -25,12 +26,13 @@ use hlorank_graph::{Configurations, Digest, Pad, SegmentedGraph};
 pub use ranking::rank;
 
 use self::{
+    block::ROW_MULTIPLE,
     embeddings::{Embeddings, LookedUp},
     plan::{Plan, TooManyRows},
     sums::SumTree,
 };
 use crate::{
-    compute::{ComputePool, Computed, WorkerFailed},
+    compute::{ComputePool, Computed, Worker, WorkerFailed},
     registry::{Model, ModelFailed, ModelKind},
 };
 
@@ -121,8 +123,13 @@ pub enum EngineError {
     Worker(#[from] WorkerFailed),
 }
 
-/// Distinct configurations that the head takes at a time.
+/// Distinct configurations that the head takes at a time, and embeddings that are added up for them: a few
+/// milliseconds.
 const HEAD_CONFIGS: usize = 4096;
+const HEAD_EMBEDDINGS: usize = 1 << 18;
+
+/// Bytes that the embeddings of one call may take.
+const MAX_EMBEDDING_BYTES: usize = 1 << 30;
 
 impl Engine {
     /// Uses a pool whose workers each have a session of every model, and keeps at most `cache_bytes` bytes of
@@ -163,6 +170,10 @@ impl Engine {
         let (model, graph, embeddings) = (Arc::clone(model), Arc::clone(graph), Arc::clone(&self.embeddings));
         let planned = self.pool.run(move |_| {
             let plan = Plan::new(&graph, &read()?).map_err(EngineError::from)?;
+            let embedding_bytes = model.manifest().embedding_size * size_of::<f32>();
+            if plan.rows.len() > MAX_EMBEDDING_BYTES / embedding_bytes {
+                return Err(EngineError::from(TooManyRows).into());
+            }
             let looked_up = embeddings.look_up(&model, &graph, &plan);
             Ok(Planned { plan: Arc::new(plan), looked_up })
         });
@@ -179,7 +190,7 @@ impl Engine {
         let planned = Instant::now();
         let completed = self.embeddings.complete(model, graph, &plan, looked_up).await?;
         let encoded = Instant::now();
-        let distinct_scores = self.score_sums(model, &plan, Arc::new(completed.embeddings)).await?;
+        let distinct_scores = self.score_sums(model, &plan, completed.embeddings).await?;
         let reuse = plan.reuse(completed.evaluated);
         let scores = self.pool.run(move |_| plan.fan_out(&distinct_scores)).await?.value;
         check_scores(model, &scores)?;
@@ -192,29 +203,40 @@ impl Engine {
         &self,
         model: &Arc<Model>,
         plan: &Arc<Plan>,
-        embeddings: Arc<Vec<f32>>,
+        embeddings: Vec<f32>,
     ) -> Result<Vec<f32>, EngineError> {
-        let starts = (0..plan.distinct_configs()).step_by(HEAD_CONFIGS);
-        let scored = starts.map(|start| {
-            let (model, plan, embeddings) = (Arc::clone(model), Arc::clone(plan), Arc::clone(&embeddings));
-            let scored = self.pool.run(move |worker| {
-                let end = plan.distinct_configs().min(start + HEAD_CONFIGS);
-                let size = model.manifest().embedding_size;
-                let mut tree = SumTree::new(&embeddings, size);
-                let mut sums = Vec::with_capacity((end - start) * size);
-                plan.rows_of(start..end).for_each(|rows| sums.extend_from_slice(tree.sum(rows)));
-                // A lone row rounds differently from the same row among others.
-                if end - start == 1 {
-                    sums.extend_from_within(..);
-                }
-                let mut scores = model.score(worker, &sums)?;
-                scores.truncate(end - start);
-                Ok::<_, ModelFailed>(scores)
-            });
+        let (model, plan) = (Arc::clone(model), Arc::clone(plan));
+        let (count, size) = (plan.distinct_configs(), model.manifest().embedding_size);
+        let at_once = (HEAD_EMBEDDINGS / plan.occurrences()).clamp(ROW_MULTIPLE, HEAD_CONFIGS);
+        let score = move |worker, configs: Range<usize>| {
+            let count = configs.len();
+            let mut tree = SumTree::new(&embeddings, size);
+            let mut sums = Vec::with_capacity(count.next_multiple_of(ROW_MULTIPLE) * size);
+            plan.rows_of(configs).for_each(|rows| sums.extend_from_slice(tree.sum(rows)));
+            sums.resize(count.next_multiple_of(ROW_MULTIPLE) * size, 0.0);
+            let mut scores = model.score(worker, &sums)?;
+            scores.truncate(count);
+            Ok(scores)
+        };
+        self.score_in_chunks(count, at_once, score).await
+    }
+
+    /// The scores of `0..count`, so many at a time.
+    async fn score_in_chunks(
+        &self,
+        count: usize,
+        at_once: usize,
+        score: impl Fn(Worker, Range<usize>) -> Result<Vec<f32>, ModelFailed> + Send + Sync + 'static,
+    ) -> Result<Vec<f32>, EngineError> {
+        let score = Arc::new(score);
+        let chunks = (0..count).step_by(at_once).map(|start| {
+            let (score, chunk) = (Arc::clone(&score), start..count.min(start + at_once));
+            let scored = self.pool.run(move |worker| score(worker, chunk));
             async { Ok::<_, EngineError>(scored.await?.value?) }
         });
+        // Enough that no worker is idle.
         let chunks: Vec<Vec<f32>> =
-            stream::iter(scored).buffered(2 * self.pool.workers()).try_collect().await?;
+            stream::iter(chunks).buffered(2 * self.pool.workers()).try_collect().await?;
         Ok(chunks.concat())
     }
 }

@@ -46,19 +46,25 @@ enum Locals {
     Tile(Vec<[f32; TILE_FEATURES]>),
 }
 
-/// Rows that one call may need: with their embeddings a few hundred bytes each.
+/// Distinct rows that one call may need, and rows that it may need over all of its configurations.
 pub(super) const MAX_ROWS: usize = 4 << 20;
+const MAX_ROWS_OF_CONFIGS: usize = 64 << 20;
 
-/// More than [`MAX_ROWS`].
+/// More than one call may take, counted before memory is taken for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the batch needs more than {MAX_ROWS} distinct pairs of segment and local configuration; send several batches"
+    "the batch needs too much memory: the embeddings of more than {MAX_ROWS} distinct pairs of segment and local \
+     configuration, or of more than 1 GiB, or more than {MAX_ROWS_OF_CONFIGS} pairs over all configurations; send \
+     several batches"
 )]
 pub struct TooManyRows;
 
 impl Plan {
     pub(super) fn new(graph: &SegmentedGraph, configurations: &Configurations) -> Result<Self, TooManyRows> {
         let distinct = Distinct::of(configurations);
+        if distinct.first.len().saturating_mul(graph.occurrences.len()) > MAX_ROWS_OF_CONFIGS {
+            return Err(TooManyRows);
+        }
         match configurations {
             Configurations::Layout(batch) => Self::of_layouts(graph, batch, distinct),
             Configurations::Tile(batch) => Self::of_tiles(graph, batch, distinct),
@@ -98,6 +104,11 @@ impl Plan {
         let locals =
             Locals::Tile(distinct.first.iter().map(|&config| batch.get(config).features()).collect());
         Ok(Self { distinct, rows, locals, row_of, occurrences: graph.occurrences.len() })
+    }
+
+    /// Segments of a configuration; at least 1.
+    pub(super) fn occurrences(&self) -> usize {
+        self.occurrences
     }
 
     pub(super) fn distinct_configs(&self) -> usize {

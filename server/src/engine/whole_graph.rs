@@ -4,26 +4,28 @@
 //! last one shorter; nothing is merged, padded or left out. Elsewhere each distinct configuration is evaluated once.
 
 use std::{
+    ops::Range,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use futures::{StreamExt, TryStreamExt, stream};
 use hlorank_graph::{Configurations, Graph, LayoutEntry, Pad, SegmentedGraph};
 
 use super::{
     Engine, EngineError, Evaluation, Reuse, Stages, block::ROW_MULTIPLE, check_scores, distinct::Distinct,
 };
-use crate::compute::Computed;
-use crate::registry::{ConfigInput, Model, ModelFailed, WholeGraphInput};
+use crate::{
+    compute::Computed,
+    registry::{ConfigInput, Model, WholeGraphInput},
+};
 
 /// What a batch asks of a whole-graph model.
 struct Batch {
     graph: WholeGraphInput,
     configurations: Configurations,
-    distinct: Distinct,
-    /// The configurations that are evaluated, in order: those that differ, or all.
-    evaluated: Vec<usize>,
+    /// The configurations that are evaluated: those that differ, or all.
+    evaluated: Distinct,
+    distinct_configs: usize,
 }
 
 impl Engine {
@@ -51,40 +53,39 @@ impl Engine {
         waited: Duration,
     ) -> Result<Evaluation, EngineError> {
         let planned = Instant::now();
-        let starts = (0..batch.evaluated.len()).step_by(chunk_configs);
-        let chunks = starts.map(|start| self.score_chunk(model, &batch, start, chunk_configs));
-        let chunks: Vec<Vec<f32>> =
-            stream::iter(chunks).buffered(2 * self.pool.workers()).try_collect().await?;
+        let count = batch.evaluated.first.len();
+        // The size of a chunk means nothing where scores do not depend on it.
+        let multiple = if model.manifest().batch_dependent { 1 } else { ROW_MULTIPLE };
+        let at_once = chunk_configs.min(count).next_multiple_of(multiple);
+        let distinct_scores = self.score_chunks(model, &batch, at_once, multiple).await?;
         let encoded = Instant::now();
         let reuse = batch.reuse();
-        let scores = self.pool.run(move |_| batch.fan_out(chunks.concat())).await?.value;
+        let scores = self.pool.run(move |_| batch.evaluated.fan_out(&distinct_scores)).await?.value;
         check_scores(model, &scores)?;
         let stages = Stages { waited, planned, encoded, scored: Instant::now() };
         Ok(Evaluation { scores, reuse, stages })
     }
 
-    /// Scores the chunk of evaluated configurations that begins at `start`.
-    async fn score_chunk(
+    /// Scores what is evaluated, so many configurations at a time; the last of a chunk is repeated up to the next
+    /// multiple.
+    async fn score_chunks(
         &self,
         model: &Arc<Model>,
         batch: &Arc<Batch>,
-        start: usize,
-        chunk_configs: usize,
+        at_once: usize,
+        multiple: usize,
     ) -> Result<Vec<f32>, EngineError> {
-        let (model, batch) = (Arc::clone(model), Arc::clone(batch));
-        let scored = self.pool.run(move |worker| {
-            let end = batch.evaluated.len().min(start + chunk_configs);
-            let mut chunk = batch.evaluated[start..end].to_vec();
-            if !model.manifest().batch_dependent {
-                let length = chunk.len().next_multiple_of(ROW_MULTIPLE).min(chunk_configs);
-                chunk.resize(length, chunk[0]);
-            }
+        let (model, batch, count) = (Arc::clone(model), Arc::clone(batch), batch.evaluated.first.len());
+        let score = move |worker, range: Range<usize>| {
+            let count = range.len();
+            let mut chunk = batch.evaluated.first[range].to_vec();
+            chunk.resize(count.next_multiple_of(multiple), chunk[count - 1]);
             let config = config_input(&batch.configurations, &chunk);
             let mut scores = model.score_whole_graph(worker, &batch.graph, chunk.len(), &config)?;
-            scores.truncate(end - start);
-            Ok::<_, ModelFailed>(scores)
-        });
-        Ok(scored.await?.value?)
+            scores.truncate(count);
+            Ok(scores)
+        };
+        self.score_in_chunks(count, at_once, score).await
     }
 }
 
@@ -94,26 +95,18 @@ impl Batch {
         let graph = graph_input(graph, manifest.pad())
             .ok_or_else(|| EngineError::PadUnknown { model: manifest.name.clone() })?;
         let distinct = Distinct::of(&configurations);
-        let evaluated = if manifest.batch_dependent {
-            (0..configurations.len()).collect()
-        } else {
-            distinct.first.clone()
-        };
-        Ok(Self { graph, configurations, distinct, evaluated })
-    }
-
-    /// The score of every configuration from those of the evaluated ones; as many means that they are the same.
-    fn fan_out(&self, scores: Vec<f32>) -> Vec<f32> {
-        if scores.len() == self.configurations.len() { scores } else { self.distinct.fan_out(&scores) }
+        let distinct_configs = distinct.first.len();
+        let evaluated = if manifest.batch_dependent { Distinct::all(configurations.len()) } else { distinct };
+        Ok(Self { graph, configurations, evaluated, distinct_configs })
     }
 
     fn reuse(&self) -> Reuse {
         Reuse {
             configs: self.configurations.len(),
-            distinct_configs: self.distinct.first.len(),
+            distinct_configs: self.distinct_configs,
             segment_rows: self.configurations.len(),
-            distinct_segment_rows: self.evaluated.len(),
-            rows_evaluated: self.evaluated.len(),
+            distinct_segment_rows: self.evaluated.first.len(),
+            rows_evaluated: self.evaluated.first.len(),
         }
     }
 }

@@ -9,6 +9,10 @@ pub(super) const FILE_NAME: &str = "manifest.json";
 /// Newest manifest format that is read.
 const SCHEMA: u32 = 1;
 
+/// Nodes of the largest bucket, and numbers of an embedding: a bound of what one run of the encoder takes.
+const MAX_BUCKET: usize = 4 * MAX_SEGMENT_NODES;
+const MAX_EMBEDDING: usize = 4096;
+
 /// The one field that every format has.
 #[derive(Deserialize)]
 struct SchemaOnly {
@@ -134,12 +138,16 @@ impl Manifest {
 
     fn check_segment(&self) -> Result<(), ManifestError> {
         check(!self.batch_dependent, "batch_dependent", &self.batch_dependent, "false for a segment model")?;
-        check(self.embedding_size > 0, "embedding_size", &self.embedding_size, "1 or more")?;
+        let sizes = 1..=MAX_EMBEDDING;
+        let size = self.embedding_size;
+        check(sizes.contains(&size), "embedding_size", &size, &format!("1 to {MAX_EMBEDDING}"))?;
         check(self.chunk_configs == 0, "chunk_configs", &self.chunk_configs, "none for a segment model")?;
         let ascending = self.buckets.is_sorted_by(|one, next| one < next) && self.buckets.first() > Some(&0);
-        let largest = self.buckets.last() >= Some(&MAX_SEGMENT_NODES);
-        let expected = format!("ascending sizes up to at least {MAX_SEGMENT_NODES}");
-        check(ascending && largest, "buckets", &format!("{:?}", self.buckets), &expected)
+        let largest = self.buckets.last().is_some_and(|last| (MAX_SEGMENT_NODES..=MAX_BUCKET).contains(last));
+        // What is computed per segment then fills vector registers, wherever the segment stands in a block.
+        let multiples = self.buckets.iter().all(|bucket| bucket.is_multiple_of(4));
+        let expected = format!("ascending multiples of 4, the last from {MAX_SEGMENT_NODES} to {MAX_BUCKET}");
+        check(ascending && largest && multiples, "buckets", &format!("{:?}", self.buckets), &expected)
     }
 
     fn check_whole_graph(&self) -> Result<(), ManifestError> {
@@ -276,6 +284,9 @@ mod tests {
             ("pad_value", json!(1)),
             ("buckets", json!([8, 4, 512])),
             ("buckets", json!([8, 256])),
+            ("buckets", json!([6, 512])),
+            ("buckets", json!([8, 200_000])),
+            ("embedding_size", json!(1_000_000)),
             ("buckets", json!([])),
             ("feature_digest", json!("00".repeat(32))),
             ("training_data_digest", json!("none")),

@@ -15,6 +15,7 @@ use super::{
     ServiceError,
     answer::{configurable_node, reuse_counts, selector, summary, timings},
     configs_request::{batch_task, present, read_configs},
+    deadline::{time_allowed, within},
     graph_request::{GraphOrigin, GraphRequest},
     rank_stream::{Answers, RankStream},
 };
@@ -194,7 +195,12 @@ impl CostModelService for CostModel {
         request: Request<Streaming<RankConfigsStreamRequest>>,
     ) -> Result<Response<Answers>, Status> {
         let permit = self.admit()?;
-        Ok(Response::new(RankStream::new(self.clone(), request.into_inner(), permit).answers()))
+        let allowed = time_allowed(request.metadata());
+        let answers = RankStream::new(self.clone(), request.into_inner(), permit).answers();
+        Ok(Response::new(match allowed {
+            Some(allowed) => Box::pin(within(allowed, answers)),
+            None => answers,
+        }))
     }
 
     async fn put_graph(

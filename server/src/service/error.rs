@@ -85,6 +85,12 @@ pub enum ServiceError {
         /// Configurations allowed.
         limit: usize,
     },
+    /// A stream that took longer than its client allowed.
+    #[error("the stream took longer than the {allowed:?} that grpc-timeout allows; allow more, or send less")]
+    DeadlineExceeded {
+        /// What was allowed.
+        allowed: Duration,
+    },
     /// No such model, or not for these configurations.
     #[error(transparent)]
     Select(#[from] SelectError),
@@ -134,6 +140,7 @@ impl ServiceError {
                 (InvalidArgument, configuration_reason(source), Some(field))
             }
             Self::Batch { source, .. } => source.classify(),
+            Self::DeadlineExceeded { .. } => (Code::DeadlineExceeded, "DEADLINE_EXCEEDED", None),
             Self::StreamTooLong { .. } => (InvalidArgument, "STREAM_TOO_LONG", Some("configs")),
             Self::Select(SelectError::WrongTask { .. }) => {
                 (InvalidArgument, "MODEL_TASK_MISMATCH", Some("model"))

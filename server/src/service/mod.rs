@@ -3,6 +3,7 @@
 mod answer;
 mod configs_request;
 mod cost_model;
+mod deadline;
 mod error;
 mod graph_request;
 mod model;

@@ -1,9 +1,8 @@
 //! The table, and the figures.
 
-use std::{fs, time::Duration};
+use std::time::Duration;
 
-use hlorank_tests::repository;
-use serde_json::json;
+use hlorank_tests::{Figure, Target};
 
 use crate::{drive::Load, system::System, workload::Workload};
 
@@ -81,18 +80,14 @@ fn milliseconds(time: Duration) -> String {
 
 /// One figure for every other system.
 pub(crate) fn write_figures(workload: &Workload, systems: &[Measured]) {
-    let folder = repository("target/figures");
-    fs::create_dir_all(&folder).expect("target can be written");
     let processor_time = |measured: &Measured| measured.loaded().processor_time_per_request().as_secs_f64();
     for ((system, measured), ratio) in System::ALL.iter().zip(systems).zip(ratios(systems)).skip(1) {
-        let name = format!("baselines_{}_{}", workload.name, system.key());
-        let figure = json!({
-            "name": name,
-            "value": ratio,
-            "unit": "x",
-            "target": format!(">= {TARGET}"),
-            "passed": ratio >= TARGET,
-            "how": format!(
+        Figure {
+            name: format!("baselines_{}_{}", workload.name, system.key()),
+            value: ratio,
+            unit: "x",
+            target: Target::AtLeast(TARGET),
+            how: format!(
                 "requests/s of hlorank over {}: {}; {} clients, best of {} rounds; {:.1} times the processor time",
                 system.name(),
                 workload.what,
@@ -100,7 +95,7 @@ pub(crate) fn write_figures(workload: &Workload, systems: &[Measured]) {
                 crate::ROUNDS,
                 processor_time(measured) / processor_time(&systems[0]),
             ),
-        });
-        fs::write(folder.join(format!("{name}.json")), format!("{figure}\n")).expect("target can be written");
+        }
+        .write();
     }
 }

@@ -3,11 +3,9 @@
 use std::{fs, path::Path};
 
 use fastrand::Rng;
-use hlorank_graph::{
-    Configurations, Digest, FeatureFile, GraphFile, LayoutBatch, Limits, MeasuredGraph, Pad, Task, TileBatch,
-};
+use hlorank_graph::{Configurations, Digest, FeatureFile, LayoutBatch, MeasuredGraph, Pad, Task, TileBatch};
 use hlorank_proto::v1::{PackedLayoutConfigs, PackedTileConfigs, rank_configs_request::Configs};
-use hlorank_tests::{fixture, shared};
+use hlorank_tests::{fixture, read_graphs, shared};
 
 /// A graph, and how configurations of it are drawn.
 pub(crate) struct Workload {
@@ -78,8 +76,7 @@ impl Workload {
     }
 
     fn new(name: &'static str, what: &'static str, configs: usize, file: &Path, draw: Draw) -> Self {
-        let file = GraphFile::read(file, Task::Layout, &Limits::default());
-        let graph = file.unwrap_or_else(|error| panic!("{error}")).graphs.remove(0);
+        let graph = read_graphs(file).remove(0);
         let hash = graph.graph.hash();
         Self { name, what, configs, graph, hash, draw }
     }

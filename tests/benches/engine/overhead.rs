@@ -3,13 +3,13 @@ use hlorank_client::{GraphHandle, RankRequest};
 use hlorank_graph::{Configurations, SegmentedGraph};
 use hlorank_tests::{Figure, Target, TestServer};
 
-use crate::subjects::{layout_graph, measured_layouts, recombined_layouts};
+use crate::subjects::{alexnet, measured_layouts, recombined_layouts};
 
 const CALLS: usize = 2_000;
 
 /// Time on the server but for the model's, over requests of 1 to 64 KiB.
 pub(crate) async fn of_small_requests() {
-    let measured = layout_graph();
+    let Some(measured) = alexnet() else { return };
     let (handle, layouts) = (GraphHandle::of(&measured), measured_layouts(&measured));
     let graph = SegmentedGraph::new(&measured.graph);
     let server = TestServer::start().await;
@@ -26,8 +26,8 @@ pub(crate) async fn of_small_requests() {
         overheads.push(timings.total.saturating_sub(timings.encode + timings.head).as_secs_f64() * 1e6);
     }
     overheads.sort_by(f64::total_cmp);
-    let figure = |name, value, most| Figure {
-        name,
+    let figure = |name: &str, value, most| Figure {
+        name: name.to_owned(),
         value,
         unit: "us",
         target: Target::AtMost(most),

@@ -5,7 +5,7 @@ use hlorank_client::{GraphHandle, RankRequest};
 use hlorank_graph::{Configurations, LayoutBatch, LayoutBatchBuilder, LayoutEntry};
 use hlorank_tests::{Figure, Target, TestServer, fixture};
 
-use crate::subjects::{layout_graph, measured_layouts, read, unlimited};
+use crate::subjects::{alexnet, measured_layouts, read, unlimited};
 
 const STEPS: usize = 300;
 const CHILDREN: usize = 100;
@@ -16,8 +16,8 @@ pub(crate) async fn steps() {
     let server = TestServer::start().await;
     let client = server.client().await;
     let large_segments = read(&fixture("measured/layout_random_window_nchw_train.pb"));
-    for (name, measured) in [("search_step", layout_graph()), ("search_step_large_segments", large_segments)]
-    {
+    let graphs = alexnet().map(|alexnet| ("search_step", alexnet)).into_iter();
+    for (name, measured) in graphs.chain([("search_step_large_segments", large_segments)]) {
         let (handle, layouts) = (GraphHandle::of(&measured), measured_layouts(&measured));
         let summary = client.put_graph(&handle).await.expect("a graph").summary;
         let mut random = Rng::with_seed(4);
@@ -36,7 +36,7 @@ pub(crate) async fn steps() {
         let first = times[0];
         times.sort_by(f64::total_cmp);
         Figure {
-            name,
+            name: name.to_owned(),
             value: times[STEPS / 2],
             unit: "ms",
             target: Target::AtMost(2.0),

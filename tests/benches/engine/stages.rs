@@ -1,6 +1,6 @@
 use hlorank_client::{GraphHandle, RankRequest, Ranking};
-use hlorank_graph::{Configurations, GraphFile, Limits, Task};
-use hlorank_tests::{TestServer, fixture};
+use hlorank_graph::Configurations;
+use hlorank_tests::{TestServer, configurations, fixture};
 
 use crate::{
     plot::{Bar, bars},
@@ -11,8 +11,7 @@ const STAGES: [&str; 6] = ["queue", "featurize", "parse", "encode", "head", "ran
 
 /// Where the time of a few requests goes: cold, with the graph cached, and with the embeddings cached.
 pub(crate) async fn of_requests() {
-    let tiles = fixture("measured/tile_kernels.pb");
-    let tiles = GraphFile::read(&tiles, Task::Tile, &Limits::default()).expect("kernels").graphs.remove(0);
+    let tiles = read(&fixture("measured/tile_kernels.pb"));
     let training = read(&fixture("measured/layout_random_window_nchw_train.pb"));
     println!("\nwhere the time goes on the server, in ms");
     print!("{:>48}", "");
@@ -23,7 +22,7 @@ pub(crate) async fn of_requests() {
     let mut all = Vec::new();
     for measured in [&layout_graph(), &training, &tiles] {
         let graph = GraphHandle::of(measured);
-        let configurations = &measured.measurements.as_ref().expect("a measured graph").configurations;
+        let configurations = configurations(measured);
         for (state, ranking) in states(&graph, configurations).await {
             let stages = milliseconds(&ranking);
             let name = format!("{} {}, {state}", configurations.len(), measured.name);

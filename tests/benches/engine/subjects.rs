@@ -4,23 +4,27 @@ use std::path::Path;
 
 use fastrand::Rng;
 use hlorank_graph::{
-    Configurations, GraphFile, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, MeasuredGraph,
-    SegmentedGraph, Task,
+    Configurations, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, MeasuredGraph, SegmentedGraph,
 };
-use hlorank_tests::{fixture, shared};
+use hlorank_tests::{configurations, fixture, read_graphs, shared};
 
-/// `TpuGraphs`' AlexNet where it is at hand, else a training step of our own.
-pub(crate) fn layout_graph() -> MeasuredGraph {
-    let own = || fixture("measured/layout_random_window_nchw_train.pb");
-    read(&shared("data/tpu/alexnet_layout.npz").unwrap_or_else(own))
+/// `TpuGraphs`' AlexNet, where it is at hand: what the targets were set for.
+pub(crate) fn alexnet() -> Option<MeasuredGraph> {
+    shared("data/tpu/alexnet_layout.npz").map(|path| read(&path))
 }
 
+/// AlexNet, else a training step of our own.
+pub(crate) fn layout_graph() -> MeasuredGraph {
+    alexnet().unwrap_or_else(|| read(&fixture("measured/layout_random_window_nchw_train.pb")))
+}
+
+/// The first graph of a file.
 pub(crate) fn read(path: &Path) -> MeasuredGraph {
-    GraphFile::read(path, Task::Layout, &Limits::default()).expect("a file of graphs").graphs.remove(0)
+    read_graphs(path).remove(0)
 }
 
 pub(crate) fn measured_layouts(graph: &MeasuredGraph) -> &LayoutBatch {
-    match &graph.measurements.as_ref().expect("a measured graph").configurations {
+    match configurations(graph) {
         Configurations::Layout(batch) => batch,
         Configurations::Tile(_) => panic!("{} has tiles", graph.name),
     }

@@ -2,7 +2,7 @@ use std::time::Instant;
 
 use hlorank_client::{GraphHandle, RankRequest};
 use hlorank_graph::Configurations;
-use hlorank_tests::{Figure, Target, TestServer, chain_kernel, tiles};
+use hlorank_tests::{Figure, Target, TestServer, grid_tiles, kernel_of};
 
 const CALLS: usize = 9;
 const NODES: u8 = 40;
@@ -10,10 +10,8 @@ const TILES: i64 = 1_842;
 
 /// Every tile of a kernel, with nothing in the embedding cache.
 pub(crate) async fn rank_kernel() {
-    let opcodes: Vec<u8> = (1..=NODES).collect();
-    let graph = GraphHandle::features(&chain_kernel(&opcodes, &[128, 64, 256]));
-    let outputs: Vec<[i64; 2]> = (0..TILES).map(|tile| [1 + tile % 43, 1 + tile / 43]).collect();
-    let configurations = Configurations::Tile(tiles(&outputs));
+    let graph = GraphHandle::features(&kernel_of(NODES));
+    let configurations = Configurations::Tile(grid_tiles(TILES));
     let server = TestServer::start_with(&["--embedding-cache-bytes", "0"]).await;
     let client = server.client().await;
     let mut times = Vec::new();
@@ -30,7 +28,7 @@ pub(crate) async fn rank_kernel() {
         times.push(own);
     }
     Figure {
-        name: "rank_tiles",
+        name: "rank_tiles".to_owned(),
         value: times[0][CALLS / 2],
         unit: "ms",
         target: Target::AtMost(60.0),

@@ -5,7 +5,7 @@ use std::{
 
 use hlorank_client::{Client, GraphHandle, RankRequest};
 use hlorank_graph::Configurations;
-use hlorank_tests::{Figure, Target, TestServer, chain_kernel, tiles};
+use hlorank_tests::{Figure, Target, TestServer, grid_tiles, kernel_of};
 use tokio::join;
 
 const CALLS: usize = 300;
@@ -16,14 +16,8 @@ const LARGE: i64 = 20_000;
 pub(crate) async fn of_small_and_large() {
     let server = TestServer::start_with(&["--embedding-cache-bytes", "0"]).await;
     let (client, other) = (server.client().await, server.client().await);
-    let opcodes: Vec<u8> = (1..=40).collect();
-    let graph = GraphHandle::features(&chain_kernel(&opcodes, &[128, 64, 256]));
-    let batch = |count| {
-        Configurations::Tile(tiles(
-            &(0..count).map(|tile| [1 + tile % 43, 1 + tile / 43]).collect::<Vec<_>>(),
-        ))
-    };
-    let (small, large) = (batch(SMALL), batch(LARGE));
+    let graph = GraphHandle::features(&kernel_of(40));
+    let [small, large] = [SMALL, LARGE].map(|count| Configurations::Tile(grid_tiles(count)));
     let alone = percentiles(&client, &graph, &small).await;
     let stop = AtomicBool::new(false);
     let request = RankRequest::new(&graph, &large).top(1);
@@ -43,7 +37,7 @@ pub(crate) async fn of_small_and_large() {
     };
     let ([p50, p99], ()) = join!(measure, load);
     Figure {
-        name: "small_call_beside_large",
+        name: "small_call_beside_large".to_owned(),
         value: p99 / alone[1],
         unit: "x",
         target: Target::AtMost(2.0),

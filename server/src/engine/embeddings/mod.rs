@@ -11,13 +11,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use hlorank_graph::{Digest, Pad, SegmentedGraph};
+use hlorank_graph::{Digest, SegmentedGraph};
 use quick_cache::{Weighter, sync::Cache};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use self::{
     parts::{Missing, Part, parts},
-    waiting::{Queue, Waiter, Waiting},
+    waiting::{Queue, Taken, Waiter, Waiters, Waiting},
 };
 use super::{
     EngineError,
@@ -181,7 +181,8 @@ impl Embeddings {
 
     /// Evaluates the next rows of a queue.
     fn evaluate_block(self: &Arc<Self>, queue: Queue, worker: Worker) {
-        let (rows, more) = self.waiting().take(queue, self.pool.workers());
+        let Taken { rows, gone, more } = self.waiting().take(queue, self.pool.workers());
+        drop(gone);
         if more {
             self.spawn_evaluation(queue);
         }
@@ -189,8 +190,10 @@ impl Embeddings {
             return;
         }
         let mut block = RunningBlock { embeddings: self, rows };
-        let embeddings = block.evaluate(queue, worker);
-        block.finish(embeddings);
+        match block.evaluate(queue, worker) {
+            Ok(embeddings) => block.deliver(embeddings),
+            Err(error) => block.fail(&error.into()),
+        }
     }
 
     /// The state is sound between any two of its operations, so a panic elsewhere does not spoil it.
@@ -246,43 +249,41 @@ impl RunningBlock<'_> {
     fn evaluate(&mut self, queue: Queue, worker: Worker) -> Result<Vec<Arc<[f32]>>, ModelFailed> {
         self.rows.sort_by_key(|(_, waiter)| waiter.segment().digest);
         let rows: Vec<BlockRow<'_>> = self.rows.iter().map(|(_, waiter)| waiter.block_row()).collect();
-        let Some((_, Waiter { call, .. })) = self.rows.first() else { return Ok(Vec::new()) };
-        let pad: Pad = call.model.manifest().pad();
-        let embeddings = call.model.encode(worker, &encoder_input(&rows, queue.nodes, pad))?;
-        let size = call.model.manifest().embedding_size;
+        // A queue is of one model.
+        let model = &self.rows[0].1.call.model;
+        let embeddings = model.encode(worker, &encoder_input(&rows, queue.nodes, model.manifest().pad()))?;
+        let size = model.manifest().embedding_size;
         Ok(embeddings.chunks_exact(size).take(rows.len()).map(Arc::from).collect())
     }
 
-    fn finish(mut self, embeddings: Result<Vec<Arc<[f32]>>, ModelFailed>) {
-        let rows = std::mem::take(&mut self.rows);
-        match embeddings {
-            Ok(embeddings) => {
-                // Into the cache first: whoever finds nobody waiting for a row finds its embedding.
-                for ((key, _), embedding) in rows.iter().zip(&embeddings) {
-                    self.embeddings.cache.insert(*key, Arc::clone(embedding));
-                }
-                let mut waiting = self.embeddings.waiting();
-                for ((key, _), embedding) in rows.iter().zip(embeddings) {
-                    waiting.finish(key).for_each(|waiter| waiter.deliver(Ok(Arc::clone(&embedding))));
-                }
-            }
-            Err(error) => self.embeddings.fail(&rows, &error.into()),
+    fn deliver(&mut self, embeddings: Vec<Arc<[f32]>>) {
+        // Into the cache first: whoever finds nobody waiting for a row finds its embedding.
+        for ((key, _), embedding) in self.rows.iter().zip(&embeddings) {
+            self.embeddings.cache.insert(*key, Arc::clone(embedding));
         }
+        for (waiters, embedding) in self.finished().into_iter().zip(embeddings) {
+            waiters.iter().for_each(|waiter| waiter.deliver(Ok(Arc::clone(&embedding))));
+        }
+    }
+
+    fn fail(&mut self, error: &EngineError) {
+        for waiters in self.finished() {
+            waiters.iter().for_each(|waiter| waiter.deliver(Err(error.clone())));
+        }
+    }
+
+    /// Who waits for each of the rows, which nobody waits for from now on.
+    fn finished(&mut self) -> Vec<Waiters> {
+        let mut waiting = self.embeddings.waiting();
+        self.rows.drain(..).map(|(key, _)| waiting.finish(&key)).collect()
     }
 }
 
 impl Drop for RunningBlock<'_> {
-    /// Of a block that was not finished, because evaluating it panicked.
+    /// Of a block that was not finished, because something panicked.
     fn drop(&mut self) {
-        self.embeddings.fail(&self.rows, &WorkerFailed.into());
-    }
-}
-
-impl Embeddings {
-    fn fail(&self, rows: &[(RowKey, Waiter)], error: &EngineError) {
-        let mut waiting = self.waiting();
-        for (key, _) in rows {
-            waiting.finish(key).for_each(|waiter| waiter.deliver(Err(error.clone())));
+        if !self.rows.is_empty() {
+            self.fail(&WorkerFailed.into());
         }
     }
 }

@@ -14,8 +14,22 @@ use crate::engine::{
 #[derive(Default)]
 pub(super) struct Waiting {
     /// Who waits for each row; the first has waited longest.
-    waiters: HashMap<RowKey, SmallVec<[Waiter; 1]>>,
+    waiters: HashMap<RowKey, Waiters>,
     queues: HashMap<Queue, Queued>,
+}
+
+/// Those who wait for one row.
+pub(super) type Waiters = SmallVec<[Waiter; 1]>;
+
+/// What a task does next.
+#[derive(Default)]
+pub(super) struct Taken {
+    /// Rows, each with one of those who wait for it.
+    pub(super) rows: Vec<(RowKey, Waiter)>,
+    /// Those who wait no more. They are dropped by the caller, since that may free much and others wait for the lock.
+    pub(super) gone: Vec<Waiters>,
+    /// Whether rows are left, so that the task goes on.
+    pub(super) more: bool,
 }
 
 /// What is in a queue.
@@ -72,33 +86,33 @@ impl Waiting {
         workers.saturating_sub(std::mem::replace(&mut queued.tasks, workers))
     }
 
-    /// What a task does next: the rows of a queue that somebody still waits for, a full block of them, or an even share
-    /// where that leaves `workers` something to do; and whether more are left, so that the task goes on.
-    pub(super) fn take(&mut self, queue: Queue, workers: usize) -> (Vec<(RowKey, Waiter)>, bool) {
-        let Some(queued) = self.queues.get_mut(&queue) else { return (Vec::new(), false) };
+    /// Takes the next rows of a queue that somebody still waits for: a full block, or an even share where that leaves
+    /// `workers` something to do.
+    pub(super) fn take(&mut self, queue: Queue, workers: usize) -> Taken {
+        let mut taken = Taken::default();
+        let Some(queued) = self.queues.get_mut(&queue) else { return taken };
         let share = queued.rows.len().div_ceil(workers).max(LEAST_NODES / queue.nodes);
         let count = share.next_multiple_of(ROW_MULTIPLE).min(queue.capacity());
-        let mut rows = Vec::with_capacity(count);
-        while rows.len() < count
+        while taken.rows.len() < count
             && let Some(key) = queued.rows.pop_front()
         {
-            let waiters = self.waiters.get(&key).map_or(&[][..], SmallVec::as_slice);
-            match waiters.iter().find(|waiter| waiter.waits()) {
-                Some(waiter) => rows.push((key, waiter.clone())),
-                None => drop(self.waiters.remove(&key)),
+            let waiting = self.waiters.get(&key).and_then(|all| all.iter().find(|waiter| waiter.waits()));
+            match waiting {
+                Some(waiter) => taken.rows.push((key, waiter.clone())),
+                None => taken.gone.extend(self.waiters.remove(&key)),
             }
         }
-        let more = !queued.rows.is_empty();
-        queued.tasks -= usize::from(!more);
+        taken.more = !queued.rows.is_empty();
+        queued.tasks -= usize::from(!taken.more);
         if queued.tasks == 0 {
             self.queues.remove(&queue);
         }
-        (rows, more)
+        taken
     }
 
     /// Removes a row that was evaluated, or failed; whoever waited for it is to get the result.
-    pub(super) fn finish(&mut self, key: &RowKey) -> impl Iterator<Item = Waiter> + use<> {
-        self.waiters.remove(key).unwrap_or_default().into_iter()
+    pub(super) fn finish(&mut self, key: &RowKey) -> Waiters {
+        self.waiters.remove(key).unwrap_or_default()
     }
 }
 
