@@ -60,7 +60,8 @@ async fn an_expired_stream_is_told_and_stops() {
     let hash = server.client().await.put_graph(&graph).await.unwrap().hash;
     let start = RankConfigsStart { graph: Some(by_hash(hash)), ..RankConfigsStart::default() };
     let batch = ConfigBatch { configs: Some(BatchConfigs::PackedTileConfigs(packed(large()))) };
-    let parts = [Part::Start(start), Part::Batch(batch)].map(|part| RankConfigsStreamRequest { part: Some(part) });
+    let parts =
+        [Part::Start(start), Part::Batch(batch)].map(|part| RankConfigsStreamRequest { part: Some(part) });
     let mut request = Request::new(tokio_stream::iter(parts));
     request.set_timeout(PATIENCE);
     let mut answers = server.cost_model().await.rank_configs_stream(request).await.unwrap().into_inner();
@@ -69,7 +70,10 @@ async fn an_expired_stream_is_told_and_stops() {
     assert_eq!(expired.code(), Code::DeadlineExceeded, "{expired}");
     assert_eq!(expired.get_details_error_info().unwrap().reason, "DEADLINE_EXCEEDED");
     let evaluated = evaluated_before(&server, &graph).await;
-    assert!(0 < evaluated && evaluated < TILES.unsigned_abs() / 2, "{evaluated} of {TILES} rows were evaluated");
+    assert!(
+        0 < evaluated && evaluated < TILES.unsigned_abs() / 2,
+        "{evaluated} of {TILES} rows were evaluated"
+    );
 }
 
 #[tokio::test]

@@ -55,8 +55,8 @@ mod tests {
 
     #[test]
     fn a_timeout_has_a_unit() {
-        assert_eq!(allowed("2H"), Some(Duration::from_secs(7200)));
-        assert_eq!(allowed("15M"), Some(Duration::from_secs(900)));
+        assert_eq!(allowed("2H"), Some(Duration::from_hours(2)));
+        assert_eq!(allowed("15M"), Some(Duration::from_mins(15)));
         assert_eq!(allowed("3S"), Some(Duration::from_secs(3)));
         assert_eq!(allowed("150m"), Some(Duration::from_millis(150)));
         assert_eq!(allowed("7u"), Some(Duration::from_micros(7)));
