@@ -49,7 +49,13 @@ fn draw_log_log(path: &PathBuf, horizontal: &str, curves: &[Curve]) -> Result<()
         .x_label_area_size(44)
         .y_label_area_size(64)
         .build_cartesian_2d(range(|point| point.0), range(|point| point.1))?;
-    chart.configure_mesh().x_desc(horizontal).y_desc("seconds").light_line_style(WHITE).draw()?;
+    chart
+        .configure_mesh()
+        .x_desc(horizontal)
+        .y_desc("seconds")
+        .x_label_formatter(&|value| format!("{value:.0}"))
+        .light_line_style(WHITE)
+        .draw()?;
     for (number, curve) in curves.iter().enumerate() {
         let color = Palette99::pick(number).to_rgba();
         let style = color.stroke_width(2);
