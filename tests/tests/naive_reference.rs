@@ -9,7 +9,7 @@ use hlorank_server::{
     engine::{Engine, EngineError, rank},
     registry::Model,
 };
-use hlorank_tests::{block_graph, chain_kernel, layouts, load_model, score_naively, tiles};
+use hlorank_tests::{block_graph, chain_kernel, grid_tiles, layouts, load_model, score_naively, tiles};
 use proptest::{collection::vec, prelude::*};
 use tokio::runtime::Runtime;
 
@@ -144,4 +144,12 @@ fn pieces_larger_than_a_segment_have_the_scores_of_the_naive_evaluation() {
     let kernel = Arc::new(SegmentedGraph::new(&chain_kernel(&opcodes, &[128, 64, 256])));
     assert_eq!(kernel.occurrences.len(), 3);
     check(Task::Tile, 1 << 24, &[(kernel, Configurations::Tile(tiles(&[[1, 2], [4, 8], [1, 2]])))], &[false]);
+}
+
+/// Rows are looked up in turns of some thousands.
+#[test]
+fn many_rows_have_the_scores_of_the_naive_evaluation() {
+    let kernel = Arc::new(SegmentedGraph::new(&chain_kernel(&[63, 26], &[128, 64])));
+    let many = Configurations::Tile(grid_tiles(20_000));
+    check(Task::Tile, 1 << 22, &[(kernel, many)], &[false]);
 }

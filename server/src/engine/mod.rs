@@ -72,6 +72,8 @@ pub struct Reuse {
 struct Planned {
     plan: Arc<Plan>,
     looked_up: LookedUp,
+    /// Whether rows are left to look up.
+    more: bool,
 }
 
 /// When the stages of an evaluation ended.
@@ -157,10 +159,11 @@ impl Engine {
         }
         check_pad(model, graph)?;
         let Computed { value, waited } = self.plan(model, graph, read).await?;
-        Ok(self.evaluate(model, graph, value?, waited).await?)
+        let planned = self.look_up_rest(model, graph, value?).await?;
+        Ok(self.evaluate(model, graph, planned, waited).await?)
     }
 
-    /// What has to be evaluated, and what of it the cache has.
+    /// What has to be evaluated, and what the cache has of the first rows: of all but in large batches.
     async fn plan<E: From<EngineError> + Send + 'static>(
         &self,
         model: &Arc<Model>,
@@ -174,17 +177,38 @@ impl Engine {
             if plan.rows.len() > MAX_EMBEDDING_BYTES / embedding_bytes {
                 return Err(EngineError::from(TooManyRows).into());
             }
-            let looked_up = embeddings.look_up(&model, &graph, &plan);
-            Ok(Planned { plan: Arc::new(plan), looked_up })
+            let mut looked_up = LookedUp::default();
+            let more = embeddings.look_up(&model, &graph, &plan, &mut looked_up);
+            Ok(Planned { plan: Arc::new(plan), looked_up, more })
         });
         Ok(planned.await?)
+    }
+
+    /// Looks the other rows up, in turns with other calls.
+    async fn look_up_rest(
+        &self,
+        model: &Arc<Model>,
+        graph: &Arc<SegmentedGraph>,
+        mut planned: Planned,
+    ) -> Result<Planned, EngineError> {
+        while planned.more {
+            let (model, graph, embeddings) =
+                (Arc::clone(model), Arc::clone(graph), Arc::clone(&self.embeddings));
+            let looked_up = self.pool.run(move |_| {
+                let Planned { plan, looked_up, .. } = &mut planned;
+                planned.more = embeddings.look_up(&model, &graph, plan, looked_up);
+                planned
+            });
+            planned = looked_up.await?.value;
+        }
+        Ok(planned)
     }
 
     async fn evaluate(
         &self,
         model: &Arc<Model>,
         graph: &Arc<SegmentedGraph>,
-        Planned { plan, looked_up }: Planned,
+        Planned { plan, looked_up, .. }: Planned,
         waited: Duration,
     ) -> Result<Evaluation, EngineError> {
         let planned = Instant::now();

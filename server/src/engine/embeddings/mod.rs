@@ -22,7 +22,7 @@ use self::{
 use super::{
     EngineError,
     block::{BlockRow, encoder_input},
-    plan::{LocalConfiguration, Plan},
+    plan::{LocalConfiguration, Plan, Row},
 };
 use crate::{
     compute::{ComputePool, Worker, WorkerFailed},
@@ -56,8 +56,9 @@ struct Call {
 type Evaluated = Result<(u32, Arc<[f32]>), EngineError>;
 
 /// What the cache had of a call's rows.
+#[derive(Default)]
 pub(super) struct LookedUp {
-    /// `[rows, D]`; 0 where it is missing.
+    /// `[rows, D]` of the rows that were looked up; 0 where it is missing.
     embeddings: Vec<f32>,
     /// What is missing, in the order in which it is to be evaluated.
     parts: Vec<Part>,
@@ -74,6 +75,9 @@ pub(super) struct Completed {
 /// Nodes of a block, padding included: what a node takes in the encoder, a few hundred bytes an operator, then stays in
 /// a core's cache. Chosen by `cargo bench --bench encoder`.
 const BLOCK_NODES: usize = 1024;
+
+/// Rows that are looked up at a time.
+const LOOK_UP_ROWS: usize = 1 << 14;
 
 /// What a cache entry takes beside its numbers: key, pointer, reference counts and the cache's own lists.
 const ENTRY_BYTES: usize = 128;
@@ -103,23 +107,36 @@ impl Embeddings {
         self.cache.retain(|key, _| key.model != model);
     }
 
-    /// What the cache has of a plan's rows.
-    pub(super) fn look_up(&self, model: &Model, graph: &SegmentedGraph, plan: &Plan) -> LookedUp {
+    /// What the cache has of the next of a plan's rows. Looks at no more than fit a few milliseconds; says whether
+    /// rows are left.
+    pub(super) fn look_up(
+        &self,
+        model: &Model,
+        graph: &SegmentedGraph,
+        plan: &Plan,
+        looked_up: &mut LookedUp,
+    ) -> bool {
         let size = model.manifest().embedding_size;
-        let mut embeddings = vec![0.0; plan.rows.len() * size];
+        let embeddings = &mut looked_up.embeddings;
+        if embeddings.is_empty() {
+            embeddings.reserve_exact(plan.rows.len() * size);
+        }
+        let first = embeddings.len() / size;
+        let end = plan.rows.len().min(first + LOOK_UP_ROWS);
         let mut missing: BTreeMap<Queue, Vec<Missing>> = BTreeMap::new();
-        for (row, slot) in (0..).zip(embeddings.chunks_exact_mut(size)) {
+        for (row, &Row { segment, .. }) in (0..).zip(&plan.rows).take(end).skip(first) {
             let key = row_key(model, graph, plan, row);
             if let Some(embedding) = self.cache.get(&key) {
-                slot.copy_from_slice(&embedding);
+                embeddings.extend_from_slice(&embedding);
                 continue;
             }
-            let segment = plan.rows[row as usize].segment;
+            embeddings.resize(embeddings.len() + size, 0.0);
             let nodes = model.manifest().bucket(graph.segments[segment].len());
             let queue = Queue { model: model.digest(), nodes };
             missing.entry(queue).or_default().push(Missing { row, key, segment });
         }
-        LookedUp { embeddings, parts: parts(missing) }
+        looked_up.parts.extend(parts(missing));
+        end < plan.rows.len()
     }
 
     /// Evaluates what is missing, or waits where another call does.
