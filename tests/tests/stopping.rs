@@ -15,7 +15,7 @@ use tonic_types::StatusExt;
 
 /// Enough to keep every worker busy for much longer than the calls wait.
 const TILES: i64 = 45_000;
-const PATIENCE: Duration = Duration::from_millis(150);
+const PATIENCE: Duration = Duration::from_millis(400);
 
 fn large() -> Configurations {
     Configurations::Tile(grid_tiles(TILES))
