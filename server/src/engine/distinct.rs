@@ -3,6 +3,8 @@ use std::hash::Hash;
 use foldhash::{HashMap, HashMapExt};
 use hlorank_graph::Configurations;
 
+use super::as_u32;
+
 /// Which of some items differ.
 pub(super) struct Distinct {
     /// Where each distinct item stands first, ascending.
@@ -24,9 +26,7 @@ impl Distinct {
 
     /// So many items that are taken to differ.
     pub(super) fn all(count: usize) -> Self {
-        // Limits keep batches far below.
-        let of_item = (0..count).map(|item| u32::try_from(item).unwrap_or(u32::MAX));
-        Self { first: (0..count).collect(), of_item: of_item.collect() }
+        Self { first: (0..count).collect(), of_item: (0..count).map(as_u32).collect() }
     }
 
     fn items<T: Eq + Hash>(items: impl Iterator<Item = T>) -> Self {
@@ -34,8 +34,7 @@ impl Distinct {
         let of_item = items.enumerate().map(|(place, item)| {
             *seen.entry(item).or_insert_with(|| {
                 first.push(place);
-                // Limits keep batches far below.
-                u32::try_from(first.len() - 1).unwrap_or(u32::MAX)
+                as_u32(first.len() - 1)
             })
         });
         let of_item = of_item.collect();

@@ -1,6 +1,7 @@
 use hlorank_graph::{LayoutBatch, LayoutEntry, Occurrence, SegmentedGraph};
 
 use super::{
+    as_u32,
     plan::{MAX_ROWS, Row, TooManyRows},
     slices::SliceSet,
 };
@@ -92,19 +93,19 @@ impl<'a> LayoutRows<'a> {
         let entry = |(&slot, &index): (&usize, &u16)| self.batch.table(slot)[usize::from(index)];
         self.entries.clear();
         self.entries.extend(slots.iter().zip(&self.indices).map(entry));
-        let row = self.row_of_entries(*segment)?;
+        let row = self.row_of_entries(*segment);
         self.by_indices[occurrence].1.push(row);
         Ok(row)
     }
 
-    fn row_of_entries(&mut self, segment: usize) -> Result<u32, TooManyRows> {
+    fn row_of_entries(&mut self, segment: usize) -> u32 {
         let (known, rows) = &mut self.by_entries[segment];
         let (local, new) = known.insert(&self.entries);
         if new {
-            rows.push(u32::try_from(self.rows.len()).map_err(|_| TooManyRows)?);
+            rows.push(as_u32(self.rows.len()));
             self.rows.push(Row { segment, local: local as usize });
         }
-        Ok(rows[local as usize])
+        rows[local as usize]
     }
 
     /// Every row, and the local configurations of every segment.

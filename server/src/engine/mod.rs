@@ -265,6 +265,11 @@ impl Engine {
     }
 }
 
+/// Counts of a batch fit `u32`: limits keep them far below.
+fn as_u32(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
 fn check_pad(model: &Model, graph: &SegmentedGraph) -> Result<(), EngineError> {
     let pad: Pad = model.manifest().pad();
     if graph.segments.iter().all(|segment| segment.can_pad(pad)) {

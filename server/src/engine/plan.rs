@@ -4,7 +4,7 @@ use hlorank_graph::{
     Configurations, LayoutBatch, LayoutEntry, Segment, SegmentedGraph, TILE_FEATURES, TileBatch,
 };
 
-use super::{Reuse, distinct::Distinct, layout_rows::LayoutRows, slices::SliceSet};
+use super::{Reuse, as_u32, distinct::Distinct, layout_rows::LayoutRows, slices::SliceSet};
 
 /// What has to be evaluated for a batch, each distinct thing once.
 ///
@@ -150,11 +150,6 @@ impl Plan {
             Locals::Tile(tiles) => LocalConfiguration::Tile(&tiles[local]),
         }
     }
-}
-
-/// Counts of a batch fit `u32`: limits keep them far below.
-fn as_u32(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@ use std::hash::{BuildHasher, Hash};
 use foldhash::fast::RandomState;
 use hashbrown::hash_table::{Entry, HashTable};
 
+use super::as_u32;
+
 /// Distinct slices of one width, numbered in order of appearance and kept in one array.
 pub(super) struct SliceSet<T> {
     width: usize,
@@ -27,8 +29,7 @@ impl<T: Copy + Eq + Hash> SliceSet<T> {
         match entry {
             Entry::Occupied(number) => (*number.get(), false),
             Entry::Vacant(vacant) => {
-                // Limits keep batches far below.
-                let number = u32::try_from(count).unwrap_or(u32::MAX);
+                let number = as_u32(count);
                 vacant.insert(number);
                 flat.extend_from_slice(slice);
                 (number, true)

@@ -5,20 +5,18 @@ use std::time::{Duration, Instant};
 use hlorank_graph::SegmentedGraph;
 use hlorank_proto::v1::{self, ConfigurableNode, GraphSummary, ModelSelector, ReuseCounts, StageTimings};
 
-use crate::{engine::Evaluation, graphs::Warning, registry::Model};
+use crate::{
+    engine::{Reuse, Stages},
+    graphs::Warning,
+    registry::Model,
+};
 
 pub(super) fn selector(model: &Model) -> ModelSelector {
     ModelSelector { name: model.manifest().name.clone(), version: model.manifest().version }
 }
 
 /// `featurize` as it was measured; the other stages from when each ended.
-pub(super) fn timings(
-    started: Instant,
-    found: Instant,
-    featurize: Duration,
-    evaluation: &Evaluation,
-) -> StageTimings {
-    let stages = evaluation.stages;
+pub(super) fn timings(started: Instant, found: Instant, featurize: Duration, stages: Stages) -> StageTimings {
     let now = Instant::now();
     StageTimings {
         queue: to_proto(stages.waited),
@@ -35,8 +33,7 @@ pub(super) fn to_proto(duration: Duration) -> Option<prost_types::Duration> {
     prost_types::Duration::try_from(duration).ok()
 }
 
-pub(super) fn reuse_counts(evaluation: &Evaluation) -> ReuseCounts {
-    let reuse = evaluation.reuse;
+pub(super) fn reuse_counts(reuse: Reuse) -> ReuseCounts {
     ReuseCounts {
         configs: reuse.configs as u64,
         distinct_configs: reuse.distinct_configs as u64,

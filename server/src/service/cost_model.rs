@@ -20,7 +20,7 @@ use super::{
     rank_stream::{Answers, RankStream},
 };
 use crate::{
-    compute::ComputePool,
+    compute::{ComputePool, Computed},
     engine::{Engine, Evaluation, rank},
     graphs::{GraphCache, Source, Warning},
     registry::{Model, Registry},
@@ -67,6 +67,13 @@ pub(super) struct FoundGraph {
     pub(super) featurize: Duration,
 }
 
+/// Scores, and which are the best of them.
+pub(super) struct Ranked {
+    pub(super) ranking: Vec<u32>,
+    pub(super) ranking_scores: Vec<f32>,
+    scores: Vec<f32>,
+}
+
 impl CostModel {
     /// Serves the models of a registry on a pool with as many workers as each model has sessions.
     #[must_use]
@@ -98,16 +105,15 @@ impl CostModel {
         let FoundGraph { graph, warnings, featurize } = self.find(origin).await?;
         let found = Instant::now();
         let evaluation = self.engine.score(model, &graph, self.reader(configs, &graph)).await?;
-        let top_k = request.top_k as usize;
-        let ranked = self.pool.run(move |_| (rank(&evaluation.scores, top_k), evaluation)).await?;
-        let (ranking, evaluation) = ranked.value;
-        let reuse = reuse_counts(&evaluation);
-        let timings = timings(started, found, featurize, &evaluation);
-        log_ranked(model, &graph, &evaluation, started);
+        let Evaluation { scores, reuse, stages } = evaluation;
+        let Ranked { ranking, ranking_scores, scores } = self.ranked(scores, request.top_k).await?.value;
+        let reuse = reuse_counts(reuse);
+        let timings = timings(started, found, featurize, stages);
+        log_ranked("configurations", model, &graph, &reuse, None, started);
         Ok(RankConfigsResponse {
-            ranking_scores: ranking.iter().map(|&config| evaluation.scores[config as usize]).collect(),
             ranking,
-            scores: if request.include_scores { evaluation.scores } else { Vec::new() },
+            ranking_scores,
+            scores: if request.include_scores { scores } else { Vec::new() },
             model: Some(selector(model)),
             graph_hash: graph.hash.0.to_vec().into(),
             timings: Some(timings),
@@ -131,6 +137,20 @@ impl CostModel {
             configurable_nodes: nodes.iter().map(configurable_node).collect(),
             warnings: warnings.iter().cloned().map(v1::Warning::from).collect(),
         })
+    }
+
+    /// The `top_k` (0: all) of some scores.
+    pub(super) async fn ranked(
+        &self,
+        scores: Vec<f32>,
+        top_k: u32,
+    ) -> Result<Computed<Ranked>, ServiceError> {
+        let ranked = self.pool.run(move |_| {
+            let ranking = rank(&scores, top_k as usize);
+            let ranking_scores = ranking.iter().map(|&config| scores[config as usize]).collect();
+            Ranked { ranking, ranking_scores, scores }
+        });
+        Ok(ranked.await?)
     }
 
     /// The graph from the cache or the request.
@@ -211,16 +231,25 @@ impl CostModelService for CostModel {
     }
 }
 
-fn log_ranked(model: &Model, graph: &SegmentedGraph, evaluation: &Evaluation, started: Instant) {
+/// One line for every call that was answered; `batches` of a stream.
+pub(super) fn log_ranked(
+    what: &str,
+    model: &Model,
+    graph: &SegmentedGraph,
+    reuse: &v1::ReuseCounts,
+    batches: Option<usize>,
+    started: Instant,
+) {
     tracing::info!(
         graph = %graph.hash,
         model = model.manifest().name,
         version = model.manifest().version,
-        configs = evaluation.reuse.configs,
-        distinct_configs = evaluation.reuse.distinct_configs,
-        rows = evaluation.reuse.distinct_segment_rows,
-        evaluated = evaluation.reuse.rows_evaluated,
+        batches,
+        configs = reuse.configs,
+        distinct_configs = reuse.distinct_configs,
+        rows = reuse.distinct_segment_rows,
+        evaluated = reuse.rows_evaluated,
         micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
-        "configurations ranked"
+        "{what} ranked"
     );
 }

@@ -20,12 +20,12 @@ use super::{
     ServiceError,
     answer::{add_reuse, reuse_counts, selector, timings, to_proto},
     configs_request::present,
-    cost_model::{CostModel, FoundGraph},
+    cost_model::{CostModel, FoundGraph, Ranked, log_ranked},
     graph_request::GraphOrigin,
     transport::explained,
 };
 use crate::{
-    engine::{EngineError, rank},
+    engine::{EngineError, Evaluation},
     registry::Model,
 };
 
@@ -55,7 +55,7 @@ struct Candidates {
     model: Arc<Model>,
     graph: Arc<SegmentedGraph>,
     warnings: Vec<v1::Warning>,
-    top_k: usize,
+    top_k: u32,
     batches: usize,
     scores: Vec<f32>,
     reuse: ReuseCounts,
@@ -138,7 +138,7 @@ impl Candidates {
             model,
             graph: found.graph,
             warnings: found.warnings.into_iter().map(v1::Warning::from).collect(),
-            top_k: top_k as usize,
+            top_k,
             batches: 0,
             scores: Vec::new(),
             reuse: ReuseCounts::default(),
@@ -173,16 +173,17 @@ impl Candidates {
         };
         let evaluation = service.engine.score(&self.model, &self.graph, read).await;
         let evaluation = evaluation.map_err(|error| numbered_in_stream(error, first))?;
-        let reuse = reuse_counts(&evaluation);
+        let Evaluation { scores, reuse, stages } = evaluation;
+        let reuse = reuse_counts(reuse);
         self.batches += 1;
-        self.scores.extend_from_slice(&evaluation.scores);
+        self.scores.extend_from_slice(&scores);
         add_reuse(&mut self.reuse, &reuse);
         Ok(BatchScores {
             // Below the limit, which is one.
             first_config: u32::try_from(first).unwrap_or(u32::MAX),
-            timings: Some(timings(started, started, Duration::ZERO, &evaluation)),
+            timings: Some(timings(started, started, Duration::ZERO, stages)),
             reuse: Some(reuse),
-            scores: evaluation.scores,
+            scores,
         })
     }
 
@@ -192,16 +193,10 @@ impl Candidates {
             return Err(ServiceError::Missing { field: "batch", hint });
         }
         let closed = Instant::now();
-        let (scores, top_k) = (self.scores, self.top_k);
-        let ranked = service.pool.run(move |_| {
-            let ranking = rank(&scores, top_k);
-            let ranking_scores = ranking.iter().map(|&config| scores[config as usize]).collect();
-            (ranking, ranking_scores)
-        });
-        let ranked = ranked.await?;
-        let (ranking, ranking_scores) = ranked.value;
+        let ranked = service.ranked(self.scores, self.top_k).await?;
+        let Ranked { ranking, ranking_scores, .. } = ranked.value;
         let total = closed.elapsed();
-        log_ranked(&self.model, &self.graph, &self.reuse, self.batches, self.started);
+        log_ranked("stream", &self.model, &self.graph, &self.reuse, Some(self.batches), self.started);
         Ok(StreamRanking {
             ranking,
             ranking_scores,
@@ -217,20 +212,6 @@ impl Candidates {
             warnings: self.warnings,
         })
     }
-}
-
-fn log_ranked(model: &Model, graph: &SegmentedGraph, reuse: &ReuseCounts, batches: usize, started: Instant) {
-    tracing::info!(
-        graph = %graph.hash,
-        model = model.manifest().name,
-        version = model.manifest().version,
-        batches,
-        configs = reuse.configs,
-        distinct_configs = reuse.distinct_configs,
-        rows = reuse.distinct_segment_rows,
-        micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
-        "stream ranked"
-    );
 }
 
 /// The engine counts within a batch.

@@ -4,6 +4,7 @@
 //! and workers take them in blocks. A call that needs a row which another call waits for waits with it.
 
 mod parts;
+mod running;
 mod waiting;
 
 use std::{
@@ -17,16 +18,16 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use self::{
     parts::{Missing, Part, parts},
-    waiting::{Queue, Taken, Waiter, Waiters, Waiting},
+    running::RunningBlock,
+    waiting::{Queue, Taken, Waiter, Waiting},
 };
 use super::{
     EngineError,
-    block::{BlockRow, encoder_input},
     plan::{LocalConfiguration, Plan, Row},
 };
 use crate::{
     compute::{ComputePool, Worker, WorkerFailed},
-    registry::{Model, ModelFailed},
+    registry::Model,
 };
 
 /// Embeddings that were evaluated, and rows that wait for it.
@@ -206,11 +207,7 @@ impl Embeddings {
         if rows.is_empty() {
             return;
         }
-        let mut block = RunningBlock { embeddings: self, rows };
-        match block.evaluate(queue, worker) {
-            Ok(embeddings) => block.deliver(embeddings),
-            Err(error) => block.fail(&error.into()),
-        }
+        RunningBlock::new(self, rows).run(queue, worker);
     }
 
     /// The state is sound between any two of its operations, so a panic elsewhere does not spoil it.
@@ -252,55 +249,4 @@ fn row_key(model: &Model, graph: &SegmentedGraph, plan: &Plan, row: u32) -> RowK
         }
     }
     RowKey { model: model.digest(), row: Digest(*hasher.finalize().as_bytes()) }
-}
-
-/// Rows that a worker evaluates, and whose waiters get a result whatever happens.
-struct RunningBlock<'a> {
-    embeddings: &'a Embeddings,
-    /// Row and one of those who wait for it.
-    rows: Vec<(RowKey, Waiter)>,
-}
-
-impl RunningBlock<'_> {
-    /// The embeddings of the rows, which are sorted by segment first.
-    fn evaluate(&mut self, queue: Queue, worker: Worker) -> Result<Vec<Arc<[f32]>>, ModelFailed> {
-        self.rows.sort_by_key(|(_, waiter)| waiter.segment().digest);
-        let rows: Vec<BlockRow<'_>> = self.rows.iter().map(|(_, waiter)| waiter.block_row()).collect();
-        // A queue is of one model.
-        let model = &self.rows[0].1.call.model;
-        let embeddings = model.encode(worker, &encoder_input(&rows, queue.nodes, model.manifest().pad()))?;
-        let size = model.manifest().embedding_size;
-        Ok(embeddings.chunks_exact(size).take(rows.len()).map(Arc::from).collect())
-    }
-
-    fn deliver(&mut self, embeddings: Vec<Arc<[f32]>>) {
-        // Into the cache first: whoever finds nobody waiting for a row finds its embedding.
-        for ((key, _), embedding) in self.rows.iter().zip(&embeddings) {
-            self.embeddings.cache.insert(*key, Arc::clone(embedding));
-        }
-        for (waiters, embedding) in self.finished().into_iter().zip(embeddings) {
-            waiters.iter().for_each(|waiter| waiter.deliver(Ok(Arc::clone(&embedding))));
-        }
-    }
-
-    fn fail(&mut self, error: &EngineError) {
-        for waiters in self.finished() {
-            waiters.iter().for_each(|waiter| waiter.deliver(Err(error.clone())));
-        }
-    }
-
-    /// Who waits for each of the rows, which nobody waits for from now on.
-    fn finished(&mut self) -> Vec<Waiters> {
-        let mut waiting = self.embeddings.waiting();
-        self.rows.drain(..).map(|(key, _)| waiting.finish(&key)).collect()
-    }
-}
-
-impl Drop for RunningBlock<'_> {
-    /// Of a block that was not finished, because something panicked.
-    fn drop(&mut self) {
-        if !self.rows.is_empty() {
-            self.fail(&WorkerFailed.into());
-        }
-    }
 }
