@@ -2,14 +2,13 @@
 //! the measured part begins.
 
 use std::{
-    fs,
     io::{BufRead as _, BufReader},
     process::{Child, Command, Stdio},
 };
 
 use hlorank_client::{Client, Connection, GraphHandle, RankRequest};
 use hlorank_graph::Configurations;
-use hlorank_tests::{Figure, Target, block_graph, chain_kernel, layouts, repository, tiles};
+use hlorank_tests::{Figure, Target, block_graph, chain_kernel, layouts, repository, resident_bytes, tiles};
 use tokio::runtime::Runtime;
 
 const REQUESTS: usize = 10_000;
@@ -25,7 +24,7 @@ fn main() {
         println!("{:>10}{:>16}", "requests", "resident, MiB");
         for request in 0..=REQUESTS {
             if request % SHOWN == 0 {
-                last = resident_mebibytes(&server.0);
+                last = resident_bytes(server.0.id()) as f64 / f64::from(1 << 20);
                 println!("{request:>10}{last:>16.1}");
                 warm = if request <= WARM_UP { last } else { warm };
             }
@@ -91,11 +90,4 @@ async fn send(client: &Client, request: usize) {
     };
     let graph = GraphHandle::features(&graph);
     client.rank(&RankRequest::new(&graph, &configurations).top(5)).await.expect("a ranking");
-}
-
-fn resident_mebibytes(server: &Child) -> f64 {
-    const PAGE: f64 = 4096.0;
-    let pages = fs::read_to_string(format!("/proc/{}/statm", server.id())).expect("a running server");
-    let pages: f64 = pages.split(' ').nth(1).expect("the resident size").parse().expect("a number");
-    pages * PAGE / f64::from(1 << 20)
 }

@@ -54,6 +54,18 @@ impl Figure {
     }
 }
 
+/// How many milliseconds each of some calls took, ascending.
+pub async fn call_times(calls: usize, mut call: impl AsyncFnMut()) -> Vec<f64> {
+    let mut times = Vec::new();
+    for _ in 0..calls {
+        let start = Instant::now();
+        call().await;
+        times.push(start.elapsed().as_secs_f64() * 1e3);
+    }
+    times.sort_by(f64::total_cmp);
+    times
+}
+
 /// How long each of some runs took, ascending.
 pub fn times(runs: usize, mut run: impl FnMut()) -> Vec<Duration> {
     let time = || {

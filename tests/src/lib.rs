@@ -4,6 +4,7 @@ mod artifacts;
 mod data;
 mod figure;
 mod measured;
+mod memory;
 mod model;
 pub mod module;
 mod naive;
@@ -13,8 +14,9 @@ mod synthetic;
 
 pub use artifacts::Artifacts;
 pub use data::{HLO_FIXTURES, fixture, modules, onnxruntime, repository, shared};
-pub use figure::{Figure, Target, times};
+pub use figure::{Figure, Target, call_times, times};
 pub use measured::{configurations, forms, measured_graphs, part, read_graphs};
+pub use memory::resident_bytes;
 pub use model::load_model;
 pub use naive::score_naively;
 pub use npz::Arrays;

@@ -1,8 +1,8 @@
 //! A model that was trained on features padded with −1 gets them, or says why it cannot.
 
 use hlorank_client::{GraphHandle, RankRequest};
-use hlorank_graph::{Configurations, Graph, GraphArrays, GraphFile, Limits, Pad, Task};
-use hlorank_tests::{Artifacts, TestServer, fixture};
+use hlorank_graph::{Configurations, Graph, GraphArrays, Limits, Pad};
+use hlorank_tests::{Artifacts, TestServer, configurations, fixture, read_graphs};
 use tonic::Code;
 
 /// A tile model of each kind.
@@ -35,9 +35,8 @@ fn request<'a>(graph: &'a GraphHandle, configurations: &Configurations, model: &
 async fn a_model_padded_with_minus_one_needs_lengths() {
     let padded = TestServer::start_with(&[&models_padded_with_minus_one().flag()]).await;
     let shipped = TestServer::start_with(&[&Artifacts::copy().flag()]).await;
-    let file = fixture("measured/tile_kernels.pb");
-    let measured = GraphFile::read(&file, Task::Tile, &Limits::default()).unwrap().graphs.remove(0);
-    let configurations = &measured.measurements.as_ref().unwrap().configurations;
+    let measured = read_graphs(&fixture("measured/tile_kernels.pb")).remove(0);
+    let configurations = configurations(&measured);
     for model in MODELS {
         let mut scores = Vec::new();
         for server in [&padded, &shipped] {

@@ -1,22 +1,16 @@
 //! A stream takes memory for its scores, not for its configurations. Alone in its file: it measures its process.
 
-use std::fs;
+use std::process;
 
 use hlorank_client::{GraphHandle, StreamRequest};
 use hlorank_graph::{Configurations, Limits, Task, TileBatch, TileConfiguration};
-use hlorank_tests::{TestServer, module::two_dots};
+use hlorank_tests::{TestServer, module::two_dots, resident_bytes};
 
 const BATCH_CONFIGS: usize = 50_000;
 const BATCHES: usize = 100;
 
 /// What allocation may add: the configurations of the stream take ten times as much, even packed.
 const SLACK_BYTES: usize = 16 << 20;
-
-/// Bytes of this process that are in memory.
-fn resident_bytes() -> usize {
-    let pages = fs::read_to_string("/proc/self/statm").unwrap();
-    pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
-}
 
 /// Tiles of many dimensions, 64 different ones over and over.
 fn tiles() -> Configurations {
@@ -41,8 +35,8 @@ async fn a_stream_of_millions_takes_memory_for_its_scores_alone() {
         assert_eq!(stream.scores().await.unwrap().unwrap().first, number * BATCH_CONFIGS);
         match number {
             // By then every buffer has been as large as it gets.
-            0..10 => first = resident_bytes(),
-            _ => most = most.max(resident_bytes()),
+            0..10 => first = resident_bytes(process::id()),
+            _ => most = most.max(resident_bytes(process::id())),
         }
     }
     let score_bytes = BATCHES * BATCH_CONFIGS * size_of::<f32>();

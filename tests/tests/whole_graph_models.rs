@@ -3,11 +3,8 @@
 use std::path::Path;
 
 use hlorank_client::{Client, ClientError, GraphHandle, RankRequest, Ranking};
-use hlorank_graph::{
-    Configurations, GoldenCase, Graph, GraphArrays, Limits, Pad, Task, TileBatch, TileConfiguration,
-    read_golden_cases,
-};
-use hlorank_tests::{Artifacts, TestServer, fixture, part};
+use hlorank_graph::{Configurations, GoldenCase, Graph, GraphArrays, Limits, Pad, Task, read_golden_cases};
+use hlorank_tests::{Artifacts, TestServer, fixture, part, tiles};
 use tonic::Code;
 
 /// Scores of a configuration depend on the others of its chunk.
@@ -131,13 +128,9 @@ async fn a_kernel_of_one_node_and_no_edges_is_scored() {
     let features = vec![0.0; hlorank_graph::FEATURES];
     let arrays = GraphArrays::from_features(vec![63], features, vec![], Pad::Zero, &Limits::default());
     let kernel = Graph::new(Task::Tile, arrays.unwrap(), vec![]).unwrap();
-    let mut tiles = TileBatch::default();
-    for output_bounds in [[4, 8], [8, 4]] {
-        let tile = TileConfiguration { kernel_bounds: &[], output_bounds: &output_bounds, input_bounds: &[] };
-        tiles.push(tile, &Limits::default()).unwrap();
-    }
+    let tiles = Configurations::Tile(tiles(&[[4, 8], [8, 4]]));
     let client = server.client().await;
-    let ranked = rank(&client, "tile-whole-graph", &kernel, &Configurations::Tile(tiles)).await.unwrap();
+    let ranked = rank(&client, "tile-whole-graph", &kernel, &tiles).await.unwrap();
     assert_ne!(ranked.scores[0], ranked.scores[1]);
 }
 

@@ -1,8 +1,6 @@
-use std::time::Instant;
-
 use hlorank_client::{GraphHandle, RankRequest};
 use hlorank_graph::Configurations;
-use hlorank_tests::{Figure, Target, TestServer, grid_tiles, kernel_of};
+use hlorank_tests::{Figure, Target, TestServer, call_times, grid_tiles, kernel_of};
 
 const CALLS: usize = 9;
 const NODES: u8 = 40;
@@ -18,14 +16,8 @@ pub(crate) async fn rank_kernel() {
     for model in ["tile-xla-cpu", "tile-xla-cpu-sage"] {
         let request =
             RankRequest::new(&graph, &configurations).model(Some(model.parse().expect("a name"))).top(10);
-        let mut own = Vec::new();
-        for _ in 0..CALLS {
-            let start = Instant::now();
-            client.rank(&request).await.expect("a ranking");
-            own.push(start.elapsed().as_secs_f64() * 1e3);
-        }
-        own.sort_by(f64::total_cmp);
-        times.push(own);
+        let call = async || drop(client.rank(&request).await.expect("a ranking"));
+        times.push(call_times(CALLS, call).await);
     }
     Figure {
         name: "rank_tiles".to_owned(),

@@ -1,12 +1,6 @@
-use std::{
-    sync::atomic::{AtomicBool, Ordering},
-    time::Instant,
-};
-
 use hlorank_client::{Client, GraphHandle, RankRequest};
 use hlorank_graph::Configurations;
-use hlorank_tests::{Figure, Target, TestServer, grid_tiles, kernel_of};
-use tokio::join;
+use hlorank_tests::{Figure, Target, TestServer, call_times, grid_tiles, kernel_of};
 
 const CALLS: usize = 300;
 const SMALL: i64 = 10;
@@ -19,23 +13,17 @@ pub(crate) async fn of_small_and_large() {
     let graph = GraphHandle::features(&kernel_of(40));
     let [small, large] = [SMALL, LARGE].map(|count| Configurations::Tile(grid_tiles(count)));
     let alone = percentiles(&client, &graph, &small).await;
-    let stop = AtomicBool::new(false);
     let request = RankRequest::new(&graph, &large).top(1);
     let load = async {
-        while !stop.load(Ordering::Relaxed) {
-            // What is under way when the small calls are done is cancelled.
-            tokio::select! {
-                ranking = other.rank(&request) => drop(ranking.expect("a ranking")),
-                () = stopped(&stop) => {}
-            }
+        loop {
+            other.rank(&request).await.expect("a ranking");
         }
     };
-    let measure = async {
-        let beside = percentiles(&client, &graph, &small).await;
-        stop.store(true, Ordering::Relaxed);
-        beside
+    // What is under way when the small calls are done is cancelled.
+    let [p50, p99] = tokio::select! {
+        beside = percentiles(&client, &graph, &small) => beside,
+        () = load => unreachable!("the load goes on"),
     };
-    let ([p50, p99], ()) = join!(measure, load);
     Figure {
         name: "small_call_beside_large".to_owned(),
         value: p99 / alone[1],
@@ -50,20 +38,9 @@ pub(crate) async fn of_small_and_large() {
     .write();
 }
 
-async fn stopped(stop: &AtomicBool) {
-    while !stop.load(Ordering::Relaxed) {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
-}
-
 /// Milliseconds of the median call, and of the slowest of a hundred.
 async fn percentiles(client: &Client, graph: &GraphHandle, batch: &Configurations) -> [f64; 2] {
-    let mut times = Vec::new();
-    for _ in 0..CALLS {
-        let start = Instant::now();
-        client.rank(&RankRequest::new(graph, batch).top(1)).await.expect("a ranking");
-        times.push(start.elapsed().as_secs_f64() * 1e3);
-    }
-    times.sort_by(f64::total_cmp);
+    let request = RankRequest::new(graph, batch).top(1);
+    let times = call_times(CALLS, async || drop(client.rank(&request).await.expect("a ranking"))).await;
     [times[CALLS / 2], times[CALLS * 99 / 100]]
 }

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use hlorank_client::{ClientError, GraphHandle, RankStream, StreamRequest};
-use hlorank_graph::{Configurations, Limits, Task, TileBatch, TileConfiguration};
-use hlorank_tests::{TestServer, module::two_dots};
+use hlorank_graph::{Configurations, Task};
+use hlorank_tests::{TestServer, grid_tiles, module::two_dots};
 
 use crate::call::{Stream, batch, kernel, tile_batch, tiles};
 
@@ -50,7 +50,7 @@ async fn a_stream_that_is_dropped_at_work_gives_its_place_and_the_workers_back()
     let server = TestServer::start_with(&ONE_REQUEST).await;
     let mut stream = open(&server).await.unwrap();
     // Takes many times as long as is waited here.
-    stream.send(&different_tiles(400_000)).await.unwrap();
+    stream.send(&Configurations::Tile(grid_tiles(400_000))).await.unwrap();
     tokio::time::sleep(Duration::from_millis(500)).await;
     drop(stream);
     let dropped = Instant::now();
@@ -58,16 +58,6 @@ async fn a_stream_that_is_dropped_at_work_gives_its_place_and_the_workers_back()
     stream.send(&tile_batch(10)).await.unwrap();
     stream.scores().await.unwrap();
     assert!(dropped.elapsed() < Duration::from_secs(5), "{:?}", dropped.elapsed());
-}
-
-fn different_tiles(count: i64) -> Configurations {
-    let mut batch = TileBatch::default();
-    for config in 0..count {
-        let output_bounds = &[config / 1000, config % 1000];
-        let tile = TileConfiguration { kernel_bounds: &[], output_bounds, input_bounds: &[] };
-        batch.push(tile, &Limits::default()).unwrap();
-    }
-    Configurations::Tile(batch)
 }
 
 #[tokio::test]
