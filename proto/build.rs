@@ -4,16 +4,18 @@ use std::{env, error::Error, fs, path::PathBuf};
 
 use prost::Message as _;
 
-const FILES: [&str; 5] = [
+const FILES: [&str; 7] = [
     "hlorank/v1/cost_model_service.proto",
     "hlorank/v1/model_service.proto",
+    "hlorank/v1/model_admin_service.proto",
     "hlorank/v1/configuration.proto",
+    "onnx/model.proto",
     "tpu_graphs/tuning.proto",
     "xla/hlo.proto",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    for folder in ["hlorank", "tpu_graphs", "xla"] {
+    for folder in ["hlorank", "onnx", "tpu_graphs", "xla"] {
         println!("cargo:rerun-if-changed={folder}");
     }
     let descriptors = protox::compile(FILES, ["."])?;

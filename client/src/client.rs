@@ -8,8 +8,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, transport::Channel};
 
 use crate::{
-    ClientError, Connection, GraphHandle, ModelReference, ROUTE_HEADER, RankRequest, RankStream, Ranking,
-    StreamRequest, ranking::graph_hash, stream::outgoing,
+    ClientError, Connection, GraphHandle, ROUTE_HEADER, RankRequest, RankStream, Ranking, StreamRequest,
+    ranking::graph_hash, stream::outgoing,
 };
 
 /// A connection to a server. Clones share it.
@@ -115,15 +115,15 @@ impl Client {
         RankStream::open(request.graph, batches, answers, self.message_bytes).await
     }
 
-    /// Every loaded model version, by name, then version.
+    /// Every model version, by name, then version.
     pub async fn list_models(&self) -> Result<Vec<Model>, ClientError> {
         let answer = self.models.clone().list_models(ListModelsRequest {}).await?;
         Ok(answer.into_inner().models)
     }
 
-    /// One model version.
-    pub async fn get_model(&self, model: &ModelReference) -> Result<Model, ClientError> {
-        let request = GetModelRequest { name: model.name.clone(), version: model.version.unwrap_or(0) };
+    /// One version of a model, or the stable one.
+    pub async fn get_model(&self, name: &str, version: Option<u64>) -> Result<Model, ClientError> {
+        let request = GetModelRequest { name: name.to_owned(), version: version.unwrap_or(0) };
         let answer = self.models.clone().get_model(request).await?;
         answer.into_inner().model.ok_or(ClientError::Answer("it holds no model"))
     }

@@ -13,6 +13,7 @@
 //! # }
 //! ```
 
+mod admin;
 mod client;
 mod connection;
 mod error;
@@ -23,12 +24,13 @@ mod ranking;
 mod request;
 mod stream;
 
+pub use admin::AdminClient;
 pub use client::{CachedGraph, Client};
 pub use connection::Connection;
 pub use error::{ClientError, Refusal};
 pub use graph::{GraphHandle, ROUTE_HEADER};
 pub use hlorank_proto::v1;
-pub use model::{ModelReference, ParseModelReferenceError};
+pub use model::{ModelReference, ModelVersion, ParseModelReferenceError};
 pub use ranking::{Ranked, Ranking, Timings};
 pub use request::RankRequest;
 pub use stream::{BatchScores, RankStream, StreamRequest};

@@ -2,18 +2,31 @@ use std::{fmt, str::FromStr};
 
 use hlorank_proto::v1::ModelSelector;
 
-/// Names a model: `NAME`, or `NAME@VERSION`.
+/// Names a model: `NAME`, `NAME@VERSION`, `NAME@stable` or `NAME@canary`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelReference {
     /// Name in the registry.
     pub name: String,
-    /// A version of it; `None` for the one that serves.
-    pub version: Option<u64>,
+    /// Which of its versions.
+    pub version: ModelVersion,
+}
+
+/// One of the versions of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelVersion {
+    /// Whatever serves: the stable version, or the canary for the graphs that are its.
+    Serving,
+    /// The stable version.
+    Stable,
+    /// The canary.
+    Canary,
+    /// This version, from 1.
+    Number(u64),
 }
 
 /// Text that names no model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a model is given as NAME or NAME@VERSION, versions counting from 1")]
+#[error("a model is given as NAME, NAME@VERSION, NAME@stable or NAME@canary, versions counting from 1")]
 pub struct ParseModelReferenceError;
 
 impl FromStr for ModelReference {
@@ -21,10 +34,15 @@ impl FromStr for ModelReference {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (name, version) = match text.split_once('@') {
-            None => (text, None),
-            Some((name, version)) => (name, Some(version.parse().map_err(|_| ParseModelReferenceError)?)),
+            None => (text, ModelVersion::Serving),
+            Some((name, "stable")) => (name, ModelVersion::Stable),
+            Some((name, "canary")) => (name, ModelVersion::Canary),
+            Some((name, number)) => {
+                let number = number.parse().ok().filter(|number| *number > 0);
+                (name, ModelVersion::Number(number.ok_or(ParseModelReferenceError)?))
+            }
         };
-        if name.is_empty() || version == Some(0) {
+        if name.is_empty() {
             return Err(ParseModelReferenceError);
         }
         Ok(Self { name: name.to_owned(), version })
@@ -33,22 +51,36 @@ impl FromStr for ModelReference {
 
 impl fmt::Display for ModelReference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.name;
         match self.version {
-            None => write!(formatter, "{}", self.name),
-            Some(version) => write!(formatter, "{}@{version}", self.name),
+            ModelVersion::Serving => write!(formatter, "{name}"),
+            ModelVersion::Stable => write!(formatter, "{name}@stable"),
+            ModelVersion::Canary => write!(formatter, "{name}@canary"),
+            ModelVersion::Number(number) => write!(formatter, "{name}@{number}"),
         }
     }
 }
 
 impl From<&ModelReference> for ModelSelector {
     fn from(reference: &ModelReference) -> Self {
-        Self { name: reference.name.clone(), version: reference.version.unwrap_or(0) }
+        let (version, label) = match reference.version {
+            ModelVersion::Serving => (0, ""),
+            ModelVersion::Stable => (0, "stable"),
+            ModelVersion::Canary => (0, "canary"),
+            ModelVersion::Number(number) => (number, ""),
+        };
+        Self { name: reference.name.clone(), version, label: label.to_owned() }
     }
 }
 
+/// Of the model that answered, which has a version and no label.
 impl From<ModelSelector> for ModelReference {
     fn from(selector: ModelSelector) -> Self {
-        Self { name: selector.name, version: Some(selector.version).filter(|version| *version != 0) }
+        let version = match selector.version {
+            0 => ModelVersion::Serving,
+            number => ModelVersion::Number(number),
+        };
+        Self { name: selector.name, version }
     }
 }
 
@@ -58,14 +90,14 @@ mod tests {
 
     #[test]
     fn a_reference_is_printed_as_it_is_read() {
-        for text in ["tile-xla-cpu", "layout-xla-cpu@3"] {
+        for text in ["tile-xla-cpu", "layout-xla-cpu@3", "a@stable", "b@canary"] {
             assert_eq!(text.parse::<ModelReference>().unwrap().to_string(), text);
         }
     }
 
     #[test]
     fn what_names_no_version_is_refused() {
-        for text in ["", "@1", "name@", "name@x", "name@0"] {
+        for text in ["", "@1", "@stable", "name@", "name@x", "name@0"] {
             assert_eq!(text.parse::<ModelReference>(), Err(ParseModelReferenceError));
         }
     }

@@ -1,4 +1,4 @@
-//! Messages of the `hlorank.v1` wire contract, and the few XLA and TpuGraphs messages that featurizing reads.
+//! Messages of the `hlorank.v1` wire contract, and the few messages of XLA, TpuGraphs and ONNX that are read.
 //!
 //! Generated at build time from the `.proto` files of this folder, whose comments are the documentation.
 #![allow(missing_docs, clippy::pedantic, clippy::unwrap_used, reason = "generated code")]
@@ -13,6 +13,11 @@ pub mod v1 {
 /// The fields of XLA's messages that featurizing reads.
 pub mod xla {
     include!(concat!(env!("OUT_DIR"), "/xla.rs"));
+}
+
+/// The fields of ONNX models that are checked before they run.
+pub mod onnx {
+    include!(concat!(env!("OUT_DIR"), "/onnx.rs"));
 }
 
 /// TpuGraphs' files of measured configurations.

@@ -40,14 +40,25 @@ pub struct Computed<T> {
 impl ComputePool {
     /// Starts the threads.
     pub fn new(workers: NonZeroUsize) -> io::Result<Self> {
-        let (sender, receiver) = unbounded();
+        let (work, receiver) = unbounded();
         for worker in 0..workers.get() {
-            let receiver = receiver.clone();
+            let receiver: Receiver<Work> = receiver.clone();
             thread::Builder::new()
                 .name(format!("compute-{worker}"))
                 .spawn(move || work_through(&receiver, Worker(worker)))?;
         }
-        Ok(Self { work: sender, workers: workers.get() })
+        Ok(Self { work, workers: workers.get() })
+    }
+
+    /// Starts one thread that works with the sessions of this worker, and only when the processor has nothing else
+    /// to do.
+    pub fn background(worker: Worker) -> io::Result<Self> {
+        let (work, receiver) = unbounded();
+        thread::Builder::new().name("compute-background".to_owned()).spawn(move || {
+            yield_to_others();
+            work_through(&receiver, worker);
+        })?;
+        Ok(Self { work, workers: 1 })
     }
 
     /// Number of threads.
@@ -79,6 +90,15 @@ impl ComputePool {
             let _ = sender.send(Computed { value, waited });
         });
         receiver.await.map_err(|_| WorkerFailed)
+    }
+}
+
+/// Gives the calling thread the lowest priority.
+pub fn yield_to_others() {
+    const LOWEST: i32 = 19;
+    // Of the calling thread alone, on Linux.
+    if let Err(error) = rustix::process::setpriority_process(None, LOWEST) {
+        tracing::warn!(%error, "a background thread keeps its priority");
     }
 }
 

@@ -6,6 +6,8 @@
 pub mod compute;
 pub mod engine;
 pub mod graphs;
+mod health;
+pub mod model;
 pub mod registry;
 pub mod runtime;
 mod serve;

@@ -22,10 +22,15 @@ async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     telemetry::init(&settings.log, settings.log_format)?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    // Before the models are loaded, so that it never ends the program.
+    let mut hangup = signal(SignalKind::hangup())?;
     let server = start(settings).await?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            _ = hangup.recv() => server.reload(),
+        }
     }
     server.stop().await;
     Ok(())

@@ -2,18 +2,25 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use hlorank_proto::{
     FILE_DESCRIPTOR_SET,
-    v1::{cost_model_service_server::CostModelServiceServer, model_service_server::ModelServiceServer},
+    v1::{
+        cost_model_service_server::CostModelServiceServer,
+        model_admin_service_server::ModelAdminServiceServer, model_service_server::ModelServiceServer,
+    },
 };
-use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle, time::error::Elapsed};
 use tokio_stream::wrappers::TcpListenerStream;
-use tonic::transport::Server;
+use tonic::transport::{Server, server::Router};
+use tower::layer::util::{Identity, Stack};
 
 use crate::{
     compute::ComputePool,
-    registry::{Defaults, Registry, RegistryError},
+    engine::Engine,
+    graphs::GraphCache,
+    health::report_health,
+    registry::{Defaults, Registry, RegistryError, RegistrySettings},
     runtime::{Runtime, RuntimeError},
-    service::{Bounds, CacheBytes, CostModel, ExplainRefusalsLayer, Models},
-    settings::Settings,
+    service::{Bounds, CostModel, ExplainRefusalsLayer, ModelAdmin, Models},
+    settings::{Listener, Settings},
 };
 
 /// Why the server did not start.
@@ -28,9 +35,14 @@ pub enum StartError {
     /// The compute threads could not be started.
     #[error("cannot start the compute threads: {0}")]
     Threads(#[from] std::io::Error),
+    /// Loading the models panicked.
+    #[error("loading the models failed: {0}")]
+    Loading(#[from] tokio::task::JoinError),
     /// The address is taken or not ours.
-    #[error("cannot listen on {address}: {source}; choose another with --listen")]
+    #[error("cannot listen on {address}: {source}; choose another with {setting}")]
     Listen {
+        /// What chooses it.
+        setting: &'static str,
         /// The address.
         address: SocketAddr,
         /// Why.
@@ -43,8 +55,15 @@ pub enum StartError {
 
 /// A server that accepts calls until it is stopped.
 pub struct RunningServer {
-    address: SocketAddr,
+    registry: Arc<Registry>,
+    calls: Listening,
+    admin: Option<Listening>,
     drain: Duration,
+}
+
+/// One address that is listened on.
+struct Listening {
+    address: SocketAddr,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<Result<(), tonic::transport::Error>>,
 }
@@ -61,50 +80,77 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
 /// Loads the models and starts to serve; returns once calls are accepted.
 pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
-    let (registry, pool) = load(&settings)?;
-    let listener = TcpListener::bind(settings.listen)
-        .await
-        .and_then(|listener| Ok((listener.local_addr()?, listener)))
-        .map_err(|source| StartError::Listen { address: settings.listen, source });
-    let (address, listener) = listener?;
+    let pool = Arc::new(ComputePool::new(settings.workers)?);
+    let engine = Arc::new(Engine::new(Arc::clone(&pool), settings.embedding_cache_bytes));
+    let registry = open_registry(&settings, Arc::clone(&engine)).await?;
 
     let (health, health_service) = tonic_health::server::health_reporter();
-    health.set_serving::<CostModelServiceServer<CostModel>>().await;
-    health.set_serving::<ModelServiceServer<Models>>().await;
-    let cache = CacheBytes { graphs: settings.graph_cache_bytes, embeddings: settings.embedding_cache_bytes };
-    let cost_model = CostModel::new(Arc::clone(&registry), pool, cache, bounds(&settings));
+    report_health(&registry, health).await;
+    let graphs = GraphCache::new(settings.graph_cache_bytes);
+    let cost_model = CostModel::new(Arc::clone(&registry), engine, pool, graphs, bounds(&settings));
     let cost_model = CostModelServiceServer::new(cost_model)
         .max_decoding_message_size(settings.max_message_bytes)
         .max_encoding_message_size(usize::MAX);
-    let router = Server::builder()
+    let services = [CALL_SERVICES, SHARED_SERVICES].concat();
+    let router = builder()
+        .add_service(cost_model)
+        .add_service(ModelServiceServer::new(Models::new(Arc::clone(&registry))))
+        .add_service(health_service.clone())
+        .add_service(reflection(&services).build_v1()?)
+        .add_service(reflection(&services).build_v1alpha()?);
+    let calls = Listening::start(settings.listen, "--listen", router).await?;
+    tracing::info!(address = %calls.address, "serving");
+
+    let admin = match settings.admin_listen {
+        Listener::Off => None,
+        Listener::At(address) => {
+            let services = [ADMIN_SERVICES, SHARED_SERVICES].concat();
+            let router = builder()
+                .add_service(ModelAdminServiceServer::new(ModelAdmin::new(Arc::clone(&registry))))
+                .add_service(ModelServiceServer::new(Models::new(Arc::clone(&registry))))
+                .add_service(health_service)
+                .add_service(reflection(&services).build_v1()?)
+                .add_service(reflection(&services).build_v1alpha()?);
+            let admin = Listening::start(address, "--admin-listen", router).await?;
+            tracing::info!(address = %admin.address, "admin calls");
+            Some(admin)
+        }
+    };
+    Ok(RunningServer { registry, calls, admin, drain: settings.drain_seconds })
+}
+
+/// Loads the models, which takes seconds, on a thread of its own.
+async fn open_registry(settings: &Settings, engine: Arc<Engine>) -> Result<Arc<Registry>, StartError> {
+    let library = settings.onnxruntime.clone();
+    let settings = RegistrySettings {
+        folder: settings.models.clone(),
+        defaults: Defaults {
+            layout: settings.default_layout_model.clone(),
+            tile: settings.default_tile_model.clone(),
+        },
+        workers: settings.workers.get(),
+        retain: settings.retain_versions,
+        max_slowdown: settings.max_slowdown,
+        poll: settings.poll_seconds,
+    };
+    let opened = tokio::task::spawn_blocking(move || -> Result<Registry, StartError> {
+        Ok(Registry::open(settings, Runtime::load(&library)?, engine)?)
+    });
+    Ok(Arc::new(opened.await??))
+}
+
+const CALL_SERVICES: &[&str] = &["hlorank.v1.CostModelService"];
+const ADMIN_SERVICES: &[&str] = &["hlorank.v1.ModelAdminService"];
+const SHARED_SERVICES: &[&str] = &["hlorank.v1.ModelService", "grpc.health.v1.Health"];
+
+fn builder() -> Server<Stack<ExplainRefusalsLayer, Identity>> {
+    Server::builder()
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .initial_stream_window_size(CALL_WINDOW_BYTES)
         .http2_keepalive_interval(Some(KEEP_ALIVE))
         .http2_keepalive_timeout(Some(KEEP_ALIVE))
         .tcp_nodelay(true)
         .layer(ExplainRefusalsLayer)
-        .add_service(cost_model)
-        .add_service(ModelServiceServer::new(Models::new(registry)))
-        .add_service(health_service)
-        .add_service(reflection().build_v1()?)
-        .add_service(reflection().build_v1alpha()?);
-
-    let (stop, stopped) = oneshot::channel();
-    let until_stopped = async {
-        // A dropped server stops like a stopped one.
-        let _ = stopped.await;
-    };
-    let serving = router.serve_with_incoming_shutdown(TcpListenerStream::new(listener), until_stopped);
-    tracing::info!(%address, "serving");
-    Ok(RunningServer { address, drain: settings.drain_seconds, stop, serving: tokio::spawn(serving) })
-}
-
-fn load(settings: &Settings) -> Result<(Arc<Registry>, Arc<ComputePool>), StartError> {
-    let runtime = Runtime::load(&settings.onnxruntime)?;
-    let defaults =
-        Defaults { layout: settings.default_layout_model.clone(), tile: settings.default_tile_model.clone() };
-    let registry = Registry::load(&settings.models, defaults, &runtime, settings.workers.get())?;
-    Ok((Arc::new(registry), Arc::new(ComputePool::new(settings.workers)?)))
 }
 
 fn bounds(settings: &Settings) -> Bounds {
@@ -116,29 +162,80 @@ fn bounds(settings: &Settings) -> Bounds {
     }
 }
 
-fn reflection() -> tonic_reflection::server::Builder<'static> {
-    tonic_reflection::server::Builder::configure()
+/// Tells about these services.
+fn reflection(services: &[&str]) -> tonic_reflection::server::Builder<'static> {
+    let builder = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET);
+    services.iter().fold(builder, |builder, service| builder.with_service_name(*service))
+}
+
+impl Listening {
+    /// Serves on an address that `setting` gave.
+    async fn start(
+        address: SocketAddr,
+        setting: &'static str,
+        router: Router<Stack<ExplainRefusalsLayer, Identity>>,
+    ) -> Result<Self, StartError> {
+        let failed = |source| StartError::Listen { address, setting, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let (stop, stopped) = oneshot::channel();
+        let until_stopped = async {
+            // A dropped server stops like a stopped one.
+            let _ = stopped.await;
+        };
+        let serving = router.serve_with_incoming_shutdown(TcpListenerStream::new(listener), until_stopped);
+        Ok(Self { address, stop, serving: tokio::spawn(serving) })
+    }
+
+    /// Stops accepting, and finishes the calls in progress unless that takes longer.
+    async fn stop(self, drain: Duration) -> Result<(), Elapsed> {
+        // An error means that it has stopped already.
+        let _ = self.stop.send(());
+        let mut serving = self.serving;
+        let stopped = tokio::time::timeout(drain, &mut serving).await;
+        serving.abort();
+        stopped.map(drop)
+    }
 }
 
 impl RunningServer {
     /// Where it listens; the port that was chosen where the settings said 0.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.calls.address
+    }
+
+    /// Where it listens for admin calls, if it does.
+    #[must_use]
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(|admin| admin.address)
+    }
+
+    /// Has new model versions looked for at once, and rejected ones tried again; does not wait for it.
+    pub fn reload(&self) {
+        let registry = Arc::clone(&self.registry);
+        tokio::spawn(async move {
+            if let Err(error) = registry.reload().await {
+                tracing::warn!(%error, "models were not reloaded");
+            }
+        });
     }
 
     /// Stops accepting, finishes the calls in progress, and returns; after the drain time at the latest.
     pub async fn stop(self) {
         tracing::info!("stopping");
-        // An error means that it has stopped already.
-        let _ = self.stop.send(());
-        let mut serving = self.serving;
-        if tokio::time::timeout(self.drain, &mut serving).await.is_ok() {
+        let admin = async {
+            match self.admin {
+                Some(admin) => admin.stop(self.drain).await,
+                None => Ok(()),
+            }
+        };
+        let (calls, admin) = tokio::join!(self.calls.stop(self.drain), admin);
+        if calls.is_ok() && admin.is_ok() {
             tracing::info!("stopped");
         } else {
-            serving.abort();
             tracing::warn!("stopped with calls in progress: the drain time was over");
         }
     }

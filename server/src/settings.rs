@@ -1,6 +1,6 @@
 //! Settings by flag and environment.
 
-use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
+use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::{Args, Parser, ValueEnum};
 use hlorank_graph::Limits;
@@ -25,6 +25,23 @@ pub struct Settings {
         default_value = "target/onnxruntime/libonnxruntime.so"
     )]
     pub onnxruntime: PathBuf,
+
+    /// Address and port of the admin calls that change which versions serve, or `off`. They are not authenticated: keep
+    /// it on loopback or a network of its own
+    #[arg(long, env = "HLORANK_ADMIN_LISTEN", value_name = "ADDRESS", default_value = "off")]
+    pub admin_listen: Listener,
+
+    /// Seconds between two looks at the model folder; changes that the disk tells are seen at once
+    #[arg(long, env = "HLORANK_POLL_SECONDS", value_name = "SECONDS", default_value = "10", value_parser = positive_seconds)]
+    pub poll_seconds: Duration,
+
+    /// Versions of each model that stay loaded beside those that serve, for a rollback at once
+    #[arg(long, env = "HLORANK_RETAIN_VERSIONS", value_name = "VERSIONS", default_value_t = 1)]
+    pub retain_versions: usize,
+
+    /// A version that takes more than so many times as long as the serving one for its golden cases is rejected
+    #[arg(long, env = "HLORANK_MAX_SLOWDOWN", value_name = "FACTOR", default_value_t = 3.0, value_parser = factor)]
+    pub max_slowdown: f64,
 
     /// Model that ranks layouts where a request names none
     #[arg(long, env = "HLORANK_DEFAULT_LAYOUT_MODEL", value_name = "NAME", default_value = "layout-xla-cpu")]
@@ -73,12 +90,33 @@ pub struct Settings {
     pub drain_seconds: Duration,
 
     /// Which log lines to print: `error`, `warn`, `info`, `debug`, `trace`, or tracing's directives by module
-    #[arg(long, env = "HLORANK_LOG", value_name = "FILTER", default_value = "info")]
+    #[arg(long, env = "HLORANK_LOG", value_name = "FILTER", default_value = "info,notify=warn")]
     pub log: String,
 
     /// How log lines look
     #[arg(long, env = "HLORANK_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormat,
+}
+
+/// Where to listen, if at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listener {
+    /// Nowhere.
+    Off,
+    /// Here.
+    At(SocketAddr),
+}
+
+impl FromStr for Listener {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "off" {
+            return Ok(Self::Off);
+        }
+        let address = text.parse().map(Self::At);
+        address.map_err(|_| "expected an address and port, such as 127.0.0.1:7072, or `off`".to_owned())
+    }
 }
 
 /// Counts that are checked before memory is taken.
@@ -132,6 +170,18 @@ fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
+fn positive_seconds(text: &str) -> Result<Duration, String> {
+    match seconds(text)? {
+        Duration::ZERO => Err("expected more than 0 seconds".to_owned()),
+        seconds => Ok(seconds),
+    }
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    let factor = text.parse().ok().filter(|factor: &f64| *factor > 0.0);
+    factor.ok_or_else(|| "expected a factor above 0, such as 3 or 1.5".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -147,6 +197,16 @@ mod tests {
             assert_eq!(setting.get_env().and_then(|variable| variable.to_str()), Some(variable.as_str()));
             assert!(!setting.get_default_values().is_empty(), "{name} has no default");
         }
+    }
+
+    #[test]
+    fn admin_calls_are_off_unless_enabled() {
+        let settings =
+            |arguments: &[&str]| Settings::try_parse_from([&["hlorank-server"], arguments].concat());
+        assert_eq!(settings(&[]).unwrap().admin_listen, Listener::Off);
+        let enabled = settings(&["--admin-listen", "127.0.0.1:7072"]).unwrap().admin_listen;
+        assert_eq!(enabled, Listener::At(SocketAddr::from(([127, 0, 0, 1], 7072))));
+        assert!(settings(&["--admin-listen", "7072"]).unwrap_err().to_string().contains("`off`"));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use hlorank_graph::{FEATURES, LAYOUT_VALUES, TILE_FEATURES, Task};
 use hlorank_server::{
     compute::Worker,
-    registry::{ConfigInput, EncoderInput},
+    model::{ConfigInput, EncoderInput},
 };
 use hlorank_tests::{load_model, times};
 

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use hlorank_graph::Digest;
+use hlorank_graph::{Digest, GoldenCase, Limits, read_golden_cases};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
@@ -78,6 +78,17 @@ impl Artifacts {
         fs::write(path, bytes).expect("a file");
         self.edit_manifest(version, |manifest| manifest["files"][file] = digest.into());
     }
+}
+
+/// What the artifact of a version was exported with.
+///
+/// # Panics
+/// Where that cannot be read.
+#[must_use]
+pub fn golden_cases(version: &Path) -> Vec<GoldenCase> {
+    let path = version.join("golden.npz");
+    let bytes = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    read_golden_cases(&path, bytes, &Limits::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {

@@ -12,7 +12,7 @@ mod npz;
 mod server;
 mod synthetic;
 
-pub use artifacts::Artifacts;
+pub use artifacts::{Artifacts, golden_cases};
 pub use data::{HLO_FIXTURES, fixture, modules, onnxruntime, repository, shared};
 pub use figure::{Figure, Target, call_times, times};
 pub use measured::{configurations, forms, measured_graphs, part, read_graphs};

@@ -3,7 +3,7 @@
 use std::{fs, sync::Arc};
 
 use hlorank_graph::Task;
-use hlorank_server::{registry::Model, runtime::Runtime};
+use hlorank_server::{model::Model, runtime::Runtime};
 
 use crate::{onnxruntime, repository};
 

@@ -5,7 +5,7 @@ use hlorank_graph::{
 };
 use hlorank_server::{
     compute::Worker,
-    registry::{ConfigInput, EncoderInput, Model},
+    model::{ConfigInput, EncoderInput, Model},
 };
 
 /// Rows of one padded size, whether or not some are equal.

@@ -3,8 +3,8 @@
 use std::fs;
 
 use hlorank_client::{GraphHandle, ModelReference, RankRequest};
-use hlorank_graph::{GoldenCase, Limits, read_golden_cases};
-use hlorank_tests::{Artifacts, TestServer};
+use hlorank_graph::GoldenCase;
+use hlorank_tests::{Artifacts, TestServer, golden_cases};
 
 #[tokio::test]
 async fn golden_cases_are_reproduced() {
@@ -19,7 +19,7 @@ async fn golden_cases_are_reproduced() {
         let manifest: serde_json::Value =
             serde_json::from_slice(&fs::read(artifact.join("manifest.json")).unwrap()).unwrap();
         let model = format!("{}@{}", manifest["name"].as_str().unwrap(), manifest["version"]);
-        let cases = read_golden_cases(&artifact.join("golden.npz"), &Limits::default()).unwrap();
+        let cases = golden_cases(&artifact);
         assert!(!cases.is_empty(), "{model} has no golden cases");
         for (number, case) in cases.iter().enumerate() {
             check(&server, &model.parse().unwrap(), number, case).await;

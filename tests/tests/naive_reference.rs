@@ -7,7 +7,7 @@ use hlorank_graph::{Configurations, MAX_SEGMENT_NODES, SegmentedGraph, Task};
 use hlorank_server::{
     compute::{ComputePool, Worker},
     engine::{Engine, EngineError, rank},
-    registry::Model,
+    model::Model,
 };
 use hlorank_tests::{block_graph, chain_kernel, grid_tiles, layouts, load_model, score_naively, tiles};
 use proptest::{collection::vec, prelude::*};

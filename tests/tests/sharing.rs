@@ -7,7 +7,7 @@ use hlorank_graph::{Configurations, SegmentedGraph, Task};
 use hlorank_server::{
     compute::ComputePool,
     engine::{Engine, EngineError, Evaluation, Reuse},
-    registry::Model,
+    model::Model,
 };
 use hlorank_tests::{block_graph, layouts, load_model};
 use tokio::time::timeout;

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use hlorank_proto::v1::{GetModelRequest, Model as ModelMessage};
 use hlorank_server::{
-    registry::{ArtifactError, Model},
+    model::{ArtifactError, Model},
     runtime::Runtime,
 };
 use hlorank_tests::{Artifacts, TestServer, onnxruntime};

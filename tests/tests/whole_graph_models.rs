@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use hlorank_client::{Client, ClientError, GraphHandle, RankRequest, Ranking};
-use hlorank_graph::{Configurations, GoldenCase, Graph, GraphArrays, Limits, Pad, Task, read_golden_cases};
-use hlorank_tests::{Artifacts, TestServer, fixture, part, tiles};
+use hlorank_graph::{Configurations, GoldenCase, Graph, GraphArrays, Limits, Pad, Task};
+use hlorank_tests::{Artifacts, TestServer, fixture, golden_cases, part, tiles};
 use tonic::Code;
 
 /// Scores of a configuration depend on the others of its chunk.
@@ -19,14 +19,9 @@ async fn server() -> TestServer {
     TestServer::start_with(&[&Artifacts::copy().flag()]).await
 }
 
-fn golden_cases(model: &str) -> Vec<GoldenCase> {
-    let file = fixture("registry").join(model).join("1/golden.npz");
-    read_golden_cases(&file, &Limits::default()).unwrap()
-}
-
 /// The first golden case of a model.
 fn golden_case(model: &str) -> GoldenCase {
-    golden_cases(model).remove(0)
+    golden_cases(&fixture("registry").join(model).join("1")).remove(0)
 }
 
 async fn rank(
@@ -94,7 +89,7 @@ async fn elsewhere_a_configuration_has_one_score_in_every_batch() {
     let server = server().await;
     let client = server.client().await;
     for model in INDEPENDENT {
-        for case in golden_cases(model) {
+        for case in golden_cases(&fixture("registry").join(model).join("1")) {
             let all: Vec<usize> = (0..case.scores.len()).collect();
             let together = rank_chosen(&client, model, &case, &all).await.scores;
             let reversed: Vec<usize> = all.iter().rev().copied().collect();

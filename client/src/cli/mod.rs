@@ -37,7 +37,7 @@ enum Command {
     Rank(rank::Rank),
     /// Compare rankings with measured run times
     Eval(eval::Eval),
-    /// List the models of a server
+    /// List the models of a server, and change which versions serve
     Models(models::Models),
     /// Read files of graphs, without a server
     #[command(subcommand)]

@@ -1,5 +1,4 @@
 use std::{
-    fs,
     io::{self, Cursor},
     path::Path,
 };
@@ -18,14 +17,7 @@ pub(super) struct Arrays {
 }
 
 impl Arrays {
-    pub(super) fn open(path: &Path) -> Result<Self, FileError> {
-        match fs::read(path) {
-            Ok(bytes) => Self::of(path, bytes),
-            Err(source) => Err(FileError::Io { path: path.display().to_string(), source }),
-        }
-    }
-
-    /// The arrays of a file that was read already.
+    /// The arrays of a file that was read already; errors name its path.
     pub(super) fn of(path: &Path, bytes: Vec<u8>) -> Result<Self, FileError> {
         let path = path.display().to_string();
         match ZipArchive::new(Cursor::new(bytes)) {

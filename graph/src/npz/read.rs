@@ -18,9 +18,10 @@ pub struct GoldenCase {
     pub scores: Vec<f32>,
 }
 
-/// Reads an artifact's `golden.npz`: cases `0/`, `1/` … of the arrays of spec §7 and `score`.
-pub fn read_golden_cases(path: &Path, limits: &Limits) -> Result<Vec<GoldenCase>, FileError> {
-    let mut arrays = Arrays::open(path)?;
+/// Reads the bytes of an artifact's `golden.npz`: cases `0/`, `1/` … of the arrays of spec §7 and `score`. Errors name
+/// the `path`.
+pub fn read_golden_cases(path: &Path, bytes: Vec<u8>, limits: &Limits) -> Result<Vec<GoldenCase>, FileError> {
+    let mut arrays = Arrays::of(path, bytes)?;
     let mut cases = Vec::new();
     while arrays.has(&format!("{}/node_feat", cases.len())) {
         let mut case = Section { arrays: &mut arrays, prefix: format!("{}/", cases.len()), limits };
@@ -28,6 +29,10 @@ pub fn read_golden_cases(path: &Path, limits: &Limits) -> Result<Vec<GoldenCase>
         let graph = case.graph(task)?;
         let configurations = case.configurations(&graph)?;
         let scores = case.floats("score")?;
+        if scores.len() != configurations.len() {
+            let detail = format!("{} values for {} configurations", scores.len(), configurations.len());
+            return Err(case.arrays.error(&case.name("score"), &detail));
+        }
         cases.push(GoldenCase { graph, configurations, scores });
     }
     Ok(cases)

@@ -1,7 +1,7 @@
 use hlorank_graph::{FEATURES, LAYOUT_VALUES, Pad, Segment};
 
 use super::plan::LocalConfiguration;
-use crate::registry::{ConfigInput, EncoderInput};
+use crate::model::{ConfigInput, EncoderInput};
 
 /// A row as the encoder takes it.
 #[derive(Clone, Copy)]

@@ -33,7 +33,7 @@ use self::{
 };
 use crate::{
     compute::{ComputePool, Computed, Worker, WorkerFailed},
-    registry::{Model, ModelFailed, ModelKind},
+    model::{Model, ModelFailed, ModelKind},
 };
 
 /// Evaluates models on the compute pool.

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     compute::Computed,
-    registry::{ConfigInput, Model, WholeGraphInput},
+    model::{ConfigInput, Model, WholeGraphInput},
 };
 
 /// What a batch asks of a whole-graph model.

@@ -1,49 +1,84 @@
-//! The loaded models, and which of them serves.
+//! The life of models: which versions are there, which of them serve, and how a new one takes over.
+//!
+//! One thread of low priority looks for versions, loads and checks them, and publishes what serves by one atomic
+//! pointer. A request holds the version that it began with; a version that serves no more is freed after the last one.
 
-mod artifact;
-mod config_input;
-mod interface;
-mod manifest;
-mod model;
-mod segment;
-mod whole_graph;
+mod admin;
+mod catalogue;
+mod folder;
+mod loader;
+mod policy;
+mod serving;
+mod state;
+mod validation;
+mod versions;
 
-use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
 
-pub use artifact::ArtifactError;
-pub use config_input::ConfigInput;
+pub use admin::AdminError;
+use arc_swap::ArcSwap;
+use crossbeam_channel::{Sender, bounded};
 use hlorank_graph::Task;
-pub use manifest::{Manifest, MeasuredQuality, ModelKind};
-pub use model::{Model, ModelFailed};
-pub use segment::EncoderInput;
-pub use whole_graph::WholeGraphInput;
+pub use policy::{CanarySplit, Policy, PolicyError};
+pub use serving::{Defaults, SelectError, Selection, Wanted};
+pub use state::{ModelState, Rejection};
+use tokio::sync::watch;
 
-use crate::runtime::Runtime;
+use self::{catalogue::Catalogue, loader::Loader, serving::Serving, versions::Versions};
+use crate::{engine::Engine, model::Model, runtime::Runtime};
 
-/// Every loaded model version. The newest version of a name serves.
+/// The models of a folder, kept up to date until it is dropped.
 pub struct Registry {
-    models: BTreeMap<(String, u64), Arc<Model>>,
-    defaults: Defaults,
+    shared: Arc<Shared>,
 }
 
-/// The model of each task for requests that name none.
+/// Where models come from, and what a version must show before it serves.
 #[derive(Clone, Debug)]
-pub struct Defaults {
-    /// For layouts.
-    pub layout: String,
-    /// For tiles.
-    pub tile: String,
+pub struct RegistrySettings {
+    /// Holds `NAME/VERSION/manifest.json`, and `policy.json`.
+    pub folder: PathBuf,
+    /// The models of requests that name none.
+    pub defaults: Defaults,
+    /// Workers of the compute pool; each has a session of every loaded model.
+    pub workers: usize,
+    /// Versions of a model that stay loaded beside those that serve.
+    pub retain: usize,
+    /// How many times as long as the serving version a new one may take for its golden cases.
+    pub max_slowdown: f64,
+    /// Between two looks at the folder.
+    pub poll: Duration,
 }
 
-impl Defaults {
-    /// The name for a task.
-    #[must_use]
-    pub fn name(&self, task: Task) -> &str {
-        match task {
-            Task::Layout => &self.layout,
-            Task::Tile => &self.tile,
-        }
-    }
+/// One version of one model.
+#[derive(Clone)]
+pub struct ModelReport {
+    /// Name of the model.
+    pub name: String,
+    /// Version, from 1.
+    pub version: u64,
+    /// Where it is in its life.
+    pub state: ModelState,
+    /// When it got there.
+    pub since: SystemTime,
+    /// Why it was rejected, where it was.
+    pub rejection: Option<Rejection>,
+    /// Where it is loaded.
+    pub model: Option<Arc<Model>>,
+    /// Whether requests that give no version reach it, but for a canary's.
+    pub stable: bool,
+    /// The percentage of graphs that it serves as the canary.
+    pub canary_percent: Option<u8>,
+    /// Whether the policy names it as the one to serve.
+    pub pinned: bool,
+    /// Whether requests that name no model reach this model.
+    pub default_for_task: bool,
 }
 
 /// Why there is no registry to serve from.
@@ -59,6 +94,9 @@ pub enum RegistryError {
         /// Why.
         source: std::io::Error,
     },
+    /// The policies cannot be read.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
     /// A model that is a default ranks something else.
     #[error("--default-{task}-model: {source}")]
     WrongDefault {
@@ -82,157 +120,160 @@ pub enum RegistryError {
         /// Why its versions were rejected; empty if there are none.
         reason: String,
     },
+    /// The thread that loads models could not be started.
+    #[error("cannot start the thread that loads models: {0}")]
+    Thread(std::io::Error),
 }
 
-/// Why a request's model was not found.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SelectError {
-    /// No such name.
-    #[error("no model is named `{name}`; loaded are {loaded}")]
-    UnknownName {
-        /// What was asked for.
-        name: String,
-        /// The names there are.
-        loaded: String,
-    },
-    /// No such version.
-    #[error("model `{name}` has no version {version}; loaded are {loaded}")]
-    UnknownVersion {
-        /// The model.
-        name: String,
-        /// What was asked for.
-        version: u64,
-        /// The versions there are.
-        loaded: String,
-    },
-    /// A model of the other task.
-    #[error("model `{name}` ranks {model} configurations, but the batch holds {batch} configurations")]
-    WrongTask {
-        /// The model.
-        name: String,
-        /// What it ranks.
-        model: Task,
-        /// What was sent.
-        batch: Task,
-    },
+/// What requests, admin calls and the loader share.
+struct Shared {
+    folder: PathBuf,
+    catalogue: Mutex<Catalogue>,
+    serving: ArcSwap<Serving>,
+    changes: watch::Sender<()>,
+    wake: Sender<()>,
+    stopping: AtomicBool,
 }
-
-/// Characters of an unknown name that an error shows.
-const SHOWN_NAME: usize = 80;
 
 impl Registry {
-    /// Loads every artifact `NAME/VERSION` of a folder, with a session for each worker. An artifact that fails
-    /// is logged and left out; a missing default is an error.
-    pub fn load(
-        folder: &Path,
-        defaults: Defaults,
-        runtime: &Runtime,
-        workers: usize,
+    /// Loads what should serve, and goes on looking for versions; `engine` forgets the embeddings of models that are
+    /// freed. Blocks until everything there is was tried. A version that is rejected is logged and left out; a missing
+    /// default is an error.
+    pub fn open(
+        settings: RegistrySettings,
+        runtime: Runtime,
+        engine: Arc<Engine>,
     ) -> Result<Self, RegistryError> {
-        let mut registry = Self { models: BTreeMap::new(), defaults };
-        let mut rejected = Vec::new();
-        for version_folder in version_folders(folder)? {
-            match Model::load(&version_folder, runtime, workers) {
-                Ok(model) => registry.insert(model),
-                Err(error) => {
-                    let version = version_folder.strip_prefix(folder).unwrap_or(&version_folder).display();
-                    tracing::error!(artifact = %version, %error, "artifact rejected");
-                    rejected.push(format!("{version}: {error}"));
-                }
-            }
-        }
-        registry.check_defaults(folder, &rejected)?;
+        folder::look(&settings.folder).map_err(|source| RegistryError::Folder {
+            path: settings.folder.display().to_string(),
+            source,
+        })?;
+        policy::Policies::read(&settings.folder)?;
+        let (wake, woken) = bounded(1);
+        let shared = Arc::new(Shared::new(&settings, wake));
+        let registry = Self { shared: Arc::clone(&shared) };
+        let loader = Loader { shared, settings, runtime, engine, woken };
+        loader.look();
+        registry.check_defaults()?;
+        loader.spawn().map_err(RegistryError::Thread)?;
         Ok(registry)
     }
 
-    fn insert(&mut self, model: Model) {
-        let manifest = model.manifest();
-        tracing::info!(model = manifest.name, version = manifest.version, task = %manifest.task(), "artifact loaded");
-        self.models.insert((manifest.name.clone(), manifest.version), Arc::new(model));
-    }
-
-    fn check_defaults(&self, folder: &Path, rejected: &[String]) -> Result<(), RegistryError> {
+    fn check_defaults(&self) -> Result<(), RegistryError> {
         for task in [Task::Layout, Task::Tile] {
-            let name = self.defaults.name(task);
-            let selected = self.select(name, 0, task);
-            if let Err(source @ SelectError::WrongTask { .. }) = selected {
-                return Err(RegistryError::WrongDefault { task, source });
-            }
-            if selected.is_err() {
-                let own = rejected.iter().filter(|reason| reason.starts_with(&format!("{name}/")));
-                let own: Vec<&str> = own.map(String::as_str).collect();
-                let reason = if own.is_empty() { String::new() } else { format!(" ({})", own.join("; ")) };
-                let path = folder.display().to_string();
-                return Err(RegistryError::MissingDefault { name: name.to_owned(), task, path, reason });
+            match self.select("", &Wanted::Any, task) {
+                Ok(_) => {}
+                Err(source @ SelectError::WrongTask { .. }) => {
+                    return Err(RegistryError::WrongDefault { task, source });
+                }
+                Err(_) => return Err(self.missing_default(task)),
             }
         }
         Ok(())
     }
 
-    /// Every loaded version, by name, then version.
-    pub fn models(&self) -> impl Iterator<Item = &Arc<Model>> {
-        self.models.values()
+    fn missing_default(&self, task: Task) -> RegistryError {
+        let name = self.shared.serving.load().defaults.name(task).to_owned();
+        let reports = self.models().into_iter().filter(|report| report.name == name);
+        let rejected = reports.filter_map(|report| Some((report.version, report.rejection?)));
+        let rejected: Vec<String> = rejected
+            .map(|(version, Rejection { message, .. })| format!("{name}/{version}: {message}"))
+            .collect();
+        let reason = if rejected.is_empty() { String::new() } else { format!(" ({})", rejected.join("; ")) };
+        RegistryError::MissingDefault { name, task, path: self.shared.folder.display().to_string(), reason }
     }
 
-    /// The version of a model that a request gets: the default of the task for an empty name, the newest for
-    /// version 0.
-    pub fn select(&self, name: &str, version: u64, task: Task) -> Result<&Arc<Model>, SelectError> {
-        let name = if name.is_empty() { self.defaults.name(task) } else { name };
-        let model = self.find(name, version)?;
-        match model.manifest().task() {
-            own if own == task => Ok(model),
-            own => Err(SelectError::WrongTask { name: name.to_owned(), model: own, batch: task }),
-        }
+    /// What may answer a request for a model: the default of the task for an empty name.
+    pub fn select(&self, name: &str, wanted: &Wanted, task: Task) -> Result<Selection, SelectError> {
+        self.shared.serving.load().select(name, wanted, task)
     }
 
-    /// A version of a model; the newest for version 0.
-    pub fn find(&self, name: &str, version: u64) -> Result<&Arc<Model>, SelectError> {
-        let versions = || self.models.range((name.to_owned(), 0)..=(name.to_owned(), u64::MAX));
-        let newest = versions().next_back().ok_or_else(|| self.unknown_name(name))?;
-        if version == 0 {
-            return Ok(newest.1);
-        }
-        self.models.get(&(name.to_owned(), version)).ok_or_else(|| {
-            let loaded: Vec<String> = versions().map(|((_, version), _)| version.to_string()).collect();
-            SelectError::UnknownVersion { name: name.to_owned(), version, loaded: loaded.join(", ") }
-        })
-    }
-
-    fn unknown_name(&self, name: &str) -> SelectError {
-        let mut names: Vec<String> = self.models.keys().map(|(name, _)| format!("`{name}`")).collect();
-        names.dedup();
-        // Whoever asks may have made it megabytes long.
-        let name = name.chars().take(SHOWN_NAME).collect();
-        SelectError::UnknownName { name, loaded: names.join(", ") }
-    }
-
-    /// Whether requests that give no version reach this model.
+    /// Every version of every model, by name, then version.
     #[must_use]
-    pub fn serves(&self, model: &Model) -> bool {
-        let manifest = model.manifest();
-        self.find(&manifest.name, 0).is_ok_and(|newest| newest.manifest().version == manifest.version)
+    pub fn models(&self) -> Vec<ModelReport> {
+        let catalogue = self.shared.catalogue();
+        let reports = catalogue.reports().map(|(versions, report)| {
+            let (policy, name) = (versions.policy(), versions.name());
+            let model = report.model;
+            let default = model
+                .as_ref()
+                .is_some_and(|model| catalogue.defaults().name(model.manifest().task()) == name);
+            let canary = policy.canary.filter(|split| split.version == report.version);
+            ModelReport {
+                name: name.to_owned(),
+                version: report.version,
+                state: report.state,
+                since: report.since,
+                rejection: report.rejection,
+                stable: versions.stable() == Some(report.version),
+                canary_percent: canary.map(|split| split.percent),
+                pinned: policy.pinned == Some(report.version),
+                default_for_task: default,
+                model,
+            }
+        });
+        reports.collect()
     }
 
-    /// Whether requests that name no model reach this one.
+    /// The names that requests may give at this moment.
     #[must_use]
-    pub fn is_default(&self, model: &Model) -> bool {
-        let manifest = model.manifest();
-        self.serves(model) && self.defaults.name(manifest.task()) == manifest.name
+    pub fn serving_names(&self) -> Vec<String> {
+        self.shared.serving.load().models.keys().cloned().collect()
+    }
+
+    /// Tells whenever something changed.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.shared.changes.subscribe()
     }
 }
 
-/// The folders `NAME/VERSION` that hold a manifest; a version without one does not exist yet.
-fn version_folders(folder: &Path) -> Result<Vec<std::path::PathBuf>, RegistryError> {
-    let subfolders = |folder: &Path| -> std::io::Result<Vec<std::path::PathBuf>> {
-        let entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
-        Ok(entries.into_iter().map(|entry| entry.path()).filter(|path| path.is_dir()).collect())
-    };
-    let error = |source| RegistryError::Folder { path: folder.display().to_string(), source };
-    let mut versions = Vec::new();
-    for name in subfolders(folder).map_err(error)? {
-        versions.extend(subfolders(&name).map_err(error)?);
+impl Drop for Registry {
+    fn drop(&mut self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        self.shared.wake();
     }
-    versions.retain(|version| version.join(manifest::FILE_NAME).is_file());
-    versions.sort();
-    Ok(versions)
+}
+
+impl Shared {
+    fn new(settings: &RegistrySettings, wake: Sender<()>) -> Self {
+        let catalogue = Catalogue::new(settings.defaults.clone(), settings.retain);
+        Self {
+            folder: settings.folder.clone(),
+            serving: ArcSwap::from_pointee(catalogue.serving()),
+            catalogue: Mutex::new(catalogue),
+            changes: watch::Sender::new(()),
+            wake,
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// Each of its operations leaves the catalogue sound, so a panic elsewhere does not spoil it.
+    fn catalogue(&self) -> MutexGuard<'_, Catalogue> {
+        self.catalogue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the catalogue, and publishes what serves then: requests see all of a change or nothing.
+    fn change<T>(&self, change: impl FnOnce(&mut Catalogue) -> T) -> T {
+        let mut catalogue = self.catalogue();
+        let result = change(&mut catalogue);
+        self.serving.store(Arc::new(catalogue.serving()));
+        drop(catalogue);
+        self.changes.send_replace(());
+        result
+    }
+
+    fn with_model(&self, name: &str, change: impl FnOnce(&mut Versions<Arc<Model>>)) {
+        self.change(|catalogue| catalogue.get_mut(name).map(change));
+    }
+
+    fn stable(&self, name: &str) -> Option<Arc<Model>> {
+        self.serving.load().models.get(name).map(|served| Arc::clone(&served.stable.1))
+    }
+
+    /// Has the loader look at once.
+    fn wake(&self) {
+        // Where there is no room, it will look anyway.
+        let _ = self.wake.try_send(());
+    }
 }

@@ -8,11 +8,15 @@ use hlorank_proto::v1::{self, ConfigurableNode, GraphSummary, ModelSelector, Reu
 use crate::{
     engine::{Reuse, Stages},
     graphs::Warning,
-    registry::Model,
+    model::Model,
 };
 
 pub(super) fn selector(model: &Model) -> ModelSelector {
-    ModelSelector { name: model.manifest().name.clone(), version: model.manifest().version }
+    ModelSelector {
+        name: model.manifest().name.clone(),
+        version: model.manifest().version,
+        label: String::new(),
+    }
 }
 
 /// `featurize` as it was measured; the other stages from when each ended.

@@ -3,9 +3,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{Configurations, Limits, SegmentedGraph};
+use hlorank_graph::{Configurations, Limits, SegmentedGraph, Task};
 use hlorank_proto::v1::{
-    self, PutGraphRequest, PutGraphResponse, RankConfigsRequest, RankConfigsResponse,
+    self, ModelSelector, PutGraphRequest, PutGraphResponse, RankConfigsRequest, RankConfigsResponse,
     RankConfigsStreamRequest, config_batch::Configs, cost_model_service_server::CostModelService,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -17,33 +17,26 @@ use super::{
     configs_request::{batch_task, present, read_configs},
     deadline::{time_allowed, within},
     graph_request::{GraphOrigin, GraphRequest},
+    model::wanted,
     rank_stream::{Answers, RankStream},
 };
 use crate::{
     compute::{ComputePool, Computed},
     engine::{Engine, Evaluation, rank},
     graphs::{GraphCache, Source, Warning},
-    registry::{Model, Registry},
+    model::Model,
+    registry::{Registry, Selection},
 };
 
 /// `hlorank.v1.CostModelService`. Clones share everything.
 #[derive(Clone)]
 pub struct CostModel {
-    pub(super) registry: Arc<Registry>,
+    registry: Arc<Registry>,
     graphs: Arc<GraphCache>,
     pub(super) pool: Arc<ComputePool>,
     pub(super) engine: Arc<Engine>,
     admission: Arc<Semaphore>,
     pub(super) bounds: Bounds,
-}
-
-/// How large the caches may grow, in bytes.
-#[derive(Clone, Copy, Debug)]
-pub struct CacheBytes {
-    /// Graphs.
-    pub graphs: u64,
-    /// Embeddings.
-    pub embeddings: u64,
 }
 
 /// What is accepted.
@@ -75,13 +68,19 @@ pub(super) struct Ranked {
 }
 
 impl CostModel {
-    /// Serves the models of a registry on a pool with as many workers as each model has sessions.
+    /// Serves the models of a registry, evaluated by an engine on its pool.
     #[must_use]
-    pub fn new(registry: Arc<Registry>, pool: Arc<ComputePool>, cache: CacheBytes, bounds: Bounds) -> Self {
+    pub fn new(
+        registry: Arc<Registry>,
+        engine: Arc<Engine>,
+        pool: Arc<ComputePool>,
+        graphs: GraphCache,
+        bounds: Bounds,
+    ) -> Self {
         Self {
             registry,
-            graphs: Arc::new(GraphCache::new(cache.graphs)),
-            engine: Arc::new(Engine::new(Arc::clone(&pool), cache.embeddings)),
+            graphs: Arc::new(graphs),
+            engine,
             pool,
             admission: Arc::new(Semaphore::new(bounds.requests as usize)),
             bounds,
@@ -98,28 +97,33 @@ impl CostModel {
         let _permit = self.admit()?;
         let configs = present(request.configs)?;
         let task = batch_task(&configs);
-        let wanted = request.model.unwrap_or_default();
-        let model = self.registry.select(&wanted.name, wanted.version, task)?;
+        let selection = self.select(&request.model.unwrap_or_default(), task)?;
         let origin = GraphOrigin::read(request.graph, Some(task))?;
 
         let FoundGraph { graph, warnings, featurize } = self.find(origin).await?;
         let found = Instant::now();
-        let evaluation = self.engine.score(model, &graph, self.reader(configs, &graph)).await?;
+        let model = selection.of_graph(graph.hash);
+        let evaluation = self.engine.score(&model, &graph, self.reader(configs, &graph)).await?;
         let Evaluation { scores, reuse, stages } = evaluation;
         let Ranked { ranking, ranking_scores, scores } = self.ranked(scores, request.top_k).await?.value;
         let reuse = reuse_counts(reuse);
         let timings = timings(started, found, featurize, stages);
-        log_ranked("configurations", model, &graph, &reuse, None, started);
+        log_ranked("configurations", &model, &graph, &reuse, None, started);
         Ok(RankConfigsResponse {
             ranking,
             ranking_scores,
             scores: if request.include_scores { scores } else { Vec::new() },
-            model: Some(selector(model)),
+            model: Some(selector(&model)),
             graph_hash: graph.hash.0.to_vec().into(),
             timings: Some(timings),
             reuse: Some(reuse),
             warnings: warnings.into_iter().map(v1::Warning::from).collect(),
         })
+    }
+
+    /// The versions that may answer.
+    pub(super) fn select(&self, selector: &ModelSelector, task: Task) -> Result<Selection, ServiceError> {
+        Ok(self.registry.select(&selector.name, &wanted(selector)?, task)?)
     }
 
     async fn put(&self, request: PutGraphRequest) -> Result<PutGraphResponse, ServiceError> {

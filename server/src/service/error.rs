@@ -6,7 +6,11 @@ use hlorank_graph::{ConfigurationError, Digest, GraphError};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
-use crate::{compute::WorkerFailed, engine::EngineError, registry::SelectError};
+use crate::{
+    compute::WorkerFailed,
+    engine::EngineError,
+    registry::{AdminError, SelectError},
+};
 
 /// Domain of the `ErrorInfo` of every error.
 pub(super) const DOMAIN: &str = "hlorank";
@@ -94,6 +98,23 @@ pub enum ServiceError {
     /// No such model, or not for these configurations.
     #[error(transparent)]
     Select(#[from] SelectError),
+    /// No such model, whatever its state.
+    #[error("no model is named `{name}`; ListModels lists them")]
+    UnknownModel {
+        /// What was asked for.
+        name: String,
+    },
+    /// No such version, whatever its state.
+    #[error("model `{name}` has no version {version}, or none that serves; ListModels lists them")]
+    UnknownVersion {
+        /// The model.
+        name: String,
+        /// What was asked for; 0 for the one that serves.
+        version: u64,
+    },
+    /// A change of what serves that was not made.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
     /// The model does not take this graph, or failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -145,7 +166,19 @@ impl ServiceError {
             Self::Select(SelectError::WrongTask { .. }) => {
                 (InvalidArgument, "MODEL_TASK_MISMATCH", Some("model"))
             }
-            Self::Select(_) => (NotFound, "MODEL_NOT_FOUND", None),
+            Self::Select(_) | Self::UnknownModel { .. } | Self::UnknownVersion { .. } => {
+                (NotFound, "MODEL_NOT_FOUND", None)
+            }
+            Self::Admin(error) => match error {
+                AdminError::UnknownModel { .. } | AdminError::UnknownVersion { .. } => {
+                    (NotFound, "MODEL_NOT_FOUND", None)
+                }
+                AdminError::Rejected { .. } => (FailedPrecondition, "MODEL_REJECTED", None),
+                AdminError::NoOlderVersion { .. } => (FailedPrecondition, "NO_OLDER_VERSION", None),
+                AdminError::ServesAlready { .. } => (FailedPrecondition, "SERVES_ALREADY", Some("version")),
+                AdminError::Policy(_) => (FailedPrecondition, "POLICY_NOT_KEPT", None),
+                AdminError::Stopping => (Code::Unavailable, "STOPPING", None),
+            },
             Self::Engine(error) => match error {
                 EngineError::PadUnknown { .. } => (FailedPrecondition, "PAD_UNKNOWN", Some("graph.features")),
                 EngineError::TooManyRows(_) => (InvalidArgument, "TOO_MANY_CONFIGS", Some("configs")),

@@ -7,10 +7,12 @@ mod deadline;
 mod error;
 mod graph_request;
 mod model;
+mod model_admin;
 mod rank_stream;
 mod transport;
 
-pub use cost_model::{Bounds, CacheBytes, CostModel};
+pub use cost_model::{Bounds, CostModel};
 pub use error::ServiceError;
 pub use model::Models;
+pub use model_admin::ModelAdmin;
 pub use transport::{ExplainRefusals, ExplainRefusalsLayer};

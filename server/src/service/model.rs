@@ -1,13 +1,16 @@
 use std::sync::Arc;
 
 use hlorank_proto::v1::{
-    self, GetModelRequest, GetModelResponse, ListModelsRequest, ListModelsResponse,
+    self, GetModelRequest, GetModelResponse, ListModelsRequest, ListModelsResponse, ModelSelector,
     model_service_server::ModelService,
 };
 use tonic::{Request, Response, Status};
 
 use super::ServiceError;
-use crate::registry::{Model, ModelKind, Registry};
+use crate::{
+    model::{Manifest, Model, ModelKind},
+    registry::{ModelReport, ModelState, Registry, Rejection, Wanted},
+};
 
 /// `hlorank.v1.ModelService`.
 pub struct Models {
@@ -21,37 +24,20 @@ impl Models {
         Self { registry }
     }
 
-    fn describe(&self, model: &Model) -> v1::Model {
-        let manifest = model.manifest();
-        let quality = manifest.measured_quality.iter();
-        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        v1::Model {
-            name: manifest.name.clone(),
-            version: manifest.version,
-            task: v1::Task::from(manifest.task()).into(),
-            architecture: manifest.architecture.clone(),
-            serving: self.registry.serves(model),
-            default_for_task: self.registry.is_default(model),
-            digest: model.digest().0.to_vec().into(),
-            feature_digest: hlorank_graph::feature_digest().0.to_vec().into(),
-            embedding_size: count(manifest.embedding_size),
-            buckets: manifest.buckets.iter().map(|&nodes| count(nodes)).collect(),
-            pad_value: if manifest.pad() == hlorank_graph::Pad::Zero { 0 } else { -1 },
-            batch_dependent: manifest.batch_dependent,
-            training_data_digest: manifest
-                .training_data_digest()
-                .map_or_else(Vec::new, |digest| digest.0.to_vec())
-                .into(),
-            measured_quality: quality
-                .filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)))
-                .collect(),
-            licence: manifest.licence.clone(),
-            kind: manifest.kind().to_string(),
-            chunk_configs: match manifest.kind() {
-                ModelKind::Segment => 0,
-                ModelKind::WholeGraph { chunk_configs } => count(chunk_configs),
-            },
+    fn find(&self, name: &str, version: u64) -> Result<ModelReport, ServiceError> {
+        let mut versions = self.registry.models();
+        versions.retain(|report| report.name == name);
+        if versions.is_empty() {
+            return Err(ServiceError::UnknownModel { name: name.to_owned() });
         }
+        let wanted = |report: &ModelReport| match version {
+            0 => report.stable,
+            version => report.version == version,
+        };
+        versions
+            .into_iter()
+            .find(wanted)
+            .ok_or_else(|| ServiceError::UnknownVersion { name: name.to_owned(), version })
     }
 }
 
@@ -61,7 +47,7 @@ impl ModelService for Models {
         &self,
         _: Request<ListModelsRequest>,
     ) -> Result<Response<ListModelsResponse>, Status> {
-        let models = self.registry.models().map(|model| self.describe(model)).collect();
+        let models = self.registry.models().into_iter().map(v1::Model::from).collect();
         Ok(Response::new(ListModelsResponse { models }))
     }
 
@@ -70,11 +56,97 @@ impl ModelService for Models {
         request: Request<GetModelRequest>,
     ) -> Result<Response<GetModelResponse>, Status> {
         let GetModelRequest { name, version } = request.into_inner();
-        if name.is_empty() {
-            let hint = "give the name of a model; ListModels lists them";
-            return Err(ServiceError::Missing { field: "name", hint }.into());
+        check_name(&name)?;
+        let model = self.find(&name, version)?;
+        Ok(Response::new(GetModelResponse { model: Some(model.into()) }))
+    }
+}
+
+/// That a call about one model names it.
+pub(super) fn check_name(name: &str) -> Result<(), ServiceError> {
+    if name.is_empty() {
+        let hint = "give the name of a model; ListModels lists them";
+        return Err(ServiceError::Missing { field: "name", hint });
+    }
+    Ok(())
+}
+
+/// Which version of a model a request asks for.
+pub(super) fn wanted(selector: &ModelSelector) -> Result<Wanted, ServiceError> {
+    let invalid = |field, found: &dyn ToString, expected: &str| {
+        Err(ServiceError::Invalid { field, found: found.to_string(), expected: expected.to_owned() })
+    };
+    match (selector.version, selector.label.as_str()) {
+        (0, "") => Ok(Wanted::Any),
+        (0, "stable") => Ok(Wanted::Stable),
+        (0, "canary") => Ok(Wanted::Canary),
+        (version, "") => Ok(Wanted::Version(version)),
+        // It may be megabytes long.
+        (0, _) => invalid("model.label", &"another word", "stable, canary or nothing"),
+        (version, _) => invalid("model.version", &version, "0 beside a label"),
+    }
+}
+
+impl From<ModelReport> for v1::Model {
+    fn from(report: ModelReport) -> Self {
+        let described = report.model.as_deref().map(loaded).unwrap_or_default();
+        Self {
+            name: report.name,
+            version: report.version,
+            serving: report.stable,
+            default_for_task: report.stable && report.default_for_task,
+            state: v1::ModelState::from(report.state).into(),
+            state_since: Some(report.since.into()),
+            rejection: report.rejection.map(|Rejection { reason, message }| v1::ModelRejection {
+                reason: reason.to_owned(),
+                message,
+            }),
+            canary_percent: report.canary_percent.unwrap_or(0).into(),
+            pinned: report.pinned,
+            ..described
         }
-        let model = self.registry.find(&name, version).map_err(ServiceError::from)?;
-        Ok(Response::new(GetModelResponse { model: Some(self.describe(model)) }))
+    }
+}
+
+/// What a loaded model says of itself.
+fn loaded(model: &Model) -> v1::Model {
+    let manifest: &Manifest = model.manifest();
+    let quality = manifest.measured_quality.iter();
+    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    v1::Model {
+        task: v1::Task::from(manifest.task()).into(),
+        architecture: manifest.architecture.clone(),
+        digest: model.digest().0.to_vec().into(),
+        feature_digest: hlorank_graph::feature_digest().0.to_vec().into(),
+        embedding_size: count(manifest.embedding_size),
+        buckets: manifest.buckets.iter().map(|&nodes| count(nodes)).collect(),
+        pad_value: if manifest.pad() == hlorank_graph::Pad::Zero { 0 } else { -1 },
+        batch_dependent: manifest.batch_dependent,
+        training_data_digest: manifest
+            .training_data_digest()
+            .map_or_else(Vec::new, |digest| digest.0.to_vec())
+            .into(),
+        measured_quality: quality.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?))).collect(),
+        licence: manifest.licence.clone(),
+        kind: manifest.kind().to_string(),
+        chunk_configs: match manifest.kind() {
+            ModelKind::Segment => 0,
+            ModelKind::WholeGraph { chunk_configs } => count(chunk_configs),
+        },
+        ..v1::Model::default()
+    }
+}
+
+impl From<ModelState> for v1::ModelState {
+    fn from(state: ModelState) -> Self {
+        match state {
+            ModelState::Discovered => Self::Discovered,
+            ModelState::Validating => Self::Validating,
+            ModelState::Warming => Self::Warming,
+            ModelState::Serving => Self::Serving,
+            ModelState::Retained => Self::Retained,
+            ModelState::Rejected => Self::Rejected,
+            ModelState::Unloaded => Self::Unloaded,
+        }
     }
 }

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     engine::{EngineError, Evaluation},
-    registry::Model,
+    model::Model,
 };
 
 /// What a stream answers. Each answer is made when the transport has room for it, and only then is the next
@@ -103,9 +103,8 @@ impl RankStream {
         };
         let started = Instant::now();
         let found = self.service.find(GraphOrigin::read(start.graph, None)?).await?;
-        let wanted = start.model.unwrap_or_default();
-        let model = self.service.registry.select(&wanted.name, wanted.version, found.graph.task);
-        let model = Arc::clone(model.map_err(ServiceError::from)?);
+        let selection = self.service.select(&start.model.unwrap_or_default(), found.graph.task)?;
+        let model = selection.of_graph(found.graph.hash);
         let featurize = found.featurize;
         let candidates = Candidates::new(model, found, start.top_k, started);
         Ok((candidates.started(featurize), candidates))

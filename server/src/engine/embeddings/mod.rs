@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     compute::{ComputePool, Worker, WorkerFailed},
-    registry::Model,
+    model::Model,
 };
 
 /// Embeddings that were evaluated, and rows that wait for it.

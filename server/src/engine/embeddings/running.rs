@@ -10,7 +10,7 @@ use crate::{
         EngineError,
         block::{BlockRow, encoder_input},
     },
-    registry::ModelFailed,
+    model::ModelFailed,
 };
 
 /// Rows that a worker evaluates, and whose waiters get a result whatever happens.

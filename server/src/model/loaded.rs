@@ -3,20 +3,20 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use bytes::Bytes;
 use hlorank_graph::Digest;
 
 use super::{
-    ArtifactError, ConfigInput, EncoderInput, Manifest, WholeGraphInput,
-    artifact::{Artifact, ENCODER, HEAD, MODEL, ModelFiles},
+    Artifact, ArtifactError, ConfigInput, EncoderInput, Manifest, WholeGraphInput,
+    artifact::{ENCODER, HEAD, MODEL, OnnxModels},
     segment::SegmentSessions,
     whole_graph::WholeGraphSession,
 };
 use crate::{compute::Worker, runtime::Runtime};
 
-/// A loaded model: manifest, and sessions for each worker.
+/// A loaded model: its artifact, and sessions for each worker.
 pub struct Model {
-    manifest: Manifest,
-    digest: Digest,
+    artifact: Artifact,
     sessions: Vec<Mutex<Sessions>>,
 }
 
@@ -37,28 +37,37 @@ pub struct ModelFailed {
 impl Model {
     /// Loads and checks the artifact in a version's folder, with sessions for `workers` workers.
     pub fn load(folder: &Path, runtime: &Runtime, workers: usize) -> Result<Self, ArtifactError> {
-        let artifact = Artifact::read(folder)?;
+        Self::new(Artifact::read(folder)?, runtime, workers)
+    }
+
+    /// Makes the sessions of an artifact for `workers` workers.
+    pub fn new(artifact: Artifact, runtime: &Runtime, workers: usize) -> Result<Self, ArtifactError> {
         let sessions = (0..workers).map(|_| Ok(Mutex::new(Sessions::new(&artifact, runtime)?)));
-        let sessions = sessions.collect::<Result<Vec<_>, ArtifactError>>()?;
-        let digest = Digest(*blake3::hash(&artifact.manifest_bytes).as_bytes());
-        Ok(Self { manifest: artifact.manifest, digest, sessions })
+        let sessions = sessions.collect::<Result<_, ArtifactError>>()?;
+        Ok(Self { artifact, sessions })
+    }
+
+    /// What it was made of.
+    #[must_use]
+    pub fn artifact(&self) -> &Artifact {
+        &self.artifact
     }
 
     /// What the artifact says of itself.
     #[must_use]
     pub fn manifest(&self) -> &Manifest {
-        &self.manifest
+        &self.artifact.manifest
     }
 
     /// BLAKE3 of the manifest, which holds the digest of every other file.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        self.digest
+        self.artifact.digest
     }
 
     /// Runs the encoder of a segment model: `[rows, D]` embeddings.
     pub fn encode(&self, worker: Worker, input: &EncoderInput) -> Result<Vec<f32>, ModelFailed> {
-        let expected = input.rows * self.manifest.embedding_size;
+        let expected = input.rows * self.manifest().embedding_size;
         match &mut *self.sessions(worker) {
             Sessions::Segment(sessions) => checked(ENCODER, sessions.encode(input), expected),
             Sessions::WholeGraph(_) => Err(ModelFailed::absent(ENCODER)),
@@ -69,7 +78,7 @@ impl Model {
     pub fn score(&self, worker: Worker, sums: &[f32]) -> Result<Vec<f32>, ModelFailed> {
         match &mut *self.sessions(worker) {
             Sessions::Segment(sessions) => {
-                let shape = [sums.len() / self.manifest.embedding_size, self.manifest.embedding_size];
+                let shape = [sums.len() / self.manifest().embedding_size, self.manifest().embedding_size];
                 checked(HEAD, sessions.score(shape, sums), shape[0])
             }
             Sessions::WholeGraph(_) => Err(ModelFailed::absent(HEAD)),
@@ -119,18 +128,16 @@ fn checked(
 
 impl Sessions {
     fn new(artifact: &Artifact, runtime: &Runtime) -> Result<Self, ArtifactError> {
-        let session = |file, bytes: &[u8]| {
+        let session = |file, bytes: &Bytes| {
             runtime.session(bytes).map_err(|source| ArtifactError::Session { file, source })
         };
-        let task = artifact.manifest.task();
-        match &artifact.files {
-            ModelFiles::Segment { encoder, head } => {
-                SegmentSessions::new(session(ENCODER, encoder)?, session(HEAD, head)?, task)
-                    .map(Self::Segment)
+        Ok(match &artifact.models {
+            OnnxModels::Segment { encoder, head } => {
+                Self::Segment(SegmentSessions::new(session(ENCODER, encoder)?, session(HEAD, head)?))
             }
-            ModelFiles::WholeGraph { model } => {
-                WholeGraphSession::new(session(MODEL, model)?, task).map(Self::WholeGraph)
+            OnnxModels::WholeGraph { model } => {
+                Self::WholeGraph(WholeGraphSession::new(session(MODEL, model)?, artifact.manifest.task()))
             }
-        }
+        })
     }
 }

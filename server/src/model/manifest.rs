@@ -3,8 +3,8 @@ use std::{collections::BTreeMap, fmt};
 use hlorank_graph::{Digest, MAX_SEGMENT_NODES, Pad, Task};
 use serde::Deserialize;
 
-/// Written last into an artifact's folder.
-pub(super) const FILE_NAME: &str = "manifest.json";
+/// Written last into an artifact's folder: a version without one does not exist yet.
+pub const MANIFEST_FILE: &str = "manifest.json";
 
 /// Newest manifest format that is read.
 const SCHEMA: u32 = 1;
@@ -85,16 +85,26 @@ pub struct Manifest {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ManifestError {
     /// Not the JSON that is expected.
-    #[error("{FILE_NAME} cannot be read: {0}")]
+    #[error("{MANIFEST_FILE} cannot be read: {0}")]
     Unreadable(String),
     /// Written by a newer exporter.
-    #[error("{FILE_NAME} has schema {found}, this server reads up to {SCHEMA}; update the server")]
+    #[error("{MANIFEST_FILE} has schema {found}, this server reads up to {SCHEMA}; update the server")]
     NewerSchema {
         /// Its format.
         found: u32,
     },
+    /// Trained with another featurization than the server's.
+    #[error(
+        "{MANIFEST_FILE}: `feature_digest` is `{found}`, expected `{expected}`, the featurization of this server"
+    )]
+    FeatureDigest {
+        /// By the manifest.
+        found: String,
+        /// Of this server.
+        expected: Digest,
+    },
     /// A field that makes no sense or does not fit this server.
-    #[error("{FILE_NAME}: `{field}` is `{found}`, expected {expected}")]
+    #[error("{MANIFEST_FILE}: `{field}` is `{found}`, expected {expected}")]
     Field {
         /// The field.
         field: &'static str,
@@ -103,6 +113,19 @@ pub enum ManifestError {
         /// What it should be.
         expected: String,
     },
+}
+
+impl ManifestError {
+    /// What was wrong, in `UPPER_SNAKE_CASE`; stable.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Unreadable(_) => "MANIFEST_UNREADABLE",
+            Self::NewerSchema { .. } => "MANIFEST_NEWER",
+            Self::FeatureDigest { .. } => "FEATURE_DIGEST_MISMATCH",
+            Self::Field { .. } => "MANIFEST_INVALID",
+        }
+    }
 }
 
 impl Manifest {
@@ -130,8 +153,10 @@ impl Manifest {
             ModelKind::Segment => self.check_segment()?,
             ModelKind::WholeGraph { .. } => self.check_whole_graph()?,
         }
-        let served = hlorank_graph::feature_digest().to_string();
-        check(self.feature_digest == served, "feature_digest", &self.feature_digest, &served)?;
+        let expected = hlorank_graph::feature_digest();
+        if Digest::from_hex(&self.feature_digest) != Some(expected) {
+            return Err(ManifestError::FeatureDigest { found: self.feature_digest.clone(), expected });
+        }
         let training = Digest::from_hex(&self.training_data_digest).is_some();
         check(training, "training_data_digest", &self.training_data_digest, "64 hexadecimal digits")
     }
@@ -288,10 +313,16 @@ mod tests {
             ("buckets", json!([8, 200_000])),
             ("embedding_size", json!(1_000_000)),
             ("buckets", json!([])),
-            ("feature_digest", json!("00".repeat(32))),
             ("training_data_digest", json!("none")),
         ];
         assert_each_is_named(&manifest(), wrong);
+    }
+
+    #[test]
+    fn another_featurization_is_told() {
+        let mut manifest = manifest();
+        manifest["feature_digest"] = json!("00".repeat(32));
+        assert!(matches!(read(&manifest), Err(ManifestError::FeatureDigest { .. })));
     }
 
     #[test]

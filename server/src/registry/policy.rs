@@ -1,0 +1,162 @@
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+/// Which version of a model the operator wants to serve. By default the newest valid one does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Policy {
+    /// This version serves, whatever newer ones there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<u64>,
+    /// A second version serves some of the graphs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<CanarySplit>,
+}
+
+/// How many graphs a canary serves. Which ones depends on their hash alone, so that one tuning run sees one model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CanarySplit {
+    /// The version that is tried.
+    pub version: u64,
+    /// Of all graphs, 1 to 100.
+    pub percent: u8,
+}
+
+/// The policies of all models by name: `policy.json` of the model folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Policies(BTreeMap<String, Policy>);
+
+/// Why policies were not read or written.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// The file cannot be read.
+    #[error("cannot read `{path}`: {detail}")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why.
+        detail: String,
+    },
+    /// Not the JSON that is expected.
+    #[error("`{path}` is no policy: {detail}; it looks like {EXAMPLE}")]
+    Malformed {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        detail: String,
+    },
+    /// The file cannot be written.
+    #[error(
+        "cannot write `{path}`: {detail}; which version serves is kept there, so the server must be able to write it"
+    )]
+    Write {
+        /// The file.
+        path: String,
+        /// Why.
+        detail: String,
+    },
+}
+
+const FILE_NAME: &str = "policy.json";
+const EXAMPLE: &str = r#"{"NAME": {"pinned": 2, "canary": {"version": 3, "percent": 10}}}"#;
+
+impl Policies {
+    /// Reads the policies of a model folder; a missing file has none.
+    pub(super) fn read(folder: &Path) -> Result<Self, PolicyError> {
+        let path = folder.join(FILE_NAME);
+        let name = || path.display().to_string();
+        let json = match fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            read => read.map_err(|error| PolicyError::Read { path: name(), detail: error.to_string() })?,
+        };
+        let malformed = |detail: String| PolicyError::Malformed { path: name(), detail };
+        let policies: BTreeMap<String, Policy> =
+            serde_json::from_slice(&json).map_err(|error| malformed(error.to_string()))?;
+        for (model, policy) in &policies {
+            if let Some(CanarySplit { percent, .. }) = policy.canary
+                && !(1..=100).contains(&percent)
+            {
+                return Err(malformed(format!("`percent` of {model} is {percent}, expected 1 to 100")));
+            }
+        }
+        Ok(Self(policies))
+    }
+
+    /// The policy of a model.
+    pub(super) fn get(&self, name: &str) -> Policy {
+        self.0.get(name).cloned().unwrap_or_default()
+    }
+
+    /// Sets the policy of a model, here and in the model folder.
+    pub(super) fn set(folder: &Path, name: &str, policy: Policy) -> Result<Self, PolicyError> {
+        // What others wrote in the meantime stays.
+        let mut policies = Self::read(folder)?;
+        if policy == Policy::default() {
+            policies.0.remove(name);
+        } else {
+            policies.0.insert(name.to_owned(), policy);
+        }
+        policies.write(folder)?;
+        Ok(policies)
+    }
+
+    /// Replaces the file at once: a server that reads it sees the old or the new one.
+    fn write(&self, folder: &Path) -> Result<(), PolicyError> {
+        let path = folder.join(FILE_NAME);
+        let write = || -> io::Result<()> {
+            let new: PathBuf = folder.join(format!("{FILE_NAME}.{}", std::process::id()));
+            let mut file = fs::File::create(&new)?;
+            serde_json::to_writer_pretty(&mut file, &self.0)?;
+            file.write_all(b"\n")?;
+            file.sync_all()?;
+            fs::rename(&new, &path)
+        };
+        write().map_err(|error| PolicyError::Write {
+            path: path.display().to_string(),
+            detail: error.to_string(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_set_is_read_and_other_models_keep_theirs() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Policies::read(folder.path()).unwrap(), Policies::default());
+        let pinned = Policy { pinned: Some(2), canary: Some(CanarySplit { version: 3, percent: 10 }) };
+        Policies::set(folder.path(), "a", pinned.clone()).unwrap();
+        Policies::set(folder.path(), "b", Policy { pinned: Some(7), canary: None }).unwrap();
+        let policies = Policies::read(folder.path()).unwrap();
+        assert_eq!((policies.get("a"), policies.get("b").pinned), (pinned, Some(7)));
+        assert_eq!(policies.get("c"), Policy::default());
+
+        Policies::set(folder.path(), "a", Policy::default()).unwrap();
+        let json = fs::read_to_string(folder.path().join(FILE_NAME)).unwrap();
+        assert!(!json.contains("\"a\"") && json.contains("\"b\""), "{json}");
+    }
+
+    #[test]
+    fn a_file_that_is_no_policy_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        for wrong in [
+            "{",
+            r#"{"a": {"pined": 2}}"#,
+            r#"{"a": {"canary": {"version": 2, "percent": 0}}}"#,
+            r#"{"a": {"canary": {"version": 2, "percent": 101}}}"#,
+        ] {
+            fs::write(folder.path().join(FILE_NAME), wrong).unwrap();
+            let error = Policies::read(folder.path()).unwrap_err().to_string();
+            assert!(error.contains("policy.json") && error.contains("\"pinned\""), "{error}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+use std::fmt;
+
+/// Where a version is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ModelState {
+    /// It is on disk, and nothing asks for it yet.
+    Discovered,
+    /// It is being read and checked.
+    Validating,
+    /// It passed every check; its sessions are run once each, so that its first request is not slow.
+    Warming,
+    /// It answers requests that do not ask for a version: as the stable version or as the canary.
+    Serving,
+    /// It is loaded and answers requests that ask for it, or is finishing the last ones.
+    Retained,
+    /// A check failed; it is tried again when its files change, or on demand.
+    Rejected,
+    /// It was loaded, and its memory is free again.
+    Unloaded,
+}
+
+impl ModelState {
+    /// Every state, in the order of a version's life.
+    pub const ALL: [Self; 7] = [
+        Self::Discovered,
+        Self::Validating,
+        Self::Warming,
+        Self::Serving,
+        Self::Retained,
+        Self::Rejected,
+        Self::Unloaded,
+    ];
+
+    /// The word for it, in lower case.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Discovered => "discovered",
+            Self::Validating => "validating",
+            Self::Warming => "warming",
+            Self::Serving => "serving",
+            Self::Retained => "retained",
+            Self::Rejected => "rejected",
+            Self::Unloaded => "unloaded",
+        }
+    }
+}
+
+impl fmt::Display for ModelState {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// Why a version does not serve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// What was wrong, in `UPPER_SNAKE_CASE`; stable.
+    pub reason: &'static str,
+    /// What, where, and what to do.
+    pub message: String,
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.reason, self.message)
+    }
+}

@@ -1,0 +1,114 @@
+use std::sync::Arc;
+
+use hlorank_proto::v1::{
+    self, PinRequest, PinResponse, ReloadRequest, ReloadResponse, RollbackRequest, RollbackResponse,
+    SetCanaryRequest, SetCanaryResponse, UnpinRequest, UnpinResponse,
+    model_admin_service_server::ModelAdminService,
+};
+use tonic::{Request, Response, Status};
+
+use super::{ServiceError, model::check_name};
+use crate::registry::{AdminError, CanarySplit, Registry};
+
+/// `hlorank.v1.ModelAdminService`.
+pub struct ModelAdmin {
+    registry: Arc<Registry>,
+}
+
+impl ModelAdmin {
+    /// Changes which versions of a registry's models serve.
+    #[must_use]
+    pub fn new(registry: Arc<Registry>) -> Self {
+        Self { registry }
+    }
+
+    /// Makes a change to the end, even where its caller does not wait, and tells what there is then.
+    async fn change<F>(
+        &self,
+        name: &str,
+        change: impl FnOnce(Arc<Registry>, String) -> F,
+    ) -> Result<Vec<v1::Model>, Status>
+    where
+        F: Future<Output = Result<(), AdminError>> + Send + 'static,
+    {
+        let changing = tokio::spawn(change(Arc::clone(&self.registry), name.to_owned()));
+        let changed = changing.await.unwrap_or(Err(AdminError::Stopping));
+        changed.map_err(ServiceError::from)?;
+        let mut models = self.registry.models();
+        models.retain(|report| name.is_empty() || report.name == name);
+        Ok(models.into_iter().map(v1::Model::from).collect())
+    }
+}
+
+#[tonic::async_trait]
+impl ModelAdminService for ModelAdmin {
+    async fn reload(&self, _: Request<ReloadRequest>) -> Result<Response<ReloadResponse>, Status> {
+        let models = self.change("", |registry, _| async move { registry.reload().await }).await?;
+        Ok(Response::new(ReloadResponse { models }))
+    }
+
+    async fn pin(&self, request: Request<PinRequest>) -> Result<Response<PinResponse>, Status> {
+        let PinRequest { name, version } = request.into_inner();
+        check_name(&name)?;
+        check_version(version)?;
+        let pin = |registry: Arc<Registry>, name: String| async move { registry.pin(&name, version).await };
+        Ok(Response::new(PinResponse { models: self.change(&name, pin).await? }))
+    }
+
+    async fn unpin(&self, request: Request<UnpinRequest>) -> Result<Response<UnpinResponse>, Status> {
+        let UnpinRequest { name } = request.into_inner();
+        check_name(&name)?;
+        let unpin = |registry: Arc<Registry>, name: String| async move { registry.unpin(&name).await };
+        Ok(Response::new(UnpinResponse { models: self.change(&name, unpin).await? }))
+    }
+
+    async fn rollback(
+        &self,
+        request: Request<RollbackRequest>,
+    ) -> Result<Response<RollbackResponse>, Status> {
+        let RollbackRequest { name } = request.into_inner();
+        check_name(&name)?;
+        let rollback = |registry: Arc<Registry>, name: String| async move { registry.rollback(&name).await };
+        Ok(Response::new(RollbackResponse { models: self.change(&name, rollback).await? }))
+    }
+
+    async fn set_canary(
+        &self,
+        request: Request<SetCanaryRequest>,
+    ) -> Result<Response<SetCanaryResponse>, Status> {
+        let SetCanaryRequest { name, version, percent } = request.into_inner();
+        check_name(&name)?;
+        let split = canary_split(version, percent)?;
+        let set = |registry: Arc<Registry>, name: String| async move {
+            match split {
+                Some(split) => registry.set_canary(&name, split).await,
+                None => registry.end_canary(&name).await,
+            }
+        };
+        Ok(Response::new(SetCanaryResponse { models: self.change(&name, set).await? }))
+    }
+}
+
+/// `None` ends the canary.
+fn canary_split(version: u64, percent: u32) -> Result<Option<CanarySplit>, ServiceError> {
+    match u8::try_from(percent) {
+        Ok(0) => Ok(None),
+        Ok(percent @ 1..=100) => {
+            check_version(version)?;
+            Ok(Some(CanarySplit { version, percent }))
+        }
+        _ => Err(ServiceError::Invalid {
+            field: "percent",
+            found: percent.to_string(),
+            expected: "0 to 100".to_owned(),
+        }),
+    }
+}
+
+fn check_version(version: u64) -> Result<(), ServiceError> {
+    if version == 0 {
+        let hint = "give the version, from 1; ListModels lists them";
+        return Err(ServiceError::Missing { field: "version", hint });
+    }
+    Ok(())
+}
