@@ -55,6 +55,24 @@ impl Artifacts {
         subfolders(self.folder.path()).iter().flat_map(|model| subfolders(model)).collect()
     }
 
+    /// Adds a version of a model as an exporter does: made elsewhere, then in place at once. It is a copy of the newest
+    /// version but for what `change` does to its folder.
+    ///
+    /// # Panics
+    /// Where the model has no version, or files cannot be copied.
+    pub fn publish(&self, name: &str, version: u64, change: impl FnOnce(&Path)) -> PathBuf {
+        let folder = self.folder.path().join(name);
+        let newest = subfolders(&folder).into_iter().max_by_key(|path| version_number(path));
+        let elsewhere = tempfile::tempdir_in(self.folder.path()).expect("a folder can be made");
+        copy_folder(&newest.expect("the model has a version"), elsewhere.path())
+            .expect("artifacts can be copied");
+        self.edit_manifest(elsewhere.path(), |manifest| manifest["version"] = version.into());
+        change(elsewhere.path());
+        let published = folder.join(version.to_string());
+        fs::rename(elsewhere.keep(), &published).expect("a version can be published");
+        published
+    }
+
     /// Changes the manifest of a version.
     ///
     /// # Panics
@@ -78,6 +96,10 @@ impl Artifacts {
         fs::write(path, bytes).expect("a file");
         self.edit_manifest(version, |manifest| manifest["files"][file] = digest.into());
     }
+}
+
+fn version_number(path: &Path) -> Option<u64> {
+    path.file_name()?.to_str()?.parse().ok()
 }
 
 /// What the artifact of a version was exported with.

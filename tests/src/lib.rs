@@ -3,18 +3,21 @@
 mod artifacts;
 mod data;
 mod figure;
+mod load;
 mod measured;
 mod memory;
 mod model;
 pub mod module;
 mod naive;
 mod npz;
+pub mod onnx;
 mod server;
 mod synthetic;
 
 pub use artifacts::{Artifacts, golden_cases};
 pub use data::{HLO_FIXTURES, fixture, modules, onnxruntime, repository, shared};
 pub use figure::{Figure, Target, call_times, times};
+pub use load::{Answer, Load, Question};
 pub use measured::{configurations, forms, measured_graphs, part, read_graphs};
 pub use memory::resident_bytes;
 pub use model::load_model;

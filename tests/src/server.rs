@@ -1,14 +1,20 @@
 //! A real server on a free port of loopback, with the models of the repository.
 
+use std::time::{Duration, Instant};
+
 use clap::Parser;
-use hlorank_client::{Client, Connection};
+use hlorank_client::{AdminClient, Client, Connection};
 use hlorank_proto::v1::{
-    cost_model_service_client::CostModelServiceClient, model_service_client::ModelServiceClient,
+    Model, ModelState, cost_model_service_client::CostModelServiceClient,
+    model_service_client::ModelServiceClient,
 };
 use hlorank_server::{RunningServer, settings::Settings};
 use tonic::transport::Channel;
 
 use crate::{onnxruntime, repository};
+
+/// For a state that a version comes to, on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A server that stops when its test ends.
 pub struct TestServer {
@@ -51,6 +57,33 @@ impl TestServer {
     /// Stops as it does when the program is told to.
     pub async fn stop(self) {
         self.server.stop().await;
+    }
+
+    /// The admin client, connected; the server was started with `--admin-listen`.
+    ///
+    /// # Panics
+    /// If the server does not answer.
+    pub async fn admin(&self) -> AdminClient {
+        let address = self.server.admin_address().expect("admin calls are enabled");
+        let client = AdminClient::connect(&format!("http://{address}"), Connection::default()).await;
+        client.expect("the server accepts admin calls")
+    }
+
+    /// A version of a model, once the server says that it is in this state.
+    ///
+    /// # Panics
+    /// If it is not within a minute.
+    pub async fn until(&self, name: &str, version: u64, state: ModelState) -> Model {
+        let client = self.client().await;
+        let started = Instant::now();
+        loop {
+            let model = client.get_model(name, Some(version)).await;
+            match model {
+                Ok(model) if model.state() == state => return model,
+                model => assert!(started.elapsed() < PATIENCE, "not {state:?} but {model:?}"),
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// The client library, connected.

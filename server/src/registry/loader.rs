@@ -111,7 +111,7 @@ impl Loader {
         match look(folder) {
             Ok(found) => self.shared.change(|catalogue| catalogue.found(found)),
             Err(error) => {
-                tracing::warn!(folder = %folder.display(), %error, "cannot look at the model folder")
+                tracing::warn!(folder = %folder.display(), %error, "cannot look at the model folder");
             }
         }
         while let Some((name, version)) = self.next_to_load() {

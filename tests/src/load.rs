@@ -1,0 +1,90 @@
+//! Requests at a fixed rate, whatever their answers take.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use hlorank_client::{Client, ClientError, GraphHandle, RankRequest, Ranking};
+use hlorank_graph::Configurations;
+use tokio::{
+    task::{JoinHandle, JoinSet},
+    time::{Instant, MissedTickBehavior, interval},
+};
+
+/// What is asked again and again.
+#[derive(Debug)]
+pub struct Question {
+    /// About this graph.
+    pub graph: GraphHandle,
+    /// Of which these are ranked.
+    pub configurations: Configurations,
+}
+
+/// Requests that go on until they are stopped.
+pub struct Load {
+    stop: Arc<AtomicBool>,
+    asking: JoinHandle<Vec<Answer>>,
+}
+
+/// What came of one request.
+#[derive(Debug)]
+pub struct Answer {
+    /// When it was due.
+    pub due: Instant,
+    /// From then to its answer, so that a request which waits for others to be sent counts the wait.
+    pub took: Duration,
+    /// What was answered.
+    pub ranking: Result<Ranking, ClientError>,
+}
+
+impl Load {
+    /// Asks the questions in turn, one in every `pause`.
+    #[must_use]
+    pub fn start(client: Client, questions: Vec<Question>, pause: Duration) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let asking = tokio::spawn(ask(client, questions.into(), pause, Arc::clone(&stop)));
+        Self { stop, asking }
+    }
+
+    /// Stops, and waits for the last answer.
+    ///
+    /// # Panics
+    /// If a request panicked.
+    pub async fn finish(self) -> Vec<Answer> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.asking.await.expect("requests do not panic")
+    }
+}
+
+async fn ask(
+    client: Client,
+    questions: Arc<[Question]>,
+    pause: Duration,
+    stop: Arc<AtomicBool>,
+) -> Vec<Answer> {
+    let mut ticks = interval(pause);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let mut asked = JoinSet::new();
+    let mut answers = Vec::new();
+    for number in 0.. {
+        let due = ticks.tick().await;
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let (client, questions) = (client.clone(), Arc::clone(&questions));
+        asked.spawn(async move {
+            let Question { graph, configurations } = &questions[number % questions.len()];
+            let ranking = client.rank(&RankRequest::new(graph, configurations).with_scores()).await;
+            Answer { due, took: due.elapsed(), ranking }
+        });
+        while let Some(answer) = asked.try_join_next() {
+            answers.push(answer.expect("requests do not panic"));
+        }
+    }
+    answers.extend(asked.join_all().await);
+    answers
+}

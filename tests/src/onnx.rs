@@ -1,0 +1,102 @@
+//! Small ONNX models, and changes to serialized ones.
+
+use hlorank_proto::onnx::{
+    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto,
+    TypeProto, ValueInfoProto, tensor_shape_proto::Dimension, type_proto::Tensor,
+};
+use prost::Message as _;
+
+/// Numbers of ONNX's `TensorProto.DataType`.
+pub const FLOAT32: i32 = 1;
+const INT64: i32 = 7;
+/// See [`FLOAT32`].
+pub const FLOAT64: i32 = 11;
+
+/// What a head adds up.
+#[derive(Clone, Copy, Debug)]
+pub struct HeadInput<'a> {
+    /// `sum` by the contract.
+    pub name: &'a str,
+    /// [`FLOAT32`] by the contract.
+    pub element: i32,
+    /// 2 by the contract.
+    pub rank: usize,
+}
+
+/// By the contract.
+pub const SUM: HeadInput<'static> = HeadInput { name: "sum", element: FLOAT32, rank: 2 };
+
+/// The model `head.onnx` that adds up all dimensions of its input but the first.
+#[must_use]
+pub fn head(input: HeadInput<'_>) -> ModelProto {
+    let HeadInput { name, element, rank } = input;
+    let axes: Vec<i64> = (1..).take(rank - 1).collect();
+    let nodes = vec![
+        node("Cast", &[name], "numbers", vec![integer("to", FLOAT32.into())]),
+        node("ReduceSum", &["numbers", "axes"], "score", vec![integer("keepdims", 0)]),
+    ];
+    let graph = GraphProto {
+        name: "head".to_owned(),
+        node: nodes,
+        initializer: vec![integers("axes", &axes)],
+        input: vec![value(name, element, rank)],
+        output: vec![value("score", FLOAT32, 1)],
+        ..GraphProto::default()
+    };
+    let operators = OperatorSetIdProto { domain: String::new(), version: 13 };
+    ModelProto { ir_version: 8, graph: Some(graph), opset_import: vec![operators], functions: vec![] }
+}
+
+/// An operator of ONNX's own.
+#[must_use]
+pub fn node(operator: &str, inputs: &[&str], output: &str, attribute: Vec<AttributeProto>) -> NodeProto {
+    NodeProto {
+        input: inputs.iter().map(|&input| input.to_owned()).collect(),
+        output: vec![output.to_owned()],
+        op_type: operator.to_owned(),
+        attribute,
+        domain: String::new(),
+    }
+}
+
+fn integer(name: &str, i: i64) -> AttributeProto {
+    const INT: i32 = 2;
+    AttributeProto { name: name.to_owned(), i, r#type: INT, ..AttributeProto::default() }
+}
+
+fn integers(name: &str, values: &[i64]) -> TensorProto {
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    TensorProto {
+        dims: vec![values.len().try_into().unwrap_or_default()],
+        data_type: INT64,
+        name: name.to_owned(),
+        raw_data: bytes.into(),
+        ..TensorProto::default()
+    }
+}
+
+fn value(name: &str, element: i32, rank: usize) -> ValueInfoProto {
+    let named = |number| Dimension { dim_value: 0, dim_param: format!("d{number}") };
+    let shape = TensorShapeProto { dim: (0..rank).map(named).collect() };
+    let tensor = Tensor { elem_type: element, shape: Some(shape) };
+    ValueInfoProto { name: name.to_owned(), r#type: Some(TypeProto { tensor_type: Some(tensor) }) }
+}
+
+/// Adds to the graph of a serialized model: appended messages are merged with what is there.
+pub fn append(model: &mut Vec<u8>, graph: GraphProto) {
+    let more = ModelProto { graph: Some(graph), ..ModelProto::default() };
+    more.encode(model).expect("a vector has room");
+}
+
+/// Makes the first weight of a serialized model NaN.
+///
+/// # Panics
+/// If it has no weights of type float32.
+pub fn spoil_a_weight(model: &mut [u8]) {
+    let decoded = ModelProto::decode(&*model).expect("an ONNX model");
+    let weights = decoded.graph.expect("a graph").initializer.into_iter();
+    let weights = weights.filter(|weight| weight.data_type == FLOAT32 && weight.raw_data.len() >= 64);
+    let weight = weights.map(|weight| weight.raw_data).next().expect("a weight");
+    let place = model.windows(weight.len()).position(|window| window == weight).expect("the weight's bytes");
+    model[place..place + 4].copy_from_slice(&f32::NAN.to_le_bytes());
+}

@@ -1,0 +1,75 @@
+//! A server with tile models of its own, and questions for it.
+
+use std::time::Duration;
+
+use hlorank_client::{GraphHandle, RankRequest, Ranking, v1::ModelState};
+use hlorank_graph::Configurations;
+use hlorank_tests::{Answer, Artifacts, Load, Question, TestServer, grid_tiles, kernel_of};
+
+/// The model that comes and goes, and its version that ships.
+pub(crate) const MODEL: &str = "tile-xla-cpu";
+
+/// Between two requests of a load.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A server, and the folder of its models.
+pub(crate) struct Subject {
+    pub(crate) artifacts: Artifacts,
+    pub(crate) server: TestServer,
+    /// The version that ships.
+    pub(crate) first: u64,
+}
+
+impl Subject {
+    pub(crate) async fn start() -> Self {
+        Self::start_with(Artifacts::copy(), &[]).await
+    }
+
+    pub(crate) async fn start_with(artifacts: Artifacts, flags: &[&str]) -> Self {
+        let models = artifacts.flag();
+        let flags = [&[models.as_str(), "--admin-listen=127.0.0.1:0"], flags].concat();
+        let server = TestServer::start_with(&flags).await;
+        let serving = server.client().await.get_model(MODEL, None).await.unwrap();
+        assert!(serving.serving);
+        Self { artifacts, server, first: serving.version }
+    }
+
+    /// Adds a good version, and waits until it serves.
+    pub(crate) async fn publish(&self, version: u64) {
+        self.artifacts.publish(MODEL, version, |_| ());
+        self.server.until(MODEL, version, ModelState::Serving).await;
+    }
+
+    pub(crate) async fn load(&self) -> Load {
+        Load::start(self.server.client().await, vec![question(12), question(40)], PAUSE)
+    }
+
+    /// What a model, or a version of it, answers about a kernel.
+    pub(crate) async fn ask(&self, model: &str, nodes: u8) -> Ranking {
+        let Question { graph, configurations } = question(nodes);
+        let model = Some(model.parse().unwrap());
+        let request = RankRequest::new(&graph, &configurations).model(model).with_scores();
+        self.server.client().await.rank(&request).await.unwrap()
+    }
+
+    /// Every version of the model, and its state.
+    pub(crate) async fn states(&self) -> Vec<(u64, ModelState)> {
+        let models = self.server.client().await.list_models().await.unwrap();
+        let own = models.iter().filter(|model| model.name == MODEL);
+        own.map(|model| (model.version, model.state())).collect()
+    }
+}
+
+/// Tiles of a kernel of so many nodes.
+pub(crate) fn question(nodes: u8) -> Question {
+    Question {
+        graph: GraphHandle::features(&kernel_of(nodes)),
+        configurations: Configurations::Tile(grid_tiles(20)),
+    }
+}
+
+/// The rankings of a load of which no request failed.
+pub(crate) fn rankings(answers: Vec<Answer>) -> Vec<Ranking> {
+    assert!(answers.len() > 10, "a load of {} requests shows nothing", answers.len());
+    answers.into_iter().map(|answer| answer.ranking.unwrap_or_else(|error| panic!("{error}"))).collect()
+}

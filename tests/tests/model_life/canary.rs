@@ -1,0 +1,62 @@
+//! A canary serves a part of the graphs, always the same ones.
+
+use std::collections::BTreeMap;
+
+use crate::asking::{MODEL, Subject};
+
+/// Kernels that differ.
+const GRAPHS: u8 = 40;
+
+/// Which version answers about each kernel.
+async fn versions(subject: &Subject) -> BTreeMap<u8, String> {
+    let mut versions = BTreeMap::new();
+    for nodes in 1..=GRAPHS {
+        versions.insert(nodes, subject.ask(MODEL, nodes).await.model.to_string());
+    }
+    versions
+}
+
+fn count(versions: &BTreeMap<u8, String>, version: &str) -> usize {
+    versions.values().filter(|answered| *answered == version).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_graph_always_sees_the_same_version() {
+    let subject = Subject::start().await;
+    let (stable, canary) = (subject.first, subject.first + 1);
+    let [stable_name, canary_name] = [stable, canary].map(|version| format!("{MODEL}@{version}"));
+    let admin = subject.server.admin().await;
+    subject.artifacts.publish(MODEL, canary, |_| ());
+    admin.reload().await.unwrap();
+    admin.pin(MODEL, stable).await.unwrap();
+
+    admin.set_canary(MODEL, canary, 30).await.unwrap();
+    let split = versions(&subject).await;
+    assert_eq!(versions(&subject).await, split);
+    let tried = count(&split, &canary_name);
+    assert!((4..=20).contains(&tried), "{tried} of {GRAPHS} at 30 %");
+    assert_eq!(tried + count(&split, &stable_name), usize::from(GRAPHS));
+
+    // As after a restart, by another replica.
+    let Subject { artifacts, server, .. } = subject;
+    server.stop().await;
+    let subject = Subject::start_with(artifacts, &[]).await;
+    assert_eq!(versions(&subject).await, split);
+
+    let admin = subject.server.admin().await;
+    admin.set_canary(MODEL, canary, 60).await.unwrap();
+    let grown = versions(&subject).await;
+    assert!(split.iter().all(|(graph, version)| *version == stable_name || grown[graph] == canary_name));
+
+    for (label, expected) in [("stable", &stable_name), ("canary", &canary_name)] {
+        for nodes in [1, 2, 3, 4] {
+            let answered = subject.ask(&format!("{MODEL}@{label}"), nodes).await;
+            assert_eq!(&answered.model.to_string(), expected);
+        }
+    }
+
+    admin.set_canary(MODEL, 0, 0).await.unwrap();
+    assert_eq!(count(&versions(&subject).await, &stable_name), usize::from(GRAPHS), "it stays pinned");
+    admin.pin(MODEL, canary).await.unwrap();
+    assert_eq!(count(&versions(&subject).await, &canary_name), usize::from(GRAPHS));
+}

@@ -1,0 +1,8 @@
+//! Models come, take over, are taken back and go while requests are answered.
+
+mod asking;
+mod bad_artifacts;
+mod canary;
+mod pinning;
+mod reloading;
+mod removing;
