@@ -17,7 +17,7 @@ trap stop EXIT
 # The server logs its address once it accepts calls.
 address=
 for _ in $(seq 100); do
-    address=$(sed 's/\x1b\[[0-9;]*m//g' "$log" | sed -n 's/.*serving address=\([0-9.:]*\).*/\1/p')
+    address=$(sed -n 's/.*serving address=\([0-9.:]*\).*/\1/p' "$log")
     [ -n "$address" ] && break
     kill -0 "$server" 2>/dev/null || { cat "$log" >&2; exit 1; }
     sleep 0.1

@@ -1,5 +1,7 @@
 //! Structured logs on standard error.
 
+use std::io::IsTerminal as _;
+
 use tracing_subscriber::{EnvFilter, filter::ParseError};
 
 use crate::settings::LogFormat;
@@ -10,6 +12,7 @@ pub fn init(filter: &str, format: LogFormat) -> Result<(), ParseError> {
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         // It would report a failed write on the very stream that failed, and panic.
         .log_internal_errors(false);
     match format {

@@ -96,7 +96,7 @@ fn sigterm_stops_the_server_cleanly() {
 fn until_serving(server: &mut std::process::Child) -> Vec<String> {
     let mut log = BufReader::new(server.stderr.take().unwrap()).lines();
     let mut lines = Vec::new();
-    while !lines.last().is_some_and(|line: &String| line.contains("serving")) {
+    while !lines.last().is_some_and(|line: &String| line.contains("serving address")) {
         lines.push(log.next().unwrap_or_else(|| panic!("the server stopped: {lines:?}")).unwrap());
     }
     lines

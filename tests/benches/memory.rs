@@ -1,14 +1,9 @@
 //! How much memory the server keeps over requests of varying shapes. Caches are small, so that they are full before
 //! the measured part begins.
 
-use std::{
-    io::{BufRead as _, BufReader},
-    process::{Child, Command, Stdio},
-};
-
 use hlorank_client::{Client, Connection, GraphHandle, RankRequest};
 use hlorank_graph::Configurations;
-use hlorank_tests::{Figure, Target, block_graph, chain_kernel, layouts, repository, resident_bytes, tiles};
+use hlorank_tests::{Figure, ServerProcess, Target, block_graph, chain_kernel, layouts, tiles};
 use tokio::runtime::Runtime;
 
 const REQUESTS: usize = 10_000;
@@ -16,15 +11,16 @@ const WARM_UP: usize = 2_500;
 const SHOWN: usize = 500;
 
 fn main() {
-    let (server, endpoint) = start();
+    let server =
+        ServerProcess::start(&["--graph-cache-bytes", "16000000", "--embedding-cache-bytes", "16000000"]);
     let client = Runtime::new().expect("a runtime");
     client.block_on(async {
-        let client = Client::connect(&endpoint, Connection::default()).await.expect("a server");
+        let client = Client::connect(&server.endpoint, Connection::default()).await.expect("a server");
         let (mut warm, mut last) = (0.0, 0.0);
         println!("{:>10}{:>16}", "requests", "resident, MiB");
         for request in 0..=REQUESTS {
             if request % SHOWN == 0 {
-                last = resident_bytes(server.0.id()) as f64 / f64::from(1 << 20);
+                last = server.resident_bytes() as f64 / f64::from(1 << 20);
                 println!("{request:>10}{last:>16.1}");
                 warm = if request <= WARM_UP { last } else { warm };
             }
@@ -41,33 +37,6 @@ fn main() {
         }
         .write();
     });
-}
-
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // An error means that it has stopped already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn start() -> (Server, String) {
-    let mut child = Command::new(repository("target/release/hlorank-server"))
-        .args(["--listen", "127.0.0.1:0", "--log-format", "json"])
-        .args(["--graph-cache-bytes", "16000000", "--embedding-cache-bytes", "16000000"])
-        .current_dir(repository("."))
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap_or_else(|error| panic!("target/release/hlorank-server: {error}; run `make build`"));
-    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
-    let line = lines.find(|line| line.contains("serving")).expect("the server starts");
-    let line: serde_json::Value = serde_json::from_str(&line).expect("a JSON line");
-    let address = line["fields"]["address"].as_str().expect("an address").to_owned();
-    // Or the pipe fills up.
-    std::thread::spawn(move || lines.for_each(drop));
-    (Server(child), format!("http://{address}"))
 }
 
 /// A graph that was not sent before, and a few configurations of it, or many.

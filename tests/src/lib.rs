@@ -11,6 +11,7 @@ pub mod module;
 mod naive;
 mod npz;
 pub mod onnx;
+mod process;
 mod server;
 mod synthetic;
 
@@ -23,5 +24,6 @@ pub use memory::resident_bytes;
 pub use model::load_model;
 pub use naive::score_naively;
 pub use npz::Arrays;
+pub use process::ServerProcess;
 pub use server::TestServer;
 pub use synthetic::{block_graph, chain_kernel, grid_tiles, kernel_of, layouts, tiles};

@@ -1,0 +1,134 @@
+//! What a reload costs those who ask meanwhile: latency, memory, and the time until a new version serves.
+
+use std::time::Duration;
+
+use hlorank_client::{Client, Connection, GraphHandle, RankRequest, v1::ModelState};
+use hlorank_graph::Configurations;
+use hlorank_tests::{
+    Answer, Artifacts, Figure, Load, Question, ServerProcess, Target, call_times, grid_tiles, kernel_of,
+};
+use tokio::{runtime::Runtime, time::Instant};
+
+const MODEL: &str = "tile-xla-cpu";
+const RELOADS: u64 = 100;
+/// Reloads after which caches and allocators have settled.
+const SETTLED: u64 = 10;
+/// Of what the server can do.
+const LOAD: f64 = 0.7;
+/// Requests at a time by which that is measured.
+const STEADY: Duration = Duration::from_secs(5);
+/// In which a version that nobody uses any more is freed.
+const UNLOADED: Duration = Duration::from_millis(500);
+const CALLERS: usize = 4;
+const CALLS: usize = 1_000;
+
+fn main() {
+    Runtime::new().expect("a runtime").block_on(measure());
+}
+
+async fn measure() {
+    let artifacts = Artifacts::copy();
+    // No cache, so that every request is as much work as the one before.
+    let server = ServerProcess::start(&[&artifacts.flag(), "--embedding-cache-bytes=0"]);
+    let client = Client::connect(&server.endpoint, Connection::default()).await.expect("a server");
+    let pause = Duration::from_secs_f64(1.0 / (LOAD * capacity(&client).await));
+    println!("one request in every {pause:?}, {LOAD} of what the server can do");
+
+    // Once for either, so that what else the machine does falls on both.
+    let (mut steady, mut reloading, mut takes_over) = (Vec::new(), Vec::new(), Vec::new());
+    let first = client.get_model(MODEL, None).await.expect("a model").version;
+    let mut baseline = 0;
+    for round in 0..RELOADS / SETTLED {
+        let load = Load::start(client.clone(), vec![question()], pause);
+        tokio::time::sleep(STEADY).await;
+        steady.extend(load.finish().await);
+
+        let load = Load::start(client.clone(), vec![question()], pause);
+        for version in (first + 1 + round * SETTLED..).take(SETTLED as usize) {
+            takes_over.push(publish(&artifacts, &client, version).await);
+        }
+        reloading.extend(load.finish().await);
+        // The version before is unloaded by then.
+        tokio::time::sleep(UNLOADED).await;
+        println!("{:>4} reloads, {:>6} KiB resident", (round + 1) * SETTLED, server.resident_bytes() >> 10);
+        if round == 0 {
+            baseline = server.resident_bytes();
+        }
+    }
+    report(&steady, &reloading, takes_over);
+    Figure {
+        name: "reload_memory".to_owned(),
+        value: server.resident_bytes() as f64 / baseline as f64,
+        unit: "x",
+        target: Target::AtMost(1.05),
+        how: format!("resident size after {RELOADS} reloads under load over that after {SETTLED}"),
+    }
+    .write();
+}
+
+/// Requests a second that the server answers at most.
+async fn capacity(client: &Client) -> f64 {
+    let callers = (0..CALLERS).map(|_| async {
+        let Question { graph, configurations } = question();
+        let request = RankRequest::new(&graph, &configurations).with_scores();
+        call_times(CALLS / CALLERS, async || drop(client.rank(&request).await.expect("a ranking"))).await;
+    });
+    let started = Instant::now();
+    futures::future::join_all(callers).await;
+    CALLS as f64 / started.elapsed().as_secs_f64()
+}
+
+fn question() -> Question {
+    Question {
+        graph: GraphHandle::features(&kernel_of(40)),
+        configurations: Configurations::Tile(grid_tiles(26)),
+    }
+}
+
+/// Adds a version, drops the one before the last, and tells how long the new one took to serve.
+async fn publish(artifacts: &Artifacts, client: &Client, version: u64) -> Duration {
+    artifacts.publish(MODEL, version, |_| ());
+    let published = Instant::now();
+    let serves = async || {
+        let model = client.get_model(MODEL, Some(version)).await;
+        model.is_ok_and(|model| model.state() == ModelState::Serving)
+    };
+    while !serves().await {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    published.elapsed()
+}
+
+fn report(steady: &[Answer], reloading: &[Answer], mut takes_over: Vec<Duration>) {
+    takes_over.sort_unstable();
+    let slowest = takes_over.last().expect("a reload").as_secs_f64();
+    let median = takes_over[takes_over.len() / 2].as_secs_f64();
+    let failed = reloading.iter().filter(|answer| answer.ranking.is_err()).count();
+    let [steady_times, reloading_times] = [steady, reloading].map(quantiles);
+    println!("{:<12}{:>8}{:>10}{:>10}{:>10}", "", "calls", "p50, ms", "p99, ms", "max, ms");
+    for (name, answers, [p50, p99, max]) in
+        [("steady", steady, steady_times), ("reloading", reloading, reloading_times)]
+    {
+        println!("{name:<12}{:>8}{p50:>10.2}{p99:>10.2}{max:>10.2}", answers.len());
+    }
+    let figure = |name: &str, value, unit, most, how| {
+        Figure { name: name.to_owned(), value, unit, target: Target::AtMost(most), how }.write();
+    };
+    let calls = reloading.len();
+    let how = format!("failed calls of {calls} at {LOAD} load over {RELOADS} reloads");
+    figure("reload_failed_calls", failed as f64, "calls", 0.0, how);
+    let (during, alone) = (reloading_times[1], steady_times[1]);
+    let how = format!(
+        "p99 at {LOAD} load while versions are loaded all the time, {during:.1} ms, over {alone:.1} ms"
+    );
+    figure("reload_p99", during / alone, "x", 1.5, how);
+    let how = format!("slowest of {RELOADS} from manifest to serving at {LOAD} load; median {median:.2} s");
+    figure("reload_time", slowest, "s", 5.0, how);
+}
+
+/// Median, 99 % and the slowest, in milliseconds.
+fn quantiles(answers: &[Answer]) -> [f64; 3] {
+    let mut times: Vec<f64> = answers.iter().map(|answer| answer.took.as_secs_f64() * 1e3).collect();
+    times.sort_by(f64::total_cmp);
+    [times[times.len() / 2], times[times.len() * 99 / 100], times[times.len() - 1]]
+}

@@ -1,0 +1,64 @@
+//! The optimized server as a process of its own, for what is measured of a process.
+
+use std::{
+    io::{BufRead as _, BufReader, Lines},
+    process::{Child, ChildStderr, Command, Stdio},
+};
+
+use serde_json::Value;
+
+use crate::repository;
+
+/// A server that ends with this.
+pub struct ServerProcess {
+    child: Child,
+    /// Where it listens.
+    pub endpoint: String,
+    /// Where it listens for admin calls.
+    pub admin_endpoint: String,
+}
+
+impl ServerProcess {
+    /// Starts `target/release/hlorank-server` with these flags.
+    ///
+    /// # Panics
+    /// If it does not start; the message says what to run.
+    #[must_use]
+    pub fn start(flags: &[&str]) -> Self {
+        let mut child = Command::new(repository("target/release/hlorank-server"))
+            .args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--log-format", "json"])
+            .args(flags)
+            .current_dir(repository("."))
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("target/release/hlorank-server: {error}; run `make build`"));
+        let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+        let endpoint = address(&mut lines, "serving");
+        let admin_endpoint = address(&mut lines, "admin calls");
+        // Or the pipe fills up.
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        Self { child, endpoint, admin_endpoint }
+    }
+
+    /// Bytes that are in memory.
+    #[must_use]
+    pub fn resident_bytes(&self) -> usize {
+        crate::resident_bytes(self.child.id())
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        // An error means that it has stopped already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The address in the first line with this message.
+fn address(lines: &mut Lines<BufReader<ChildStderr>>, message: &str) -> String {
+    let parsed = lines.map_while(Result::ok).map(|line| serde_json::from_str(&line).unwrap_or(Value::Null));
+    let line = parsed.into_iter().find(|line| line["fields"]["message"] == message);
+    let line = line.unwrap_or_else(|| panic!("the server stopped before it said {message}"));
+    format!("http://{}", line["fields"]["address"].as_str().expect("an address"))
+}
