@@ -32,15 +32,18 @@ PYTHON_FOLDERS := $(patsubst %/pyproject.toml,%,$(PYTHON_CODE))
 HLORANK_ONNXRUNTIME ?= $(abspath target/onnxruntime/libonnxruntime.so)
 export HLORANK_ONNXRUNTIME
 
-.PHONY: help setup build test test-rust test-python lint lint-rust lint-deny lint-proto lint-python demo \
+.PHONY: help setup setup-prometheus build test test-rust test-python lint lint-rust lint-deny lint-proto lint-python demo \
 	serve bench baselines-setup figures train-setup train train-test clean
 
 help: ## list these
-	@sed -nE 's/^([a-z-]+):[^#]*## (.*)$$/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-15s %s\n", $$1, $$2 }'
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)$$/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-17s %s\n", $$1, $$2 }'
 
 setup: ## fetch ONNX Runtime (digest checked, once)
 	@[ "$(HLORANK_ONNXRUNTIME)" != "$(abspath target/onnxruntime/libonnxruntime.so)" ] || \
 		deploy/setup-onnxruntime.sh target/onnxruntime
+
+setup-prometheus: ## fetch Prometheus and promtool for the tests that want them (Debian's package, once)
+	@deploy/setup-prometheus.sh target/prometheus
 
 build: ## build server and command line, optimized
 	cargo build --release --workspace --bins $(LOCKED)

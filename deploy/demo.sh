@@ -7,7 +7,8 @@ cd "$(dirname "$0")/.."
 programs=${PROGRAMS:-target/release}
 log=target/demo.log
 
-"$programs/hlorank-server" --listen 127.0.0.1:0 --models models/registry --log info --log-format text >"$log" 2>&1 &
+"$programs/hlorank-server" --listen 127.0.0.1:0 --metrics-listen off --models models/registry --log info \
+    --log-format text >"$log" 2>&1 &
 server=$!
 stop() {
     kill "$server" 2>/dev/null && wait "$server" || true

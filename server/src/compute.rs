@@ -67,6 +67,12 @@ impl ComputePool {
         self.workers
     }
 
+    /// Tasks that wait for a worker.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.work.len()
+    }
+
     /// Has a worker run work that nobody waits for.
     pub fn spawn(&self, work: impl FnOnce(Worker) + Send + 'static) {
         // The workers receive for as long as this sender is there.

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use hlorank_graph::{Digest, NodeDescription, SegmentedGraph};
-use moka::{future::Cache, policy::EvictionPolicy};
+use moka::{future::Cache, notification::RemovalCause, policy::EvictionPolicy};
+
+use crate::metrics::{CacheSeries, GraphCacheSeries, Metrics, set};
 
 /// A cache of segmented graphs, bounded in bytes: half of them found by what was sent, half by graph hash. A
 /// graph in both halves is held once.
 pub struct GraphCache {
     by_source: Cache<Digest, Arc<Source>>,
     by_hash: Cache<Digest, Arc<SegmentedGraph>>,
+    series: GraphCacheSeries,
 }
 
 /// What came of the bytes that a client sent for a graph. Names are not part of a graph, so two sources of one
@@ -36,20 +39,32 @@ pub struct Warning {
 impl GraphCache {
     /// A cache of `bytes` bytes.
     #[must_use]
-    pub fn new(bytes: u64) -> Self {
+    pub fn new(bytes: u64, metrics: &Metrics) -> Self {
         // Least recently used, so that a graph that was just sent is there when its hash comes.
         let lru = EvictionPolicy::lru;
         let by_hash = Cache::builder().max_capacity(bytes / 2).eviction_policy(lru());
         let by_source = Cache::builder().max_capacity(bytes / 2).eviction_policy(lru());
+        let by_hash = by_hash.weigher(|_, graph: &Arc<SegmentedGraph>| weight(graph.bytes()));
+        let by_source = by_source.weigher(|_, source: &Arc<Source>| weight(source.bytes()));
+        let series = metrics.graph_cache.clone();
         Self {
-            by_hash: by_hash.weigher(|_, graph: &Arc<SegmentedGraph>| weight(graph.bytes())).build(),
-            by_source: by_source.weigher(|_, source: &Arc<Source>| weight(source.bytes())).build(),
+            by_hash: by_hash.eviction_listener(count_evictions(&series.by_hash)).build(),
+            by_source: by_source.eviction_listener(count_evictions(&series.by_source)).build(),
+            series,
         }
+    }
+
+    /// Sets the gauges of what there is now.
+    pub async fn sample(&self) {
+        sample(&self.by_hash, &self.series.by_hash).await;
+        sample(&self.by_source, &self.series.by_source).await;
     }
 
     /// The graph of a hash, if it is here.
     pub async fn get(&self, hash: Digest) -> Option<Arc<SegmentedGraph>> {
-        self.by_hash.get(&hash).await
+        let found = self.by_hash.get(&hash).await;
+        self.series.by_hash.count(found.is_some());
+        found
     }
 
     /// The graph of a source, made by `read` unless it is here; calls for one source at the same time read once.
@@ -59,8 +74,14 @@ impl GraphCache {
         digest: Digest,
         read: impl Future<Output = Result<Source, E>>,
     ) -> Result<Arc<Source>, Arc<E>> {
-        let read = async { read.await.map(Arc::new) };
-        let source = self.by_source.try_get_with(digest, read).await?;
+        let mut found = true;
+        let read = async {
+            found = false;
+            read.await.map(Arc::new)
+        };
+        let source = self.by_source.try_get_with(digest, read).await;
+        self.series.by_source.count(found);
+        let source = source?;
         self.by_hash.entry(source.graph.hash).or_insert_with(async { Arc::clone(&source.graph) }).await;
         Ok(source)
     }
@@ -73,6 +94,20 @@ impl Source {
         };
         self.graph.bytes() + self.nodes.iter().map(node).sum::<usize>()
     }
+}
+
+/// Counts what gives way to something else.
+fn count_evictions<T>(series: &CacheSeries) -> impl Fn(Arc<Digest>, T, RemovalCause) + Send + Sync + 'static {
+    let evictions = series.evictions.clone();
+    move |_, _, cause| evictions.increment(cause.was_evicted().into())
+}
+
+async fn sample<T: Clone + Send + Sync + 'static>(cache: &Cache<Digest, T>, series: &CacheSeries) {
+    // Counts lag behind until then.
+    cache.run_pending_tasks().await;
+    set(&series.entries, cache.entry_count());
+    set(&series.bytes, cache.weighted_size());
+    set(&series.max_bytes, cache.policy().max_capacity().unwrap_or_default());
 }
 
 /// A weight in bytes; moka's are `u32`.
@@ -105,7 +140,7 @@ mod tests {
 
     #[tokio::test]
     async fn many_callers_read_one_source_once() {
-        let (cache, reads) = (GraphCache::new(1 << 20), AtomicUsize::new(0));
+        let (cache, reads) = (GraphCache::new(1 << 20, &Metrics::new()), AtomicUsize::new(0));
         let read = || async {
             tokio::task::yield_now().await;
             reads.fetch_add(1, Ordering::Relaxed);
@@ -119,7 +154,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_failed_read_is_not_kept() {
-        let cache = GraphCache::new(1 << 20);
+        let cache = GraphCache::new(1 << 20, &Metrics::new());
         let digest = Digest([7; 32]);
         assert_eq!(*cache.get_or_read(digest, async { Err("broken") }).await.unwrap_err(), "broken");
         assert!(cache.get_or_read(digest, async { Ok::<_, &str>(source(1)) }).await.is_ok());
@@ -128,7 +163,7 @@ mod tests {
     #[tokio::test]
     async fn the_newest_graph_stays_when_the_cache_is_full() {
         let one = source(0).graph.bytes() as u64;
-        let cache = GraphCache::new(2 * (one + one / 2));
+        let cache = GraphCache::new(2 * (one + one / 2), &Metrics::new());
         for opcode in 0..10 {
             let digest = Digest([opcode; 32]);
             let sent =

@@ -1,6 +1,6 @@
 //! Settings by flag and environment.
 
-use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf, str::FromStr, time::Duration};
+use std::{fmt, net::SocketAddr, num::NonZeroUsize, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::{Args, Parser, ValueEnum};
 use hlorank_graph::Limits;
@@ -12,6 +12,10 @@ pub struct Settings {
     /// Address and port to listen on; loopback unless told otherwise, since calls are not authenticated
     #[arg(long, env = "HLORANK_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:7070")]
     pub listen: SocketAddr,
+
+    /// Address and port of /metrics, /healthz and /readyz, over HTTP; `off` for none
+    #[arg(long, env = "HLORANK_METRICS_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:7071")]
+    pub metrics_listen: AddressOrOff,
 
     /// Folder of model artifacts, as NAME/VERSION/manifest.json
     #[arg(long, env = "HLORANK_MODELS", value_name = "FOLDER", default_value = "models/registry")]
@@ -29,7 +33,7 @@ pub struct Settings {
     /// Address and port of the admin calls that change which versions serve, or `off`. They are not authenticated: keep
     /// it on loopback or a network of its own
     #[arg(long, env = "HLORANK_ADMIN_LISTEN", value_name = "ADDRESS", default_value = "off")]
-    pub admin_listen: Listener,
+    pub admin_listen: AddressOrOff,
 
     /// Seconds between two looks at the model folder; changes that the disk tells are seen at once
     #[arg(long, env = "HLORANK_POLL_SECONDS", value_name = "SECONDS", default_value = "10", value_parser = positive_seconds)]
@@ -98,26 +102,14 @@ pub struct Settings {
     pub log_format: LogFormat,
 }
 
-/// Where to listen, if at all.
+/// Where to listen, if at all: an address and port, or `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Listener {
-    /// Nowhere.
-    Off,
-    /// Here.
-    At(SocketAddr),
-}
+pub struct AddressOrOff(pub Option<SocketAddr>);
 
-impl FromStr for Listener {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "off" {
-            return Ok(Self::Off);
-        }
-        let address = text.parse().map(Self::At);
-        address.map_err(|_| "expected an address and port, such as 127.0.0.1:7072, or `off`".to_owned())
-    }
-}
+/// The text is neither an address with a port nor `off`.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("expected an address with a port, such as 127.0.0.1:7071, or `off`")]
+pub struct NoAddress;
 
 /// Counts that are checked before memory is taken.
 #[derive(Clone, Debug, Args)]
@@ -146,6 +138,26 @@ pub enum LogFormat {
     Text,
     /// One JSON object a line.
     Json,
+}
+
+impl FromStr for AddressOrOff {
+    type Err = NoAddress;
+
+    fn from_str(text: &str) -> Result<Self, NoAddress> {
+        match text {
+            "off" => Ok(Self(None)),
+            address => address.parse().map(|address| Self(Some(address))).map_err(|_| NoAddress),
+        }
+    }
+}
+
+impl fmt::Display for AddressOrOff {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(address) => address.fmt(formatter),
+            None => formatter.write_str("off"),
+        }
+    }
 }
 
 impl LimitSettings {
@@ -203,9 +215,9 @@ mod tests {
     fn admin_calls_are_off_unless_enabled() {
         let settings =
             |arguments: &[&str]| Settings::try_parse_from([&["hlorank-server"], arguments].concat());
-        assert_eq!(settings(&[]).unwrap().admin_listen, Listener::Off);
+        assert_eq!(settings(&[]).unwrap().admin_listen, AddressOrOff(None));
         let enabled = settings(&["--admin-listen", "127.0.0.1:7072"]).unwrap().admin_listen;
-        assert_eq!(enabled, Listener::At(SocketAddr::from(([127, 0, 0, 1], 7072))));
+        assert_eq!(enabled, AddressOrOff(Some(SocketAddr::from(([127, 0, 0, 1], 7072)))));
         assert!(settings(&["--admin-listen", "7072"]).unwrap_err().to_string().contains("`off`"));
     }
 
@@ -213,6 +225,15 @@ mod tests {
     fn the_server_listens_on_loopback_by_default() {
         let settings = Settings::try_parse_from(["hlorank-server"]).unwrap();
         assert!(settings.listen.ip().is_loopback());
+        assert!(settings.metrics_listen.0.unwrap().ip().is_loopback());
         assert_eq!(settings.limits.limits(), Limits::default());
+    }
+    #[test]
+    fn a_listener_has_an_address_or_is_off() {
+        let listen = |text| Settings::try_parse_from(["hlorank-server", "--metrics-listen", text]);
+        for text in ["off", "127.0.0.1:0", "[::1]:9000"] {
+            assert_eq!(listen(text).unwrap().metrics_listen.to_string(), text);
+        }
+        assert!(listen("7071").unwrap_err().to_string().contains("or `off`"));
     }
 }

@@ -10,7 +10,8 @@ use std::{
 fn server() -> Command {
     let root = repository();
     let mut command = Command::new(env!("CARGO_BIN_EXE_hlorank-server"));
-    command.args(["--listen", "127.0.0.1:0"]).current_dir(root).env("RUST_BACKTRACE", "0");
+    command.args(["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]);
+    command.current_dir(root).env("RUST_BACKTRACE", "0");
     command
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-use crate::{fixture, repository};
+use crate::{fixture, onnx::overwrite, repository};
 
 /// A model folder of its own, gone when its test ends.
 pub struct Artifacts {
@@ -71,6 +71,32 @@ impl Artifacts {
         let published = folder.join(version.to_string());
         fs::rename(elsewhere.keep(), &published).expect("a version can be published");
         published
+    }
+
+    /// Copies a model, every version of it, under another name.
+    ///
+    /// # Panics
+    /// Where there is none.
+    pub fn copy_model(&self, from: &str, to: &str) {
+        let folder = self.folder.path();
+        copy_folder(&folder.join(from), &folder.join(to)).expect("artifacts can be copied");
+        for version in self.versions(to) {
+            self.edit_manifest(&version, |manifest| manifest["name"] = to.into());
+        }
+    }
+
+    /// Has a model give infinite scores for graphs with this opcode, which its golden cases do not have.
+    ///
+    /// # Panics
+    /// Where there is no such model, or it has no such opcode.
+    pub fn spoil_opcode(&self, name: &str, opcode: u8) {
+        const EMBEDDING: usize = 64;
+        let row = usize::from(opcode) * EMBEDDING..(usize::from(opcode) + 1) * EMBEDDING;
+        for version in self.versions(name) {
+            self.edit_file(&version, "encoder.onnx", |model| {
+                overwrite(model, "opcode.weight", row.clone(), f32::INFINITY);
+            });
+        }
     }
 
     /// Changes the manifest of a version.

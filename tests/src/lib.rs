@@ -12,6 +12,8 @@ mod naive;
 mod npz;
 pub mod onnx;
 mod process;
+mod prometheus;
+mod scrape;
 mod server;
 mod synthetic;
 
@@ -25,5 +27,7 @@ pub use model::load_model;
 pub use naive::score_naively;
 pub use npz::Arrays;
 pub use process::ServerProcess;
+pub use prometheus::prometheus;
+pub use scrape::{Sample, Scrape, ScrapedFamily, http_get};
 pub use server::TestServer;
 pub use synthetic::{block_graph, chain_kernel, grid_tiles, kernel_of, layouts, tiles};

@@ -1,5 +1,7 @@
 //! Small ONNX models, and changes to serialized ones.
 
+use std::ops::Range;
+
 use hlorank_proto::onnx::{
     AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto,
     TypeProto, ValueInfoProto, tensor_shape_proto::Dimension, type_proto::Tensor,
@@ -85,18 +87,18 @@ fn value(name: &str, element: i32, rank: usize) -> ValueInfoProto {
 /// Adds to the graph of a serialized model: appended messages are merged with what is there.
 pub fn append(model: &mut Vec<u8>, graph: GraphProto) {
     let more = ModelProto { graph: Some(graph), ..ModelProto::default() };
-    more.encode(model).expect("a vector has room");
+    model.extend(more.encode_to_vec());
 }
 
-/// Makes the first weight of a serialized model NaN.
+/// Overwrites elements of a weight, of type float32, of a serialized model.
 ///
 /// # Panics
-/// If it has no weights of type float32.
-pub fn spoil_a_weight(model: &mut [u8]) {
+/// If it has no such weight.
+pub fn overwrite(model: &mut [u8], weight: &str, elements: Range<usize>, value: f32) {
     let decoded = ModelProto::decode(&*model).expect("an ONNX model");
-    let weights = decoded.graph.expect("a graph").initializer.into_iter();
-    let weights = weights.filter(|weight| weight.data_type == FLOAT32 && weight.raw_data.len() >= 64);
-    let weight = weights.map(|weight| weight.raw_data).next().expect("a weight");
-    let place = model.windows(weight.len()).position(|window| window == weight).expect("the weight's bytes");
-    model[place..place + 4].copy_from_slice(&f32::NAN.to_le_bytes());
+    let weights = decoded.graph.expect("a graph").initializer;
+    let weight = weights.into_iter().find(|tensor| tensor.name == weight).expect("such a weight").raw_data;
+    let start = model.windows(weight.len()).position(|window| window == weight).expect("the weight's bytes");
+    let bytes = start + size_of::<f32>() * elements.start..start + size_of::<f32>() * elements.end;
+    model[bytes].as_chunks_mut::<4>().0.fill(value.to_le_bytes());
 }

@@ -26,15 +26,17 @@ impl ServerProcess {
     #[must_use]
     pub fn start(flags: &[&str]) -> Self {
         let mut child = Command::new(repository("target/release/hlorank-server"))
-            .args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--log-format", "json"])
+            .args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--metrics-listen", "off"])
+            .args(["--log-format", "json"])
             .args(flags)
             .current_dir(repository("."))
             .stderr(Stdio::piped())
             .spawn()
             .unwrap_or_else(|error| panic!("target/release/hlorank-server: {error}; run `make build`"));
         let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
-        let endpoint = address(&mut lines, "serving");
-        let admin_endpoint = address(&mut lines, "admin calls");
+        let serving = message(&mut lines, "serving");
+        let endpoint = |field| format!("http://{}", serving[field].as_str().expect("an address"));
+        let (endpoint, admin_endpoint) = (endpoint("address"), endpoint("admin"));
         // Or the pipe fills up.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         Self { child, endpoint, admin_endpoint }
@@ -55,10 +57,9 @@ impl Drop for ServerProcess {
     }
 }
 
-/// The address in the first line with this message.
-fn address(lines: &mut Lines<BufReader<ChildStderr>>, message: &str) -> String {
+/// The fields of the first line with this message.
+fn message(lines: &mut Lines<BufReader<ChildStderr>>, message: &str) -> Value {
     let parsed = lines.map_while(Result::ok).map(|line| serde_json::from_str(&line).unwrap_or(Value::Null));
     let line = parsed.into_iter().find(|line| line["fields"]["message"] == message);
-    let line = line.unwrap_or_else(|| panic!("the server stopped before it said {message}"));
-    format!("http://{}", line["fields"]["address"].as_str().expect("an address"))
+    line.unwrap_or_else(|| panic!("the server stopped before it said {message}"))["fields"].take()
 }

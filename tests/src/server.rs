@@ -1,6 +1,9 @@
 //! A real server on a free port of loopback, with the models of the repository.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
 use clap::Parser;
 use hlorank_client::{AdminClient, Client, Connection};
@@ -11,7 +14,7 @@ use hlorank_proto::v1::{
 use hlorank_server::{RunningServer, settings::Settings};
 use tonic::transport::Channel;
 
-use crate::{onnxruntime, repository};
+use crate::{Scrape, http_get, onnxruntime, repository};
 
 /// For a state that a version comes to, on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -38,10 +41,11 @@ impl TestServer {
     pub async fn start_with(flags: &[&str]) -> Self {
         let models = repository("models/registry").display().to_string();
         let library = onnxruntime().display().to_string();
-        let mut arguments = vec!["hlorank-server", "--listen", "127.0.0.1:0", "--onnxruntime", &library];
-        if !flags.iter().any(|flag| flag.starts_with("--models")) {
-            arguments.extend(["--models", &models]);
-        }
+        let mut arguments = vec!["hlorank-server", "--onnxruntime", &library];
+        let defaults =
+            [["--listen", "127.0.0.1:0"], ["--metrics-listen", "127.0.0.1:0"], ["--models", &models]];
+        let is_given = |[flag, _]: &[&str; 2]| flags.iter().any(|given| given.starts_with(flag));
+        arguments.extend(defaults.iter().filter(|default| !is_given(default)).flatten());
         arguments.extend(flags);
         let settings = Settings::parse_from(arguments);
         let server = hlorank_server::start(settings).await.unwrap_or_else(|error| panic!("{error}"));
@@ -52,6 +56,31 @@ impl TestServer {
     #[must_use]
     pub fn endpoint(&self) -> &str {
         &self.endpoint
+    }
+
+    /// Where its metrics are; `None` where they are off.
+    #[must_use]
+    pub fn metrics(&self) -> Option<SocketAddr> {
+        self.server.metrics_address()
+    }
+
+    /// Where its metrics are.
+    ///
+    /// # Panics
+    /// If they are off.
+    #[must_use]
+    pub fn metrics_address(&self) -> SocketAddr {
+        self.metrics().expect("metrics are on")
+    }
+
+    /// What its metrics are now.
+    ///
+    /// # Panics
+    /// If they are off, or cannot be read.
+    pub async fn scrape(&self) -> Scrape {
+        let (status, text) = http_get(self.metrics_address(), "/metrics").await;
+        assert_eq!(status, 200, "{text}");
+        Scrape::parse(&text)
     }
 
     /// Stops as it does when the program is told to.

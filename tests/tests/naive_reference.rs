@@ -7,6 +7,7 @@ use hlorank_graph::{Configurations, MAX_SEGMENT_NODES, SegmentedGraph, Task};
 use hlorank_server::{
     compute::{ComputePool, Worker},
     engine::{Engine, EngineError, rank},
+    metrics::Metrics,
     model::Model,
 };
 use hlorank_tests::{block_graph, chain_kernel, grid_tiles, layouts, load_model, score_naively, tiles};
@@ -87,7 +88,8 @@ async fn score_interleaved(
 
 fn check(task: Task, cache: u64, calls: &[Call], cancelled: &[bool]) {
     let model = load_model(task, WORKERS.get());
-    let engine = Engine::new(Arc::new(ComputePool::new(WORKERS).unwrap()), cache);
+    let pool = Arc::new(ComputePool::new(WORKERS).unwrap());
+    let engine = Engine::new(pool, cache, &Metrics::new());
     let scores = Runtime::new().unwrap().block_on(score_interleaved(&engine, &model, calls, cancelled));
     for ((graph, configurations), scores) in calls.iter().zip(scores) {
         let expected = score_naively(&model, Worker(0), graph, configurations, 1);

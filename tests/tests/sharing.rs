@@ -7,6 +7,7 @@ use hlorank_graph::{Configurations, SegmentedGraph, Task};
 use hlorank_server::{
     compute::ComputePool,
     engine::{Engine, EngineError, Evaluation, Reuse},
+    metrics::Metrics,
     model::Model,
 };
 use hlorank_tests::{block_graph, layouts, load_model};
@@ -23,7 +24,8 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
-        let engine = Engine::new(Arc::new(ComputePool::new(WORKERS).unwrap()), 1 << 24);
+        let pool = Arc::new(ComputePool::new(WORKERS).unwrap());
+        let engine = Engine::new(pool, 1 << 24, &Metrics::new());
         Self { model: load_model(Task::Layout, WORKERS.get()), engine }
     }
 

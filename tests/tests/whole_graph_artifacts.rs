@@ -53,11 +53,11 @@ fn refusal(name: &str, field: &str, value: serde_json::Value) -> ArtifactError {
 #[test]
 fn a_model_with_the_inputs_of_the_other_task_is_refused() {
     for (name, task, found, expected) in [
-        ("layout-whole-graph", "tile", "configurable int64[1]", "config float32[2]"),
-        ("tile-whole-graph", "layout", "config float32[2]", "configurable int64[1]"),
+        ("layout-whole-graph", "tile", "configurable, edges", "config, edges"),
+        ("tile-whole-graph", "layout", "config, edges", "configurable, edges"),
     ] {
         let refusal = refusal(name, "task", task.into());
-        assert!(matches!(refusal, ArtifactError::Interface { file: "model.onnx", .. }), "{refusal}");
+        assert!(matches!(refusal, ArtifactError::Names { file: "model.onnx", .. }), "{refusal}");
         let message = refusal.to_string();
         let (has, needs) = message.split_once("expected").unwrap();
         assert!(has.contains(found) && needs.contains(expected), "{message}");
@@ -75,5 +75,5 @@ fn a_whole_graph_artifact_needs_its_one_file() {
     fs::copy(segment.join("head.onnx"), artifact.join("model.onnx")).unwrap();
     let runtime = Runtime::load(&onnxruntime()).unwrap();
     let replaced = Model::load(&artifact, &runtime, 1).err().unwrap();
-    assert!(matches!(replaced, ArtifactError::Digest { file: "model.onnx", .. }), "{replaced}");
+    assert!(matches!(&replaced, ArtifactError::Digest { file, .. } if file == "model.onnx"), "{replaced}");
 }

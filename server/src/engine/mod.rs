@@ -23,16 +23,18 @@ use std::{
 
 use futures::{StreamExt, TryStreamExt, stream};
 use hlorank_graph::{Configurations, Digest, Pad, SegmentedGraph};
+use metrics::Gauge;
 pub use ranking::rank;
 
 use self::{
     block::ROW_MULTIPLE,
-    embeddings::{Embeddings, LookedUp},
+    embeddings::{EmbeddingCache, Embeddings, LookedUp},
     plan::{Plan, TooManyRows},
     sums::SumTree,
 };
 use crate::{
     compute::{ComputePool, Computed, Worker, WorkerFailed},
+    metrics::{CacheSeries, Metrics},
     model::{Model, ModelFailed, ModelKind},
 };
 
@@ -137,13 +139,30 @@ impl Engine {
     /// Uses a pool whose workers each have a session of every model, and keeps at most `cache_bytes` bytes of
     /// embeddings.
     #[must_use]
-    pub fn new(pool: Arc<ComputePool>, cache_bytes: u64) -> Self {
-        Self { embeddings: Arc::new(Embeddings::new(Arc::clone(&pool), cache_bytes)), pool }
+    pub fn new(pool: Arc<ComputePool>, cache_bytes: u64, metrics: &Metrics) -> Self {
+        let cache = EmbeddingCache::new(cache_bytes, metrics.embedding_cache.clone());
+        Self::with_cache(pool, Arc::new(cache), metrics.load.waiting_rows.clone())
     }
 
-    /// Drops the embeddings of a model by its digest.
+    /// Evaluates everything anew, and counts nothing.
+    #[must_use]
+    pub fn without_cache(pool: Arc<ComputePool>) -> Self {
+        Self::with_cache(pool, Arc::new(EmbeddingCache::new(0, CacheSeries::noop())), Gauge::noop())
+    }
+
+    fn with_cache(pool: Arc<ComputePool>, cache: Arc<EmbeddingCache>, waiting_rows: Gauge) -> Self {
+        let embeddings = Embeddings::new(Arc::clone(&pool), cache, waiting_rows);
+        Self { embeddings: Arc::new(embeddings), pool }
+    }
+
+    /// Sets the gauges of what there is now.
+    pub fn sample(&self) {
+        self.embeddings.sample();
+    }
+
+    /// Drops the embeddings of a model, by its digest, that nobody uses any more.
     pub fn forget(&self, model: Digest) {
-        self.embeddings.forget(model);
+        self.embeddings.cache().forget(model);
     }
 
     /// Scores each of the configurations that `read`, which runs on a worker, gives: they must be of the graph's task

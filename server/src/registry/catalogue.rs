@@ -3,13 +3,13 @@ use std::{collections::BTreeMap, sync::Arc};
 use tokio::sync::oneshot;
 
 use super::{
-    Defaults, Policy,
+    Defaults, ModelState, Policy,
     folder::Found,
     policy::Policies,
     serving::Serving,
     versions::{Report, Versions},
 };
-use crate::model::Model;
+use crate::{metrics::Metrics, model::Model};
 
 /// Everything that is known of every model; who changes it publishes what then serves.
 pub(super) struct Catalogue {
@@ -91,6 +91,16 @@ impl Catalogue {
     /// Every version of every model, by name, then version.
     pub(super) fn reports(&self) -> impl Iterator<Item = (&Versions<Arc<Model>>, Report<Arc<Model>>)> {
         self.models.values().flat_map(|versions| versions.reports().map(move |report| (versions, report)))
+    }
+
+    /// Shows the states of all versions.
+    pub(super) fn show(&self, metrics: &Metrics) {
+        for (name, versions) in &self.models {
+            let states: Vec<ModelState> = versions.reports().map(|report| report.state).collect();
+            let served = versions.served();
+            let canary = served.and_then(|served| Some(served.canary?.0));
+            metrics.model(name).versions.show(&states, versions.stable(), canary);
+        }
     }
 
     pub(super) fn defaults(&self) -> &Defaults {

@@ -140,11 +140,12 @@ impl Loader {
             let message = "the server failed while it checked the artifact; its log tells where".to_owned();
             Err(Rejection { reason: "SERVER_FAILED", message })
         });
+        let (metrics, took) = (&self.shared.metrics, started.elapsed());
+        metrics.loading.tried(&metrics.model(name).versions, prepared.as_ref().err(), took);
         match prepared {
             Ok(model) => self.shared.with_model(name, |versions| versions.loaded(version, model)),
             Err(rejection) => self.shared.with_model(name, |versions| versions.rejected(version, rejection)),
         }
-        tracing::debug!(model = name, version, elapsed = ?started.elapsed(), "model tried");
     }
 
     /// Reads, checks and warms up a version.

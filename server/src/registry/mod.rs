@@ -19,7 +19,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 pub use admin::AdminError;
@@ -28,11 +28,11 @@ use crossbeam_channel::{Sender, bounded};
 use hlorank_graph::Task;
 pub use policy::{CanarySplit, Policy, PolicyError};
 pub use serving::{Defaults, SelectError, Selection, Wanted};
-pub use state::{ModelState, Rejection};
+pub use state::{ModelState, REJECTION_REASONS, Rejection};
 use tokio::sync::watch;
 
 use self::{catalogue::Catalogue, loader::Loader, serving::Serving, versions::Versions};
-use crate::{engine::Engine, model::Model, runtime::Runtime};
+use crate::{engine::Engine, metrics::Metrics, model::Model, runtime::Runtime};
 
 /// The models of a folder, kept up to date until it is dropped.
 pub struct Registry {
@@ -133,6 +133,7 @@ struct Shared {
     changes: watch::Sender<()>,
     wake: Sender<()>,
     stopping: AtomicBool,
+    metrics: Arc<Metrics>,
 }
 
 impl Registry {
@@ -143,6 +144,7 @@ impl Registry {
         settings: RegistrySettings,
         runtime: Runtime,
         engine: Arc<Engine>,
+        metrics: Arc<Metrics>,
     ) -> Result<Self, RegistryError> {
         folder::look(&settings.folder).map_err(|source| RegistryError::Folder {
             path: settings.folder.display().to_string(),
@@ -150,7 +152,7 @@ impl Registry {
         })?;
         policy::Policies::read(&settings.folder)?;
         let (wake, woken) = bounded(1);
-        let shared = Arc::new(Shared::new(&settings, wake));
+        let shared = Arc::new(Shared::new(&settings, wake, metrics));
         let registry = Self { shared: Arc::clone(&shared) };
         let loader = Loader { shared, settings, runtime, engine, woken };
         loader.look();
@@ -236,7 +238,7 @@ impl Drop for Registry {
 }
 
 impl Shared {
-    fn new(settings: &RegistrySettings, wake: Sender<()>) -> Self {
+    fn new(settings: &RegistrySettings, wake: Sender<()>, metrics: Arc<Metrics>) -> Self {
         let catalogue = Catalogue::new(settings.defaults.clone(), settings.retain);
         Self {
             folder: settings.folder.clone(),
@@ -245,6 +247,7 @@ impl Shared {
             changes: watch::Sender::new(()),
             wake,
             stopping: AtomicBool::new(false),
+            metrics,
         }
     }
 
@@ -257,7 +260,10 @@ impl Shared {
     fn change<T>(&self, change: impl FnOnce(&mut Catalogue) -> T) -> T {
         let mut catalogue = self.catalogue();
         let result = change(&mut catalogue);
+        let changed = Instant::now();
         self.serving.store(Arc::new(catalogue.serving()));
+        self.metrics.loading.swapped(changed.elapsed());
+        catalogue.show(&self.metrics);
         drop(catalogue);
         self.changes.send_replace(());
         result

@@ -135,6 +135,12 @@ impl Serving {
 }
 
 impl Selection {
+    /// Name of the model.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.stable.manifest().name
+    }
+
     /// The one that answers for a graph: always the same as long as the percentage is, and a canary keeps its graphs
     /// when its percentage grows.
     #[must_use]

@@ -52,6 +52,37 @@ impl fmt::Display for ModelState {
     }
 }
 
+/// Every reason that a version is rejected for.
+pub const REJECTION_REASONS: [&str; 27] = [
+    "CUSTOM_OPERATOR",
+    "DIGEST_MISMATCH",
+    "EVALUATION_FAILED",
+    "EXTERNAL_DATA",
+    "FEATURE_DIGEST_MISMATCH",
+    "FILE_MISSING",
+    "FILE_OUTSIDE_FOLDER",
+    "FILE_TOO_LARGE",
+    "FILE_UNLISTED",
+    "FILE_UNREADABLE",
+    "GOLDEN_EMPTY",
+    "GOLDEN_MISMATCH",
+    "GOLDEN_UNREADABLE",
+    "INTERFACE_NAMES",
+    "INTERFACE_RANK",
+    "INTERFACE_TYPE",
+    "MANIFEST_INVALID",
+    "MANIFEST_NEWER",
+    "MANIFEST_UNREADABLE",
+    "MISPLACED",
+    "ONNX_MALFORMED",
+    "SCORE_NOT_FINITE",
+    "SERVER_FAILED",
+    "SESSION_FAILED",
+    "TASK_MISMATCH",
+    "TOO_SLOW",
+    "WEIGHT_NOT_A_NUMBER",
+];
+
 /// Why a version does not serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
@@ -64,5 +95,24 @@ pub struct Rejection {
 impl fmt::Display for Rejection {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}: {}", self.reason, self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn reasons_are_those_that_the_readme_explains() {
+        let readme = include_str!("../../README.md");
+        let section = readme.split("## Models while they are served").nth(1).unwrap();
+        let table = section.split("| reason | the check |").nth(1).unwrap().split("\n\n").next().unwrap();
+        // | reasons | the check |
+        let reasons = table.lines().filter_map(|line| line.split('|').nth(1));
+        let explained: BTreeSet<&str> =
+            reasons.flat_map(|reasons| reasons.split('`').skip(1).step_by(2)).collect();
+        assert_eq!(explained, BTreeSet::from(REJECTION_REASONS));
     }
 }

@@ -162,7 +162,7 @@ struct Bench {
 impl Bench {
     fn new(worker: Worker) -> io::Result<Self> {
         let pool = Arc::new(ComputePool::background(worker)?);
-        Ok(Self { engine: Engine::new(Arc::clone(&pool), 0), pool })
+        Ok(Self { engine: Engine::without_cache(Arc::clone(&pool)), pool })
     }
 
     fn score(

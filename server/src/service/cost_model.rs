@@ -9,7 +9,7 @@ use hlorank_proto::v1::{
     RankConfigsStreamRequest, config_batch::Configs, cost_model_service_server::CostModelService,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Extensions, Request, Response, Status, Streaming};
 
 use super::{
     ServiceError,
@@ -24,6 +24,7 @@ use crate::{
     compute::{ComputePool, Computed},
     engine::{Engine, Evaluation, rank},
     graphs::{GraphCache, Source, Warning},
+    metrics::{Metrics, ModelSeries, SelectedModel, set},
     model::Model,
     registry::{Registry, Selection},
 };
@@ -37,6 +38,7 @@ pub struct CostModel {
     pub(super) engine: Arc<Engine>,
     admission: Arc<Semaphore>,
     pub(super) bounds: Bounds,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 /// What is accepted.
@@ -76,6 +78,7 @@ impl CostModel {
         pool: Arc<ComputePool>,
         graphs: GraphCache,
         bounds: Bounds,
+        metrics: Arc<Metrics>,
     ) -> Self {
         Self {
             registry,
@@ -84,7 +87,27 @@ impl CostModel {
             pool,
             admission: Arc::new(Semaphore::new(bounds.requests as usize)),
             bounds,
+            metrics,
         }
+    }
+
+    /// Sets the gauges of what there is now.
+    pub async fn sample(&self) {
+        self.graphs.sample().await;
+        self.engine.sample();
+        let load = &self.metrics.load;
+        let free = self.admission.available_permits();
+        set(&load.requests, u64::from(self.bounds.requests).saturating_sub(free as u64));
+        set(&load.max_requests, self.bounds.requests.into());
+        set(&load.queued_tasks, self.pool.queued() as u64);
+        set(&load.threads, self.pool.workers() as u64);
+    }
+
+    /// The series of the model that a call selected.
+    pub(super) fn count_selected(&self, selection: &Selection, selected: &SelectedModel) -> Arc<ModelSeries> {
+        let series = self.metrics.model(selection.name());
+        selected.set(&series);
+        series
     }
 
     fn admit(&self) -> Result<OwnedSemaphorePermit, ServiceError> {
@@ -92,12 +115,17 @@ impl CostModel {
         permit.map_err(|_| ServiceError::Overloaded { limit: self.bounds.requests })
     }
 
-    async fn rank(&self, request: RankConfigsRequest) -> Result<RankConfigsResponse, ServiceError> {
+    async fn rank(
+        &self,
+        request: RankConfigsRequest,
+        selected: &SelectedModel,
+    ) -> Result<RankConfigsResponse, ServiceError> {
         let started = Instant::now();
         let _permit = self.admit()?;
         let configs = present(request.configs)?;
         let task = batch_task(&configs);
         let selection = self.select(&request.model.unwrap_or_default(), task)?;
+        let counted = self.count_selected(&selection, selected);
         let origin = GraphOrigin::read(request.graph, Some(task))?;
 
         let FoundGraph { graph, warnings, featurize } = self.find(origin).await?;
@@ -106,8 +134,11 @@ impl CostModel {
         let evaluation = self.engine.score(&model, &graph, self.reader(configs, &graph)).await?;
         let Evaluation { scores, reuse, stages } = evaluation;
         let Ranked { ranking, ranking_scores, scores } = self.ranked(scores, request.top_k).await?.value;
+        counted.scored(reuse);
         let reuse = reuse_counts(reuse);
         let timings = timings(started, found, featurize, stages);
+        self.metrics.stages.scored(&timings);
+        self.metrics.stages.ranked(&timings);
         log_ranked("configurations", &model, &graph, &reuse, None, started);
         Ok(RankConfigsResponse {
             ranking,
@@ -185,6 +216,7 @@ impl CostModel {
                 (graph.segmented(&limits), started.elapsed())
             });
             let (source, spent) = read.await?.value;
+            self.metrics.stages.featurized(spent);
             featurize = spent;
             source.map_err(ServiceError::Graph)
         };
@@ -209,7 +241,8 @@ impl CostModelService for CostModel {
         &self,
         request: Request<RankConfigsRequest>,
     ) -> Result<Response<RankConfigsResponse>, Status> {
-        Ok(Response::new(self.rank(request.into_inner()).await?))
+        let selected = selected_model(request.extensions());
+        Ok(Response::new(self.rank(request.into_inner(), &selected).await?))
     }
 
     type RankConfigsStreamStream = Answers;
@@ -220,7 +253,8 @@ impl CostModelService for CostModel {
     ) -> Result<Response<Answers>, Status> {
         let permit = self.admit()?;
         let allowed = time_allowed(request.metadata());
-        let answers = RankStream::new(self.clone(), request.into_inner(), permit).answers();
+        let selected = selected_model(request.extensions());
+        let answers = RankStream::new(self.clone(), request.into_inner(), permit, selected).answers();
         Ok(Response::new(match allowed {
             Some(allowed) => Box::pin(within(allowed, answers)),
             None => answers,
@@ -233,6 +267,11 @@ impl CostModelService for CostModel {
     ) -> Result<Response<PutGraphResponse>, Status> {
         Ok(Response::new(self.put(request.into_inner()).await?))
     }
+}
+
+/// Where a call tells its model; nobody reads it where the calls are not counted.
+fn selected_model(extensions: &Extensions) -> SelectedModel {
+    extensions.get::<SelectedModel>().cloned().unwrap_or_default()
 }
 
 /// One line for every call that was answered; `batches` of a stream.

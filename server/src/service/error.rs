@@ -15,6 +15,48 @@ use crate::{
 /// Domain of the `ErrorInfo` of every error.
 pub(super) const DOMAIN: &str = "hlorank";
 
+/// The reason of every error, as in `ErrorInfo`; server/README.md says what each is.
+pub const REASONS: [&str; 38] = [
+    "CONFIGS_EMPTY",
+    "CONFIGURABLE_NODES_INVALID",
+    "DEADLINE_EXCEEDED",
+    "DUPLICATE_ID",
+    "FEATURES_INVALID",
+    "FIELD_INVALID",
+    "FIELD_MISSING",
+    "GRAPH_CYCLE",
+    "GRAPH_EMPTY",
+    "GRAPH_NOT_CACHED",
+    "GRAPH_TASK_MISMATCH",
+    "GRAPH_TOO_LARGE",
+    "HLO_MALFORMED",
+    "INDEX_OUT_OF_RANGE",
+    "MESSAGE_TOO_LARGE",
+    "MODEL_FAILED",
+    "MODEL_NOT_FOUND",
+    "MODEL_OUTPUT_INVALID",
+    "MODEL_REJECTED",
+    "MODEL_TASK_MISMATCH",
+    "NODE_NOT_CONFIGURABLE",
+    "NODE_SET_TWICE",
+    "NOTHING_TO_CONFIGURE",
+    "NO_OLDER_VERSION",
+    "OVERLOADED",
+    "PAD_UNKNOWN",
+    "POLICY_NOT_KEPT",
+    "REQUEST_MALFORMED",
+    "SERVES_ALREADY",
+    "STOPPING",
+    "STREAM_TOO_LONG",
+    "TOO_MANY_CONFIGS",
+    "UNKNOWN_CALLEE",
+    "UNKNOWN_NODE",
+    "UNKNOWN_OPERAND",
+    "VALUE_OUT_OF_RANGE",
+    "WORKER_FAILED",
+    "WRONG_COUNT",
+];
+
 /// How long a client waits before it tries again when the server is full.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
 
@@ -226,5 +268,23 @@ fn configuration_reason(error: &ConfigurationError) -> &'static str {
         | ConfigurationError::NotWhole { .. }
         | ConfigurationError::NotBounds { .. } => "VALUE_OUT_OF_RANGE",
         ConfigurationError::IndexOutsideTable { .. } => "INDEX_OUT_OF_RANGE",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn reasons_are_those_that_the_readme_explains() {
+        let readme = include_str!("../../README.md");
+        let errors = readme.split("## Errors").nth(1).unwrap();
+        // | code | reasons | what is wrong |
+        let reasons = errors.lines().filter_map(|line| line.split('|').nth(2));
+        let explained: BTreeSet<&str> =
+            reasons.flat_map(|reasons| reasons.split('`').skip(1).step_by(2)).collect();
+        assert_eq!(explained, BTreeSet::from(REASONS));
     }
 }

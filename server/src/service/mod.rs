@@ -3,6 +3,7 @@
 mod answer;
 mod configs_request;
 mod cost_model;
+mod count_calls;
 mod deadline;
 mod error;
 mod graph_request;
@@ -12,7 +13,8 @@ mod rank_stream;
 mod transport;
 
 pub use cost_model::{Bounds, CostModel};
-pub use error::ServiceError;
+pub use count_calls::{CountCalls, CountCallsLayer, CountedBody};
+pub use error::{REASONS, ServiceError};
 pub use model::Models;
 pub use model_admin::ModelAdmin;
 pub use transport::{ExplainRefusals, ExplainRefusalsLayer};

@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     engine::{EngineError, Evaluation},
+    metrics::{ModelSeries, SelectedModel},
     model::Model,
 };
 
@@ -38,6 +39,7 @@ pub(super) struct RankStream {
     service: CostModel,
     messages: Streaming<RankConfigsStreamRequest>,
     _permit: OwnedSemaphorePermit,
+    selected: SelectedModel,
 }
 
 /// How far a stream has come.
@@ -53,6 +55,7 @@ enum Stage {
 /// What a stream has scored until now, all of it by one model.
 struct Candidates {
     model: Arc<Model>,
+    counted: Arc<ModelSeries>,
     graph: Arc<SegmentedGraph>,
     warnings: Vec<v1::Warning>,
     top_k: u32,
@@ -87,8 +90,9 @@ impl RankStream {
         service: CostModel,
         messages: Streaming<RankConfigsStreamRequest>,
         permit: OwnedSemaphorePermit,
+        selected: SelectedModel,
     ) -> Self {
-        Self { service, messages, _permit: permit }
+        Self { service, messages, _permit: permit, selected }
     }
 
     pub(super) fn answers(self) -> Answers {
@@ -104,9 +108,10 @@ impl RankStream {
         let started = Instant::now();
         let found = self.service.find(GraphOrigin::read(start.graph, None)?).await?;
         let selection = self.service.select(&start.model.unwrap_or_default(), found.graph.task)?;
+        let counted = self.service.count_selected(&selection, &self.selected);
         let model = selection.of_graph(found.graph.hash);
         let featurize = found.featurize;
-        let candidates = Candidates::new(model, found, start.top_k, started);
+        let candidates = Candidates::new(model, counted, found, start.top_k, started);
         Ok((candidates.started(featurize), candidates))
     }
 
@@ -132,9 +137,16 @@ impl RankStream {
 }
 
 impl Candidates {
-    fn new(model: Arc<Model>, found: FoundGraph, top_k: u32, started: Instant) -> Self {
+    fn new(
+        model: Arc<Model>,
+        counted: Arc<ModelSeries>,
+        found: FoundGraph,
+        top_k: u32,
+        started: Instant,
+    ) -> Self {
         Self {
             model,
+            counted,
             graph: found.graph,
             warnings: found.warnings.into_iter().map(v1::Warning::from).collect(),
             top_k,
@@ -173,14 +185,17 @@ impl Candidates {
         let evaluation = service.engine.score(&self.model, &self.graph, read).await;
         let evaluation = evaluation.map_err(|error| numbered_in_stream(error, first))?;
         let Evaluation { scores, reuse, stages } = evaluation;
+        self.counted.scored(reuse);
         let reuse = reuse_counts(reuse);
+        let timings = timings(started, started, Duration::ZERO, stages);
+        service.metrics.stages.scored(&timings);
         self.batches += 1;
         self.scores.extend_from_slice(&scores);
         add_reuse(&mut self.reuse, &reuse);
         Ok(BatchScores {
             // Below the limit, which is one.
             first_config: u32::try_from(first).unwrap_or(u32::MAX),
-            timings: Some(timings(started, started, Duration::ZERO, stages)),
+            timings: Some(timings),
             reuse: Some(reuse),
             scores,
         })
@@ -195,18 +210,20 @@ impl Candidates {
         let ranked = service.ranked(self.scores, self.top_k).await?;
         let Ranked { ranking, ranking_scores, .. } = ranked.value;
         let total = closed.elapsed();
+        let timings = StageTimings {
+            queue: to_proto(ranked.waited),
+            rank: to_proto(total.saturating_sub(ranked.waited)),
+            total: to_proto(total),
+            ..StageTimings::default()
+        };
+        service.metrics.stages.ranked(&timings);
         log_ranked("stream", &self.model, &self.graph, &self.reuse, Some(self.batches), self.started);
         Ok(StreamRanking {
             ranking,
             ranking_scores,
             model: Some(selector(&self.model)),
             graph_hash: self.graph.hash.0.to_vec().into(),
-            timings: Some(StageTimings {
-                queue: to_proto(ranked.waited),
-                rank: to_proto(total.saturating_sub(ranked.waited)),
-                total: to_proto(total),
-                ..StageTimings::default()
-            }),
+            timings: Some(timings),
             reuse: Some(self.reuse),
             warnings: self.warnings,
         })

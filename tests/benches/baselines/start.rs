@@ -22,7 +22,8 @@ pub(crate) fn hlorank() -> (Vec<Process>, Vec<u16>) {
     assert!(program.exists(), "{} is missing; `make build` builds it", program.display());
     let mut command = Command::new(program);
     command
-        .args(["--listen", "127.0.0.1:0", "--log-format", "json", "--workers", &THREADS.to_string()])
+        .args(["--listen", "127.0.0.1:0", "--metrics-listen", "off", "--log-format", "json"])
+        .args(["--workers", &THREADS.to_string()])
         .current_dir(repository("."));
     let process = Process::start(command, "hlorank");
     let port = process

@@ -92,7 +92,8 @@ pub(crate) fn with_configs(configs: Configs) -> RankConfigsRequest {
 }
 
 pub(crate) fn with_model(name: &str, version: u64) -> RankConfigsRequest {
-    RankConfigsRequest { model: Some(ModelSelector { name: name.to_owned(), version }), ..sound() }
+    let model = ModelSelector { name: name.to_owned(), version, label: String::new() };
+    RankConfigsRequest { model: Some(model), ..sound() }
 }
 
 pub(crate) async fn refuse(server: &TestServer, request: RankConfigsRequest, expected: &Refusal) {

@@ -11,7 +11,7 @@ use hlorank_graph::Digest;
 use hlorank_proto::onnx::{GraphProto, StringStringEntryProto, TensorProto};
 use hlorank_tests::{
     Artifacts,
-    onnx::{FLOAT32, FLOAT64, HeadInput, SUM, append, head, node, spoil_a_weight},
+    onnx::{FLOAT32, FLOAT64, HeadInput, SUM, append, head, node, overwrite},
     repository,
 };
 use prost::Message as _;
@@ -107,7 +107,9 @@ fn onnx_models() -> Vec<Bad> {
         bad("a wrong type", "INTERFACE_TYPE", with_head(HeadInput { element: FLOAT64, ..SUM })),
         bad("a wrong rank", "INTERFACE_RANK", with_head(HeadInput { rank: 3, ..SUM })),
         bad("NaN weights", "WEIGHT_NOT_A_NUMBER", |artifacts, folder| {
-            artifacts.edit_file(folder, "encoder.onnx", |bytes| spoil_a_weight(bytes));
+            artifacts.edit_file(folder, "encoder.onnx", |bytes| {
+                overwrite(bytes, "opcode.weight", 0..1, f32::NAN);
+            });
         }),
         bad("weights in another file", "EXTERNAL_DATA", |artifacts, folder| {
             let location = StringStringEntryProto { key: "location".into(), value: "../../secret".into() };

@@ -3,6 +3,7 @@
 mod asking;
 mod bad_artifacts;
 mod canary;
+mod counting;
 mod pinning;
 mod reloading;
 mod removing;

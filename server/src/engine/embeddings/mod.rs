@@ -3,6 +3,7 @@
 //! A row is looked up in a cache; what is missing waits in a queue of its padded size, where rows of all calls meet
 //! and workers take them in blocks. A call that needs a row which another call waits for waits with it.
 
+mod cache;
 mod parts;
 mod running;
 mod waiting;
@@ -13,9 +14,10 @@ use std::{
 };
 
 use hlorank_graph::{Digest, SegmentedGraph};
-use quick_cache::{Weighter, sync::Cache};
+use metrics::Gauge;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+pub(super) use self::cache::EmbeddingCache;
 use self::{
     parts::{Missing, Part, parts},
     running::RunningBlock,
@@ -27,14 +29,16 @@ use super::{
 };
 use crate::{
     compute::{ComputePool, Worker, WorkerFailed},
+    metrics::set,
     model::Model,
 };
 
 /// Embeddings that were evaluated, and rows that wait for it.
 pub(super) struct Embeddings {
     pool: Arc<ComputePool>,
-    cache: Cache<RowKey, Arc<[f32]>, WeightInBytes>,
+    cache: Arc<EmbeddingCache>,
     waiting: Mutex<Waiting>,
+    waiting_rows: Gauge,
 }
 
 /// What an embedding depends on.
@@ -80,32 +84,21 @@ const BLOCK_NODES: usize = 1024;
 /// Rows that are looked up at a time.
 const LOOK_UP_ROWS: usize = 1 << 14;
 
-/// What a cache entry takes beside its numbers: key, pointer, reference counts and the cache's own lists.
-const ENTRY_BYTES: usize = 128;
-
-/// Of an embedding of 64 numbers.
-const TYPICAL_ENTRY_BYTES: usize = ENTRY_BYTES + 64 * size_of::<f32>();
-
-#[derive(Clone)]
-struct WeightInBytes;
-
-impl Weighter<RowKey, Arc<[f32]>> for WeightInBytes {
-    fn weight(&self, _: &RowKey, embedding: &Arc<[f32]>) -> u64 {
-        (ENTRY_BYTES + size_of_val(&**embedding)) as u64
-    }
-}
-
 impl Embeddings {
-    /// Keeps at most `cache_bytes` bytes.
-    pub(super) fn new(pool: Arc<ComputePool>, cache_bytes: u64) -> Self {
-        let entries = usize::try_from(cache_bytes).unwrap_or(usize::MAX) / TYPICAL_ENTRY_BYTES;
-        let cache = Cache::with_weighter(entries, cache_bytes, WeightInBytes);
-        Self { pool, cache, waiting: Mutex::default() }
+    /// Evaluates on a pool what a cache has not; `waiting_rows` is what shows the rows that wait.
+    pub(super) fn new(pool: Arc<ComputePool>, cache: Arc<EmbeddingCache>, waiting_rows: Gauge) -> Self {
+        Self { pool, cache, waiting: Mutex::default(), waiting_rows }
     }
 
-    /// Drops what a model left.
-    pub(super) fn forget(&self, model: Digest) {
-        self.cache.retain(|key, _| key.model != model);
+    /// What has been evaluated.
+    pub(super) fn cache(&self) -> &Arc<EmbeddingCache> {
+        &self.cache
+    }
+
+    /// Sets the gauges of what there is now.
+    pub(super) fn sample(&self) {
+        self.cache.sample();
+        set(&self.waiting_rows, self.waiting().rows() as u64);
     }
 
     /// What the cache has of the next of a plan's rows. Looks at no more than fit a few milliseconds; says whether
@@ -125,17 +118,20 @@ impl Embeddings {
         let first = embeddings.len() / size;
         let end = plan.rows.len().min(first + LOOK_UP_ROWS);
         let mut missing: BTreeMap<Queue, Vec<Missing>> = BTreeMap::new();
+        let mut misses = 0;
         for (row, &Row { segment, .. }) in (0..).zip(&plan.rows).take(end).skip(first) {
             let key = row_key(model, graph, plan, row);
             if let Some(embedding) = self.cache.get(&key) {
                 embeddings.extend_from_slice(&embedding);
                 continue;
             }
+            misses += 1;
             embeddings.resize(embeddings.len() + size, 0.0);
             let nodes = model.manifest().bucket(graph.segments[segment].len());
             let queue = Queue { model: model.digest(), nodes };
             missing.entry(queue).or_default().push(Missing { row, key, segment });
         }
+        self.cache.looked_up(end - first, misses);
         looked_up.parts.extend(parts(missing));
         end < plan.rows.len()
     }

@@ -46,9 +46,8 @@ impl<'a> RunningBlock<'a> {
 
     fn deliver(&mut self, embeddings: Vec<Arc<[f32]>>) {
         // Into the cache first: whoever finds nobody waiting for a row finds its embedding.
-        for ((key, _), embedding) in self.rows.iter().zip(&embeddings) {
-            self.embeddings.cache.insert(*key, Arc::clone(embedding));
-        }
+        let keys = self.rows.iter().map(|(key, _)| key);
+        self.embeddings.cache.insert(keys.zip(&embeddings));
         for (waiters, embedding) in self.finished().into_iter().zip(embeddings) {
             waiters.iter().for_each(|waiter| waiter.deliver(Ok(Arc::clone(&embedding))));
         }

@@ -110,6 +110,11 @@ impl Waiting {
         taken
     }
 
+    /// Rows that somebody waits for, or did.
+    pub(super) fn rows(&self) -> usize {
+        self.waiters.len()
+    }
+
     /// Removes a row that was evaluated, or failed; whoever waited for it is to get the result.
     pub(super) fn finish(&mut self, key: &RowKey) -> Waiters {
         self.waiters.remove(key).unwrap_or_default()

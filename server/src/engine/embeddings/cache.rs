@@ -1,0 +1,79 @@
+use std::sync::Arc;
+
+use hlorank_graph::Digest;
+use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter, sync::Cache};
+
+use super::RowKey;
+use crate::metrics::{CacheSeries, set};
+
+/// Embeddings that were evaluated, across calls.
+pub(in crate::engine) struct EmbeddingCache {
+    cache: Cache<RowKey, Arc<[f32]>, WeightInBytes, DefaultHashBuilder, CountEvictions>,
+    series: CacheSeries,
+}
+
+/// What a cache entry takes beside its numbers: key, pointer, reference counts and the cache's own lists.
+const ENTRY_BYTES: usize = 128;
+
+/// Of an embedding of 64 numbers.
+const TYPICAL_ENTRY_BYTES: usize = ENTRY_BYTES + 64 * size_of::<f32>();
+
+#[derive(Clone)]
+struct WeightInBytes;
+
+impl Weighter<RowKey, Arc<[f32]>> for WeightInBytes {
+    fn weight(&self, _: &RowKey, embedding: &Arc<[f32]>) -> u64 {
+        (ENTRY_BYTES + size_of_val(&**embedding)) as u64
+    }
+}
+
+/// Counts what the cache drops for want of room.
+#[derive(Clone)]
+struct CountEvictions;
+
+impl Lifecycle<RowKey, Arc<[f32]>> for CountEvictions {
+    type RequestState = u64;
+
+    fn on_evict(&self, evicted: &mut u64, _: RowKey, _: Arc<[f32]>) {
+        *evicted += 1;
+    }
+}
+
+impl EmbeddingCache {
+    /// Keeps at most `bytes` bytes.
+    pub(in crate::engine) fn new(bytes: u64, series: CacheSeries) -> Self {
+        let entries = usize::try_from(bytes).unwrap_or(usize::MAX) / TYPICAL_ENTRY_BYTES;
+        let cache = Cache::with(entries, bytes, WeightInBytes, DefaultHashBuilder::default(), CountEvictions);
+        Self { cache, series }
+    }
+
+    pub(super) fn get(&self, key: &RowKey) -> Option<Arc<[f32]>> {
+        self.cache.get(key)
+    }
+
+    /// Counts rows that were looked up, of which so many were missing.
+    pub(super) fn looked_up(&self, rows: usize, missing: usize) {
+        self.series.misses.increment(missing as u64);
+        self.series.hits.increment((rows - missing) as u64);
+    }
+
+    pub(super) fn insert<'a>(&self, embeddings: impl Iterator<Item = (&'a RowKey, &'a Arc<[f32]>)>) {
+        let mut evicted = 0;
+        for (key, embedding) in embeddings {
+            self.cache.insert_with_lifecycle(*key, Arc::clone(embedding), &mut evicted);
+        }
+        self.series.evictions.increment(evicted);
+    }
+
+    /// Drops what a model left. Blocks under way may put entries back, so nothing should be using it any more.
+    pub(in crate::engine) fn forget(&self, model: Digest) {
+        self.cache.retain(|key, _| key.model != model);
+    }
+
+    /// Sets the gauges of what there is now.
+    pub(super) fn sample(&self) {
+        set(&self.series.entries, self.cache.len() as u64);
+        set(&self.series.bytes, self.cache.weight());
+        set(&self.series.max_bytes, self.cache.capacity());
+    }
+}

@@ -1,0 +1,79 @@
+use std::marker::PhantomData;
+
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder as _, SharedString};
+use metrics_exporter_prometheus::PrometheusRecorder;
+
+use super::Recorder;
+
+/// A metric: what there is to know of it, once. Its series differ in the values of `LABELS` labels, and are counted
+/// with a handle `H`.
+pub struct Family<H, const LABELS: usize> {
+    name: &'static str,
+    labels: [&'static str; LABELS],
+    help: &'static str,
+    handle: PhantomData<H>,
+}
+
+/// What counts a series; cheap to clone and to count with, from any thread.
+pub trait Handle {
+    /// Tells what the metric is about.
+    fn describe(recorder: &PrometheusRecorder, name: KeyName, help: SharedString);
+
+    /// The handle of a series.
+    fn register(recorder: &PrometheusRecorder, key: &Key, metadata: &Metadata<'_>) -> Self;
+}
+
+impl<H: Handle, const LABELS: usize> Family<H, LABELS> {
+    /// `name` begins with `hlorank_` and ends with the base unit, or with `_total` for a counter.
+    #[must_use]
+    pub const fn new(name: &'static str, labels: [&'static str; LABELS], help: &'static str) -> Self {
+        Self { name, labels, help, handle: PhantomData }
+    }
+
+    /// The series with these values of the labels; at zero if it is new.
+    #[must_use]
+    pub fn series(&self, recorder: &Recorder, values: [&str; LABELS]) -> H {
+        let recorder = recorder.prometheus();
+        let labels =
+            self.labels.iter().zip(values).map(|(&label, value)| Label::new(label, value.to_owned()));
+        let key = Key::from_parts(self.name, labels.collect::<Vec<_>>());
+        H::describe(recorder, KeyName::from_const_str(self.name), self.help.into());
+        H::register(recorder, &key, &Metadata::new(module_path!(), Level::INFO, None))
+    }
+}
+
+impl Handle for Counter {
+    fn describe(recorder: &PrometheusRecorder, name: KeyName, help: SharedString) {
+        recorder.describe_counter(name, None, help);
+    }
+
+    fn register(recorder: &PrometheusRecorder, key: &Key, metadata: &Metadata<'_>) -> Self {
+        recorder.register_counter(key, metadata)
+    }
+}
+
+impl Handle for Gauge {
+    fn describe(recorder: &PrometheusRecorder, name: KeyName, help: SharedString) {
+        recorder.describe_gauge(name, None, help);
+    }
+
+    fn register(recorder: &PrometheusRecorder, key: &Key, metadata: &Metadata<'_>) -> Self {
+        recorder.register_gauge(key, metadata)
+    }
+}
+
+impl Handle for Histogram {
+    fn describe(recorder: &PrometheusRecorder, name: KeyName, help: SharedString) {
+        recorder.describe_histogram(name, None, help);
+    }
+
+    fn register(recorder: &PrometheusRecorder, key: &Key, metadata: &Metadata<'_>) -> Self {
+        recorder.register_histogram(key, metadata)
+    }
+}
+
+/// Sets a gauge to a count.
+#[expect(clippy::cast_precision_loss, reason = "exact to 2^53, and nothing here counts so far")]
+pub fn set(gauge: &Gauge, count: u64) {
+    gauge.set(count as f64);
+}

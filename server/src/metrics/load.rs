@@ -1,0 +1,47 @@
+use metrics::Gauge;
+
+use super::{Family, Recorder};
+
+const REQUESTS: Family<Gauge, 0> = Family::new(
+    "hlorank_requests_in_progress",
+    [],
+    "Requests in progress or waiting; a stream counts until it ends",
+);
+
+const MAX_REQUESTS: Family<Gauge, 0> =
+    Family::new("hlorank_max_requests", [], "Requests beyond which one more is refused");
+
+const QUEUED_TASKS: Family<Gauge, 0> =
+    Family::new("hlorank_compute_queue_tasks", [], "Tasks that wait for a compute thread");
+
+const THREADS: Family<Gauge, 0> = Family::new("hlorank_compute_threads", [], "Compute threads");
+
+const WAITING_ROWS: Family<Gauge, 0> =
+    Family::new("hlorank_waiting_rows", [], "Distinct rows that are being evaluated or wait for it");
+
+/// What is in progress and what waits.
+pub struct LoadSeries {
+    /// Admitted requests.
+    pub requests: Gauge,
+    /// At most admitted.
+    pub max_requests: Gauge,
+    /// Of the compute pool.
+    pub queued_tasks: Gauge,
+    /// Of the compute pool.
+    pub threads: Gauge,
+    /// Of all calls.
+    pub waiting_rows: Gauge,
+}
+
+impl LoadSeries {
+    pub(super) fn new(recorder: &Recorder) -> Self {
+        let gauge = |family: Family<Gauge, 0>| family.series(recorder, []);
+        Self {
+            requests: gauge(REQUESTS),
+            max_requests: gauge(MAX_REQUESTS),
+            queued_tasks: gauge(QUEUED_TASKS),
+            threads: gauge(THREADS),
+            waiting_rows: gauge(WAITING_ROWS),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use metrics_process::Collector;
+
+/// Holds every series, and writes them in Prometheus' text format.
+pub struct Recorder {
+    prometheus: PrometheusRecorder,
+    handle: PrometheusHandle,
+    process: Collector,
+}
+
+/// Upper bounds of the buckets of every histogram, in seconds: from the overhead of a call to the longest ones.
+const BUCKETS: [f64; 20] = [
+    10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3,
+    500e-3, 1.0, 2.5, 5.0, 10.0, 30.0,
+];
+
+impl Recorder {
+    pub(super) fn new() -> Self {
+        let builder = PrometheusBuilder::new().set_buckets(&BUCKETS).expect("there are buckets");
+        let prometheus = builder.build_recorder();
+        let process = Collector::default();
+        metrics::with_local_recorder(&prometheus, || process.describe());
+        Self { handle: prometheus.handle(), prometheus, process }
+    }
+
+    pub(super) fn prometheus(&self) -> &PrometheusRecorder {
+        &self.prometheus
+    }
+
+    /// Every series, those of the process as they are now.
+    pub(super) fn render(&self) -> String {
+        metrics::with_local_recorder(&self.prometheus, || self.process.collect());
+        self.handle.render()
+    }
+
+    /// Moves samples of histograms into their buckets; until then each takes memory.
+    pub(super) fn run_upkeep(&self) {
+        self.handle.run_upkeep();
+    }
+}

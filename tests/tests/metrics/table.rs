@@ -1,0 +1,94 @@
+//! What is on `/metrics`, before anything happens.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::Write as _,
+    process::{Command, Stdio},
+};
+
+use hlorank_tests::{Artifacts, Sample, TestServer, http_get, prometheus, repository};
+
+/// Those that are not zero before traffic: what there is, beside the process and the models.
+const SET_AT_START: [&str; 5] = [
+    "hlorank_build_info",
+    "hlorank_compute_threads",
+    "hlorank_embedding_cache_max_bytes",
+    "hlorank_graph_cache_max_bytes",
+    "hlorank_max_requests",
+];
+
+#[tokio::test]
+async fn every_series_is_there_at_zero_before_traffic() {
+    let scrape = TestServer::start().await.scrape().await;
+    for Sample { name, labels, value } in &scrape.samples {
+        let is_set = SET_AT_START.contains(&name.as_str())
+            || ["process_", "hlorank_model_"].iter().any(|prefix| name.starts_with(prefix));
+        assert!(is_set || *value == 0.0, "{name} {labels:?} {value}");
+    }
+    let models = ["layout-xla-cpu", "layout-xla-cpu-sage", "tile-xla-cpu", "tile-xla-cpu-sage", "none"];
+    for method in ["RankConfigs", "RankConfigsStream"] {
+        for model in models {
+            for code in ["OK", "CANCELLED", "INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "INTERNAL"] {
+                let labels = [("method", method), ("model", model), ("code", code)];
+                assert_eq!(scrape.value("hlorank_requests_total", &labels), 0.0);
+            }
+            let labels = [("method", method), ("model", model)];
+            assert_eq!(scrape.value("hlorank_request_duration_seconds_count", &labels), 0.0);
+        }
+    }
+    for method in ["PutGraph", "ListModels", "GetModel"] {
+        let labels = [("method", method), ("model", "none"), ("code", "OK")];
+        assert_eq!(scrape.value("hlorank_requests_total", &labels), 0.0);
+    }
+}
+
+#[tokio::test]
+async fn series_of_ten_models_are_at_most_2000() {
+    let models = Artifacts::copy();
+    for copy in ["tile-a", "tile-b", "layout-a"] {
+        let from = if copy.starts_with("tile") { "tile-xla-cpu" } else { "layout-xla-cpu" };
+        models.copy_model(from, copy);
+    }
+    let server = TestServer::start_with(&[&models.flag()]).await;
+    let scrape = server.scrape().await;
+    let names: BTreeSet<_> = scrape.samples.iter().filter_map(|sample| sample.label("model")).collect();
+    assert_eq!(names.len(), 10 + 1, "ten, and none: {names:?}");
+    assert!(scrape.samples.len() <= 2000, "{} series", scrape.samples.len());
+}
+
+/// One line a metric, as the page has it.
+fn rows(page: &str) -> Vec<&str> {
+    let table = page.split("| metric |").nth(1).expect("a table of metrics");
+    table.lines().filter(|line| line.starts_with("| `")).collect()
+}
+
+#[tokio::test]
+async fn the_table_is_what_metrics_shows() {
+    let scrape = TestServer::start().await.scrape().await;
+    let row = |(name, family): (&String, &hlorank_tests::ScrapedFamily)| {
+        let labels: Vec<String> = family.labels.iter().map(|label| format!("`{label}`")).collect();
+        format!("| `{name}` | {} | {} | {} |", family.kind, labels.join(", "), family.help)
+    };
+    let shown: Vec<String> = scrape.families.iter().map(row).collect();
+    let page = fs::read_to_string(repository("deploy/METRICS.md")).unwrap();
+    assert!(rows(&page) == shown, "deploy/METRICS.md is to have this table:\n{}", shown.join("\n"));
+}
+
+#[tokio::test]
+async fn promtool_finds_nothing_to_criticise() {
+    let Some(promtool) = prometheus("promtool") else { return };
+    let server = TestServer::start().await;
+    let (_, text) = http_get(server.metrics_address(), "/metrics").await;
+    let mut check = Command::new(promtool)
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    check.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = check.wait_with_output().unwrap();
+    let said = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+    assert!(output.status.success() && said.is_empty(), "{said}");
+}
