@@ -25,7 +25,8 @@ TRAINING_PYTHON := .venv/bin/python
 BASELINES := target/baselines
 BASELINES_PROTOS := $(addprefix hlorank/v1/,graph.proto configuration.proto cost_model_service.proto)
 # Folders with Python code, of those that are there.
-PYTHON_CODE := $(wildcard $(TRAINING)/pyproject.toml client/python/pyproject.toml tests/baselines/pyproject.toml)
+PYTHON_CODE := $(wildcard $(TRAINING)/pyproject.toml client/python/pyproject.toml tests/baselines/pyproject.toml \
+	deploy/grafana/pyproject.toml)
 PYTHON_FOLDERS := $(patsubst %/pyproject.toml,%,$(PYTHON_CODE))
 
 # The library that the server loads; tests start servers in folders of their own, so the path is absolute.

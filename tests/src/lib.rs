@@ -27,7 +27,7 @@ pub use model::load_model;
 pub use naive::score_naively;
 pub use npz::Arrays;
 pub use process::ServerProcess;
-pub use prometheus::prometheus;
+pub use prometheus::{Prometheus, prometheus};
 pub use scrape::{Sample, Scrape, ScrapedFamily, http_get};
 pub use server::TestServer;
 pub use synthetic::{block_graph, chain_kernel, grid_tiles, kernel_of, layouts, tiles};

@@ -92,9 +92,9 @@ async fn a_start_that_cannot_be_is_refused() {
     let server = TestServer::start().await;
     let by_hash = Graph { source: Some(Source::GraphHash(vec![7; 32].into())), ..Default::default() };
     let unsettled = Graph { task: 0, ..kernel() };
-    let model = ModelSelector { name: "layout-xla-cpu".to_owned(), version: 0 };
+    let model = ModelSelector { name: "layout-xla-cpu".to_owned(), ..ModelSelector::default() };
     let wrong_model = RankConfigsStart { graph: Some(kernel()), model: Some(model), top_k: 0 };
-    let model = ModelSelector { name: "none".to_owned(), version: 0 };
+    let model = ModelSelector { name: "none".to_owned(), ..ModelSelector::default() };
     let no_model = RankConfigsStart { graph: Some(kernel()), model: Some(model), top_k: 0 };
     let cases = vec![
         refusal(

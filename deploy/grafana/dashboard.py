@@ -1,0 +1,394 @@
+"""Prints the Grafana dashboard of hlorank: `python3 dashboard.py >hlorank.json`."""
+
+import json
+from dataclasses import dataclass, field
+
+# Narrows every query to the servers that are chosen at the top of the dashboard.
+SERVERS = 'job="hlorank", instance=~"$instance"'
+# And to the models.
+MODELS = f'{SERVERS}, model=~"$model"'
+# As Grafana lays panels out: 24 columns.
+COLUMNS = 24
+PANEL_WIDTH = 8
+PANEL_HEIGHT = 8
+ROW_HEIGHT = 1
+
+DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
+
+
+@dataclass(frozen=True)
+class Query:
+    """One PromQL expression, and what its lines are called."""
+
+    expression: str
+    legend: str
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Lines over time. `unit` is one of Grafana's: s, bytes, reqps, ops, percentunit, short."""
+
+    title: str
+    unit: str
+    queries: list[Query]
+    stacked: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """Panels about one thing."""
+
+    title: str
+    panels: list[Panel] = field(default_factory=list)
+
+
+def rate(metric: str, labels: str) -> str:
+    """How much a counter grows in a second."""
+    return f"rate({metric}{{{labels}}}[$__rate_interval])"
+
+
+def total(metric: str, labels: str, by: str = "") -> str:
+    """The same, added up over all series, or over those that have the same labels `by`."""
+    grouped = f"sum by ({by})" if by else "sum"
+    return f"{grouped} ({rate(metric, labels)})"
+
+
+def quantile(part: float, metric: str, labels: str, by: str) -> str:
+    """A quantile of a histogram of durations."""
+    return f"histogram_quantile({part}, {total(f'{metric}_bucket', labels, f'{by}, le')})"
+
+
+def ratio(part: str, whole: str) -> str:
+    """One rate as a part of another; nothing where there is nothing to divide by."""
+    return f"{part} / ({whole} > 0)"
+
+
+def hits(metric: str, labels: str = SERVERS, by: str = "") -> str:
+    """The part of a cache's requests that found what they asked for."""
+    return ratio(total(metric, f'{labels}, result="hit"', by), total(metric, labels, by))
+
+
+def calls() -> Row:
+    """What clients see."""
+    requests, seconds = "hlorank_requests_total", "hlorank_request_duration_seconds"
+    durations = [
+        Query(quantile(part, seconds, MODELS, "method"), f"{{{{method}}}} p{100 * part:.0f}")
+        for part in (0.5, 0.99)
+    ]
+    return Row(
+        "Calls",
+        [
+            Panel(
+                "Calls by method", "reqps", [Query(total(requests, MODELS, "method"), "{{method}}")]
+            ),
+            Panel("Calls by status", "reqps", [Query(total(requests, MODELS, "code"), "{{code}}")]),
+            Panel("Duration", "s", durations),
+            Panel(
+                "Errors by reason",
+                "reqps",
+                [Query(total("hlorank_errors_total", SERVERS, "reason") + " > 0", "{{reason}}")],
+            ),
+            Panel(
+                "Slow and failed calls",
+                "percentunit",
+                [
+                    Query(
+                        "job:hlorank_slow_requests:ratio_rate5m", "slower than 250 ms, 5 minutes"
+                    ),
+                    Query("job:hlorank_slow_requests:ratio_rate1h", "slower than 250 ms, 1 hour"),
+                    Query("job:hlorank_failed_requests:ratio_rate5m", "failed, 5 minutes"),
+                ],
+            ),
+            Panel(
+                "Requests in progress",
+                "short",
+                [
+                    Query(f"hlorank_requests_in_progress{{{SERVERS}}}", "{{instance}}"),
+                    Query(f"hlorank_max_requests{{{SERVERS}}}", "{{instance}} at most"),
+                ],
+            ),
+        ],
+    )
+
+
+def stages() -> Row:
+    """Where the time goes on the server."""
+    seconds = "hlorank_stage_duration_seconds"
+    # The total is the sum of the others.
+    parts = f'{SERVERS}, stage!="total"'
+    return Row(
+        "Stages",
+        [
+            Panel(
+                "Median by stage",
+                "s",
+                [Query(quantile(0.5, seconds, SERVERS, "stage"), "{{stage}}")],
+            ),
+            Panel(
+                "99th percentile by stage",
+                "s",
+                [Query(quantile(0.99, seconds, SERVERS, "stage"), "{{stage}}")],
+            ),
+            Panel(
+                "Time spent, in seconds a second",
+                "short",
+                [Query(total(f"{seconds}_sum", parts, "stage"), "{{stage}}")],
+                stacked=True,
+            ),
+        ],
+    )
+
+
+def reuse() -> Row:
+    """How much is scored, and how little of it is evaluated."""
+    configs, rows = "hlorank_configs_total", "hlorank_segment_rows_total"
+    evaluated, cached = "hlorank_rows_evaluated_total", "hlorank_rows_cached_total"
+    distinct = "hlorank_distinct_configs_total"
+    return Row(
+        "Throughput and reuse",
+        [
+            Panel(
+                "Configurations by model",
+                "ops",
+                [Query(total(configs, MODELS, "model"), "{{model}}")],
+            ),
+            Panel(
+                "Rows",
+                "ops",
+                [
+                    Query(total(rows, MODELS), "before anything is shared"),
+                    Query(total(evaluated, MODELS), "evaluated"),
+                    Query(total(cached, MODELS), "distinct, evaluated by others"),
+                ],
+            ),
+            Panel(
+                "Reuse",
+                "percentunit",
+                [
+                    Query(
+                        "1 - " + ratio(total(evaluated, MODELS), total(rows, MODELS)),
+                        "rows not evaluated",
+                    ),
+                    Query(
+                        "1 - " + ratio(total(distinct, MODELS), total(configs, MODELS)),
+                        "configurations equal to another of their batch",
+                    ),
+                ],
+            ),
+        ],
+    )
+
+
+def caches() -> Row:
+    """What is kept of what was done before."""
+    return Row(
+        "Caches",
+        [
+            Panel(
+                "Found",
+                "percentunit",
+                [
+                    Query(hits("hlorank_embedding_cache_requests_total"), "embeddings"),
+                    Query(
+                        hits("hlorank_graph_cache_requests_total", by="index"),
+                        "graphs by {{index}}",
+                    ),
+                ],
+            ),
+            Panel(
+                "Bytes",
+                "bytes",
+                [
+                    Query(f"hlorank_embedding_cache_bytes{{{SERVERS}}}", "{{instance}} embeddings"),
+                    Query(
+                        f"hlorank_embedding_cache_max_bytes{{{SERVERS}}}",
+                        "{{instance}} embeddings at most",
+                    ),
+                    Query(
+                        f"hlorank_graph_cache_bytes{{{SERVERS}}}",
+                        "{{instance}} graphs by {{index}}",
+                    ),
+                    Query(
+                        f"hlorank_graph_cache_max_bytes{{{SERVERS}}}",
+                        "{{instance}} graphs by {{index}} at most",
+                    ),
+                ],
+            ),
+            Panel(
+                "Entries that gave way",
+                "ops",
+                [
+                    Query(total("hlorank_embedding_cache_evictions_total", SERVERS), "embeddings"),
+                    Query(
+                        total("hlorank_graph_cache_evictions_total", SERVERS, "index"),
+                        "graphs by {{index}}",
+                    ),
+                ],
+            ),
+        ],
+    )
+
+
+def models() -> Row:
+    """Each model by itself."""
+    return Row(
+        "Models",
+        [
+            Panel(
+                "Calls by model",
+                "reqps",
+                [Query(total("hlorank_requests_total", MODELS, "model"), "{{model}}")],
+            ),
+            Panel(
+                "99th percentile by model",
+                "s",
+                [
+                    Query(
+                        quantile(0.99, "hlorank_request_duration_seconds", MODELS, "model, method"),
+                        "{{model}} {{method}}",
+                    )
+                ],
+            ),
+            Panel(
+                "Calls that did not end well, by model",
+                "reqps",
+                [
+                    Query(
+                        total("hlorank_requests_total", f'{MODELS}, code!="OK"', "model, code")
+                        + " > 0",
+                        "{{model}} {{code}}",
+                    )
+                ],
+            ),
+        ],
+    )
+
+
+def process() -> Row:
+    """What waits, and what the process takes."""
+    return Row(
+        "Queue and process",
+        [
+            Panel(
+                "Waiting",
+                "short",
+                [
+                    Query(f"hlorank_compute_queue_tasks{{{SERVERS}}}", "{{instance}} tasks"),
+                    Query(f"hlorank_waiting_rows{{{SERVERS}}}", "{{instance}} rows"),
+                ],
+            ),
+            Panel(
+                "Processor, in cores",
+                "short",
+                [
+                    Query(rate("process_cpu_seconds_total", SERVERS), "{{instance}}"),
+                    Query(f"hlorank_compute_threads{{{SERVERS}}}", "{{instance}} compute threads"),
+                ],
+            ),
+            Panel(
+                "Memory",
+                "bytes",
+                [Query(f"process_resident_memory_bytes{{{SERVERS}}}", "{{instance}}")],
+            ),
+            Panel(
+                "Versions",
+                "short",
+                [Query(f"sum by (version) (hlorank_build_info{{{SERVERS}}})", "{{version}}")],
+            ),
+            Panel(
+                "Open files",
+                "short",
+                [
+                    Query(f"process_open_fds{{{SERVERS}}}", "{{instance}}"),
+                    Query(f"process_max_fds{{{SERVERS}}}", "{{instance}} at most"),
+                ],
+            ),
+            Panel("Threads", "short", [Query(f"process_threads{{{SERVERS}}}", "{{instance}}")]),
+        ],
+    )
+
+
+def panel_json(panel: Panel, number: int, left: int, top: int) -> dict:
+    """A panel as Grafana reads it."""
+    targets = [
+        {"refId": chr(ord("A") + place), "expr": query.expression, "legendFormat": query.legend}
+        for place, query in enumerate(panel.queries)
+    ]
+    custom = {"fillOpacity": 20 if panel.stacked else 0, "showPoints": "never"}
+    if panel.stacked:
+        custom["stacking"] = {"mode": "normal"}
+    return {
+        "id": number,
+        "type": "timeseries",
+        "title": panel.title,
+        "datasource": DATASOURCE,
+        "gridPos": {"x": left, "y": top, "w": PANEL_WIDTH, "h": PANEL_HEIGHT},
+        "fieldConfig": {
+            "defaults": {"unit": panel.unit, "min": 0, "custom": custom},
+            "overrides": [],
+        },
+        "options": {"tooltip": {"mode": "multi"}, "legend": {"displayMode": "list"}},
+        "targets": targets,
+    }
+
+
+def row_json(row: Row, number: int, top: int) -> dict:
+    """The heading of a row as Grafana reads it."""
+    place = {"x": 0, "y": top, "w": COLUMNS, "h": ROW_HEIGHT}
+    return {"id": number, "type": "row", "title": row.title, "gridPos": place, "panels": []}
+
+
+def panels_json(rows: list[Row]) -> list[dict]:
+    """Every row and panel, from left to right and top to bottom."""
+    panels: list[dict] = []
+    top = 0
+    for row in rows:
+        panels.append(row_json(row, len(panels) + 1, top))
+        top += ROW_HEIGHT
+        for place, panel in enumerate(row.panels):
+            line, column = divmod(place, COLUMNS // PANEL_WIDTH)
+            left, below = column * PANEL_WIDTH, top + line * PANEL_HEIGHT
+            panels.append(panel_json(panel, len(panels) + 1, left, below))
+        top += -(-len(row.panels) * PANEL_WIDTH // COLUMNS) * PANEL_HEIGHT
+    return panels
+
+
+def variable(name: str, label: str, metric: str) -> dict:
+    """A choice of the values of a label; all of them at first."""
+    return {
+        "name": name,
+        "label": label,
+        "type": "query",
+        "datasource": DATASOURCE,
+        "query": f"label_values({metric}, {name})",
+        "refresh": 2,
+        "includeAll": True,
+        "allValue": ".*",
+        "multi": True,
+        "current": {"text": "All", "value": "$__all"},
+    }
+
+
+def dashboard() -> dict:
+    """The dashboard as Grafana reads it."""
+    datasource = {
+        "name": "datasource",
+        "label": "Prometheus",
+        "type": "datasource",
+        "query": "prometheus",
+    }
+    servers = variable("instance", "Server", 'hlorank_build_info{job="hlorank"}')
+    chosen_models = variable("model", "Model", 'hlorank_requests_total{job="hlorank"}')
+    return {
+        "uid": "hlorank",
+        "title": "hlorank",
+        "schemaVersion": 39,
+        "time": {"from": "now-1h", "to": "now"},
+        "refresh": "30s",
+        "templating": {"list": [datasource, servers, chosen_models]},
+        "panels": panels_json([calls(), stages(), reuse(), caches(), models(), process()]),
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(dashboard(), indent=1))

@@ -1,0 +1,152 @@
+//! The rules, alerts and dashboard of `deploy` hold: by promtool, and by a real Prometheus that scrapes a real server
+//! under load.
+
+use std::{
+    fs,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use hlorank_client::{Client, GraphHandle, RankRequest, StreamRequest};
+use hlorank_graph::Configurations;
+use hlorank_tests::{
+    Prometheus, TestServer, configurations, grid_tiles, kernel_of, measured_graphs, prometheus, repository,
+};
+use serde_json::Value;
+
+/// How long every expression may take to have data.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What joins or compares expressions.
+const OPERATORS: [&str; 9] = ["and", "or", "unless", "==", "!=", ">", "<", ">=", "<="];
+
+#[test]
+fn the_rules_are_sound_and_alerts_fire_where_they_should() {
+    let Some(promtool) = prometheus("promtool") else { return };
+    let checks = [
+        ["check", "config", "prometheus.yml"],
+        ["check", "rules", "rules.yml"],
+        ["test", "rules", "rules_test.yml"],
+    ];
+    for check in checks {
+        let output = Command::new(&promtool)
+            .args(check)
+            .current_dir(repository("deploy/prometheus"))
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+        assert!(output.status.success(), "{check:?}\n{said}");
+    }
+}
+
+#[test]
+fn every_alert_is_tested() {
+    let read = |file: &str| fs::read_to_string(repository("deploy/prometheus").join(file)).unwrap();
+    let (rules, tests) = (read("rules.yml"), read("rules_test.yml"));
+    let alerts: Vec<&str> = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
+    assert!(!alerts.is_empty());
+    for alert in alerts {
+        assert!(tests.contains(&format!("- alertname: {alert}\n")), "{alert}");
+    }
+}
+
+#[test]
+fn the_dashboard_is_what_its_script_prints() {
+    let folder = repository("deploy/grafana");
+    let printed = Command::new("python3").arg("dashboard.py").current_dir(&folder).output().unwrap();
+    assert!(printed.status.success(), "{printed:?}");
+    let kept = fs::read_to_string(folder.join("hlorank.json")).unwrap();
+    assert!(kept == String::from_utf8(printed.stdout).unwrap(), "python3 dashboard.py >hlorank.json");
+}
+
+/// The expressions of the dashboard, for all servers and models.
+fn dashboard() -> Vec<String> {
+    let text = fs::read_to_string(repository("deploy/grafana/hlorank.json")).unwrap();
+    let dashboard: Value = serde_json::from_str(&text).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let targets = panels.iter().filter_map(|panel| panel["targets"].as_array()).flatten();
+    let expressions = targets.map(|target| target["expr"].as_str().unwrap());
+    let chosen = |expression: &str| {
+        let expression = expression.replace("$__rate_interval", "1m");
+        expression.replace("$instance", ".*").replace("$model", ".*")
+    };
+    expressions.map(chosen).collect()
+}
+
+/// What the rules record, and what alerts compare: an alert itself has no data where all is well.
+async fn rules(prometheus: &Prometheus) -> Vec<String> {
+    let rules = prometheus.ask("rules").await;
+    let groups = rules["groups"].as_array().unwrap().iter();
+    let rules = groups.flat_map(|group| group["rules"].as_array().unwrap());
+    let expressions = rules.flat_map(|rule| {
+        let expression = rule["query"].as_str().unwrap();
+        match rule["type"].as_str() {
+            Some("recording") => vec![expression.to_owned(), rule["name"].as_str().unwrap().to_owned()],
+            _ => operands(expression),
+        }
+    });
+    expressions.collect()
+}
+
+/// What the operators of an expression, outside of its parentheses, stand between, but for numbers.
+fn operands(expression: &str) -> Vec<String> {
+    let mut depth = 0;
+    let words: Vec<&str> = expression.split_whitespace().collect();
+    let operands = words.split(|word| {
+        depth += word.matches(['(', '{', '[']).count();
+        depth -= word.matches([')', '}', ']']).count();
+        depth == 0 && OPERATORS.contains(word)
+    });
+    let operands = operands.map(|words| words.join(" "));
+    operands.filter(|operand| operand.parse::<f64>().is_err()).collect()
+}
+
+/// A little of everything: both tasks, every method, graphs known and new, and refusals.
+async fn drive(client: &Client, round: u8) {
+    for measured in measured_graphs() {
+        let graph = GraphHandle::of(&measured);
+        client.rank(&RankRequest::new(&graph, configurations(&measured))).await.unwrap();
+    }
+    let graph = GraphHandle::features(&kernel_of(2 + round % 30));
+    client.put_graph(&graph).await.unwrap();
+    let tiles = Configurations::Tile(grid_tiles(100));
+    let mut stream = client.rank_stream(&StreamRequest::new(&graph)).await.unwrap();
+    stream.send(&tiles).await.unwrap();
+    stream.finish().await.unwrap();
+    client.list_models().await.unwrap();
+    client.get_model(&"tile-xla-cpu".parse().unwrap()).await.unwrap();
+    let unknown = RankRequest::new(&graph, &tiles).model(Some("no-such-model".parse().unwrap()));
+    assert!(client.rank(&unknown).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_expression_of_the_dashboard_and_the_rules_has_data() {
+    let server = TestServer::start().await;
+    let Some(prometheus) = Prometheus::scraping(server.metrics_address()).await else { return };
+    let client = server.client().await;
+    let mut without_data = dashboard();
+    without_data.extend(rules(&prometheus).await);
+    assert!(without_data.len() > 60, "{without_data:?}");
+    let deadline = Instant::now() + PATIENCE;
+    for round in 0.. {
+        drive(&client, round).await;
+        let mut still = Vec::new();
+        for expression in without_data {
+            if prometheus.numbers(&expression).await.is_empty() {
+                still.push(expression);
+            }
+        }
+        without_data = still;
+        if without_data.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "no data:\n{}", without_data.join("\n"));
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+#[test]
+fn an_alert_is_taken_apart_where_it_compares() {
+    let expression = "avg(a{b=\"c d\"} > 2) < 0.5 * d and sum by (e) (f) > 10";
+    assert_eq!(operands(expression), ["avg(a{b=\"c d\"} > 2)", "0.5 * d", "sum by (e) (f)"]);
+}
