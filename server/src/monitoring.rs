@@ -17,7 +17,7 @@ use axum::{
     routing::get,
 };
 use hlorank_graph::Task;
-use tokio::{net::TcpListener, sync::oneshot};
+use tokio::{net::TcpListener, sync::oneshot, task::spawn_blocking};
 
 use crate::{
     metrics::Metrics,
@@ -91,9 +91,12 @@ impl Readiness {
     }
 }
 
-async fn metrics(State(monitored): State<Arc<Monitored>>) -> impl IntoResponse {
+async fn metrics(State(monitored): State<Arc<Monitored>>) -> Result<impl IntoResponse, StatusCode> {
     monitored.cost_model.sample().await;
-    ([(header::CONTENT_TYPE, TEXT_FORMAT)], monitored.metrics.render())
+    // Some milliseconds of work, which those who wait for calls are not to do.
+    let text = spawn_blocking(move || monitored.metrics.render()).await;
+    let text = text.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
+    Ok(([(header::CONTENT_TYPE, TEXT_FORMAT)], text))
 }
 
 async fn ready(State(monitored): State<Arc<Monitored>>) -> impl IntoResponse {
