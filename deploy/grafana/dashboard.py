@@ -86,7 +86,7 @@ def calls() -> Row:
             Panel(
                 "Errors by reason",
                 "reqps",
-                [Query(total("hlorank_errors_total", SERVERS, "reason") + " > 0", "{{reason}}")],
+                [Query(total("hlorank_errors_total", SERVERS, "reason") + "", "{{reason}}")],
             ),
             Panel(
                 "Slow and failed calls",
@@ -255,8 +255,39 @@ def models() -> Row:
                 [
                     Query(
                         total("hlorank_requests_total", f'{MODELS}, code!="OK"', "model, code")
-                        + " > 0",
+                        + "",
                         "{{model}} {{code}}",
+                    )
+                ],
+            ),
+            Panel(
+                "Versions loaded and rejected",
+                "short",
+                [
+                    Query(
+                        f"sum by (model, result) (hlorank_model_loads_total{{{MODELS}}})",
+                        "{{model}} {{result}}",
+                    )
+                ],
+            ),
+            Panel(
+                "Serving version",
+                "short",
+                [
+                    Query(f"hlorank_model_stable_version{{{MODELS}}}", "{{instance}} {{model}}"),
+                    Query(
+                        f"hlorank_model_canary_version{{{MODELS}}}",
+                        "{{instance}} {{model}}, canary",
+                    ),
+                ],
+            ),
+            Panel(
+                "Versions by state",
+                "short",
+                [
+                    Query(
+                        f"sum by (model, state) (hlorank_model_versions{{{MODELS}}})",
+                        "{{model}} {{state}}",
                     )
                 ],
             ),

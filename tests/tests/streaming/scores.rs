@@ -167,7 +167,8 @@ async fn a_start_is_answered_with_the_graph_and_the_model() {
     let server = TestServer::start().await;
     let models = server.client().await.list_models().await.unwrap();
     for model in models.iter().filter(|model| model.task() == hlorank_proto::v1::Task::Tile) {
-        let wanted = ModelSelector { name: model.name.clone(), version: model.version, ..ModelSelector::default() };
+        let wanted =
+            ModelSelector { name: model.name.clone(), version: model.version, ..ModelSelector::default() };
         let start =
             RankConfigsStart { graph: Some(kernel()), model: Some(wanted.clone()), ..Default::default() };
         let (answers, refused) = exchange(&server, vec![start_with(start), batch(tiles(3))]).await;
