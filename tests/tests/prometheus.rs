@@ -114,7 +114,7 @@ async fn drive(client: &Client, round: u8) {
     stream.send(&tiles).await.unwrap();
     stream.finish().await.unwrap();
     client.list_models().await.unwrap();
-    client.get_model(&"tile-xla-cpu".parse().unwrap()).await.unwrap();
+    client.get_model("tile-xla-cpu", None).await.unwrap();
     let unknown = RankRequest::new(&graph, &tiles).model(Some("no-such-model".parse().unwrap()));
     assert!(client.rank(&unknown).await.is_err());
 }
