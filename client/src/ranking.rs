@@ -117,7 +117,7 @@ mod tests {
         RankConfigsResponse {
             ranking: vec![2, 0],
             ranking_scores: vec![-1.5, 0.5],
-            model: Some(ModelSelector { name: "tile".to_owned(), version: 4 }),
+            model: Some(ModelSelector { name: "tile".to_owned(), version: 4, ..ModelSelector::default() }),
             graph_hash: vec![9; 32].into(),
             ..RankConfigsResponse::default()
         }

@@ -44,7 +44,8 @@ async fn measure() {
         steady.extend(load.finish().await);
 
         let load = Load::start(client.clone(), vec![question()], pause);
-        for version in (first + 1 + round * SETTLED..).take(SETTLED as usize) {
+        let before = first + round * SETTLED;
+        for version in before + 1..=before + SETTLED {
             takes_over.push(publish(&artifacts, &client, version).await);
         }
         reloading.extend(load.finish().await);
