@@ -20,13 +20,16 @@ pub struct GraphHandle {
 }
 
 impl GraphHandle {
-    /// The graph of a file, as its HLO module where there is one, else as features.
+    /// The graph of a file, as its HLO module or HLO text where there is one, else as features.
     #[must_use]
     pub fn of(measured: &MeasuredGraph) -> Self {
         let graph = &measured.graph;
         match &measured.source {
             GraphSource::HloModule(module) => {
                 Self::hlo_module(module.clone(), graph.task(), graph.configurable().to_vec())
+            }
+            GraphSource::HloText(text) => {
+                Self::hlo_text(text.clone(), graph.task(), graph.configurable().to_vec())
             }
             GraphSource::Features => Self::features(graph),
         }
@@ -38,6 +41,15 @@ impl GraphHandle {
     pub fn hlo_module(module: Vec<u8>, task: Task, configurable: Vec<u32>) -> Self {
         let route = route_key([module.as_slice()]);
         Self::new(Source::HloModule(module.into()), route, task, configurable)
+    }
+
+    /// HLO text, as XLA prints it, such as JAX's `as_hlo_text()`. `configurable` is as in
+    /// [`hlo_module`](Self::hlo_module); its nodes are numbered in the order in which the server reads them, which
+    /// [`put_graph`](crate::Client::put_graph) tells.
+    #[must_use]
+    pub fn hlo_text(text: String, task: Task, configurable: Vec<u32>) -> Self {
+        let route = route_key([text.as_bytes()]);
+        Self::new(Source::HloText(text), route, task, configurable)
     }
 
     /// The arrays of a graph, sequences padded with −1 where their lengths are known and with 0 elsewhere.

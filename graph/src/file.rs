@@ -7,6 +7,7 @@ use crate::{
     Configurations, FileError, Graph, GraphError, HloModule, Limits, NodeDescription, Task,
     module::{holds_computations, inner_module, wrapped_message},
     npz::read_npz,
+    text,
     tuning::{TuningModule, malformed},
     wire::{Fields, Payload, bytes_field},
 };
@@ -23,6 +24,8 @@ pub struct GraphFile {
 /// The formats that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
+    /// HLO text.
+    HloText,
     /// `xla.HloModuleProto`.
     HloModule,
     /// `xla.HloProto`.
@@ -42,6 +45,7 @@ pub enum FileKind {
 impl fmt::Display for FileKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
+            Self::HloText => "HLO text",
             Self::HloModule => "HloModuleProto",
             Self::HloProto => "HloProto",
             Self::ModuleTuningData => "ModuleTuningData",
@@ -75,6 +79,8 @@ pub struct MeasuredGraph {
 pub enum GraphSource {
     /// This serialized `HloModuleProto`.
     HloModule(Vec<u8>),
+    /// This HLO text.
+    HloText(String),
     /// The arrays of the graph itself.
     Features,
 }
@@ -109,6 +115,7 @@ impl GraphFile {
         let graphs = match kind {
             FileKind::TuningData => reader.kernels(&bytes)?,
             FileKind::ModuleTuningData => vec![reader.tuning(0, &bytes)?],
+            FileKind::HloText => vec![reader.text(&bytes, bare_task)?],
             _ => vec![reader.module(&bytes, bare_task)?],
         };
         Ok(Self { kind, graphs })
@@ -123,8 +130,12 @@ impl GraphFile {
 }
 
 impl FileKind {
-    /// Tells the protobuf messages apart by what field 1 of each holds; `None` if it is none of them.
+    /// Tells text by its first word, and the protobuf messages by what field 1 of each holds; `None` if it is none
+    /// of them.
     fn of(bytes: &[u8]) -> Option<Self> {
+        if text::is_hlo_text(bytes) {
+            return Some(Self::HloText);
+        }
         match wrapped_message(bytes) {
             Some(inner) if wrapped_message(inner).is_some() => Some(Self::TuningData),
             Some(_) if is_tuning(bytes) => Some(Self::ModuleTuningData),
@@ -144,7 +155,7 @@ fn is_tuning(bytes: &[u8]) -> bool {
     })
 }
 
-/// Reads the graphs of one protobuf file.
+/// Reads the graphs of one file of protobuf or text.
 struct Reader<'a> {
     path: &'a str,
     limits: &'a Limits,
@@ -168,7 +179,8 @@ impl Reader<'_> {
         let module = HloModule::read(tuning.module, self.limits).map_err(graph_error)?;
         let configurable = tuning.configurable(&module).map_err(graph_error)?;
         let task = tuning.task();
-        let mut measured = measured_graph(tuning.module, module, task, configurable).map_err(graph_error)?;
+        let mut measured =
+            measured_graph(serialized(tuning.module), module, task, configurable).map_err(graph_error)?;
         measured.measurements = tuning.measurements(self.limits).map_err(|source| {
             FileError::Configuration { path: self.path.to_owned(), module: number, source }
         })?;
@@ -179,11 +191,17 @@ impl Reader<'_> {
         let graph_error = |source| self.graph_error(0, source);
         let bytes = inner_module(bytes).map_err(graph_error)?;
         let module = HloModule::read(bytes, self.limits).map_err(graph_error)?;
-        let configurable = match task {
-            Task::Layout => module.arrays.default_configurable(),
-            Task::Tile => Vec::new(),
-        };
-        measured_graph(bytes, module, task, configurable).map_err(graph_error)
+        let configurable = configurable(&module, task);
+        measured_graph(serialized(bytes), module, task, configurable).map_err(graph_error)
+    }
+
+    fn text(&self, bytes: &[u8], task: Task) -> Result<MeasuredGraph, FileError> {
+        let graph_error = |source| self.graph_error(0, source);
+        let text = text::text_of(bytes).map_err(graph_error)?;
+        let module = HloModule::read_text(text, self.limits).map_err(graph_error)?;
+        let configurable = configurable(&module, task);
+        let named = (text::module_name(text).to_owned(), GraphSource::HloText(text.to_owned()));
+        measured_graph(named, module, task, configurable).map_err(graph_error)
     }
 
     fn graph_error(&self, module: usize, source: GraphError) -> FileError {
@@ -191,19 +209,27 @@ impl Reader<'_> {
     }
 }
 
+fn configurable(module: &HloModule<'_>, task: Task) -> Vec<u32> {
+    match task {
+        Task::Layout => module.arrays.default_configurable(),
+        Task::Tile => Vec::new(),
+    }
+}
+
 fn measured_graph(
-    bytes: &[u8],
+    (name, source): (String, GraphSource),
     mut module: HloModule<'_>,
     task: Task,
     configurable: Vec<u32>,
 ) -> Result<MeasuredGraph, GraphError> {
     let node_splits = std::mem::take(&mut module.node_splits);
     let (graph, nodes) = module.into_described_graph(task, configurable)?;
-    let source = GraphSource::HloModule(bytes.to_vec());
-    let name = module_name(bytes);
     Ok(MeasuredGraph { name, source, graph, node_splits, nodes, measurements: None })
 }
 
-fn module_name(module: &[u8]) -> String {
-    bytes_field(module, 1).map_or_else(String::new, |name| String::from_utf8_lossy(name).into_owned())
+/// The name of a serialized module, and the module as a client sends it.
+fn serialized(module: &[u8]) -> (String, GraphSource) {
+    let name =
+        bytes_field(module, 1).map_or_else(String::new, |name| String::from_utf8_lossy(name).into_owned());
+    (name, GraphSource::HloModule(module.to_vec()))
 }

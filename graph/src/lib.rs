@@ -16,12 +16,13 @@ mod module;
 mod npz;
 mod opcode;
 mod prune;
+mod text;
 mod tile;
 mod tuning;
 mod wire;
 
 pub use cut::{MAX_SEGMENT_NODES, Occurrence, Segment, SegmentedGraph, Summary};
-pub use error::{ConfigurationError, FileError, GraphError};
+pub use error::{ConfigurationError, FileError, GraphError, TextError};
 pub use features::{FEATURES, Pad, SequenceLengths, feature_digest};
 pub use file::{FileKind, GraphFile, GraphSource, MeasuredGraph, Measurements};
 pub use graph::{Graph, GraphArrays, Task};

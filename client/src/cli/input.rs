@@ -12,7 +12,7 @@ use super::error::CommandError;
 
 /// What a command takes as a file of graphs.
 pub(crate) const GRAPH_FILE: &str =
-    "A file of graphs: HloModuleProto, HloProto, TuningData, ModuleTuningData or TpuGraphs npz";
+    "A file of graphs: HLO text, HloModuleProto, HloProto, TuningData, ModuleTuningData or TpuGraphs npz";
 
 /// What a command takes as a file of graphs and run times.
 pub(crate) const MEASURED_FILE: &str =

@@ -12,7 +12,9 @@ pub enum FileError {
         source: std::io::Error,
     },
     /// None of the formats.
-    #[error("{path}: not a HloModuleProto, HloProto, ModuleTuningData, TuningData, or TpuGraphs npz file")]
+    #[error(
+        "{path}: not HLO text, a HloModuleProto, HloProto, ModuleTuningData, TuningData, or TpuGraphs npz file"
+    )]
     UnknownFormat {
         /// The file.
         path: String,

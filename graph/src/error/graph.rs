@@ -1,3 +1,5 @@
+use super::TextError;
+
 /// Why a graph was refused.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum GraphError {
@@ -8,6 +10,16 @@ pub enum GraphError {
         place: String,
         /// What the decoder said.
         detail: String,
+    },
+    /// HLO text that does not read.
+    #[error("HLO text, line {line}, column {column}: {source}")]
+    Text {
+        /// The line, from 1.
+        line: usize,
+        /// The character of the line, from 1.
+        column: usize,
+        /// What is wrong there.
+        source: TextError,
     },
     /// A message that would unfold to far more memory than its bytes.
     #[error("{place} holds {found} bytes of shapes, windows, slices and lists; at most {limit} are read")]

@@ -3,7 +3,9 @@
 mod configuration;
 mod file;
 mod graph;
+mod text;
 
 pub use configuration::ConfigurationError;
 pub use file::FileError;
 pub use graph::GraphError;
+pub use text::TextError;

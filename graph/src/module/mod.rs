@@ -1,6 +1,9 @@
-//! Serialized HLO modules.
+//! HLO modules, whatever they are read from.
 
+mod builder;
+mod nodes;
 mod reader;
+mod references;
 mod wrapped;
 
 use std::collections::{BTreeMap, HashMap};
@@ -8,9 +11,13 @@ use std::collections::{BTreeMap, HashMap};
 use hlorank_proto::xla::HloInstructionProto;
 use prost::Message as _;
 
-use self::reader::Reader;
-pub(crate) use self::wrapped::{holds_computations, inner_module, wrapped_message};
-use crate::{Graph, GraphArrays, GraphError, Limits, Task};
+pub(crate) use self::{
+    builder::{ModuleBuilder, shortened},
+    nodes::{Nodes, Origin},
+    references::References,
+    wrapped::{holds_computations, inner_module, wrapped_message},
+};
+use crate::{Graph, GraphArrays, GraphError, Limits, Task, text};
 
 /// Dimensions that a description shows.
 const MAX_SHOWN_DIMENSIONS: usize = 16;
@@ -24,10 +31,8 @@ pub struct HloModule<'a> {
     pub node_splits: Vec<usize>,
     /// Opcodes that the table does not have, with how many nodes have them.
     pub unknown_opcodes: BTreeMap<String, usize>,
-    /// Serialized instructions by node, to tell names and shapes.
-    instructions: Vec<&'a [u8]>,
-    /// Rank of each node's output.
-    ranks: Vec<u32>,
+    /// Where the nodes come from and what they refer to; the arrays are taken.
+    nodes: Nodes<'a>,
     nodes_by_id: HashMap<i64, u32>,
 }
 
@@ -49,23 +54,32 @@ pub struct NodeDescription {
 impl<'a> HloModule<'a> {
     /// Reads a serialized `HloModuleProto` or `HloProto`.
     pub fn read(bytes: &'a [u8], limits: &Limits) -> Result<Self, GraphError> {
-        let mut reader = Reader::new(limits);
-        reader.module(inner_module(bytes)?)?;
-        reader.finish()
+        reader::read(inner_module(bytes)?, limits)
+    }
+
+    /// Reads HLO text, as XLA prints it: the module that XLA's own parser makes of it. Computations keep the order
+    /// of the text, and instructions come in the order in which XLA serializes them.
+    pub fn read_text(hlo: &'a str, limits: &Limits) -> Result<Self, GraphError> {
+        text::read(hlo, limits)
     }
 
     /// Number of nodes.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a module has at least one instruction")]
     pub fn len(&self) -> usize {
-        self.instructions.len()
+        self.nodes.len()
     }
 
-    /// Name, opcode and shape of a node, decoded anew; `None` past the end.
+    /// Name, opcode and shape of a node, read anew; `None` past the end.
     #[must_use]
     pub fn describe(&self, node: u32) -> Option<NodeDescription> {
-        let instruction = HloInstructionProto::decode(*self.instructions.get(node as usize)?).ok()?;
-        let operands = instruction.operand_ids.iter().take(2).filter_map(|id| self.nodes_by_id.get(id));
+        let position = node as usize;
+        let instruction = match *self.nodes.origins.get(position)? {
+            Origin::Message(bytes) => HloInstructionProto::decode(bytes).ok()?,
+            Origin::Text(instruction) => text::head(instruction)?,
+        };
+        let operands = self.nodes.references.operands(position).iter().take(2);
+        let operands = operands.filter_map(|id| self.nodes_by_id.get(id));
         let tensors = std::iter::once(&node).chain(operands);
         let mut dimensions = instruction.shape.map_or_else(Vec::new, |shape| shape.dimensions);
         dimensions.truncate(MAX_SHOWN_DIMENSIONS);
@@ -74,7 +88,7 @@ impl<'a> HloModule<'a> {
             name: instruction.name,
             opcode: instruction.opcode,
             dimensions,
-            tensor_ranks: tensors.map(|&tensor| self.ranks[tensor as usize]).collect(),
+            tensor_ranks: tensors.map(|&tensor| self.nodes.ranks[tensor as usize]).collect(),
         })
     }
 

@@ -160,7 +160,7 @@ impl CostModel {
     async fn put(&self, request: PutGraphRequest) -> Result<PutGraphResponse, ServiceError> {
         let _permit = self.admit()?;
         let GraphOrigin::Sent(graph) = GraphOrigin::read(request.graph, None)? else {
-            let hint = "PutGraph takes the graph itself: set hlo_module or features";
+            let hint = "PutGraph takes the graph itself: set hlo_module, hlo_text or features";
             return Err(ServiceError::Missing { field: "graph.source", hint });
         };
         let (source, _) = self.read(graph).await?;

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use hlorank_graph::{ConfigurationError, Digest, GraphError};
+use hlorank_graph::{ConfigurationError, Digest, GraphError, TextError};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
@@ -87,11 +87,11 @@ pub enum ServiceError {
         /// The hash.
         hash: Digest,
     },
-    /// A serialized module over the limit.
-    #[error(
-        "graph.hlo_module has {found} bytes, at most {limit} are taken; raise --max-graph-bytes on the server"
-    )]
+    /// A module over the limit.
+    #[error("{field} has {found} bytes, at most {limit} are taken; raise --max-graph-bytes on the server")]
     GraphBytes {
+        /// The form it came in.
+        field: &'static str,
         /// Bytes sent.
         found: usize,
         /// Bytes allowed.
@@ -197,7 +197,7 @@ impl ServiceError {
             Self::Missing { field, .. } => (InvalidArgument, "FIELD_MISSING", Some(field)),
             Self::Invalid { field, .. } => (InvalidArgument, "FIELD_INVALID", Some(field)),
             Self::GraphNotCached { .. } => (FailedPrecondition, "GRAPH_NOT_CACHED", None),
-            Self::GraphBytes { .. } => (InvalidArgument, "GRAPH_TOO_LARGE", Some("graph.hlo_module")),
+            Self::GraphBytes { field, .. } => (InvalidArgument, "GRAPH_TOO_LARGE", Some(field)),
             Self::Graph(error) => (InvalidArgument, graph_reason(error), Some("graph")),
             Self::Configuration { field, source } => {
                 (InvalidArgument, configuration_reason(source), Some(field))
@@ -237,6 +237,7 @@ impl ServiceError {
 fn graph_reason(error: &GraphError) -> &'static str {
     match error {
         GraphError::Malformed { .. } => "HLO_MALFORMED",
+        GraphError::Text { source, .. } => text_reason(source),
         GraphError::Empty => "GRAPH_EMPTY",
         GraphError::DuplicateInstruction { .. } | GraphError::DuplicateComputation { .. } => "DUPLICATE_ID",
         GraphError::UnknownOperand { .. } => "UNKNOWN_OPERAND",
@@ -250,6 +251,16 @@ fn graph_reason(error: &GraphError) -> &'static str {
         GraphError::ArrayLength { .. }
         | GraphError::FeatureNotFinite { .. }
         | GraphError::PadValue { .. } => "FEATURES_INVALID",
+    }
+}
+
+/// The reasons of the same mistakes in a serialized module.
+fn text_reason(error: &TextError) -> &'static str {
+    match error {
+        TextError::UnknownOperand { .. } => "UNKNOWN_OPERAND",
+        TextError::UnknownComputation { .. } => "UNKNOWN_CALLEE",
+        TextError::DuplicateInstruction { .. } | TextError::DuplicateComputation { .. } => "DUPLICATE_ID",
+        _ => "HLO_MALFORMED",
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct GraphRequest {
 enum Content {
     /// A serialized module.
     Module(Bytes),
+    /// HLO text.
+    Text(String),
     /// Arrays.
     Features(GraphFeatures),
 }
@@ -35,7 +37,7 @@ pub(super) enum GraphOrigin {
     Sent(GraphRequest),
 }
 
-const GRAPH_HINT: &str = "set graph_hash, hlo_module or features";
+const GRAPH_HINT: &str = "set graph_hash, hlo_module, hlo_text or features";
 
 impl GraphOrigin {
     /// Takes a request's graph; `task` is that of the batch that comes with it.
@@ -46,6 +48,7 @@ impl GraphOrigin {
         let content = match source {
             v1::graph::Source::GraphHash(hash) => return read_hash(&hash).map(Self::Hash),
             v1::graph::Source::HloModule(module) => Content::Module(module),
+            v1::graph::Source::HloText(text) => Content::Text(text),
             v1::graph::Source::Features(features) => Content::Features(features),
         };
         let task = said.or(task).ok_or(ServiceError::Missing {
@@ -87,6 +90,8 @@ impl GraphRequest {
         let (edges, pad);
         match &self.content {
             Content::Module(bytes) => parts.push(bytes),
+            // Two parts, so that it is not the digest of a module of these bytes.
+            Content::Text(text) => parts.extend([&b"text"[..], text.as_bytes()]),
             Content::Features(features) => {
                 edges = features.edge_index.iter().flat_map(|node| node.to_le_bytes()).collect::<Vec<u8>>();
                 pad = features.pad_value.to_le_bytes();
@@ -99,10 +104,8 @@ impl GraphRequest {
     /// Checks what the limits bound before anything is copied.
     pub(super) fn check(&self, graph_bytes: usize, limits: &Limits) -> Result<(), ServiceError> {
         match &self.content {
-            Content::Module(bytes) if bytes.len() > graph_bytes => {
-                Err(ServiceError::GraphBytes { found: bytes.len(), limit: graph_bytes })
-            }
-            Content::Module(_) => Ok(()),
+            Content::Module(bytes) => check_bytes("graph.hlo_module", bytes.len(), graph_bytes),
+            Content::Text(text) => check_bytes("graph.hlo_text", text.len(), graph_bytes),
             Content::Features(features) => {
                 let edges = features.edge_index.len() / 2;
                 GraphArrays::check_sizes(features.node_opcode.len(), edges, limits)
@@ -114,19 +117,22 @@ impl GraphRequest {
     /// Reads, featurizes, prunes and cuts the graph.
     pub(super) fn segmented(self, limits: &Limits) -> Result<Source, GraphError> {
         match &self.content {
-            Content::Module(bytes) => read_module(bytes, self.task, self.configurable, limits),
+            Content::Module(bytes) => {
+                read_module(HloModule::read(bytes, limits)?, self.task, self.configurable)
+            }
+            Content::Text(text) => {
+                read_module(HloModule::read_text(text, limits)?, self.task, self.configurable)
+            }
             Content::Features(features) => read_features(features, self.task, self.configurable, limits),
         }
     }
 }
 
-fn read_module(
-    bytes: &[u8],
-    task: Task,
-    configurable: Vec<u32>,
-    limits: &Limits,
-) -> Result<Source, GraphError> {
-    let module = HloModule::read(bytes, limits)?;
+fn check_bytes(field: &'static str, found: usize, limit: usize) -> Result<(), ServiceError> {
+    if found > limit { Err(ServiceError::GraphBytes { field, found, limit }) } else { Ok(()) }
+}
+
+fn read_module(module: HloModule<'_>, task: Task, configurable: Vec<u32>) -> Result<Source, GraphError> {
     let configurable = configurable_or_default(task, configurable, &module.arrays);
     let names: Vec<&str> = module.unknown_opcodes.keys().map(String::as_str).collect();
     let mut warnings = unknown_opcodes(module.unknown_opcodes.values().sum(), &names);

@@ -1,0 +1,75 @@
+use hlorank_proto::xla::HloInstructionProto;
+
+use super::References;
+use crate::{FEATURES, GraphArrays, SequenceLengths, features::featurize, opcode::opcode_id};
+
+/// Where an instruction stands in what was read, to tell its name and shape.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Origin<'a> {
+    /// A serialized `HloInstructionProto`.
+    Message(&'a [u8]),
+    /// Its text, from the name on.
+    Text(&'a str),
+}
+
+/// Instructions as nodes: featurized, with what they refer to.
+#[derive(Debug, Default)]
+pub(crate) struct Nodes<'a> {
+    opcodes: Vec<u8>,
+    features: Vec<f32>,
+    lengths: Vec<SequenceLengths>,
+    /// Rank of each node's output.
+    pub(super) ranks: Vec<u32>,
+    pub(super) origins: Vec<Origin<'a>>,
+    pub(crate) references: References,
+}
+
+impl<'a> Nodes<'a> {
+    pub(crate) fn len(&self) -> usize {
+        self.origins.len()
+    }
+
+    /// Featurizes the next instruction; returns the id of its opcode.
+    pub(crate) fn push(
+        &mut self,
+        instruction: &HloInstructionProto,
+        is_root: bool,
+        origin: Origin<'a>,
+    ) -> u8 {
+        let opcode = opcode_id(&instruction.opcode);
+        self.opcodes.push(opcode);
+        let start = self.features.len();
+        self.features.resize(start + FEATURES, 0.0);
+        self.lengths.push(featurize(instruction, is_root, &mut self.features[start..]));
+        let rank = instruction.shape.as_ref().map_or(0, |shape| shape.dimensions.len());
+        self.ranks.push(u32::try_from(rank).unwrap_or(u32::MAX));
+        self.origins.push(origin);
+        self.references.push(&instruction.operand_ids, &instruction.called_computation_ids);
+        opcode
+    }
+
+    /// Copies a node of others.
+    pub(crate) fn copy(&mut self, others: &Self, node: usize) {
+        self.opcodes.push(others.opcodes[node]);
+        self.features.extend_from_slice(&others.features[node * FEATURES..(node + 1) * FEATURES]);
+        self.lengths.push(others.lengths[node]);
+        self.ranks.push(others.ranks[node]);
+        self.origins.push(others.origins[node]);
+        self.references.push(others.references.operands(node), others.references.callees(node));
+    }
+
+    /// Makes a node the root of its computation.
+    pub(crate) fn mark_root(&mut self, node: usize) {
+        self.features[node * FEATURES] = 1.0;
+    }
+
+    /// Takes what the graph is made of; edges are not known here.
+    pub(super) fn take_arrays(&mut self) -> GraphArrays {
+        GraphArrays {
+            opcodes: std::mem::take(&mut self.opcodes),
+            features: std::mem::take(&mut self.features),
+            sequence_lengths: Some(std::mem::take(&mut self.lengths)),
+            edges: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+use hlorank_proto::xla::{
+    HloInstructionProto, PaddingConfig, hlo_instruction_proto::SliceDimensions,
+    padding_config::PaddingDimension,
+};
+
+use super::{
+    lexer::Lexer,
+    window::{dimension_labels, low_and_high, window},
+};
+use crate::GraphError;
+
+/// Reads the value of an attribute into the field that XLA keeps it in; values that are no feature are skipped.
+/// Callees and control predecessors are read elsewhere.
+pub(super) fn attribute(
+    lexer: &mut Lexer<'_>,
+    key: &str,
+    instruction: &mut HloInstructionProto,
+) -> Result<(), GraphError> {
+    match key {
+        "dimensions" => instruction.dimensions = numbers(lexer)?,
+        "iota_dimension" | "inferred_dimension" => instruction.dimensions = vec![lexer.number()?],
+        "window" => instruction.window = Some(window(lexer)?),
+        "dim_labels" => instruction.convolution_dimension_numbers = Some(dimension_labels(lexer)?),
+        "feature_group_count" => instruction.feature_group_count = lexer.number()?,
+        "batch_group_count" => instruction.batch_group_count = lexer.number()?,
+        "slice" => instruction.slice_dimensions = braces(lexer, slice)?,
+        "dynamic_slice_sizes" => instruction.dynamic_slice_sizes = numbers(lexer)?,
+        "padding" => instruction.padding_config = Some(padding(lexer)?),
+        "is_stable" => instruction.is_stable = lexer.word() == "true",
+        _ => lexer.skip_value()?,
+    }
+    Ok(())
+}
+
+fn numbers(lexer: &mut Lexer<'_>) -> Result<Vec<i64>, GraphError> {
+    braces(lexer, Lexer::number)
+}
+
+fn braces<'a, T>(
+    lexer: &mut Lexer<'a>,
+    item: impl FnMut(&mut Lexer<'a>) -> Result<T, GraphError>,
+) -> Result<Vec<T>, GraphError> {
+    lexer.expect("{")?;
+    lexer.list("}", item)
+}
+
+/// `[0:4]` or `[0:4:2]`: start, limit, stride.
+fn slice(lexer: &mut Lexer<'_>) -> Result<SliceDimensions, GraphError> {
+    lexer.expect("[")?;
+    let start = lexer.number()?;
+    lexer.expect(":")?;
+    let limit = lexer.number()?;
+    let stride = if lexer.eat(":") { lexer.number()? } else { 1 };
+    lexer.expect("]")?;
+    Ok(SliceDimensions { start, limit, stride })
+}
+
+/// `0_1x2_3_1`: low, high and interior padding of each dimension.
+fn padding(lexer: &mut Lexer<'_>) -> Result<PaddingConfig, GraphError> {
+    let position = lexer.position();
+    let pattern = lexer.pattern()?;
+    let dimensions = pattern.split('x').filter(|dimension| !dimension.is_empty());
+    let dimensions = dimensions.map(|dimension| {
+        let (edge_padding_low, edge_padding_high) = low_and_high(lexer, dimension, position)?;
+        Ok(PaddingDimension { edge_padding_low, edge_padding_high })
+    });
+    Ok(PaddingConfig { dimensions: dimensions.collect::<Result<_, GraphError>>()? })
+}

@@ -1,0 +1,64 @@
+use std::collections::HashMap;
+
+use super::lexer::Lexer;
+use crate::{GraphError, TextError, module::shortened};
+
+/// Numbers the computations of a module; a name may be used before its computation stands.
+#[derive(Default)]
+pub(super) struct Callees<'a> {
+    by_name: HashMap<&'a str, Callee>,
+    count: i64,
+}
+
+/// A computation by name.
+struct Callee {
+    id: i64,
+    /// Where the name stands first.
+    position: usize,
+    is_defined: bool,
+}
+
+impl<'a> Callees<'a> {
+    /// The id of a computation without a name.
+    pub(super) fn unnamed(&mut self) -> i64 {
+        self.count += 1;
+        self.count
+    }
+
+    /// The id of the computation of a name that stands at a position.
+    pub(super) fn named(&mut self, name: &'a str, position: usize) -> i64 {
+        let next = self.count + 1;
+        let callee = self.by_name.entry(name).or_insert(Callee { id: next, position, is_defined: false });
+        self.count = self.count.max(callee.id);
+        callee.id
+    }
+
+    /// The id of the computation that begins at a position.
+    pub(super) fn define(
+        &mut self,
+        name: &'a str,
+        position: usize,
+        lexer: &Lexer<'_>,
+    ) -> Result<i64, GraphError> {
+        let id = self.named(name, position);
+        match self.by_name.get_mut(name) {
+            Some(callee) if !callee.is_defined => {
+                callee.is_defined = true;
+                Ok(id)
+            }
+            _ => Err(lexer.error(position, TextError::DuplicateComputation { name: shortened(name) })),
+        }
+    }
+
+    /// Checks that every computation that is called is there; names the first that is not.
+    pub(super) fn check(&self, lexer: &Lexer<'_>) -> Result<(), GraphError> {
+        let missing = self.by_name.iter().filter(|(_, callee)| !callee.is_defined);
+        match missing.min_by_key(|(_, callee)| callee.position) {
+            None => Ok(()),
+            Some((name, callee)) => {
+                let name = shortened(name);
+                Err(lexer.error(callee.position, TextError::UnknownComputation { name }))
+            }
+        }
+    }
+}

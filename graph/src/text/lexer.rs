@@ -1,0 +1,249 @@
+use crate::{GraphError, TextError, module::shortened};
+
+/// Most numbers that a list may hold; no tensor has so many dimensions.
+const MAX_NUMBERS: usize = 1 << 16;
+
+/// Reads text from left to right. Space and comments before what is asked for are skipped.
+#[derive(Clone, Debug)]
+pub(super) struct Lexer<'a> {
+    text: &'a str,
+    /// Bytes that were read.
+    at: usize,
+}
+
+impl<'a> Lexer<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// Where the next thing starts, in bytes.
+    pub(super) fn position(&mut self) -> usize {
+        self.skip_space();
+        self.at
+    }
+
+    /// Goes back to a position.
+    pub(super) fn return_to(&mut self, position: usize) {
+        self.at = position;
+    }
+
+    /// The text from a position to what was read last.
+    pub(super) fn since(&self, position: usize) -> &'a str {
+        self.text.get(position..self.at).unwrap_or_default()
+    }
+
+    /// The next character that is not space, if it is ASCII; 0 at the end.
+    pub(super) fn peek(&mut self) -> u8 {
+        self.skip_space();
+        self.here()
+    }
+
+    /// The character that follows directly, space or not; 0 at the end.
+    pub(super) fn here(&self) -> u8 {
+        self.text.as_bytes().get(self.at).copied().unwrap_or(0)
+    }
+
+    pub(super) fn is_at_end(&mut self) -> bool {
+        self.skip_space();
+        self.at == self.text.len()
+    }
+
+    /// Reads a symbol if it is next.
+    pub(super) fn eat(&mut self, symbol: &str) -> bool {
+        self.skip_space();
+        let found = self.text.as_bytes()[self.at..].starts_with(symbol.as_bytes());
+        if found {
+            self.at += symbol.len();
+        }
+        found
+    }
+
+    /// Reads a symbol.
+    pub(super) fn expect(&mut self, symbol: &str) -> Result<(), GraphError> {
+        if self.eat(symbol) { Ok(()) } else { Err(self.unexpected(&format!("`{symbol}`"))) }
+    }
+
+    /// Reads letters, digits, `_`, `.` and `-`; may be empty.
+    pub(super) fn word(&mut self) -> &'a str {
+        self.take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
+    }
+
+    /// Reads what stands before space, a comma or a bracket, such as `1_0x2_2`; may be empty.
+    pub(super) fn pattern(&mut self) -> Result<&'a str, GraphError> {
+        let start = self.position();
+        let ends = |byte: &u8| byte.is_ascii_whitespace() || b",(){}".contains(byte);
+        let pattern = self.take_while(|byte| !ends(byte));
+        if pattern.len() > MAX_NUMBERS { Err(self.too_long(start)) } else { Ok(pattern) }
+    }
+
+    fn take_while(&mut self, belongs: impl Fn(&u8) -> bool) -> &'a str {
+        self.skip_space();
+        let rest = &self.text.as_bytes()[self.at..];
+        let start = self.at;
+        self.at += rest.iter().position(|byte| !belongs(byte)).unwrap_or(rest.len());
+        self.since(start)
+    }
+
+    /// Reads the name of an instruction or a computation, without its `%`.
+    pub(super) fn name(&mut self, expected: &str) -> Result<&'a str, GraphError> {
+        let start = self.position();
+        self.eat("%");
+        match self.word() {
+            "" => {
+                self.at = start;
+                Err(self.unexpected(expected))
+            }
+            name => Ok(name),
+        }
+    }
+
+    /// Reads a whole number.
+    pub(super) fn number(&mut self) -> Result<i64, GraphError> {
+        let start = self.position();
+        let word = self.word();
+        if word.is_empty() {
+            return Err(self.unexpected("a number"));
+        }
+        self.parse(word, start)
+    }
+
+    /// Parses a number that was read at a position.
+    pub(super) fn parse(&self, number: &str, position: usize) -> Result<i64, GraphError> {
+        number.parse().map_err(|_| self.error(position, TextError::Number { text: shortened(number) }))
+    }
+
+    /// Reads things with commas between them, up to `closing`, which is read too.
+    pub(super) fn list<T>(
+        &mut self,
+        closing: &str,
+        mut item: impl FnMut(&mut Self) -> Result<T, GraphError>,
+    ) -> Result<Vec<T>, GraphError> {
+        let (start, mut items) = (self.position(), Vec::new());
+        while !self.eat(closing) {
+            if items.len() >= MAX_NUMBERS {
+                return Err(self.too_long(start));
+            }
+            items.push(item(self)?);
+            if !self.eat(",") {
+                self.expect(closing)?;
+                break;
+            }
+        }
+        Ok(items)
+    }
+
+    /// Reads a pair of brackets with all that is inside, whatever it is.
+    pub(super) fn skip_group(&mut self) -> Result<(), GraphError> {
+        let start = self.position();
+        let opening = char::from(self.here());
+        let mut closings = Vec::new();
+        while !self.is_at_end() {
+            match self.here() {
+                b'(' => closings.push(b')'),
+                b'[' => closings.push(b']'),
+                b'{' => closings.push(b'}'),
+                closing @ (b')' | b']' | b'}') => {
+                    let expected = closings.pop().unwrap_or_default();
+                    if expected != closing {
+                        return Err(self.unexpected(&format!("`{}`", char::from(expected))));
+                    }
+                }
+                b'"' | b'\'' => {
+                    self.skip_string()?;
+                    continue;
+                }
+                _ => {}
+            }
+            self.at += 1;
+            if closings.is_empty() {
+                return Ok(());
+            }
+        }
+        Err(self.error(start, TextError::Unclosed { opening }))
+    }
+
+    fn skip_string(&mut self) -> Result<(), GraphError> {
+        let (start, quote) = (self.at, self.here());
+        self.at += 1;
+        while self.at < self.text.len() {
+            let byte = self.here();
+            self.at += if byte == b'\\' { 2 } else { 1 };
+            if byte == quote {
+                return Ok(());
+            }
+        }
+        self.at = self.text.len();
+        Err(self.error(start, TextError::Unclosed { opening: char::from(quote) }))
+    }
+
+    /// Reads the value of an attribute, whatever it is: up to a comma, the end of the line or of what is around it.
+    pub(super) fn skip_value(&mut self) -> Result<(), GraphError> {
+        self.skip_space();
+        while self.at < self.text.len() {
+            match self.here() {
+                b',' | b'\n' | b')' | b']' | b'}' => break,
+                b'(' | b'[' | b'{' => self.skip_group()?,
+                b'"' | b'\'' => self.skip_string()?,
+                b'/' if self.skip_comment() => {}
+                _ => self.at += 1,
+            }
+        }
+        Ok(())
+    }
+
+    fn skip_space(&mut self) {
+        loop {
+            match self.here() {
+                b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
+                b'/' if self.skip_comment() => {}
+                _ => return,
+            }
+        }
+    }
+
+    /// Reads a comment if one stands here. One that is never closed goes to the end.
+    fn skip_comment(&mut self) -> bool {
+        let rest = &self.text[self.at..];
+        let length = if rest.starts_with("//") {
+            rest.find('\n')
+        } else if let Some(inside) = rest.strip_prefix("/*") {
+            inside.find("*/").map(|length| length + 4)
+        } else {
+            return false;
+        };
+        self.at += length.unwrap_or(rest.len());
+        true
+    }
+
+    fn too_long(&self, position: usize) -> GraphError {
+        self.error(position, TextError::ListTooLong { limit: MAX_NUMBERS })
+    }
+
+    /// Something else should stand here.
+    pub(super) fn unexpected(&mut self, expected: &str) -> GraphError {
+        const SHOWN: usize = 24;
+        let position = self.position();
+        let rest = self.text.get(position..).unwrap_or_default();
+        let word = rest.split_whitespace().next().unwrap_or_default();
+        let found = match word.char_indices().nth(SHOWN) {
+            Some((end, _)) => format!("`{}…`", &word[..end]),
+            None if word.is_empty() => "the end of the text".to_owned(),
+            None => format!("`{word}`"),
+        };
+        self.error(position, TextError::Unexpected { expected: expected.to_owned(), found })
+    }
+
+    /// An error at a position.
+    pub(super) fn error(&self, position: usize, source: TextError) -> GraphError {
+        error_in(self.text, position, source)
+    }
+}
+
+/// An error at a position of a text, in bytes.
+pub(super) fn error_in(text: &str, position: usize, source: TextError) -> GraphError {
+    let before = text.get(..position).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+    let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
+    let column = before[line_start..].chars().count() + 1;
+    GraphError::Text { line, column, source }
+}

@@ -1,0 +1,88 @@
+use hlorank_proto::xla::{LayoutProto, ShapeProto, TupleElement};
+
+use super::{
+    element_type::{BUFFER, TUPLE, element_type, has_layout},
+    lexer::Lexer,
+};
+use crate::GraphError;
+
+/// Reads a shape such as `f32[2,3]{1,0:T(8,128)}` or `(f32[2], token[])`. An array without a layout gets the
+/// default one, as in XLA's parser. Of a tuple the elements are counted.
+pub(super) fn shape(lexer: &mut Lexer<'_>) -> Result<ShapeProto, GraphError> {
+    if lexer.peek() == b'(' {
+        return tuple(lexer);
+    }
+    let start = lexer.position();
+    let name = lexer.word();
+    match lexer.here() {
+        b'[' if !name.is_empty() => array(lexer, element_type(name)),
+        b'(' if name == "b" => {
+            lexer.skip_group()?;
+            let tuple_shapes = vec![TupleElement {}];
+            Ok(ShapeProto { element_type: BUFFER, tuple_shapes, ..ShapeProto::default() })
+        }
+        _ => {
+            lexer.return_to(start);
+            Err(lexer.unexpected("a shape"))
+        }
+    }
+}
+
+/// Reads a shape if one is next; a name may stand there instead.
+pub(super) fn skip_shape(lexer: &mut Lexer<'_>) -> Result<(), GraphError> {
+    let start = lexer.position();
+    if lexer.peek() != b'%' {
+        lexer.word();
+    }
+    let is_shape = matches!(lexer.here(), b'[' | b'(');
+    lexer.return_to(start);
+    if is_shape { shape(lexer).map(drop) } else { Ok(()) }
+}
+
+fn tuple(lexer: &mut Lexer<'_>) -> Result<ShapeProto, GraphError> {
+    lexer.expect("(")?;
+    let elements = lexer.list(")", Lexer::skip_value)?;
+    let tuple_shapes = vec![TupleElement {}; elements.len()];
+    Ok(ShapeProto { element_type: TUPLE, tuple_shapes, ..ShapeProto::default() })
+}
+
+fn array(lexer: &mut Lexer<'_>, element_type: i32) -> Result<ShapeProto, GraphError> {
+    lexer.expect("[")?;
+    let dimensions = lexer.list("]", dimension)?;
+    let layout = if has_layout(element_type) {
+        let minor_to_major = match lexer.here() {
+            b'{' => layout(lexer, dimensions.len())?,
+            _ => (0..i64::try_from(dimensions.len()).unwrap_or(0)).rev().collect(),
+        };
+        Some(LayoutProto { minor_to_major })
+    } else {
+        None
+    };
+    Ok(ShapeProto { element_type, dimensions, tuple_shapes: Vec::new(), layout })
+}
+
+/// A dimension: a size, `<=` its bound, or `?` where it has none.
+fn dimension(lexer: &mut Lexer<'_>) -> Result<i64, GraphError> {
+    if lexer.eat("?") {
+        return Ok(i64::MIN);
+    }
+    lexer.eat("<=");
+    lexer.number()
+}
+
+/// The order of dimensions in `{1,0:T(8,128)}`; tiles and what else may follow it are not read.
+fn layout(lexer: &mut Lexer<'_>, rank: usize) -> Result<Vec<i64>, GraphError> {
+    let start = lexer.position();
+    lexer.expect("{")?;
+    let mut minor_to_major = Vec::with_capacity(rank);
+    while minor_to_major.len() < rank && lexer.peek().is_ascii_digit() {
+        minor_to_major.push(lexer.number()?);
+        lexer.eat(",");
+    }
+    if !matches!(lexer.peek(), b':' | b'}') {
+        return Err(lexer.unexpected("`}`"));
+    }
+    lexer.return_to(start);
+    lexer.skip_group()?;
+    Ok(minor_to_major)
+}

@@ -1,0 +1,112 @@
+use hlorank_proto::xla::{ConvolutionDimensionNumbers, Window, WindowDimension};
+
+use super::lexer::Lexer;
+use crate::GraphError;
+
+/// What a window does where its text does not say.
+const DIMENSION: WindowDimension = WindowDimension {
+    size: 1,
+    stride: 1,
+    padding_low: 0,
+    padding_high: 0,
+    window_dilation: 1,
+    base_dilation: 1,
+    window_reversal: false,
+};
+
+/// Reads `{size=3x3 stride=2x2 pad=0_1x0_1}`.
+pub(super) fn window(lexer: &mut Lexer<'_>) -> Result<Window, GraphError> {
+    lexer.expect("{")?;
+    let mut dimensions = Vec::new();
+    while !lexer.eat("}") {
+        let start = lexer.position();
+        let key = lexer.word();
+        lexer.expect("=")?;
+        let position = lexer.position();
+        let values = lexer.pattern()?;
+        if key == "size" {
+            dimensions = vec![DIMENSION; values.split('x').count()];
+        }
+        if values.split('x').count() != dimensions.len() {
+            lexer.return_to(position);
+            return Err(lexer.unexpected("as many values as `size` has"));
+        }
+        for (dimension, value) in dimensions.iter_mut().zip(values.split('x')) {
+            set(dimension, key, value, lexer, [start, position])?;
+        }
+    }
+    Ok(Window { dimensions })
+}
+
+fn set(
+    dimension: &mut WindowDimension,
+    key: &str,
+    value: &str,
+    lexer: &mut Lexer<'_>,
+    [start, position]: [usize; 2],
+) -> Result<(), GraphError> {
+    let number = |value| lexer.parse(value, position);
+    match key {
+        "size" => dimension.size = number(value)?,
+        "stride" => dimension.stride = number(value)?,
+        "pad" => {
+            let (low, high) = low_and_high(lexer, value, position)?;
+            (dimension.padding_low, dimension.padding_high) = (low, high);
+        }
+        "lhs_dilate" => dimension.base_dilation = number(value)?,
+        "rhs_dilate" => dimension.window_dilation = number(value)?,
+        "rhs_reversal" => dimension.window_reversal = number(value)? != 0,
+        _ => {
+            lexer.return_to(start);
+            return Err(
+                lexer.unexpected("`size`, `stride`, `pad`, `lhs_dilate`, `rhs_dilate` or `rhs_reversal`")
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Parses the padding `1_2` of one dimension; what follows a second `_` is not read.
+pub(super) fn low_and_high(
+    lexer: &Lexer<'_>,
+    padding: &str,
+    position: usize,
+) -> Result<(i64, i64), GraphError> {
+    let mut parts = padding.split('_');
+    let mut next = || lexer.parse(parts.next().unwrap_or_default(), position);
+    Ok((next()?, next()?))
+}
+
+/// Reads `b01f_01io->b01f`: the meanings of the dimensions of input, kernel and output, in order.
+pub(super) fn dimension_labels(lexer: &mut Lexer<'_>) -> Result<ConvolutionDimensionNumbers, GraphError> {
+    let position = lexer.position();
+    let labels = lexer.pattern()?;
+    let parts = labels.split_once("->").and_then(|(operands, output)| {
+        let (input, kernel) = operands.split_once('_')?;
+        Some([input, kernel, output])
+    });
+    let Some([input, kernel, output]) = parts else {
+        lexer.return_to(position);
+        return Err(lexer.unexpected("dimension labels such as `b01f_01io->b01f`"));
+    };
+    Ok(ConvolutionDimensionNumbers {
+        input_batch_dimension: place(input, 'b'),
+        input_feature_dimension: place(input, 'f'),
+        input_spatial_dimensions: spatial(input),
+        kernel_input_feature_dimension: place(kernel, 'i'),
+        kernel_output_feature_dimension: place(kernel, 'o'),
+        kernel_spatial_dimensions: spatial(kernel),
+        output_batch_dimension: place(output, 'b'),
+        output_feature_dimension: place(output, 'f'),
+    })
+}
+
+fn place(labels: &str, label: char) -> i64 {
+    labels.find(label).and_then(|place| i64::try_from(place).ok()).unwrap_or(0)
+}
+
+/// The places of 0, 1, 2 and so on.
+fn spatial(labels: &str) -> Vec<i64> {
+    let count = labels.chars().filter(char::is_ascii_digit).count();
+    ('0'..='9').take(count).map(|label| place(labels, label)).collect()
+}
