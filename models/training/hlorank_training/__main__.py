@@ -35,6 +35,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_export(subparsers)
     _add_fixtures(subparsers)
     _add_whole_graph_fixtures(subparsers)
+    _add_text_fixtures(subparsers)
     return parser
 
 
@@ -114,6 +115,11 @@ def _add_whole_graph_fixtures(subparsers) -> None:
     parser.add_argument("--measured", type=Path, required=True, help="folder of held-out files")
     _add_hlorank(parser)
     parser.add_argument("--out", type=Path, required=True, help="the registry's folder")
+
+
+def _add_text_fixtures(subparsers) -> None:
+    parser = _add(subparsers, commands.text_fixtures, tasks=())
+    parser.add_argument("--data", type=Path, required=True, help="the folder tests/data")
 
 
 def _add_data(parser: argparse.ArgumentParser) -> None:

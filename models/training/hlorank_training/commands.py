@@ -158,6 +158,14 @@ def whole_graph_fixtures(arguments: argparse.Namespace) -> None:
         print(path, path.stat().st_size)
 
 
+def text_fixtures(arguments: argparse.Namespace) -> None:
+    """Write HLO text of modules, and modules of HLO text, for the tests."""
+    from .text_fixtures import write_text_fixtures
+
+    for path in write_text_fixtures(arguments.data):
+        print(path, path.stat().st_size)
+
+
 def _report_quality(prepared, model, report: dict[str, Any], folder) -> None:
     """Write the report of a training with the held-out quality, and show it."""
     from .files import write_json

@@ -21,6 +21,7 @@ def test_help_names_every_command():
         "export",
         "fixtures",
         "whole-graph-fixtures",
+        "text-fixtures",
     ):
         assert f"\n    {name}" in shown
 
