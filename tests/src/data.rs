@@ -12,6 +12,9 @@ pub const HLO_FIXTURES: &str = "hlo";
 /// Ends the names of serialized HLO modules.
 const MODULE_ENDING: &str = ".hlo_module.pb";
 
+/// Ends the names of HLO text.
+const TEXT_ENDING: &str = ".hlo.txt";
+
 /// A file or folder of the repository.
 #[must_use]
 pub fn repository(path: &str) -> PathBuf {
@@ -53,12 +56,25 @@ pub fn shared(path: &str) -> Option<PathBuf> {
 /// # Panics
 /// Where the folder cannot be read.
 #[must_use]
-#[expect(clippy::panic, reason = "fixtures are part of the repository")]
 pub fn modules(folder: &Path) -> Vec<String> {
+    names(folder, MODULE_ENDING)
+}
+
+/// The names of the HLO texts in a folder (without their endings), ascending.
+///
+/// # Panics
+/// Where the folder cannot be read.
+#[must_use]
+pub fn texts(folder: &Path) -> Vec<String> {
+    names(folder, TEXT_ENDING)
+}
+
+#[expect(clippy::panic, reason = "fixtures are part of the repository")]
+fn names(folder: &Path, ending: &str) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let mut names: Vec<String> =
-        names.filter_map(|name| Some(name.strip_suffix(MODULE_ENDING)?.to_owned())).collect();
+        names.filter_map(|name| Some(name.strip_suffix(ending)?.to_owned())).collect();
     names.sort();
     names
 }

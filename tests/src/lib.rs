@@ -18,7 +18,7 @@ mod server;
 mod synthetic;
 
 pub use artifacts::{Artifacts, golden_cases};
-pub use data::{HLO_FIXTURES, fixture, modules, onnxruntime, repository, shared};
+pub use data::{HLO_FIXTURES, fixture, modules, onnxruntime, repository, shared, texts};
 pub use figure::{Figure, Target, call_times, times};
 pub use load::{Answer, Load, Question};
 pub use measured::{configurations, forms, measured_graphs, part, read_graphs};

@@ -1,6 +1,6 @@
 //! `hlorank rank --configs`: configurations of a JSON file.
 
-use hlorank_tests::TestServer;
+use hlorank_tests::{HLO_FIXTURES, TestServer, fixture};
 use serde_json::Value;
 
 use crate::{command_line::CommandLine, measured_file::MeasuredFile};
@@ -34,6 +34,24 @@ async fn the_configurations_of_a_report_can_be_ranked_again() {
             assert_eq!(row["run_time_ns"], Value::Null);
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_text_is_ranked_as_its_module() {
+    let server = TestServer::start().await;
+    let command_line = CommandLine::of(&server);
+    // Node 49 is a dot of two matrices.
+    command_line.write(
+        "configs.json",
+        r#"[{"nodes": []}, {"nodes": [{"node": 49, "tensors": [{"minor_to_major": [0, 1]}]}]}]"#,
+    );
+    let [text, module] = ["hlo.txt", "hlo_module.pb"].map(|ending| {
+        let graph = fixture(HLO_FIXTURES).join(format!("mlp_train.before_opt.{ending}"));
+        let arguments = ["rank", "--graph", graph.to_str().unwrap(), "--configs", "configs.json"];
+        command_line.json(&arguments)["graphs"][0]["ranking"].take()
+    });
+    assert_eq!(text.as_array().map(Vec::len), Some(2));
+    assert_eq!(text, module);
 }
 
 #[test]

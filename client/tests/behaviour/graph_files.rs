@@ -2,7 +2,7 @@
 
 use hlorank_client::GraphHandle;
 use hlorank_graph::{MeasuredGraph, Pad, feature_digest};
-use hlorank_tests::TestServer;
+use hlorank_tests::{HLO_FIXTURES, TestServer, fixture};
 use serde_json::Value;
 
 use crate::{
@@ -60,6 +60,28 @@ fn a_graph_written_as_features_is_the_same_graph() {
         assert_eq!(report["nodes"], file.graphs[0].graph.len());
     }
     assert_eq!(hash("features.npz"), hash(file.argument()));
+}
+
+#[test]
+fn text_is_told_from_protobuf_by_content() {
+    let command_line = CommandLine::without_server();
+    let file = |ending: &str| {
+        let path = fixture(HLO_FIXTURES).join(format!("mlp_train.before_opt.{ending}"));
+        path.to_str().unwrap().to_owned()
+    };
+    let inspect = |path: &str| command_line.json(&["graph", "inspect", path, "--nodes"]);
+    let [mut text, mut module] = [inspect(&file("hlo.txt")), inspect(&file("hlo_module.pb"))];
+    assert_eq!((&text["format"], &module["format"]), (&"HLO text".into(), &"HloModuleProto".into()));
+    assert_eq!(text["graphs"].take(), module["graphs"].take());
+}
+
+#[test]
+fn a_broken_text_is_refused_with_its_place() {
+    let command_line = CommandLine::without_server();
+    command_line.write("cut.txt", "HloModule m\n\nENTRY e {\n  p = f32[2");
+    let (code, message) = command_line.failure(&["graph", "hash", "cut.txt"]);
+    assert_eq!(code, Some(1));
+    assert!(message.starts_with("error: cut.txt: module 0: HLO text, line 4, column 12: "), "{message}");
 }
 
 /// The very command that training reads a file with, against the graph that a server makes of the same module.

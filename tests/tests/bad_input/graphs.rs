@@ -7,7 +7,7 @@ use hlorank_tests::{
 };
 
 use crate::request::{
-    features, graph_of_features, invalid, node, readable, refuse_all, with_graph, with_module,
+    features, graph_of_features, graph_of_text, invalid, node, readable, refuse_all, with_graph, with_module,
 };
 
 #[tokio::test]
@@ -43,6 +43,27 @@ async fn broken_graphs_are_refused() {
             invalid("GRAPH_CYCLE", &["node"]),
         ),
         (with_module(single(vec![instruction(1, &[])])), invalid("NOTHING_TO_CONFIGURE", &["convolution"])),
+    ];
+    refuse_all(&TestServer::start().await, cases).await;
+}
+
+#[tokio::test]
+async fn broken_texts_are_refused_with_line_and_column() {
+    let entry = |lines: &str| with_graph(graph_of_text(&format!("HloModule m\n\nENTRY e {{\n{lines}\n}}\n")));
+    let cases = vec![
+        (with_graph(graph_of_text("")), invalid("HLO_MALFORMED", &["line 1, column 1", "`HloModule`"])),
+        (with_graph(graph_of_text("HloModule m")), invalid("GRAPH_EMPTY", &["no instructions"])),
+        (
+            entry("  p = f32[2 parameter(0)"),
+            invalid("HLO_MALFORMED", &["line 4, column 13", "`parameter(0)`"]),
+        ),
+        (entry("  n = f32[2] negate(p)"), invalid("UNKNOWN_OPERAND", &["line 4, column 21", "`p`"])),
+        (entry("  c = f32[2] call(), to_apply=f"), invalid("UNKNOWN_CALLEE", &["line 4, column 31", "`f`"])),
+        (
+            entry("  p = f32[] parameter(0)\n  p = f32[] parameter(1)"),
+            invalid("DUPLICATE_ID", &["line 5, column 3", "`p`"]),
+        ),
+        (entry("  p = f32[] parameter(0)"), invalid("NOTHING_TO_CONFIGURE", &["convolution"])),
     ];
     refuse_all(&TestServer::start().await, cases).await;
 }

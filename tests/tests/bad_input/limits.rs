@@ -11,7 +11,8 @@ use hlorank_tests::{
 use tonic::Code;
 
 use crate::request::{
-    Refusal, check, invalid, refuse, refuse_all, sound, with_configs, with_model, with_module,
+    Refusal, check, graph_of_text, invalid, refuse, refuse_all, sound, with_configs, with_graph, with_model,
+    with_module,
 };
 
 #[tokio::test]
@@ -33,12 +34,21 @@ async fn limits_hold() {
                 .collect(),
         )
     };
+    let text = |count| {
+        let lines: Vec<String> = (0..count).map(|id| format!("  c.{id} = f32[] constant(0)\n")).collect();
+        format!("HloModule m\n\nENTRY e {{\n{}}}\n", lines.concat())
+    };
     let layouts =
         |count| Configs::LayoutConfigs(LayoutConfigs { configs: vec![LayoutConfig::default(); count] });
     let cases = vec![
         (with_module(nodes(7)), invalid("GRAPH_TOO_LARGE", &["6 nodes", "--max-nodes"])),
         (with_module(edges(6)), invalid("GRAPH_TOO_LARGE", &["5 edges", "--max-edges"])),
         (with_module(vec![0; 1001]), invalid("GRAPH_TOO_LARGE", &["1001", "1000", "--max-graph-bytes"])),
+        (with_graph(graph_of_text(&text(7))), invalid("GRAPH_TOO_LARGE", &["6 nodes", "--max-nodes"])),
+        (
+            with_graph(graph_of_text(&" ".repeat(1001))),
+            invalid("GRAPH_TOO_LARGE", &["hlo_text", "1001", "1000", "--max-graph-bytes"]),
+        ),
         (with_configs(layouts(4)), invalid("TOO_MANY_CONFIGS", &["4 configurations", "3", "--max-configs"])),
         (with_configs(layouts(3)), invalid("TOO_MANY_CONFIGS", &["5 entries", "--max-config-entries"])),
         (

@@ -25,6 +25,10 @@ pub(crate) fn graph_of(module: Vec<u8>) -> Graph {
     Graph { source: Some(Source::HloModule(module.into())), ..Default::default() }
 }
 
+pub(crate) fn graph_of_text(text: &str) -> Graph {
+    Graph { source: Some(Source::HloText(text.to_owned())), ..Default::default() }
+}
+
 pub(crate) fn features(nodes: usize) -> GraphFeatures {
     GraphFeatures {
         node_opcode: vec![34; nodes].into(),

@@ -1,0 +1,195 @@
+//! HLO text makes the graph that the same module makes as protobuf, value for value.
+
+use std::{collections::HashMap, fs, path::Path, time::Instant};
+
+use hlorank_client::{GraphHandle, RankRequest, StreamRequest};
+use hlorank_graph::{Configurations, FEATURES, Graph, HloModule, Limits, Task};
+use hlorank_proto::xla::{HloComputationProto, HloModuleProto};
+use hlorank_tests::{HLO_FIXTURES, TestServer, fixture, layouts, texts};
+use prost::Message as _;
+
+/// A module as text and as protobuf.
+struct Pair {
+    name: String,
+    text: String,
+    proto: Vec<u8>,
+}
+
+impl Pair {
+    fn read(folder: &Path, name: String) -> Self {
+        let text = fs::read_to_string(folder.join(format!("{name}.hlo.txt"))).unwrap();
+        let proto = fs::read(folder.join(format!("{name}.hlo_module.pb"))).unwrap();
+        Self { name, text, proto }
+    }
+
+    /// Every module that there is as text; the computations of the protobuf are put in the order of the text, which
+    /// XLA prints in another order than it serializes.
+    fn all() -> Vec<Self> {
+        let folders = [fixture(HLO_FIXTURES), fixture("hlo_text")];
+        let pairs: Vec<Self> = folders
+            .iter()
+            .flat_map(|folder| texts(folder).into_iter().map(|name| Self::read(folder, name)))
+            .map(Self::in_one_order)
+            .collect();
+        assert_eq!(pairs.len(), 9);
+        pairs
+    }
+
+    fn in_one_order(mut self) -> Self {
+        let mut module = HloModuleProto::decode(self.proto.as_slice()).unwrap();
+        let positions: HashMap<&str, usize> = computations(&self.text).zip(0..).collect();
+        // Those of `hlo_text` stand inside others, and in order.
+        if module.computations.iter().all(|computation| positions.contains_key(computation.name.as_str())) {
+            assert_eq!(positions.len(), module.computations.len(), "{}", self.name);
+            let position = |computation: &HloComputationProto| positions[computation.name.as_str()];
+            module.computations.sort_by_key(position);
+            self.proto = module.encode_to_vec();
+        }
+        self
+    }
+
+    fn modules(&self) -> [HloModule<'_>; 2] {
+        let limits = Limits::default();
+        [HloModule::read_text(&self.text, &limits), HloModule::read(&self.proto, &limits)]
+            .map(|module| module.unwrap_or_else(|error| panic!("{}: {error}", self.name)))
+    }
+}
+
+/// The names of the computations of a text.
+fn computations(text: &str) -> impl Iterator<Item = &str> {
+    let heads = text.lines().filter(|line| line.ends_with('{') && !line.starts_with([' ', '/']));
+    heads.map(|head| {
+        let head = head.strip_prefix("ENTRY ").unwrap_or(head);
+        head.trim_start_matches('%').split(' ').next().unwrap()
+    })
+}
+
+fn layout_graph(module: HloModule<'_>) -> Graph {
+    let configurable = module.arrays.default_configurable();
+    module.into_graph(Task::Layout, configurable).unwrap()
+}
+
+#[test]
+fn opcodes_features_and_edges_are_those_of_the_protobuf() {
+    for pair in Pair::all() {
+        let [text, proto] = pair.modules();
+        assert_eq!(text.arrays.opcodes, proto.arrays.opcodes, "{}", pair.name);
+        let [ours, theirs] = [&text, &proto].map(|module| module.arrays.features.chunks(FEATURES));
+        for ((node, ours), theirs) in (0..).zip(ours).zip(theirs) {
+            assert_eq!(ours, theirs, "{}: {:?}", pair.name, text.describe(node));
+        }
+        assert_eq!(text.arrays, proto.arrays, "{}", pair.name);
+        assert_eq!(text.node_splits, proto.node_splits, "{}", pair.name);
+        assert_eq!(text.unknown_opcodes, proto.unknown_opcodes, "{}", pair.name);
+    }
+}
+
+#[test]
+fn configurable_nodes_and_hashes_are_those_of_the_protobuf() {
+    for pair in Pair::all() {
+        let [text, proto] = pair.modules().map(layout_graph);
+        assert_eq!(text.configurable(), proto.configurable(), "{}", pair.name);
+        assert_eq!(text.hash(), proto.hash(), "{}", pair.name);
+    }
+}
+
+#[test]
+fn a_module_before_optimisation_has_its_computations_in_one_order() {
+    let folder = fixture(HLO_FIXTURES);
+    for name in texts(&folder).into_iter().filter(|name| name.ends_with("before_opt")) {
+        let [text, proto] = Pair::read(&folder, name).modules().map(|module| layout_graph(module).hash());
+        assert_eq!(text, proto);
+    }
+}
+
+#[test]
+fn nodes_are_described_alike() {
+    // Short forms of `forms` stand for several nodes.
+    for pair in Pair::all().into_iter().filter(|pair| pair.name != "forms") {
+        let [text, proto] = pair.modules();
+        for node in 0..u32::try_from(text.len()).unwrap() {
+            let [ours, theirs] = [&text, &proto].map(|module| module.describe(node).unwrap());
+            // XLA makes names unique as it reads, so those of the files differ.
+            assert_eq!(ours.opcode, theirs.opcode, "{}: {ours:?}", pair.name);
+            assert_eq!(ours.dimensions, theirs.dimensions, "{}: {ours:?}", pair.name);
+            assert_eq!(ours.tensor_ranks, theirs.tensor_ranks, "{}: {ours:?}", pair.name);
+        }
+        assert!(text.describe(u32::try_from(text.len()).unwrap()).is_none());
+    }
+}
+
+#[test]
+fn names_and_opcodes_are_told_as_the_text_has_them() {
+    let text = "HloModule m\n\nENTRY e {\n  %p.1 = f32[2,3]{1,0} parameter(0)\n  \
+                ROOT dot.2 = f32[2,2] dot(%p.1, p.1), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n}\n";
+    let module = HloModule::read_text(text, &Limits::default()).unwrap();
+    let node = module.describe(1).unwrap();
+    assert_eq!((node.name.as_str(), node.opcode.as_str()), ("dot.2", "dot"));
+    assert_eq!((node.dimensions, node.tensor_ranks), (vec![2, 2], vec![2, 2, 2]));
+}
+
+/// Products of products, each of the last one and of one long before it.
+fn products(nodes: usize) -> String {
+    let mut lines = vec!["HloModule m\n\nENTRY e {\n  p.0 = f32[8,8]{1,0} parameter(0)\n".to_owned()];
+    lines.extend((1..nodes).map(|node| {
+        let (last, other) = (node - 1, node / 2);
+        format!("  p.{node} = f32[8,8]{{1,0}} multiply(p.{last}, p.{other}), metadata={{op_name=\"f\"}}\n")
+    }));
+    lines.concat() + "}\n"
+}
+
+#[test]
+fn reading_takes_time_in_proportion_to_the_text() {
+    let [small, large] = [5_000, 80_000].map(|nodes| {
+        let text = products(nodes);
+        let read = || HloModule::read_text(&text, &Limits::default()).unwrap().len();
+        let times = (0..5).map(|_| {
+            let start = Instant::now();
+            assert_eq!(read(), nodes);
+            start.elapsed()
+        });
+        times.min().unwrap()
+    });
+    // Four times as much as sixteen times, for caches and for who else is on the machine.
+    assert!(large < small * 64, "{small:?} for 5,000 nodes, {large:?} for 80,000");
+}
+
+#[tokio::test]
+async fn a_graph_that_comes_as_text_is_ranked_as_its_module() {
+    let pair = Pair::read(&fixture(HLO_FIXTURES), "mlp_train.before_opt".to_owned());
+    // A server each, so that neither finds what the other was evaluated to.
+    let mut answers = Vec::new();
+    for graph in [
+        GraphHandle::hlo_text(pair.text.clone(), Task::Layout, vec![]),
+        GraphHandle::hlo_module(pair.proto.clone(), Task::Layout, vec![]),
+    ] {
+        let server = TestServer::start().await;
+        let client = server.client().await;
+        let cached = client.put_graph(&graph).await.unwrap();
+        let slots = cached.configurable_nodes.len();
+        let layouts = Configurations::Layout(layouts(slots, &[vec![0], vec![0, 1], vec![2, 1, 0]]));
+        let ranking = client.rank(&RankRequest::new(&graph, &layouts).with_scores()).await.unwrap();
+        assert_eq!(graph.hash(), Some(ranking.graph_hash));
+        answers.push((ranking.graph_hash, ranking.scores, ranking.best, cached.configurable_nodes));
+    }
+    assert_eq!(answers[0], answers[1]);
+    assert!(answers[0].1[0] != answers[0].1[1], "{:?}", answers[0].1);
+}
+
+#[tokio::test]
+async fn a_stream_begins_with_a_graph_as_text() {
+    let pair = Pair::read(&fixture(HLO_FIXTURES), "cnn_train.before_opt".to_owned());
+    let server = TestServer::start().await;
+    let client = server.client().await;
+    let [text, module] = [
+        GraphHandle::hlo_text(pair.text, Task::Layout, vec![]),
+        GraphHandle::hlo_module(pair.proto, Task::Layout, vec![]),
+    ];
+    let mut stream = client.rank_stream(&StreamRequest::new(&text)).await.unwrap();
+    let slots = client.put_graph(&module).await.unwrap().configurable_nodes.len();
+    let layouts = Configurations::Layout(layouts(slots, &[vec![0], vec![1, 2]]));
+    stream.send(&layouts).await.unwrap();
+    let streamed = stream.finish().await.unwrap();
+    let ranking = client.rank(&RankRequest::new(&module, &layouts)).await.unwrap();
+    assert_eq!((streamed.graph_hash, streamed.best), (ranking.graph_hash, ranking.best));
+}
