@@ -110,3 +110,38 @@ fn spatial(labels: &str) -> Vec<i64> {
     let count = labels.chars().filter(char::is_ascii_digit).count();
     ('0'..='9').take(count).map(|label| place(labels, label)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_has_defaults_where_its_text_is_silent() {
+        let read = |text| window(&mut Lexer::new(text)).unwrap().dimensions;
+        assert_eq!(read("{}"), []);
+        assert_eq!(read("{size=3x5}"), [3, 5].map(|size| WindowDimension { size, ..DIMENSION }));
+        let padded = WindowDimension { padding_low: -1, padding_high: 2, ..DIMENSION };
+        assert_eq!(read("{size=1 pad=-1_2}"), [padded]);
+        let all = WindowDimension {
+            size: 2,
+            stride: 3,
+            padding_low: 4,
+            padding_high: 5,
+            base_dilation: 6,
+            window_dilation: 7,
+            window_reversal: true,
+        };
+        let text = "{size=2 stride=3 pad=4_5 lhs_dilate=6 rhs_dilate=7 rhs_reversal=1}";
+        assert_eq!(read(text), [all]);
+    }
+
+    #[test]
+    fn labels_give_places() {
+        let numbers = dimension_labels(&mut Lexer::new("f1b0_1io0->0b1f")).unwrap();
+        assert_eq!((numbers.input_feature_dimension, numbers.input_batch_dimension), (0, 2));
+        assert_eq!(numbers.input_spatial_dimensions, [3, 1]);
+        assert_eq!((numbers.kernel_input_feature_dimension, numbers.kernel_output_feature_dimension), (1, 2));
+        assert_eq!(numbers.kernel_spatial_dimensions, [3, 0]);
+        assert_eq!((numbers.output_batch_dimension, numbers.output_feature_dimension), (1, 3));
+    }
+}
