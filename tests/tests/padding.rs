@@ -1,22 +1,65 @@
 //! A model that was trained on features padded with −1 gets them, or says why it cannot.
 
+use std::{fs::File, io::Cursor, num::NonZeroUsize, path::Path, sync::Arc};
+
 use hlorank_client::{GraphHandle, RankRequest};
-use hlorank_graph::{Configurations, Graph, GraphArrays, Limits, Pad};
-use hlorank_tests::{Artifacts, TestServer, configurations, fixture, read_graphs};
+use hlorank_graph::{
+    Configurations, FeatureFile, Graph, GraphArrays, Limits, MeasuredGraph, Pad, SegmentedGraph,
+};
+use hlorank_server::{
+    compute::ComputePool,
+    engine::{Engine, EngineError},
+    model::Model,
+    runtime::Runtime,
+};
+use hlorank_tests::{Artifacts, TestServer, configurations, fixture, onnxruntime, read_graphs};
+use npyz::{WriteOptions, WriterBuilder as _};
+use tempfile::NamedTempFile;
 use tonic::Code;
+use zip::{ZipArchive, ZipWriter, write::SimpleFileOptions};
 
 /// A tile model of each kind.
 const MODELS: [&str; 2] = ["tile-xla-cpu", "tile-whole-graph"];
 
-/// Models that say that they were trained with −1.
-fn models_padded_with_minus_one() -> Artifacts {
+/// Models that say that they were trained with −1, and whose golden cases are what they answer then.
+async fn models_padded_with_minus_one(kernel: &MeasuredGraph) -> Artifacts {
     let models = Artifacts::copy();
-    for model in MODELS {
-        for version in models.versions(model) {
+    for name in MODELS {
+        for version in models.versions(name) {
             models.edit_manifest(&version, |manifest| manifest["pad_value"] = (-1).into());
+            let scores = scores(&version, kernel).await;
+            models.edit_file(&version, "golden.npz", |golden| *golden = golden_case(kernel, &scores));
         }
     }
     models
+}
+
+/// What a version answers about a kernel, golden cases or not.
+async fn scores(version: &Path, kernel: &MeasuredGraph) -> Vec<f32> {
+    let runtime = Runtime::load(&onnxruntime()).unwrap();
+    let model = Arc::new(Model::load(version, &runtime, 1).unwrap());
+    let engine = Engine::without_cache(Arc::new(ComputePool::new(NonZeroUsize::MIN).unwrap()));
+    let (graph, tiles) = (Arc::new(SegmentedGraph::new(&kernel.graph)), configurations(kernel).clone());
+    engine.score(&model, &graph, || Ok::<_, EngineError>(tiles)).await.unwrap().scores
+}
+
+/// A `golden.npz` of one case.
+fn golden_case(kernel: &MeasuredGraph, scores: &[f32]) -> Vec<u8> {
+    let features = NamedTempFile::new().unwrap();
+    FeatureFile::write(features.path(), kernel, Pad::MinusOne).unwrap();
+    let mut features = ZipArchive::new(File::open(features.path()).unwrap()).unwrap();
+    let mut golden = ZipWriter::new(Cursor::new(Vec::new()));
+    for array in 0..features.len() {
+        let array = features.by_index(array).unwrap();
+        let name = format!("0/{}", array.name());
+        golden.raw_copy_file_rename(array, name).unwrap();
+    }
+    golden.start_file("0/score.npy", SimpleFileOptions::default()).unwrap();
+    let options = WriteOptions::new().default_dtype().shape(&[scores.len() as u64]);
+    let mut array = options.writer(&mut golden).begin_nd().unwrap();
+    array.extend(scores.iter().copied()).unwrap();
+    array.finish().unwrap();
+    golden.finish().unwrap().into_inner()
 }
 
 /// A graph whose features came padded with 0, so that lengths are lost.
@@ -33,9 +76,10 @@ fn request<'a>(graph: &'a GraphHandle, configurations: &Configurations, model: &
 
 #[tokio::test]
 async fn a_model_padded_with_minus_one_needs_lengths() {
-    let padded = TestServer::start_with(&[&models_padded_with_minus_one().flag()]).await;
-    let shipped = TestServer::start_with(&[&Artifacts::copy().flag()]).await;
     let measured = read_graphs(&fixture("measured/tile_kernels.pb")).remove(0);
+    let padded = models_padded_with_minus_one(&measured).await;
+    let padded = TestServer::start_with(&[&padded.flag()]).await;
+    let shipped = TestServer::start_with(&[&Artifacts::copy().flag()]).await;
     let configurations = configurations(&measured);
     for model in MODELS {
         let mut scores = Vec::new();
