@@ -70,7 +70,8 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     let metrics = Arc::new(Metrics::new());
     tokio::spawn(Arc::clone(&metrics).keep_up());
     let pool = Arc::new(ComputePool::new(settings.workers)?);
-    let engine = Arc::new(Engine::new(Arc::clone(&pool), settings.embedding_cache_bytes, &metrics));
+    let engine = Engine::new(Arc::clone(&pool), settings.embedding_cache_bytes, &metrics);
+    let engine = Arc::new(engine.remembering(settings.recompute_graphs));
     let registry = open_registry(&settings, Arc::clone(&engine), Arc::clone(&metrics)).await?;
 
     let (reporter, health) = tonic_health::server::health_reporter();

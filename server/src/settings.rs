@@ -47,6 +47,11 @@ pub struct Settings {
     #[arg(long, env = "HLORANK_MAX_SLOWDOWN", value_name = "FACTOR", default_value_t = 3.0, value_parser = factor)]
     pub max_slowdown: f64,
 
+    /// Graphs, of those asked about last, whose embeddings a new version computes before it takes over, as their last
+    /// batch needs them; it takes over later by that
+    #[arg(long, env = "HLORANK_RECOMPUTE_GRAPHS", value_name = "GRAPHS", default_value_t = 0)]
+    pub recompute_graphs: usize,
+
     /// Model that ranks layouts where a request names none
     #[arg(long, env = "HLORANK_DEFAULT_LAYOUT_MODEL", value_name = "NAME", default_value = "layout-xla-cpu")]
     pub default_layout_model: String,

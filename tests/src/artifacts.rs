@@ -10,7 +10,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-use crate::{fixture, onnx::overwrite, repository};
+use crate::{fixture, onnx::overwrite_row, repository};
 
 /// A model folder of its own, gone when its test ends.
 pub struct Artifacts {
@@ -85,16 +85,15 @@ impl Artifacts {
         }
     }
 
-    /// Has a model give infinite scores for graphs with this opcode, which its golden cases do not have.
+    /// Has a model give no finite scores for graphs with this opcode, which its golden cases do not have.
     ///
     /// # Panics
     /// Where there is no such model, or it has no such opcode.
     pub fn spoil_opcode(&self, name: &str, opcode: u8) {
-        const EMBEDDING: usize = 64;
-        let row = usize::from(opcode) * EMBEDDING..(usize::from(opcode) + 1) * EMBEDDING;
         for version in self.versions(name) {
-            self.edit_file(&version, "encoder.onnx", |model| {
-                overwrite(model, "opcode.weight", row.clone(), f32::INFINITY);
+            let file = if version.join("model.onnx").is_file() { "model.onnx" } else { "encoder.onnx" };
+            self.edit_file(&version, file, |model| {
+                overwrite_row(model, "opcode.weight", opcode.into(), f32::INFINITY);
             });
         }
     }

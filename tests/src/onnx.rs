@@ -1,7 +1,5 @@
 //! Small ONNX models, and changes to serialized ones.
 
-use std::ops::Range;
-
 use hlorank_proto::onnx::{
     AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto,
     TypeProto, ValueInfoProto, tensor_shape_proto::Dimension, type_proto::Tensor,
@@ -90,15 +88,16 @@ pub fn append(model: &mut Vec<u8>, graph: GraphProto) {
     model.extend(more.encode_to_vec());
 }
 
-/// Overwrites elements of a weight, of type float32, of a serialized model.
+/// Overwrites a row of a matrix of weights, of type float32, of a serialized model.
 ///
 /// # Panics
-/// If it has no such weight.
-pub fn overwrite(model: &mut [u8], weight: &str, elements: Range<usize>, value: f32) {
+/// If it has no such weights.
+pub fn overwrite_row(model: &mut [u8], weights: &str, row: usize, value: f32) {
     let decoded = ModelProto::decode(&*model).expect("an ONNX model");
-    let weights = decoded.graph.expect("a graph").initializer;
-    let weight = weights.into_iter().find(|tensor| tensor.name == weight).expect("such a weight").raw_data;
-    let start = model.windows(weight.len()).position(|window| window == weight).expect("the weight's bytes");
-    let bytes = start + size_of::<f32>() * elements.start..start + size_of::<f32>() * elements.end;
-    model[bytes].as_chunks_mut::<4>().0.fill(value.to_le_bytes());
+    let tensors = decoded.graph.expect("a graph").initializer;
+    let tensor = tensors.into_iter().find(|tensor| tensor.name == weights).expect("such weights");
+    let bytes = tensor.raw_data;
+    let row_bytes = bytes.len() / usize::try_from(tensor.dims[0]).expect("a size");
+    let start = model.windows(bytes.len()).position(|window| window == bytes).expect("the weights' bytes");
+    model[start + row * row_bytes..][..row_bytes].as_chunks_mut::<4>().0.fill(value.to_le_bytes());
 }

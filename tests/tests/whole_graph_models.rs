@@ -1,10 +1,8 @@
 //! Whole-graph models score in chunks of their own size, and share work only where scores allow it.
 
-use std::path::Path;
-
 use hlorank_client::{Client, ClientError, GraphHandle, RankRequest, Ranking};
 use hlorank_graph::{Configurations, GoldenCase, Graph, GraphArrays, Limits, Pad, Task};
-use hlorank_tests::{Artifacts, TestServer, fixture, golden_cases, part, tiles};
+use hlorank_tests::{Artifacts, TestServer, chain_kernel, fixture, golden_cases, grid_tiles, part, tiles};
 use tonic::Code;
 
 /// Scores of a configuration depend on the others of its chunk.
@@ -141,17 +139,12 @@ async fn configurations_of_the_other_task_are_refused() {
 
 #[tokio::test]
 async fn a_score_that_is_no_number_is_told() {
-    let (models, case) = (Artifacts::copy(), golden_case("tile-whole-graph"));
-    models.edit_file(Path::new("tile-whole-graph/1"), "model.onnx", |model| {
-        // The name of the last bias, then its four bytes (field 9 of an ONNX tensor).
-        let mark = b"head.bias\x4a\x04";
-        let bias = model.windows(mark.len()).position(|bytes| bytes == mark).unwrap() + mark.len();
-        model[bias..bias + 4].copy_from_slice(&f32::NAN.to_le_bytes());
-    });
-
+    let models = Artifacts::copy();
+    models.spoil_opcode("tile-whole-graph", 119);
     let server = TestServer::start_with(&[&models.flag()]).await;
-    let client = server.client().await;
-    let refused = rank(&client, "tile-whole-graph", &case.graph, &case.configurations).await.unwrap_err();
+    let (client, tiles) = (server.client().await, Configurations::Tile(grid_tiles(4)));
+    let kernel = chain_kernel(&[119], &[8]);
+    let refused = rank(&client, "tile-whole-graph", &kernel, &tiles).await.unwrap_err();
     let refusal = refused.refusal().unwrap();
     assert_eq!((refusal.code(), refusal.reason()), (Code::Internal, Some("MODEL_OUTPUT_INVALID")));
     assert!(refusal.message().contains("NaN for configuration 0"), "{}", refusal.message());

@@ -11,6 +11,7 @@ mod embeddings;
 mod layout_rows;
 mod plan;
 mod ranking;
+mod recent;
 mod slices;
 mod sums;
 mod whole_graph;
@@ -30,6 +31,7 @@ use self::{
     block::ROW_MULTIPLE,
     embeddings::{EmbeddingCache, Embeddings, LookedUp},
     plan::{Plan, TooManyRows},
+    recent::{RecentBatch, RecentBatches},
     sums::SumTree,
 };
 use crate::{
@@ -42,6 +44,7 @@ use crate::{
 pub struct Engine {
     pool: Arc<ComputePool>,
     embeddings: Arc<Embeddings>,
+    recent: RecentBatches,
 }
 
 /// What a model says of a batch.
@@ -152,7 +155,13 @@ impl Engine {
 
     fn with_cache(pool: Arc<ComputePool>, cache: Arc<EmbeddingCache>, waiting_rows: Gauge) -> Self {
         let embeddings = Embeddings::new(Arc::clone(&pool), cache, waiting_rows);
-        Self { embeddings: Arc::new(embeddings), pool }
+        Self { embeddings: Arc::new(embeddings), pool, recent: RecentBatches::new(0) }
+    }
+
+    /// Remembers the last batch of each of so many graphs for [`Self::recompute`].
+    #[must_use]
+    pub fn remembering(self, graphs: usize) -> Self {
+        Self { recent: RecentBatches::new(graphs), ..self }
     }
 
     /// Sets the gauges of what there is now.
@@ -163,6 +172,27 @@ impl Engine {
     /// Drops the embeddings of a model, by its digest, that nobody uses any more.
     pub fn forget(&self, model: Digest) {
         self.embeddings.cache().forget(model);
+    }
+
+    /// Evaluates the rows that versions of a model were asked for last by another version of it, on a pool beside the
+    /// one that serves; returns of how many graphs.
+    pub async fn recompute(
+        &self,
+        model: &Arc<Model>,
+        beside: Arc<ComputePool>,
+    ) -> Result<usize, EngineError> {
+        let recent = self.recent.of_model(&model.manifest().name);
+        let cache = Arc::clone(self.embeddings.cache());
+        let embeddings = Arc::new(Embeddings::new(beside, cache, Gauge::noop()));
+        let (graphs, kind) = (recent.len(), model.manifest().kind());
+        for RecentBatch { graph, plan, .. } in recent {
+            if kind == ModelKind::Segment && check_pad(model, &graph).is_ok() {
+                let mut looked_up = LookedUp::default();
+                while embeddings.look_up(model, &graph, &plan, &mut looked_up) {}
+                embeddings.complete(model, &graph, &plan, looked_up).await?;
+            }
+        }
+        Ok(graphs)
     }
 
     /// Scores each of the configurations that `read`, which runs on a worker, gives: they must be of the graph's task
@@ -232,6 +262,7 @@ impl Engine {
     ) -> Result<Evaluation, EngineError> {
         let planned = Instant::now();
         let completed = self.embeddings.complete(model, graph, &plan, looked_up).await?;
+        self.recent.remember(model, graph, &plan);
         let encoded = Instant::now();
         let distinct_scores = self.score_sums(model, &plan, completed.embeddings).await?;
         let reuse = plan.reuse(completed.evaluated);

@@ -9,6 +9,7 @@ use std::{
 };
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
+use futures::executor::block_on;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use super::{
@@ -18,7 +19,7 @@ use super::{
     validation::{GoldenCases, ValidationError},
 };
 use crate::{
-    compute::{Worker, yield_to_others},
+    compute::{ComputePool, Worker, yield_to_others},
     engine::Engine,
     model::{Artifact, Model},
     runtime::Runtime,
@@ -154,7 +155,22 @@ impl Loader {
         let (model, golden) = self.validate(name, version)?;
         self.shared.with_model(name, |versions| versions.warming(version));
         (1..workers).try_for_each(|worker| golden.check(&model, Worker(worker)))?;
+        self.recompute(&model);
         Ok(model)
+    }
+
+    /// Evaluates what the version before was asked for last, where that was asked for.
+    fn recompute(&self, model: &Arc<Model>) {
+        let (started, manifest) = (Instant::now(), model.manifest());
+        let recomputed =
+            ComputePool::background(Worker(0)).map_err(|error| error.to_string()).and_then(|pool| {
+                block_on(self.engine.recompute(model, Arc::new(pool))).map_err(|error| error.to_string())
+            });
+        let (name, version, took) = (&manifest.name, manifest.version, started.elapsed());
+        match recomputed {
+            Ok(graphs) => tracing::debug!(model = name, version, graphs, ?took, "embeddings recomputed"),
+            Err(error) => tracing::warn!(model = name, version, error, "embeddings were not recomputed"),
+        }
     }
 
     fn validate(&self, name: &str, version: u64) -> Result<(Arc<Model>, GoldenCases), ValidationError> {

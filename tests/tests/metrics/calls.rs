@@ -30,14 +30,19 @@ fn all_requests(scrape: &Scrape) -> f64 {
 
 /// The metrics once so many calls have ended.
 async fn after(server: &TestServer, calls: f64) -> Scrape {
+    until(server, |scrape| all_requests(scrape) >= calls).await
+}
+
+/// What is shown once it is as it should be.
+async fn until(server: &TestServer, shown: impl Fn(&Scrape) -> bool) -> Scrape {
     for _ in 0..200 {
         let scrape = server.scrape().await;
-        if all_requests(&scrape) >= calls {
+        if shown(&scrape) {
             return scrape;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    panic!("fewer than {calls} calls were counted");
+    panic!("it is not shown within ten seconds");
 }
 
 async fn rank(client: &Client, graph: &GraphHandle, model: Option<&str>) -> Option<Code> {
@@ -138,8 +143,8 @@ async fn a_refusal_for_load_is_counted_beside_what_is_in_progress() {
     assert_eq!(scrape.value("hlorank_requests_in_progress", &[]), 1.0);
     assert_eq!(scrape.value("hlorank_max_requests", &[]), 1.0);
     drop(stream);
-    let scrape = after(&server, 2.0).await;
-    assert_eq!(scrape.value("hlorank_requests_in_progress", &[]), 0.0);
+    let idle = |scrape: &Scrape| scrape.value("hlorank_requests_in_progress", &[]) == 0.0;
+    until(&server, idle).await;
 }
 
 #[tokio::test]

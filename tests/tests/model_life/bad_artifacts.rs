@@ -11,7 +11,7 @@ use hlorank_graph::Digest;
 use hlorank_proto::onnx::{GraphProto, StringStringEntryProto, TensorProto};
 use hlorank_tests::{
     Artifacts,
-    onnx::{FLOAT32, FLOAT64, HeadInput, SUM, append, head, node, overwrite},
+    onnx::{FLOAT32, FLOAT64, HeadInput, SUM, append, head, node, overwrite_row},
     repository,
 };
 use prost::Message as _;
@@ -108,7 +108,7 @@ fn onnx_models() -> Vec<Bad> {
         bad("a wrong rank", "INTERFACE_RANK", with_head(HeadInput { rank: 3, ..SUM })),
         bad("NaN weights", "WEIGHT_NOT_A_NUMBER", |artifacts, folder| {
             artifacts.edit_file(folder, "encoder.onnx", |bytes| {
-                overwrite(bytes, "opcode.weight", 0..1, f32::NAN);
+                overwrite_row(bytes, "opcode.weight", 0, f32::NAN);
             });
         }),
         bad("weights in another file", "EXTERNAL_DATA", |artifacts, folder| {

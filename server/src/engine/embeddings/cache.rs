@@ -67,7 +67,10 @@ impl EmbeddingCache {
 
     /// Drops what a model left. Blocks under way may put entries back, so nothing should be using it any more.
     pub(in crate::engine) fn forget(&self, model: Digest) {
-        self.cache.retain(|key, _| key.model != model);
+        // One by one: `retain` would keep requests waiting for all of a shard.
+        for (key, _) in self.cache.iter().filter(|(key, _)| key.model == model) {
+            self.cache.remove(&key);
+        }
     }
 
     /// Sets the gauges of what there is now.

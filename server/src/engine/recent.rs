@@ -1,0 +1,65 @@
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use hlorank_graph::SegmentedGraph;
+
+use super::plan::Plan;
+use crate::model::Model;
+
+/// The last batch of each of the graphs that were asked about last, so that a new version of a model can evaluate their
+/// rows before it serves.
+pub(super) struct RecentBatches {
+    /// How many graphs; 0 remembers nothing.
+    graphs: usize,
+    /// The last one first.
+    batches: Mutex<VecDeque<RecentBatch>>,
+}
+
+/// A batch that was scored.
+#[derive(Clone)]
+pub(super) struct RecentBatch {
+    /// Name of the model that scored it.
+    model: String,
+    pub(super) graph: Arc<SegmentedGraph>,
+    pub(super) plan: Arc<Plan>,
+}
+
+/// Rows, over all configurations, of the largest batch that is remembered: 4 bytes each.
+const MAX_REMEMBERED_ROWS: usize = 1 << 20;
+
+impl RecentBatches {
+    pub(super) fn new(graphs: usize) -> Self {
+        Self { graphs, batches: Mutex::default() }
+    }
+
+    /// Remembers a batch in place of the one before about its graph.
+    pub(super) fn remember(&self, model: &Model, graph: &Arc<SegmentedGraph>, plan: &Arc<Plan>) {
+        if self.graphs == 0 || plan.distinct_configs() * plan.occurrences() > MAX_REMEMBERED_ROWS {
+            return;
+        }
+        let name = &model.manifest().name;
+        let batch = RecentBatch { model: name.clone(), graph: Arc::clone(graph), plan: Arc::clone(plan) };
+        let mut batches = self.batches();
+        let same = |known: &RecentBatch| known.graph.hash == graph.hash && &known.model == name;
+        let known = batches.iter().position(same);
+        // Freed once the lock is.
+        let _forgotten = match known {
+            Some(place) => batches.remove(place),
+            None if batches.len() == self.graphs => batches.pop_back(),
+            None => None,
+        };
+        batches.push_front(batch);
+        drop(batches);
+    }
+
+    /// What was asked of a model, the last graph first.
+    pub(super) fn of_model(&self, name: &str) -> Vec<RecentBatch> {
+        self.batches().iter().filter(|batch| batch.model == name).cloned().collect()
+    }
+
+    fn batches(&self) -> MutexGuard<'_, VecDeque<RecentBatch>> {
+        self.batches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
