@@ -88,14 +88,19 @@ impl TestServer {
         self.server.stop().await;
     }
 
-    /// The admin client, connected; the server was started with `--admin-listen`.
+    /// Where it listens for admin calls, if it was started with `--admin-listen`.
+    #[must_use]
+    pub fn admin_endpoint(&self) -> Option<String> {
+        self.server.admin_address().map(|address| format!("http://{address}"))
+    }
+
+    /// The admin client, connected.
     ///
     /// # Panics
     /// If the server does not answer.
     pub async fn admin(&self) -> AdminClient {
-        let address = self.server.admin_address().expect("admin calls are enabled");
-        let client = AdminClient::connect(&format!("http://{address}"), Connection::default()).await;
-        client.expect("the server accepts admin calls")
+        let endpoint = self.admin_endpoint().expect("admin calls are enabled");
+        AdminClient::connect(&endpoint, Connection::default()).await.expect("the server accepts admin calls")
     }
 
     /// A version of a model, once the server says that it is in this state.

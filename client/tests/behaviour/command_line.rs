@@ -18,21 +18,27 @@ pub(crate) const NO_SERVER: &str = "http://127.0.0.1:1";
 pub(crate) struct CommandLine {
     folder: TempDir,
     endpoint: String,
+    admin_endpoint: String,
 }
 
 impl CommandLine {
     /// Commands that ask this server.
     pub(crate) fn of(server: &TestServer) -> Self {
-        Self::asking(server.endpoint())
+        let admin = server.admin_endpoint().unwrap_or_else(|| NO_SERVER.to_owned());
+        Self::asking(server.endpoint(), &admin)
     }
 
     /// Commands that need no server.
     pub(crate) fn without_server() -> Self {
-        Self::asking(NO_SERVER)
+        Self::asking(NO_SERVER, NO_SERVER)
     }
 
-    fn asking(endpoint: &str) -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), endpoint: endpoint.to_owned() }
+    fn asking(endpoint: &str, admin_endpoint: &str) -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            endpoint: endpoint.to_owned(),
+            admin_endpoint: admin_endpoint.to_owned(),
+        }
     }
 
     /// Writes a file into the folder.
@@ -70,7 +76,8 @@ impl CommandLine {
 
     fn run(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hlorank"));
-        let command = command.current_dir(self.folder.path()).env("HLORANK_ENDPOINT", &self.endpoint);
+        let command = command.current_dir(self.folder.path());
+        command.env("HLORANK_ENDPOINT", &self.endpoint).env("HLORANK_ADMIN_ENDPOINT", &self.admin_endpoint);
         command.args(arguments).output().unwrap()
     }
 }

@@ -63,3 +63,35 @@ async fn the_table_of_models_agrees_with_the_json_document() {
         assert_eq!(model["chunk_configs"] != 0, whole_graph);
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_tries_pins_and_takes_back_a_version() {
+    const MODEL: &str = "tile-xla-cpu";
+    let artifacts = Artifacts::copy();
+    let server = TestServer::start_with(&[&artifacts.flag(), "--admin-listen=127.0.0.1:0"]).await;
+    let command_line = CommandLine::of(&server);
+    let first = server.client().await.get_model(MODEL, None).await.unwrap().version;
+    let (old, new) = (format!("{MODEL}@{first}"), format!("{MODEL}@{}", first + 1));
+    // Or the new version serves as soon as it is there.
+    command_line.text(&["models", "pin", &old]);
+    artifacts.publish(MODEL, first + 1, |_| ());
+
+    let states = |arguments: &[&str]| -> Vec<String> {
+        let table = rows(&command_line.text(arguments), "name");
+        table.into_iter().filter(|cells| cells[0] == MODEL).map(|cells| cells[2].clone()).collect()
+    };
+    let canary = states(&["models", "canary", &new, "--percent", "10"]);
+    assert_eq!(canary, ["serving (pinned)", "serving (canary, 10 %)"]);
+    assert_eq!(states(&["models", "pin", &new]), ["retained", "serving (pinned)"]);
+    assert_eq!(states(&["models", "rollback", MODEL]), ["serving (pinned)", "retained"]);
+    assert_eq!(states(&["models", "unpin", MODEL]), ["retained", "serving"]);
+
+    artifacts.publish(MODEL, first + 2, |folder| fs::remove_file(folder.join("head.onnx")).unwrap());
+    let text = command_line.text(&["models", "reload"]);
+    assert!(text.contains(&format!("{MODEL}@{} was rejected, FILE_MISSING:", first + 2)), "{text}");
+
+    let (code, message) = command_line.failure(&["models", "pin", MODEL]);
+    assert!(code == Some(2) && message.contains("NAME@VERSION"), "{message}");
+    let (code, message) = command_line.failure(&["models", "rollback", "another"]);
+    assert!(code == Some(1) && message.contains("MODEL_NOT_FOUND"), "{message}");
+}
