@@ -5,7 +5,8 @@ use std::time::Duration;
 use hlorank_client::{Client, Connection, GraphHandle, RankRequest, v1::ModelState};
 use hlorank_graph::Configurations;
 use hlorank_tests::{
-    Answer, Artifacts, Figure, Load, Question, ServerProcess, Target, call_times, grid_tiles, kernel_of,
+    Answer, Artifacts, Figure, Load, Question, Scrape, ServerProcess, Target, call_times, grid_tiles,
+    http_get, kernel_of,
 };
 use tokio::{runtime::Runtime, time::Instant};
 
@@ -57,14 +58,25 @@ async fn measure() {
         }
     }
     report(&steady, &reloading, takes_over);
-    Figure {
-        name: "reload_memory".to_owned(),
-        value: server.resident_bytes() as f64 / baseline as f64,
-        unit: "x",
-        target: Target::AtMost(1.05),
-        how: format!("resident size after {RELOADS} reloads under load over that after {SETTLED}"),
-    }
-    .write();
+    let how = format!("resident size after {RELOADS} reloads under load over that after {SETTLED}");
+    figure("reload_memory", server.resident_bytes() as f64 / baseline as f64, "x", 1.05, how);
+    report_swaps(&server).await;
+}
+
+async fn report_swaps(server: &ServerProcess) {
+    let scrape = Scrape::parse(&http_get(server.metrics, "/metrics").await.1);
+    let swaps = |part: &str, labels: &[_]| {
+        scrape.value(&format!("hlorank_model_swap_duration_seconds_{part}"), labels)
+    };
+    let (all, quick) = (swaps("count", &[]), swaps("bucket", &[("le", "0.001")]));
+    let mean = swaps("sum", &[]) / all * 1e6;
+    let how =
+        format!("of {all} swaps of what serves, those that took more than 1 ms; {mean:.0} us in the mean");
+    figure("reload_swap", all - quick, "swaps", 0.0, how);
+}
+
+fn figure(name: &str, value: f64, unit: &'static str, most: f64, how: String) {
+    Figure { name: name.to_owned(), value, unit, target: Target::AtMost(most), how }.write();
 }
 
 /// Requests a second that the server answers at most.
@@ -112,9 +124,6 @@ fn report(steady: &[Answer], reloading: &[Answer], mut takes_over: Vec<Duration>
     {
         println!("{name:<12}{:>8}{p50:>10.2}{p99:>10.2}{max:>10.2}", answers.len());
     }
-    let figure = |name: &str, value, unit, most, how| {
-        Figure { name: name.to_owned(), value, unit, target: Target::AtMost(most), how }.write();
-    };
     let calls = reloading.len();
     let how = format!("failed calls of {calls} at {LOAD} load over {RELOADS} reloads");
     figure("reload_failed_calls", failed as f64, "calls", 0.0, how);

@@ -2,6 +2,7 @@
 
 use std::{
     io::{BufRead as _, BufReader, Lines},
+    net::SocketAddr,
     process::{Child, ChildStderr, Command, Stdio},
 };
 
@@ -14,8 +15,8 @@ pub struct ServerProcess {
     child: Child,
     /// Where it listens.
     pub endpoint: String,
-    /// Where it listens for admin calls.
-    pub admin_endpoint: String,
+    /// Where its metrics are.
+    pub metrics: SocketAddr,
 }
 
 impl ServerProcess {
@@ -26,7 +27,7 @@ impl ServerProcess {
     #[must_use]
     pub fn start(flags: &[&str]) -> Self {
         let mut child = Command::new(repository("target/release/hlorank-server"))
-            .args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--metrics-listen", "off"])
+            .args(["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"])
             .args(["--log-format", "json"])
             .args(flags)
             .current_dir(repository("."))
@@ -35,11 +36,12 @@ impl ServerProcess {
             .unwrap_or_else(|error| panic!("target/release/hlorank-server: {error}; run `make build`"));
         let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
         let serving = message(&mut lines, "serving");
-        let endpoint = |field| format!("http://{}", serving[field].as_str().expect("an address"));
-        let (endpoint, admin_endpoint) = (endpoint("address"), endpoint("admin"));
+        let address = |field: &str| serving[field].as_str().expect("an address");
+        let endpoint = format!("http://{}", address("address"));
+        let metrics = address("metrics").parse().expect("an address");
         // Or the pipe fills up.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
-        Self { child, endpoint, admin_endpoint }
+        Self { child, endpoint, metrics }
     }
 
     /// Bytes that are in memory.

@@ -14,7 +14,7 @@ pub(crate) struct Server {
 /// Which model answers.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ModelChoice {
-    /// The model to ask; left out, the default of the task
+    /// The model to ask, and which of its versions: a number, `stable` or `canary`; left out, the default of the task
     #[arg(long, value_name = "NAME[@VERSION]")]
     pub(crate) model: Option<ModelReference>,
 }

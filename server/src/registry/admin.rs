@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use tokio::{sync::oneshot, task::spawn_blocking};
 
@@ -169,11 +169,10 @@ impl Registry {
     ) -> Result<(), AdminError> {
         let (shared, name) = (Arc::clone(&self.shared), name.to_owned());
         let set = spawn_blocking(move || {
-            shared.change(|catalogue| {
-                let policy = policy(catalogue.policies().get(&name));
-                catalogue.set_policies(Policies::set(&shared.folder, &name, policy)?);
-                Ok(())
-            })
+            let _turn = shared.policy_turn.lock().unwrap_or_else(PoisonError::into_inner);
+            let policies = Policies::change(&shared.folder, &name, policy)?;
+            shared.change(|catalogue| catalogue.set_policies(policies));
+            Ok(())
         });
         set.await.map_err(|_| AdminError::Stopping)?
     }

@@ -129,6 +129,8 @@ pub enum RegistryError {
 struct Shared {
     folder: PathBuf,
     catalogue: Mutex<Catalogue>,
+    /// Held by whoever changes the policies on disk, so that nobody's change is lost.
+    policy_turn: Mutex<()>,
     serving: ArcSwap<Serving>,
     changes: watch::Sender<()>,
     wake: Sender<()>,
@@ -244,6 +246,7 @@ impl Shared {
             folder: settings.folder.clone(),
             serving: ArcSwap::from_pointee(catalogue.serving()),
             catalogue: Mutex::new(catalogue),
+            policy_turn: Mutex::new(()),
             changes: watch::Sender::new(()),
             wake,
             stopping: AtomicBool::new(false),

@@ -94,10 +94,14 @@ impl Policies {
         self.0.get(name).cloned().unwrap_or_default()
     }
 
-    /// Sets the policy of a model, here and in the model folder.
-    pub(super) fn set(folder: &Path, name: &str, policy: Policy) -> Result<Self, PolicyError> {
-        // What others wrote in the meantime stays.
+    /// Changes the policy of a model in the model folder; what is there of other models stays.
+    pub(super) fn change(
+        folder: &Path,
+        name: &str,
+        change: impl FnOnce(Policy) -> Policy,
+    ) -> Result<Self, PolicyError> {
         let mut policies = Self::read(folder)?;
+        let policy = change(policies.get(name));
         if policy == Policy::default() {
             policies.0.remove(name);
         } else {
@@ -134,13 +138,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(Policies::read(folder.path()).unwrap(), Policies::default());
         let pinned = Policy { pinned: Some(2), canary: Some(CanarySplit { version: 3, percent: 10 }) };
-        Policies::set(folder.path(), "a", pinned.clone()).unwrap();
-        Policies::set(folder.path(), "b", Policy { pinned: Some(7), canary: None }).unwrap();
+        let set =
+            |name: &str, policy: &Policy| Policies::change(folder.path(), name, |_| policy.clone()).unwrap();
+        set("a", &pinned);
+        set("b", &Policy { pinned: Some(7), canary: None });
         let policies = Policies::read(folder.path()).unwrap();
         assert_eq!((policies.get("a"), policies.get("b").pinned), (pinned, Some(7)));
         assert_eq!(policies.get("c"), Policy::default());
 
-        Policies::set(folder.path(), "a", Policy::default()).unwrap();
+        set("a", &Policy::default());
         let json = fs::read_to_string(folder.path().join(FILE_NAME)).unwrap();
         assert!(!json.contains("\"a\"") && json.contains("\"b\""), "{json}");
     }
