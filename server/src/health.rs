@@ -6,7 +6,8 @@ use tonic_health::{ServingStatus, server::HealthReporter};
 
 use crate::registry::Registry;
 
-const SERVICES: [&str; 3] = ["", "hlorank.v1.CostModelService", "hlorank.v1.ModelService"];
+const SERVICES: [&str; 4] =
+    ["", "hlorank.v1.CostModelService", "hlorank.v1.ModelAdminService", "hlorank.v1.ModelService"];
 
 /// Reports services as serving, and each model for as long as one of its versions serves, until the registry is gone.
 pub(crate) async fn report_health(registry: &Arc<Registry>, health: HealthReporter) {

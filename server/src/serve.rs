@@ -195,6 +195,7 @@ impl RunningServer {
     pub async fn stop(self) {
         tracing::info!("stopping");
         self.readiness.stop();
+        self.registry.stop();
         let admin = async {
             match self.admin {
                 Some(admin) => admin.stop(self.drain).await,

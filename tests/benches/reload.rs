@@ -16,10 +16,11 @@ const RELOADS: u64 = 100;
 const SETTLED: u64 = 10;
 /// Of what the server can do.
 const LOAD: f64 = 0.7;
-/// Requests at a time by which that is measured.
+/// Under load without reloads, before each of the rounds with them.
 const STEADY: Duration = Duration::from_secs(5);
 /// In which a version that nobody uses any more is freed.
 const UNLOADED: Duration = Duration::from_millis(500);
+/// Requests at a time by which it is found what the server can do.
 const CALLERS: usize = 4;
 const CALLS: usize = 1_000;
 
@@ -98,7 +99,7 @@ fn question() -> Question {
     }
 }
 
-/// Adds a version, drops the one before the last, and tells how long the new one took to serve.
+/// Adds a version, and tells how long it took to serve.
 async fn publish(artifacts: &Artifacts, client: &Client, version: u64) -> Duration {
     artifacts.publish(MODEL, version, |_| ());
     let published = Instant::now();

@@ -1,5 +1,7 @@
 //! Small ONNX models, and changes to serialized ones.
 
+use std::iter;
+
 use hlorank_proto::onnx::{
     AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto,
     TypeProto, ValueInfoProto, tensor_shape_proto::Dimension, type_proto::Tensor,
@@ -15,6 +17,8 @@ pub const FLOAT64: i32 = 11;
 /// What a head adds up.
 #[derive(Clone, Copy, Debug)]
 pub struct HeadInput<'a> {
+    /// How many at a time; 0 by the contract, for any number.
+    pub configs: i64,
     /// `sum` by the contract.
     pub name: &'a str,
     /// [`FLOAT32`] by the contract.
@@ -24,12 +28,12 @@ pub struct HeadInput<'a> {
 }
 
 /// By the contract.
-pub const SUM: HeadInput<'static> = HeadInput { name: "sum", element: FLOAT32, rank: 2 };
+pub const SUM: HeadInput<'static> = HeadInput { configs: 0, name: "sum", element: FLOAT32, rank: 2 };
 
 /// The model `head.onnx` that adds up all dimensions of its input but the first.
 #[must_use]
 pub fn head(input: HeadInput<'_>) -> ModelProto {
-    let HeadInput { name, element, rank } = input;
+    let HeadInput { configs, name, element, rank } = input;
     let axes: Vec<i64> = (1..).take(rank - 1).collect();
     let nodes = vec![
         node("Cast", &[name], "numbers", vec![integer("to", FLOAT32.into())]),
@@ -39,8 +43,8 @@ pub fn head(input: HeadInput<'_>) -> ModelProto {
         name: "head".to_owned(),
         node: nodes,
         initializer: vec![integers("axes", &axes)],
-        input: vec![value(name, element, rank)],
-        output: vec![value("score", FLOAT32, 1)],
+        input: vec![value(name, element, rank, configs)],
+        output: vec![value("score", FLOAT32, 1, 0)],
         ..GraphProto::default()
     };
     let operators = OperatorSetIdProto { domain: String::new(), version: 13 };
@@ -75,9 +79,11 @@ fn integers(name: &str, values: &[i64]) -> TensorProto {
     }
 }
 
-fn value(name: &str, element: i32, rank: usize) -> ValueInfoProto {
-    let named = |number| Dimension { dim_value: 0, dim_param: format!("d{number}") };
-    let shape = TensorShapeProto { dim: (0..rank).map(named).collect() };
+/// Of which the first dimension has this size, or any where it is 0.
+fn value(name: &str, element: i32, rank: usize, first: i64) -> ValueInfoProto {
+    let sizes = [first].into_iter().chain(iter::repeat(0)).take(rank);
+    let dim = sizes.map(|dim_value| Dimension { dim_value, dim_param: String::new() });
+    let shape = TensorShapeProto { dim: dim.collect() };
     let tensor = Tensor { elem_type: element, shape: Some(shape) };
     ValueInfoProto { name: name.to_owned(), r#type: Some(TypeProto { tensor_type: Some(tensor) }) }
 }

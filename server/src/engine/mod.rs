@@ -186,7 +186,8 @@ impl Engine {
         let embeddings = Arc::new(Embeddings::new(beside, cache, Gauge::noop()));
         let (graphs, kind) = (recent.len(), model.manifest().kind());
         for RecentBatch { graph, plan, .. } in recent {
-            if kind == ModelKind::Segment && check_pad(model, &graph).is_ok() {
+            let fits = check_pad(model, &graph).is_ok() && check_rows(model, &plan).is_ok();
+            if kind == ModelKind::Segment && fits {
                 let mut looked_up = LookedUp::default();
                 while embeddings.look_up(model, &graph, &plan, &mut looked_up) {}
                 embeddings.complete(model, &graph, &plan, looked_up).await?;
@@ -222,10 +223,7 @@ impl Engine {
         let (model, graph, embeddings) = (Arc::clone(model), Arc::clone(graph), Arc::clone(&self.embeddings));
         let planned = self.pool.run(move |_| {
             let plan = Plan::new(&graph, &read()?).map_err(EngineError::from)?;
-            let embedding_bytes = model.manifest().embedding_size * size_of::<f32>();
-            if plan.rows.len() > MAX_EMBEDDING_BYTES / embedding_bytes {
-                return Err(EngineError::from(TooManyRows).into());
-            }
+            check_rows(&model, &plan).map_err(EngineError::from)?;
             let mut looked_up = LookedUp::default();
             let more = embeddings.look_up(&model, &graph, &plan, &mut looked_up);
             Ok(Planned { plan: Arc::new(plan), looked_up, more })
@@ -326,6 +324,12 @@ fn check_pad(model: &Model, graph: &SegmentedGraph) -> Result<(), EngineError> {
         return Ok(());
     }
     Err(EngineError::PadUnknown { model: model.manifest().name.clone() })
+}
+
+/// That the embeddings of a plan's rows are not too much for one call.
+fn check_rows(model: &Model, plan: &Plan) -> Result<(), TooManyRows> {
+    let embedding_bytes = model.manifest().embedding_size * size_of::<f32>();
+    if plan.rows.len() > MAX_EMBEDDING_BYTES / embedding_bytes.max(1) { Err(TooManyRows) } else { Ok(()) }
 }
 
 fn check_scores(model: &Model, scores: &[f32]) -> Result<(), EngineError> {

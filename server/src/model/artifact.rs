@@ -1,6 +1,6 @@
 use std::{
     fs::{self, File},
-    io::Read,
+    io::{self, Read as _},
     path::{Component, Path},
 };
 
@@ -52,8 +52,8 @@ impl Artifact {
         let task = manifest.task();
         let models = match manifest.kind() {
             ModelKind::Segment => OnnxModels::Segment {
-                encoder: files.model(ENCODER, &encoder(task))?,
-                head: files.model(HEAD, &head())?,
+                encoder: files.model(ENCODER, &encoder(task, manifest.embedding_size))?,
+                head: files.model(HEAD, &head(manifest.embedding_size))?,
             },
             ModelKind::WholeGraph { .. } => {
                 OnnxModels::WholeGraph { model: files.model(MODEL, &whole_graph(task))? }
@@ -126,6 +126,10 @@ fn read(folder: &Path, file: &str) -> Result<Bytes, ArtifactError> {
     let path = fs::canonicalize(folder.join(file)).map_err(failed)?;
     if !path.starts_with(folder) {
         return Err(outside());
+    }
+    // Not a pipe, which would be waited for.
+    if !fs::metadata(&path).map_err(failed)?.is_file() {
+        return Err(failed(io::Error::other("it is no file")));
     }
     let opened = File::open(path).map_err(failed)?;
     let found = opened.metadata().map_err(failed)?.len();

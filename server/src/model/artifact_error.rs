@@ -129,6 +129,20 @@ pub enum ArtifactError {
         /// What the contract says.
         expected: usize,
     },
+    /// A size that is fixed where the contract has another, or any.
+    #[error("{file}: dimension {dimension} of `{name}` is {found}, expected {expected}")]
+    Shape {
+        /// The file.
+        file: &'static str,
+        /// The input or output.
+        name: &'static str,
+        /// Which dimension, from 0.
+        dimension: usize,
+        /// Its size.
+        found: i64,
+        /// What the contract says.
+        expected: String,
+    },
     /// ONNX Runtime refused a model.
     #[error("{file}: {source}")]
     Session {
@@ -159,6 +173,7 @@ impl ArtifactError {
             Self::Names { .. } => "INTERFACE_NAMES",
             Self::Type { .. } => "INTERFACE_TYPE",
             Self::Rank { .. } => "INTERFACE_RANK",
+            Self::Shape { .. } => "INTERFACE_SHAPE",
             Self::Session { .. } => "SESSION_FAILED",
         }
     }

@@ -1,6 +1,6 @@
 //! The inputs and outputs of the artifact contract.
 
-use hlorank_graph::Task;
+use hlorank_graph::{FEATURES, LAYOUT_VALUES, TILE_FEATURES, Task};
 use hlorank_proto::onnx::{GraphProto, ValueInfoProto};
 
 use super::ArtifactError;
@@ -11,12 +11,12 @@ pub(super) struct Interface {
     output: Outlet,
 }
 
-/// Name, type and number of dimensions of an input or output.
-#[derive(Clone, Copy)]
+/// Name, type and shape of an input or output.
 struct Outlet {
     name: &'static str,
     element: Element,
-    rank: usize,
+    /// `None` for a size that differs from run to run.
+    shape: Vec<Option<usize>>,
 }
 
 /// Types of elements, by their numbers in ONNX's `TensorProto.DataType`.
@@ -29,58 +29,66 @@ enum Element {
 use Element::{Float32, Int64};
 
 /// Of `encoder.onnx`.
-pub(super) fn encoder(task: Task) -> Interface {
+pub(super) fn encoder(task: Task, embedding_size: usize) -> Interface {
     Interface {
         inputs: vec![
-            outlet("opcode", Int64, 2),
-            outlet("features", Float32, 3),
-            outlet("operands", Float32, 3),
-            outlet("mask", Float32, 2),
-            outlet("segment", Int64, 1),
+            outlet("opcode", Int64, &[None, None]),
+            outlet("features", Float32, &[None, None, Some(FEATURES)]),
+            outlet("operands", Float32, &[None, None, None]),
+            outlet("mask", Float32, &[None, None]),
+            outlet("segment", Int64, &[None]),
             config(task),
         ],
-        output: outlet("embedding", Float32, 2),
+        output: outlet("embedding", Float32, &[None, Some(embedding_size)]),
     }
 }
 
 /// Of `head.onnx`.
-pub(super) fn head() -> Interface {
-    Interface { inputs: vec![outlet("sum", Float32, 2)], output: outlet("score", Float32, 1) }
+pub(super) fn head(embedding_size: usize) -> Interface {
+    Interface {
+        inputs: vec![outlet("sum", Float32, &[None, Some(embedding_size)])],
+        output: outlet("score", Float32, &[None]),
+    }
 }
 
 /// Of `model.onnx`.
 pub(super) fn whole_graph(task: Task) -> Interface {
     let mut inputs = vec![
-        outlet("opcode", Int64, 1),
-        outlet("features", Float32, 2),
-        outlet("edges", Int64, 2),
+        outlet("opcode", Int64, &[None]),
+        outlet("features", Float32, &[None, Some(FEATURES)]),
+        outlet("edges", Int64, &[Some(2), None]),
         config(task),
     ];
     if task == Task::Layout {
-        inputs.push(outlet("configurable", Int64, 1));
+        inputs.push(outlet("configurable", Int64, &[None]));
     }
-    Interface { inputs, output: outlet("score", Float32, 1) }
+    Interface { inputs, output: outlet("score", Float32, &[None]) }
 }
 
 fn config(task: Task) -> Outlet {
     match task {
-        Task::Layout => outlet("config", Int64, 3),
-        Task::Tile => outlet("config", Float32, 2),
+        Task::Layout => outlet("config", Int64, &[None, None, Some(LAYOUT_VALUES)]),
+        Task::Tile => outlet("config", Float32, &[None, Some(TILE_FEATURES)]),
     }
 }
 
-fn outlet(name: &'static str, element: Element, rank: usize) -> Outlet {
-    Outlet { name, element, rank }
+fn outlet(name: &'static str, element: Element, shape: &[Option<usize>]) -> Outlet {
+    Outlet { name, element, shape: shape.to_vec() }
 }
 
 impl Interface {
-    /// Checks names, types and ranks of what a graph takes and gives.
+    /// Checks names, types and shapes of what a graph takes and gives.
     pub(super) fn check(&self, file: &'static str, graph: &GraphProto) -> Result<(), ArtifactError> {
         // Older models list their weights among the inputs.
         let weights: Vec<&str> = graph.initializer.iter().map(|weight| weight.name.as_str()).collect();
         let inputs = graph.input.iter().filter(|input| !weights.contains(&input.name.as_str()));
         check_outlets(file, "inputs", &inputs.collect::<Vec<_>>(), &self.inputs)?;
-        check_outlets(file, "outputs", &graph.output.iter().collect::<Vec<_>>(), &[self.output])
+        check_outlets(
+            file,
+            "outputs",
+            &graph.output.iter().collect::<Vec<_>>(),
+            std::slice::from_ref(&self.output),
+        )
     }
 }
 
@@ -105,20 +113,29 @@ fn check_outlets(
 }
 
 impl Outlet {
-    fn check(self, file: &'static str, found: &ValueInfoProto) -> Result<(), ArtifactError> {
-        let Self { name, element, rank } = self;
+    fn check(&self, file: &'static str, found: &ValueInfoProto) -> Result<(), ArtifactError> {
+        let Self { name, element, ref shape } = *self;
         let tensor = found.r#type.as_ref().and_then(|of| of.tensor_type.as_ref());
         let found_element = tensor.map_or(0, |tensor| tensor.elem_type);
         if found_element != element as i32 {
             let (found, expected) = (element_name(found_element), element_name(element as i32));
             return Err(ArtifactError::Type { file, name, found: found.to_owned(), expected });
         }
-        let found = tensor.and_then(|tensor| tensor.shape.as_ref()).map(|shape| shape.dim.len());
-        if found == Some(rank) {
-            return Ok(());
+        let dimensions = tensor.and_then(|tensor| tensor.shape.as_ref()).map(|shape| &shape.dim);
+        let Some(dimensions) = dimensions.filter(|dimensions| dimensions.len() == shape.len()) else {
+            let found = dimensions.map_or("any number of".to_owned(), |found| found.len().to_string());
+            return Err(ArtifactError::Rank { file, name, found, expected: shape.len() });
+        };
+        for (dimension, (found, expected)) in
+            dimensions.iter().map(|found| found.dim_value).zip(shape).enumerate()
+        {
+            // 0 is a size that is not fixed, which fits any.
+            if found != 0 && usize::try_from(found).ok() != *expected {
+                let expected = expected.map_or("any size".to_owned(), |size| size.to_string());
+                return Err(ArtifactError::Shape { file, name, dimension, found, expected });
+            }
         }
-        let found = found.map_or("any number of".to_owned(), |rank| rank.to_string());
-        Err(ArtifactError::Rank { file, name, found, expected: rank })
+        Ok(())
     }
 }
 

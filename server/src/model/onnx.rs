@@ -16,7 +16,10 @@ pub(super) fn check(file: &'static str, bytes: &Bytes, interface: &Interface) ->
     let graph = model.graph.as_ref().ok_or_else(|| malformed("it has no graph".to_owned()))?;
     let checker = Checker { file, model: &model };
     checker.graph(graph)?;
-    model.functions.iter().try_for_each(|function| checker.nodes(&function.node))?;
+    for function in &model.functions {
+        checker.nodes(&function.node)?;
+        function.attribute_proto.iter().try_for_each(|attribute| checker.attribute(attribute))?;
+    }
     interface.check(file, graph)
 }
 
@@ -56,6 +59,9 @@ impl Checker<'_> {
     }
 
     fn attribute(&self, attribute: &AttributeProto) -> Result<(), ArtifactError> {
+        if attribute.f.is_nan() || attribute.floats.iter().any(|number| number.is_nan()) {
+            return Err(ArtifactError::NotANumber { file: self.file, tensor: attribute.name.clone() });
+        }
         attribute.t.iter().chain(&attribute.tensors).try_for_each(|tensor| self.tensor(tensor))?;
         let mut sparse = attribute.sparse_tensor.iter().chain(&attribute.sparse_tensors);
         sparse.try_for_each(|tensor| self.sparse_tensor(tensor))?;
@@ -88,6 +94,7 @@ fn holds_nan(tensor: &TensorProto) -> bool {
     let short = |exponent: u16| {
         let (numbers, _) = raw.as_chunks::<2>();
         numbers.iter().any(|bits| u16::from_le_bytes(*bits) & 0x7fff > exponent)
+            || tensor.int32_data.iter().any(|bits| bits & 0x7fff > exponent.into())
     };
     match tensor.data_type {
         1 => {

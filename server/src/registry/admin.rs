@@ -1,8 +1,11 @@
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use tokio::{sync::oneshot, task::spawn_blocking};
 
-use super::{CanarySplit, Policy, PolicyError, Registry, Rejection, policy::Policies, versions::Versions};
+use super::{
+    CanarySplit, LookError, Policy, PolicyError, Registry, Rejection, catalogue::Catalogue, policy::Policies,
+    versions::Versions,
+};
 
 /// Why an admin call changed nothing.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -38,16 +41,36 @@ pub enum AdminError {
         name: String,
     },
     /// A canary that is the stable version.
-    #[error("version {version} of `{name}` serves already; a canary is another version")]
+    #[error(
+        "version {version} of `{name}` serves every graph already; pin another version first, then try this one on some"
+    )]
     ServesAlready {
         /// The model.
         name: String,
         /// What was asked for.
         version: u64,
     },
+    /// A canary beside nothing.
+    #[error("no version of `{name}` serves, so that there is nothing to try another one beside")]
+    NothingServes {
+        /// The model.
+        name: String,
+    },
+    /// A later change of the same model was asked for meanwhile.
+    #[error("a later change of `{name}` took the place of this one, which was not made")]
+    Overtaken {
+        /// The model.
+        name: String,
+    },
     /// The policy could not be kept, so nothing was changed.
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    /// The model folder was not read.
+    #[error(transparent)]
+    Look(#[from] LookError),
+    /// The change panicked.
+    #[error("the server failed at the change; its log tells where")]
+    Failed,
     /// The server stops.
     #[error("the server is stopping")]
     Stopping,
@@ -56,7 +79,7 @@ pub enum AdminError {
 impl Registry {
     /// Looks at the model folder at once, and tries rejected versions again; returns once that is done.
     pub async fn reload(&self) -> Result<(), AdminError> {
-        self.shared.change(super::catalogue::Catalogue::retry_rejected);
+        self.shared.change(Catalogue::retry_rejected);
         self.look().await
     }
 
@@ -67,13 +90,12 @@ impl Registry {
             pinned: Some(version),
             canary: policy.canary.filter(|split| split.version != version),
         };
-        self.with_loaded(name, version, keep).await
+        self.change(name, Some(version), keep).await
     }
 
     /// Has the newest valid version serve again, for every graph.
     pub async fn unpin(&self, name: &str) -> Result<(), AdminError> {
-        self.known(name).await?;
-        self.set_policy(name, |_| Policy::default()).await?;
+        self.change(name, None, |_| Policy::default()).await?;
         self.look().await
     }
 
@@ -82,7 +104,7 @@ impl Registry {
         self.known(name).await?;
         let target = self.shared.catalogue().get(name).and_then(Versions::rollback_target);
         let version = target.ok_or_else(|| AdminError::NoOlderVersion { name: name.to_owned() })?;
-        self.with_loaded(name, version, move |_| Policy { pinned: Some(version), canary: None }).await
+        self.change(name, Some(version), move |_| Policy { pinned: Some(version), canary: None }).await
     }
 
     /// Has a second version serve a part of the graphs beside the stable one, which is pinned. Loads and checks it
@@ -90,43 +112,49 @@ impl Registry {
     pub async fn set_canary(&self, name: &str, split: CanarySplit) -> Result<(), AdminError> {
         self.known(name).await?;
         let stable = self.shared.catalogue().get(name).and_then(Versions::stable);
-        if stable == Some(split.version) {
-            return Err(AdminError::ServesAlready { name: name.to_owned(), version: split.version });
+        let stable = stable.ok_or_else(|| AdminError::NothingServes { name: name.to_owned() })?;
+        if stable == split.version {
+            return Err(AdminError::ServesAlready { name: name.to_owned(), version: stable });
         }
-        let policy = Policy { pinned: stable, canary: Some(split) };
-        self.with_loaded(name, split.version, move |_| policy).await
+        // First of all, or the canary would serve every graph once it is loaded.
+        self.change(name, None, move |policy| Policy { pinned: Some(stable), ..policy }).await?;
+        let policy = Policy { pinned: Some(stable), canary: Some(split) };
+        self.change(name, Some(split.version), move |_| policy).await
     }
 
     /// Has the stable version serve every graph; it stays pinned.
     pub async fn end_canary(&self, name: &str) -> Result<(), AdminError> {
-        self.known(name).await?;
-        self.set_policy(name, |policy| Policy { canary: None, ..policy }).await
+        self.change(name, None, |policy| Policy { canary: None, ..policy }).await
     }
 
-    /// Loads a version, sets the policy, and lets that decide from then on.
-    async fn with_loaded(
+    /// Loads the version that a change needs, sets the policy, and lets that decide from then on. A change that a later
+    /// one overtakes is not made.
+    async fn change(
         &self,
         name: &str,
-        version: u64,
+        needed: Option<u64>,
         policy: impl FnOnce(Policy) -> Policy + Send + 'static,
     ) -> Result<(), AdminError> {
         self.known(name).await?;
-        self.shared.with_model(name, |versions| versions.ask_for(version));
-        let set = async {
-            self.wait_until_loaded(name, version).await?;
-            self.set_policy(name, policy).await
+        let begin = |catalogue: &mut Catalogue| Some(catalogue.get_mut(name)?.begin_change(needed));
+        let unknown = || AdminError::UnknownModel { name: name.to_owned() };
+        let number = self.shared.change(begin).ok_or_else(unknown)?;
+        let made = async {
+            if let Some(version) = needed {
+                self.wait_until_loaded(name, version).await?;
+            }
+            self.set_policy(name, number, policy).await
         };
-        let set = set.await;
-        self.shared.with_model(name, |versions| versions.no_longer_ask_for(version));
+        let made = made.await;
+        self.shared.with_model(name, |versions| versions.end_change(number));
         self.shared.wake();
-        set
+        made
     }
 
     async fn wait_until_loaded(&self, name: &str, version: u64) -> Result<(), AdminError> {
         if self.is_loaded(name, version) {
             return Ok(());
         }
-        self.shared.with_model(name, Versions::retry_rejected);
         self.look().await?;
         if self.is_loaded(name, version) {
             return Ok(());
@@ -134,8 +162,10 @@ impl Registry {
         let name = name.to_owned();
         let report =
             self.models().into_iter().find(|report| (&report.name, report.version) == (&name, version));
-        Err(match report.and_then(|report| report.rejection) {
-            Some(rejection) => AdminError::Rejected { name, version, rejection },
+        Err(match report.map(|report| report.rejection) {
+            Some(Some(rejection)) => AdminError::Rejected { name, version, rejection },
+            // It is there, and nobody waits for it any more.
+            Some(None) => AdminError::Overtaken { name },
             None => AdminError::UnknownVersion { name, version },
         })
     }
@@ -156,24 +186,35 @@ impl Registry {
     /// Has the loader look, and waits until it has done everything there was to do.
     async fn look(&self) -> Result<(), AdminError> {
         let (done, waited) = oneshot::channel();
-        self.shared.catalogue().waiting.push(done);
+        {
+            let mut catalogue = self.shared.catalogue();
+            if self.shared.is_stopping() {
+                return Err(AdminError::Stopping);
+            }
+            catalogue.waiting.push(done);
+        }
         self.shared.wake();
-        waited.await.map_err(|_| AdminError::Stopping)
+        Ok(waited.await.map_err(|_| AdminError::Stopping)??)
     }
 
     /// Keeps the policy on disk, then follows it.
     async fn set_policy(
         &self,
         name: &str,
+        number: u64,
         policy: impl FnOnce(Policy) -> Policy + Send + 'static,
     ) -> Result<(), AdminError> {
         let (shared, name) = (Arc::clone(&self.shared), name.to_owned());
         let set = spawn_blocking(move || {
-            let _turn = shared.policy_turn.lock().unwrap_or_else(PoisonError::into_inner);
+            let _turn = shared.policy_turn();
+            let is_last = |versions: &Versions<_>| versions.is_last_change(number);
+            if !shared.catalogue().get(&name).is_some_and(is_last) {
+                return Err(AdminError::Overtaken { name });
+            }
             let policies = Policies::change(&shared.folder, &name, policy)?;
             shared.change(|catalogue| catalogue.set_policies(policies));
             Ok(())
         });
-        set.await.map_err(|_| AdminError::Stopping)?
+        set.await.unwrap_or(Err(AdminError::Failed))
     }
 }

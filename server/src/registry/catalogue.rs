@@ -3,8 +3,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use tokio::sync::oneshot;
 
 use super::{
-    Defaults, ModelState, Policy,
-    folder::Found,
+    Defaults, LookError, ModelState,
+    folder::FoundVersions,
     policy::Policies,
     serving::Serving,
     versions::{Report, Versions},
@@ -18,27 +18,50 @@ pub(super) struct Catalogue {
     defaults: Defaults,
     retain: usize,
     /// Who waits for the loader to have looked and done everything there was to do.
-    pub(super) waiting: Vec<oneshot::Sender<()>>,
+    pub(super) waiting: Vec<oneshot::Sender<Result<(), LookError>>>,
+    /// Names that are gone, and still shown.
+    gone: Vec<String>,
 }
 
 impl Catalogue {
     pub(super) fn new(defaults: Defaults, retain: usize) -> Self {
-        Self { models: BTreeMap::new(), policies: Policies::default(), defaults, retain, waiting: Vec::new() }
+        Self {
+            models: BTreeMap::new(),
+            policies: Policies::default(),
+            defaults,
+            retain,
+            waiting: Vec::new(),
+            gone: Vec::new(),
+        }
     }
 
     /// Takes note of what is on disk.
-    pub(super) fn found(&mut self, mut found: Found) {
-        for name in found.keys().filter(|name| !found[*name].is_empty()) {
-            if !self.models.contains_key(name) {
+    pub(super) fn found(&mut self, mut found: BTreeMap<String, Option<FoundVersions>>) {
+        for (name, versions) in &found {
+            let some = versions.as_ref().is_some_and(|versions| !versions.is_empty());
+            if some && !self.models.contains_key(name) {
                 let mut versions = Versions::new(name.clone(), self.retain);
                 versions.set_policy(self.policies.get(name));
                 self.models.insert(name.clone(), versions);
             }
         }
         for (name, versions) in &mut self.models {
-            versions.found(&found.remove(name).unwrap_or_default());
+            match found.remove(name) {
+                Some(Some(found)) => versions.found(&found),
+                // It could not be read.
+                Some(None) => {}
+                None => versions.found(&FoundVersions::new()),
+            }
         }
-        self.models.retain(|_, versions| !versions.is_empty());
+        self.gone.extend(self.models.extract_if(.., |_, versions| versions.is_empty()).map(|(name, _)| name));
+    }
+
+    /// What policies ask for and cannot have, for people.
+    pub(super) fn unmet_policies(&self) -> Vec<String> {
+        let unknown = |name: &&String| !self.models.contains_key(*name);
+        let unknown = self.policies.iter().map(|(name, _)| name).filter(unknown);
+        let unknown = unknown.map(|name| format!("policy.json: there is no model `{name}`"));
+        unknown.chain(self.models.values().filter_map(Versions::unmet)).collect()
     }
 
     pub(super) fn policies(&self) -> &Policies {
@@ -48,8 +71,8 @@ impl Catalogue {
     pub(super) fn set_policies(&mut self, policies: Policies) {
         self.policies = policies;
         for (name, versions) in &mut self.models {
-            let policy: Policy = self.policies.get(name);
-            if versions.policy() != &policy {
+            let policy = self.policies.get(name);
+            if versions.policy() != policy {
                 tracing::info!(model = name, pinned = policy.pinned, canary = ?policy.canary, "policy changed");
                 versions.set_policy(policy);
             }
@@ -77,10 +100,14 @@ impl Catalogue {
         self.models.values().any(Versions::is_leaving)
     }
 
+    /// Whether [`Self::take_unused`] would take any.
+    pub(super) fn is_any_unused(&self) -> bool {
+        self.models.values().any(|versions| versions.has_unused(is_unused))
+    }
+
     /// Takes the models that only this catalogue holds and that no request can reach.
     pub(super) fn take_unused(&mut self) -> Vec<Arc<Model>> {
-        let unused = |model: &Arc<Model>| Arc::strong_count(model) == 1;
-        self.models.values_mut().flat_map(|versions| versions.take_unused(unused)).collect()
+        self.models.values_mut().flat_map(|versions| versions.take_unused(is_unused)).collect()
     }
 
     pub(super) fn serving(&self) -> Serving {
@@ -94,7 +121,10 @@ impl Catalogue {
     }
 
     /// Shows the states of all versions.
-    pub(super) fn show(&self, metrics: &Metrics) {
+    pub(super) fn show(&mut self, metrics: &Metrics) {
+        for name in self.gone.drain(..) {
+            metrics.model(&name).versions.show(&[], None, None);
+        }
         for (name, versions) in &self.models {
             let states: Vec<ModelState> = versions.reports().map(|report| report.state).collect();
             let served = versions.served();
@@ -106,4 +136,9 @@ impl Catalogue {
     pub(super) fn defaults(&self) -> &Defaults {
         &self.defaults
     }
+}
+
+/// Whether nobody else holds a model.
+fn is_unused(model: &Arc<Model>) -> bool {
+    Arc::strong_count(model) == 1
 }

@@ -2,33 +2,73 @@ use std::{
     collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
-    time::SystemTime,
 };
 
 use hlorank_graph::Digest;
 
 use crate::model::MANIFEST_FILE;
 
-/// The versions of each name that have a manifest, and a fingerprint of each: it changes when one of its files does.
-pub(super) type Found = BTreeMap<String, BTreeMap<u64, Digest>>;
+/// What was seen of a model folder.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    /// By name; `None` for a folder that could not be read.
+    pub(super) models: BTreeMap<String, Option<FoundVersions>>,
+    /// What could not be read, and why.
+    pub(super) problems: Vec<String>,
+}
+
+/// The versions of a name that have a manifest, and a fingerprint of each, which changes when one of its files does;
+/// `None` for a folder that could not be read.
+pub(super) type FoundVersions = BTreeMap<u64, Option<Digest>>;
 
 /// Looks through `NAME/VERSION` for manifests. Folders that are no version numbers are no versions.
 ///
 /// An error means that nothing was learnt: what is on a disk that cannot be read is not gone.
 pub(super) fn look(folder: &Path) -> io::Result<Found> {
-    let mut found = Found::new();
-    for (name, path) in subfolders(fs::read_dir(folder)?)? {
-        let mut versions = BTreeMap::new();
-        for (version, path) in present(fs::read_dir(&path))?.map_or_else(|| Ok(Vec::new()), subfolders)? {
-            if let Some(version) = version_number(&version)
-                && path.join(MANIFEST_FILE).is_file()
+    let mut found = Found::default();
+    for (name, path) in subfolders(folder)? {
+        let versions = found.read(&path, || versions(&path)).map(|versions| {
+            let fingerprint = |(version, path): (u64, PathBuf)| match found.read(&path, || fingerprint(&path))
             {
-                versions.insert(version, fingerprint(&path)?);
-            }
-        }
-        found.insert(name, versions);
+                Ok(fingerprint) => Some((version, Some(fingerprint?))),
+                Err(Unreadable) => Some((version, None)),
+            };
+            versions.into_iter().flatten().filter_map(fingerprint).collect()
+        });
+        found.models.insert(name, versions.ok());
     }
     Ok(found)
+}
+
+/// It is among the problems.
+#[derive(Debug, PartialEq, Eq)]
+struct Unreadable;
+
+impl Found {
+    /// Reads something of a folder; `None` where it vanished meanwhile.
+    fn read<T>(
+        &mut self,
+        path: &Path,
+        read: impl FnOnce() -> io::Result<T>,
+    ) -> Result<Option<T>, Unreadable> {
+        match read() {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => {
+                self.problems.push(format!("cannot read `{}`: {error}", path.display()));
+                Err(Unreadable)
+            }
+        }
+    }
+}
+
+/// The folders of a name that are versions.
+fn versions(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    let versions = subfolders(folder)?.into_iter().filter_map(|(name, path)| {
+        let version = version_number(&name)?;
+        path.join(MANIFEST_FILE).is_file().then_some((version, path))
+    });
+    Ok(versions.collect())
 }
 
 /// The folder of a version.
@@ -42,9 +82,9 @@ fn version_number(name: &str) -> Option<u64> {
 }
 
 /// Name and path of each folder in a folder.
-fn subfolders(entries: fs::ReadDir) -> io::Result<Vec<(String, PathBuf)>> {
+fn subfolders(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut folders = Vec::new();
-    for entry in entries {
+    for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir()
             && let Some(name) = path.file_name().and_then(|name| name.to_str())
@@ -58,23 +98,14 @@ fn subfolders(entries: fs::ReadDir) -> io::Result<Vec<(String, PathBuf)>> {
 /// Digest of the names, sizes and times of a folder's files.
 fn fingerprint(folder: &Path) -> io::Result<Digest> {
     let mut files = Vec::new();
-    for entry in present(fs::read_dir(folder))?.into_iter().flatten() {
+    for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        if let Some(file) = present(fs::metadata(&path))? {
-            let modified = file.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            files.push((path, file.len(), modified));
-        }
+        // A link that leads nowhere is a file without size and time.
+        let file = fs::metadata(&path).ok().map(|file| (file.len(), file.modified().ok()));
+        files.push((path, file));
     }
     files.sort();
     Ok(Digest(*blake3::hash(format!("{files:?}").as_bytes()).as_bytes()))
-}
-
-/// `None` for what is not there.
-fn present<T>(result: io::Result<T>) -> io::Result<Option<T>> {
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        result => result.map(Some),
-    }
 }
 
 #[cfg(test)]
@@ -91,7 +122,7 @@ mod tests {
     }
 
     fn versions(folder: &Path) -> Vec<u64> {
-        look(folder).unwrap()["m"].keys().copied().collect()
+        look(folder).unwrap().models["m"].as_ref().unwrap().keys().copied().collect()
     }
 
     #[test]
@@ -109,6 +140,18 @@ mod tests {
         assert_eq!(look(folder.path()).unwrap(), before);
         fs::write(folder.path().join("m/1/encoder.onnx"), "half").unwrap();
         assert_ne!(look(folder.path()).unwrap(), before);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_read_is_told_and_the_others_are_found() {
+        let folder = registry(&["m/1"]);
+        // A loop of links cannot be read by anybody.
+        std::os::unix::fs::symlink("n", folder.path().join("n")).unwrap();
+        let mut found = look(folder.path()).unwrap();
+        assert_eq!(found.models.keys().collect::<Vec<_>>(), ["m"], "a link to itself is no folder");
+        let denied = found.read(Path::new("m/2"), || Err::<u8, _>(io::ErrorKind::PermissionDenied.into()));
+        assert_eq!((denied, found.problems.len()), (Err(Unreadable), 1));
+        assert!(found.problems[0].contains("m/2"), "{:?}", found.problems);
     }
 
     #[test]

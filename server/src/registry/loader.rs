@@ -3,23 +3,24 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
-use crossbeam_channel::{Receiver, RecvTimeoutError};
+use crossbeam_channel::Receiver;
 use futures::executor::block_on;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use super::{
-    RegistrySettings, Rejection, Shared,
+    LookError, RegistrySettings, Rejection, Shared,
+    catalogue::Catalogue,
     folder::{look, version_folder},
     policy::Policies,
-    validation::{GoldenCases, ValidationError},
+    validation::{Bench, GoldenCases, ValidationError},
 };
 use crate::{
-    compute::{ComputePool, Worker, yield_to_others},
+    compute::yield_to_others,
     engine::Engine,
     model::{Artifact, Model},
     runtime::Runtime,
@@ -31,6 +32,19 @@ pub(super) struct Loader {
     pub(super) runtime: Runtime,
     pub(super) engine: Arc<Engine>,
     pub(super) woken: Receiver<()>,
+    /// One a worker.
+    pub(super) benches: Vec<Bench>,
+    /// What was wrong with the folder at the last look.
+    pub(super) problems: Vec<String>,
+}
+
+/// Stops what waits for the loader.
+struct StopOnDrop(Arc<Shared>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
 }
 
 /// How long files must not have changed before they are read: a folder is copied file by file.
@@ -43,24 +57,25 @@ const MAX_QUIET: Duration = Duration::from_secs(1);
 const UNLOAD_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Loader {
-    /// Goes on until the registry is dropped.
-    pub(super) fn spawn(self) -> std::io::Result<()> {
+    /// Goes on until the registry stops.
+    pub(super) fn spawn(mut self) -> std::io::Result<()> {
         thread::Builder::new().name("model-loader".to_owned()).spawn(move || {
+            // However it ends: nobody shall wait for a thread that is gone.
+            let _ended = StopOnDrop(Arc::clone(&self.shared));
             yield_to_others();
             self.run();
         })?;
         Ok(())
     }
 
-    fn run(self) {
+    fn run(&mut self) {
         let _watcher = self.watch();
         let mut looked = Instant::now();
-        while !self.shared.stopping.load(Ordering::Acquire) {
+        while !self.shared.is_stopping() {
             let due = self.settings.poll.saturating_sub(looked.elapsed());
             let leaving = self.shared.catalogue().is_any_leaving();
             match self.woken.recv_timeout(if leaving { due.min(UNLOAD_INTERVAL) } else { due }) {
-                Err(RecvTimeoutError::Timeout) if !due.is_zero() && leaving => self.unload_unused(),
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(_) if leaving && !due.is_zero() => self.unload_unused(),
                 woken => {
                     if woken.is_ok() {
                         self.wait_for_quiet();
@@ -70,8 +85,6 @@ impl Loader {
                 }
             }
         }
-        // Nobody will do what they wait for.
-        self.shared.catalogue().waiting.clear();
     }
 
     /// Wakes this thread when a file of the model folder changes, where the disk tells.
@@ -101,32 +114,56 @@ impl Loader {
     }
 
     /// Looks at the model folder, and does everything that there is to do.
-    pub(super) fn look(&self) {
+    pub(super) fn look(&mut self) {
         let waiting = std::mem::take(&mut self.shared.catalogue().waiting);
-        let folder = &self.settings.folder;
-        match Policies::read(folder) {
-            Ok(policies) if self.shared.catalogue().policies() == &policies => {}
-            Ok(policies) => self.shared.change(|catalogue| catalogue.set_policies(policies)),
-            Err(error) => tracing::error!(%error, "the policies stay what they were"),
-        }
-        match look(folder) {
-            Ok(found) => self.shared.change(|catalogue| catalogue.found(found)),
-            Err(error) => {
-                tracing::warn!(folder = %folder.display(), %error, "cannot look at the model folder");
+        let looked = self.read_folder();
+        if !matches!(looked, Err(LookError::Folder { .. })) {
+            while let Some((name, version)) = self.next_to_load() {
+                self.load(&name, version);
             }
-        }
-        while let Some((name, version)) = self.next_to_load() {
-            self.load(&name, version);
         }
         self.unload_unused();
         for waiter in waiting {
             // An error means that it waits no more.
-            let _ = waiter.send(());
+            let _ = waiter.send(looked.clone());
         }
     }
 
+    /// Takes note of what is on disk, and says what is wrong there, once.
+    fn read_folder(&mut self) -> Result<(), LookError> {
+        let folder = &self.settings.folder;
+        // The folder first: where it is gone, so is the file of the policies, which says nothing then.
+        let found = look(folder).map_err(|error| LookError::Folder {
+            path: folder.display().to_string(),
+            detail: error.to_string(),
+        });
+        let read = found.and_then(|found| {
+            let policies = self.read_policies();
+            self.shared.change(|catalogue| catalogue.found(found.models));
+            policies.map(|()| found.problems)
+        });
+        let problems = match &read {
+            Ok(problems) => [problems.clone(), self.shared.catalogue().unmet_policies()].concat(),
+            Err(error) => vec![error.to_string()],
+        };
+        for problem in problems.iter().filter(|problem| !self.problems.contains(problem)) {
+            tracing::warn!("model folder: {problem}");
+        }
+        self.problems = problems;
+        read.map(drop)
+    }
+
+    fn read_policies(&self) -> Result<(), LookError> {
+        let _turn = self.shared.policy_turn();
+        let policies = Policies::read(&self.settings.folder)?;
+        if self.shared.catalogue().policies() != &policies {
+            self.shared.change(|catalogue| catalogue.set_policies(policies));
+        }
+        Ok(())
+    }
+
     fn next_to_load(&self) -> Option<(String, u64)> {
-        if self.shared.stopping.load(Ordering::Acquire) {
+        if self.shared.is_stopping() {
             return None;
         }
         self.shared.catalogue().next_to_load()
@@ -151,53 +188,71 @@ impl Loader {
 
     /// Reads, checks and warms up a version.
     fn prepare(&self, name: &str, version: u64) -> Result<Arc<Model>, Rejection> {
-        let workers = self.settings.workers;
         let (model, golden) = self.validate(name, version)?;
         self.shared.with_model(name, |versions| versions.warming(version));
-        (1..workers).try_for_each(|worker| golden.check(&model, Worker(worker)))?;
-        self.recompute(&model);
-        Ok(model)
-    }
-
-    /// Evaluates what the version before was asked for last, where that was asked for.
-    fn recompute(&self, model: &Arc<Model>) {
-        let (started, manifest) = (Instant::now(), model.manifest());
-        let recomputed =
-            ComputePool::background(Worker(0)).map_err(|error| error.to_string()).and_then(|pool| {
-                block_on(self.engine.recompute(model, Arc::new(pool))).map_err(|error| error.to_string())
-            });
-        let (name, version, took) = (&manifest.name, manifest.version, started.elapsed());
-        match recomputed {
-            Ok(graphs) => tracing::debug!(model = name, version, graphs, ?took, "embeddings recomputed"),
-            Err(error) => tracing::warn!(model = name, version, error, "embeddings were not recomputed"),
+        self.benches[1..].iter().try_for_each(|bench| golden.check(&model, bench))?;
+        if self.shared.catalogue().get(name).is_some_and(|versions| versions.would_serve(version)) {
+            self.recompute(&model);
         }
+        Ok(model)
     }
 
     fn validate(&self, name: &str, version: u64) -> Result<(Arc<Model>, GoldenCases), ValidationError> {
         let artifact = Artifact::read(&version_folder(&self.settings.folder, name, version))?;
         let golden = GoldenCases::read(&artifact)?;
-        let serving = self.shared.stable(name);
-        if let Some(serving) = &serving {
-            let (own, expected) = (artifact.manifest().task(), serving.manifest().task());
-            if own != expected {
-                let version = serving.manifest().version;
-                return Err(ValidationError::OtherTask { version, found: own, expected });
+        let older = self.older_version(name, version);
+        if let Some(older) = &older {
+            let (found, expected) = (artifact.manifest().task(), older.manifest().task());
+            if found != expected {
+                let version = older.manifest().version;
+                return Err(ValidationError::OtherTask { version, found, expected });
             }
         }
         let model = Arc::new(Model::new(artifact, &self.runtime, self.settings.workers)?);
-        golden.check(&model, Worker(0))?;
-        if let Some(serving) = serving {
-            golden.compare_time(&model, &serving, &self.runtime, self.settings.max_slowdown)?;
+        golden.check(&model, &self.benches[0])?;
+        if let Some(older) = older {
+            golden.compare_time(&model, &older, &self.benches[0], self.settings.max_slowdown)?;
         }
         Ok((model, golden))
     }
 
+    /// What a version is compared with, with a session of its own: the stable version if that is older. Where nothing
+    /// is stable yet, the next older version that is sound, so that a restart judges as the server did before it.
+    fn older_version(&self, name: &str, version: u64) -> Option<Arc<Model>> {
+        if let Some(stable) = self.shared.stable(name) {
+            let is_older = stable.manifest().version < version;
+            let model = is_older.then(|| Model::new(stable.artifact().clone(), &self.runtime, 1));
+            return model.and_then(Result::ok).map(Arc::new);
+        }
+        let older = self.shared.catalogue().get(name).map(|versions| versions.older(version));
+        older.unwrap_or_default().into_iter().find_map(|older| self.sound_version(name, older))
+    }
+
+    fn sound_version(&self, name: &str, version: u64) -> Option<Arc<Model>> {
+        let artifact = Artifact::read(&version_folder(&self.settings.folder, name, version)).ok()?;
+        let golden = GoldenCases::read(&artifact).ok()?;
+        let model = Arc::new(Model::new(artifact, &self.runtime, 1).ok()?);
+        golden.check(&model, &self.benches[0]).ok()?;
+        Some(model)
+    }
+
+    /// Evaluates what the version before was asked for last, where that is to be.
+    fn recompute(&self, model: &Arc<Model>) {
+        let (started, manifest) = (Instant::now(), model.manifest());
+        let recomputed = block_on(self.engine.recompute(model, Arc::clone(self.benches[0].pool())));
+        let (name, version, took) = (&manifest.name, manifest.version, started.elapsed());
+        match recomputed {
+            Ok(graphs) => tracing::debug!(model = name, version, graphs, ?took, "embeddings recomputed"),
+            Err(error) => tracing::warn!(model = name, version, %error, "embeddings were not recomputed"),
+        }
+    }
+
     /// Frees the versions that nobody uses any more, on this thread.
     fn unload_unused(&self) {
-        if !self.shared.catalogue().is_any_leaving() {
+        if !self.shared.catalogue().is_any_unused() {
             return;
         }
-        for model in self.shared.change(super::catalogue::Catalogue::take_unused) {
+        for model in self.shared.change(Catalogue::take_unused) {
             let digest = model.digest();
             drop(model);
             self.engine.forget(digest);

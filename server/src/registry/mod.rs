@@ -31,8 +31,8 @@ pub use serving::{Defaults, SelectError, Selection, Wanted};
 pub use state::{ModelState, REJECTION_REASONS, Rejection};
 use tokio::sync::watch;
 
-use self::{catalogue::Catalogue, loader::Loader, serving::Serving, versions::Versions};
-use crate::{engine::Engine, metrics::Metrics, model::Model, runtime::Runtime};
+use self::{catalogue::Catalogue, loader::Loader, serving::Serving, validation::Bench, versions::Versions};
+use crate::{compute::Worker, engine::Engine, metrics::Metrics, model::Model, runtime::Runtime};
 
 /// The models of a folder, kept up to date until it is dropped.
 pub struct Registry {
@@ -120,16 +120,32 @@ pub enum RegistryError {
         /// Why its versions were rejected; empty if there are none.
         reason: String,
     },
-    /// The thread that loads models could not be started.
-    #[error("cannot start the thread that loads models: {0}")]
+    /// The threads that load and check models could not be started.
+    #[error("cannot start the threads that load models: {0}")]
     Thread(std::io::Error),
+}
+
+/// Why a look at the model folder learnt nothing, or not all.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum LookError {
+    /// The folder cannot be read.
+    #[error("cannot read the model folder `{path}`: {detail}")]
+    Folder {
+        /// The folder.
+        path: String,
+        /// Why.
+        detail: String,
+    },
+    /// The policies cannot be read; those that were known go on.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
 }
 
 /// What requests, admin calls and the loader share.
 struct Shared {
     folder: PathBuf,
     catalogue: Mutex<Catalogue>,
-    /// Held by whoever changes the policies on disk, so that nobody's change is lost.
+    /// Held by whoever reads or changes the policies on disk until they are followed here.
     policy_turn: Mutex<()>,
     serving: ArcSwap<Serving>,
     changes: watch::Sender<()>,
@@ -153,10 +169,12 @@ impl Registry {
             source,
         })?;
         policy::Policies::read(&settings.folder)?;
+        let benches = (0..settings.workers).map(|worker| Bench::new(Worker(worker)));
+        let benches = benches.collect::<Result<_, _>>().map_err(RegistryError::Thread)?;
         let (wake, woken) = bounded(1);
         let shared = Arc::new(Shared::new(&settings, wake, metrics));
         let registry = Self { shared: Arc::clone(&shared) };
-        let loader = Loader { shared, settings, runtime, engine, woken };
+        let mut loader = Loader { shared, settings, runtime, engine, woken, benches, problems: Vec::new() };
         loader.look();
         registry.check_defaults()?;
         loader.spawn().map_err(RegistryError::Thread)?;
@@ -203,6 +221,7 @@ impl Registry {
                 .as_ref()
                 .is_some_and(|model| catalogue.defaults().name(model.manifest().task()) == name);
             let canary = policy.canary.filter(|split| split.version == report.version);
+            let canary = canary.filter(|_| report.state == ModelState::Serving);
             ModelReport {
                 name: name.to_owned(),
                 version: report.version,
@@ -225,6 +244,11 @@ impl Registry {
         self.shared.serving.load().models.keys().cloned().collect()
     }
 
+    /// Ends the loader: what waits for it fails, and nothing changes any more.
+    pub fn stop(&self) {
+        self.shared.stop();
+    }
+
     /// Tells whenever something changed.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<()> {
@@ -234,8 +258,7 @@ impl Registry {
 
 impl Drop for Registry {
     fn drop(&mut self) {
-        self.shared.stopping.store(true, Ordering::Release);
-        self.shared.wake();
+        self.shared.stop();
     }
 }
 
@@ -264,12 +287,19 @@ impl Shared {
         let mut catalogue = self.catalogue();
         let result = change(&mut catalogue);
         let changed = Instant::now();
-        self.serving.store(Arc::new(catalogue.serving()));
-        self.metrics.loading.swapped(changed.elapsed());
+        let serving = catalogue.serving();
+        if !self.serving.load().is_same(&serving) {
+            self.serving.store(Arc::new(serving));
+            self.metrics.loading.swapped(changed.elapsed());
+        }
         catalogue.show(&self.metrics);
         drop(catalogue);
         self.changes.send_replace(());
         result
+    }
+
+    fn policy_turn(&self) -> MutexGuard<'_, ()> {
+        self.policy_turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with_model(&self, name: &str, change: impl FnOnce(&mut Versions<Arc<Model>>)) {
@@ -278,6 +308,19 @@ impl Shared {
 
     fn stable(&self, name: &str) -> Option<Arc<Model>> {
         self.serving.load().models.get(name).map(|served| Arc::clone(&served.stable.1))
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    fn stop(&self) {
+        let mut catalogue = self.catalogue();
+        self.stopping.store(true, Ordering::Release);
+        // Nobody will do what they wait for.
+        catalogue.waiting.clear();
+        drop(catalogue);
+        self.wake();
     }
 
     /// Has the loader look at once.

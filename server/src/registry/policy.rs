@@ -1,14 +1,16 @@
 use std::{
     collections::BTreeMap,
-    fs,
+    fs::{self, Permissions},
     io::{self, Write as _},
-    path::{Path, PathBuf},
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
 };
 
 use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
 
 /// Which version of a model the operator wants to serve. By default the newest valid one does.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
     /// This version serves, whatever newer ones there are.
@@ -65,7 +67,24 @@ pub enum PolicyError {
 }
 
 const FILE_NAME: &str = "policy.json";
+/// By everybody, as models are: other servers follow the same file.
+const READABLE: u32 = 0o644;
 const EXAMPLE: &str = r#"{"NAME": {"pinned": 2, "canary": {"version": 3, "percent": 10}}}"#;
+
+impl Policy {
+    fn check(&self) -> Result<(), String> {
+        let versions = self.pinned.into_iter().chain(self.canary.map(|split| split.version));
+        if versions.into_iter().any(|version| version == 0) {
+            return Err("versions count from 1".to_owned());
+        }
+        match self.canary {
+            Some(CanarySplit { percent, .. }) if !(1..=100).contains(&percent) => {
+                Err(format!("`percent` is {percent}, expected 1 to 100"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
 
 impl Policies {
     /// Reads the policies of a model folder; a missing file has none.
@@ -80,18 +99,19 @@ impl Policies {
         let policies: BTreeMap<String, Policy> =
             serde_json::from_slice(&json).map_err(|error| malformed(error.to_string()))?;
         for (model, policy) in &policies {
-            if let Some(CanarySplit { percent, .. }) = policy.canary
-                && !(1..=100).contains(&percent)
-            {
-                return Err(malformed(format!("`percent` of {model} is {percent}, expected 1 to 100")));
-            }
+            policy.check().map_err(|detail| malformed(format!("{model}: {detail}")))?;
         }
         Ok(Self(policies))
     }
 
+    /// The models that have one.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&String, &Policy)> {
+        self.0.iter()
+    }
+
     /// The policy of a model.
     pub(super) fn get(&self, name: &str) -> Policy {
-        self.0.get(name).cloned().unwrap_or_default()
+        self.0.get(name).copied().unwrap_or_default()
     }
 
     /// Changes the policy of a model in the model folder; what is there of other models stays.
@@ -115,12 +135,13 @@ impl Policies {
     fn write(&self, folder: &Path) -> Result<(), PolicyError> {
         let path = folder.join(FILE_NAME);
         let write = || -> io::Result<()> {
-            let new: PathBuf = folder.join(format!("{FILE_NAME}.{}", std::process::id()));
-            let mut file = fs::File::create(&new)?;
-            serde_json::to_writer_pretty(&mut file, &self.0)?;
-            file.write_all(b"\n")?;
-            file.sync_all()?;
-            fs::rename(&new, &path)
+            let mut new = NamedTempFile::new_in(folder)?;
+            serde_json::to_writer_pretty(&mut new, &self.0)?;
+            new.write_all(b"\n")?;
+            new.as_file().sync_all()?;
+            fs::set_permissions(new.path(), Permissions::from_mode(READABLE))?;
+            new.persist(&path)?;
+            Ok(())
         };
         write().map_err(|error| PolicyError::Write {
             path: path.display().to_string(),
@@ -138,8 +159,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(Policies::read(folder.path()).unwrap(), Policies::default());
         let pinned = Policy { pinned: Some(2), canary: Some(CanarySplit { version: 3, percent: 10 }) };
-        let set =
-            |name: &str, policy: &Policy| Policies::change(folder.path(), name, |_| policy.clone()).unwrap();
+        let set = |name: &str, policy: &Policy| Policies::change(folder.path(), name, |_| *policy).unwrap();
         set("a", &pinned);
         set("b", &Policy { pinned: Some(7), canary: None });
         let policies = Policies::read(folder.path()).unwrap();
@@ -157,6 +177,7 @@ mod tests {
         for wrong in [
             "{",
             r#"{"a": {"pined": 2}}"#,
+            r#"{"a": {"pinned": 0}}"#,
             r#"{"a": {"canary": {"version": 2, "percent": 0}}}"#,
             r#"{"a": {"canary": {"version": 2, "percent": 101}}}"#,
         ] {

@@ -95,6 +95,29 @@ pub enum SelectError {
 const SHOWN_NAME: usize = 80;
 
 impl Serving {
+    /// Whether requests are answered alike by another.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let same_model = |one: &(u64, Arc<Model>), other: &(u64, Arc<Model>)| Arc::ptr_eq(&one.1, &other.1);
+        let same = |one: &Served<Arc<Model>>, other: &Served<Arc<Model>>| {
+            let canaries = (&one.canary, &other.canary);
+            same_model(&one.stable, &other.stable)
+                && match canaries {
+                    (Some((_, one, share)), Some((_, other, others))) => {
+                        Arc::ptr_eq(one, other) && share == others
+                    }
+                    (one, other) => one.is_none() && other.is_none(),
+                }
+                && one.loaded.len() == other.loaded.len()
+                && one.loaded.values().zip(other.loaded.values()).all(|(one, other)| Arc::ptr_eq(one, other))
+        };
+        self.models.len() == other.models.len()
+            && self
+                .models
+                .iter()
+                .zip(&other.models)
+                .all(|(one, other)| one.0 == other.0 && same(one.1, other.1))
+    }
+
     /// What may answer a request for a model, the default of the task for an empty name.
     pub(super) fn select(&self, name: &str, wanted: &Wanted, task: Task) -> Result<Selection, SelectError> {
         let name = if name.is_empty() { self.defaults.name(task) } else { name };

@@ -53,7 +53,7 @@ impl fmt::Display for ModelState {
 }
 
 /// Every reason that a version is rejected for.
-pub const REJECTION_REASONS: [&str; 27] = [
+pub const REJECTION_REASONS: [&str; 28] = [
     "CUSTOM_OPERATOR",
     "DIGEST_MISMATCH",
     "EVALUATION_FAILED",
@@ -69,6 +69,7 @@ pub const REJECTION_REASONS: [&str; 27] = [
     "GOLDEN_UNREADABLE",
     "INTERFACE_NAMES",
     "INTERFACE_RANK",
+    "INTERFACE_SHAPE",
     "INTERFACE_TYPE",
     "MANIFEST_INVALID",
     "MANIFEST_NEWER",

@@ -1,11 +1,8 @@
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::SystemTime,
-};
+use std::{collections::BTreeMap, time::SystemTime};
 
 use hlorank_graph::Digest;
 
-use super::{ModelState, Policy, Rejection};
+use super::{ModelState, Policy, Rejection, folder::FoundVersions};
 
 /// The versions of one model: which are there, how far each is, and which of them serve. `M` is a loaded version.
 ///
@@ -21,8 +18,15 @@ pub(super) struct Versions<M> {
     stable: Option<u64>,
     /// What was stable before.
     previous: Option<u64>,
-    /// Versions that somebody waits for.
-    asked_for: BTreeSet<u64>,
+    /// The last change that an operator asked for, and the version that it needs.
+    change: Change,
+}
+
+/// A change that may have to wait for a version. A later one overtakes it.
+#[derive(Debug, Default)]
+struct Change {
+    number: u64,
+    asked_for: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -31,6 +35,8 @@ struct Version<M> {
     on_disk: bool,
     stage: Stage<M>,
     since: SystemTime,
+    /// Whether it is to be tried again although it was rejected.
+    again: bool,
 }
 
 /// How far a version is.
@@ -76,31 +82,22 @@ impl<M: Clone> Versions<M> {
             known: BTreeMap::new(),
             stable: None,
             previous: None,
-            asked_for: BTreeSet::new(),
+            change: Change::default(),
         }
     }
 
     /// Takes note of what is on disk. A version that was rejected or unloaded is new again when its files changed; one
     /// that is loaded stays what it is.
-    pub(super) fn found(&mut self, found: &BTreeMap<u64, Digest>) {
+    pub(super) fn found(&mut self, found: &FoundVersions) {
         for (&version, &fingerprint) in found {
-            match self.known.get_mut(&version) {
-                None => {
-                    let new = Version {
-                        fingerprint,
-                        on_disk: true,
-                        stage: Stage::Discovered,
-                        since: SystemTime::now(),
-                    };
-                    self.known.insert(version, new);
-                    self.log(version);
+            match (self.known.get_mut(&version), fingerprint) {
+                (None, Some(fingerprint)) => self.discovered(version, fingerprint),
+                (Some(known), Some(fingerprint)) if known.fingerprint != fingerprint => {
+                    known.fingerprint = fingerprint;
+                    self.files_changed(version);
                 }
-                Some(known) => {
-                    known.on_disk = true;
-                    if std::mem::replace(&mut known.fingerprint, fingerprint) != fingerprint {
-                        self.files_changed(version);
-                    }
-                }
+                // As before, or not readable.
+                _ => {}
             }
         }
         for (version, known) in &mut self.known {
@@ -108,6 +105,12 @@ impl<M: Clone> Versions<M> {
         }
         self.known.retain(|_, version| version.on_disk || version.stage.model().is_some());
         self.settle();
+    }
+
+    fn discovered(&mut self, version: u64, fingerprint: Digest) {
+        let (stage, since) = (Stage::Discovered, SystemTime::now());
+        self.known.insert(version, Version { fingerprint, on_disk: true, stage, since, again: false });
+        self.log(version);
     }
 
     fn files_changed(&mut self, version: u64) {
@@ -123,21 +126,18 @@ impl<M: Clone> Versions<M> {
         }
     }
 
-    /// Has rejected versions tried again.
+    /// Has rejected versions tried again, once they are wanted.
     pub(super) fn retry_rejected(&mut self) {
-        let rejected = |known: &Version<M>| matches!(known.stage, Stage::Rejected(_));
-        let again = self.known.iter().filter(|(_, known)| rejected(known)).map(|(&version, _)| version);
-        for version in again.collect::<Vec<_>>() {
-            self.set(version, Stage::Discovered);
-        }
+        self.known.values_mut().for_each(|known| known.again = true);
+        self.settle();
     }
 
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    pub(super) fn policy(&self) -> &Policy {
-        &self.policy
+    pub(super) fn policy(&self) -> Policy {
+        self.policy
     }
 
     pub(super) fn set_policy(&mut self, policy: Policy) {
@@ -145,25 +145,35 @@ impl<M: Clone> Versions<M> {
         self.settle();
     }
 
-    /// Has a version loaded whatever the policy says.
-    pub(super) fn ask_for(&mut self, version: u64) {
-        self.asked_for.insert(version);
+    /// Begins a change that needs a version, which is loaded whatever the policy says, or none. It overtakes those that
+    /// began before.
+    pub(super) fn begin_change(&mut self, asked_for: Option<u64>) -> u64 {
+        let number = self.change.number + 1;
+        self.change = Change { number, asked_for };
+        if let Some(known) = asked_for.and_then(|version| self.known.get_mut(&version)) {
+            known.again = true;
+        }
         self.settle();
+        number
     }
 
-    /// Takes back what [`Self::ask_for`] did.
-    pub(super) fn no_longer_ask_for(&mut self, version: u64) {
-        self.asked_for.remove(&version);
-        self.settle();
+    /// Whether no other change began since.
+    pub(super) fn is_last_change(&self, number: u64) -> bool {
+        self.change.number == number
+    }
+
+    /// Ends a change, whether or not it was made: what it needed is wanted no more.
+    pub(super) fn end_change(&mut self, number: u64) {
+        if self.is_last_change(number) {
+            self.change.asked_for = None;
+            self.settle();
+        }
     }
 
     /// The version to load next.
     pub(super) fn next_to_load(&self) -> Option<u64> {
-        let loadable = |version: &u64| {
-            self.known.get(version).is_some_and(|known| {
-                known.on_disk && matches!(known.stage, Stage::Discovered | Stage::Unloaded)
-            })
-        };
+        let loadable =
+            |version: &u64| self.known.get(version).is_some_and(|known| known.on_disk && known.is_untried());
         self.wanted().into_iter().find(loadable)
     }
 
@@ -177,15 +187,19 @@ impl<M: Clone> Versions<M> {
 
     pub(super) fn loaded(&mut self, version: u64, model: M) {
         if let Some(known) = self.known.get_mut(&version) {
-            (known.stage, known.since) = (Stage::Loaded(model), SystemTime::now());
+            known.stage = Stage::Loaded(model);
         }
+        // It serves or is retained from now on, which is told once it is settled.
         self.settle();
-        if self.stable != Some(version) {
-            self.log(version);
+        if !self.serves(version) {
+            self.entered(version);
         }
     }
 
     pub(super) fn rejected(&mut self, version: u64, rejection: Rejection) {
+        if let Some(known) = self.known.get_mut(&version) {
+            known.again = false;
+        }
         self.set(version, Stage::Rejected(rejection));
         self.settle();
     }
@@ -193,6 +207,11 @@ impl<M: Clone> Versions<M> {
     /// Whether a version waits for its last request.
     pub(super) fn is_leaving(&self) -> bool {
         self.known.values().any(|known| matches!(known.stage, Stage::Leaving(_)))
+    }
+
+    /// Whether [`Self::take_unused`] would take any.
+    pub(super) fn has_unused(&self, unused: impl Fn(&M) -> bool) -> bool {
+        self.known.values().any(|known| matches!(&known.stage, Stage::Leaving(model) if unused(model)))
     }
 
     /// Takes the leaving versions that nobody uses any more.
@@ -218,6 +237,29 @@ impl<M: Clone> Versions<M> {
 
     pub(super) fn stable(&self) -> Option<u64> {
         self.stable
+    }
+
+    /// Whether a version would serve if it were loaded.
+    pub(super) fn would_serve(&self, version: u64) -> bool {
+        self.candidates().first() == Some(&version) || self.canary() == Some(version)
+    }
+
+    /// The versions on disk that are older than one, the newest first.
+    pub(super) fn older(&self, version: u64) -> Vec<u64> {
+        self.known
+            .range(..version)
+            .rev()
+            .filter(|(_, known)| known.on_disk)
+            .map(|(&older, _)| older)
+            .collect()
+    }
+
+    /// What the policy asks for and cannot have, for people.
+    pub(super) fn unmet(&self) -> Option<String> {
+        let Policy { pinned, canary } = self.policy;
+        let missing = |version: &u64| !self.known.contains_key(version);
+        let missing = pinned.filter(missing).or(canary.map(|split| split.version).filter(missing))?;
+        Some(format!("policy.json: {} has no version {missing}", self.name))
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -284,8 +326,8 @@ impl<M: Clone> Versions<M> {
     /// Whether a version may serve, as far as is known.
     fn usable(&self, version: u64) -> bool {
         self.known.get(&version).is_some_and(|known| match known.stage {
-            Stage::Rejected(_) => false,
             Stage::Loaded(_) | Stage::Leaving(_) => true,
+            Stage::Rejected(_) => known.again && known.on_disk,
             _ => known.on_disk,
         })
     }
@@ -311,33 +353,31 @@ impl<M: Clone> Versions<M> {
 
     /// What should be loaded, most urgent first.
     fn wanted(&self) -> Vec<u64> {
-        let candidates = self.candidates();
-        let best = candidates.first().copied();
+        let best = self.candidates().first().copied();
         let canary = self.canary().filter(|&canary| self.usable(canary));
-        let needed = best.into_iter().chain(canary).chain(self.stable).chain(self.asked_for.iter().copied());
-        let mut wanted = Vec::new();
-        needed.for_each(|version| push_new(&mut wanted, version));
+        let mut serving = Vec::new();
+        best.into_iter().chain(canary).chain(self.stable).for_each(|version| push_new(&mut serving, version));
 
         let older = self.known.keys().rev().copied().filter(|&version| best > Some(version));
-        let here = |&version: &u64| self.usable(version) && self.known[&version].on_disk;
-        let retained = self.previous.into_iter().chain(older).filter(here);
-        let most = wanted.len() + self.retain;
-        for version in retained {
-            if wanted.len() < most {
-                push_new(&mut wanted, version);
-            }
-        }
+        let retained = self.previous.into_iter().chain(older);
+        let here = |version: &u64| self.usable(*version) && self.known[version].on_disk;
+        let mut kept = Vec::new();
+        let retained = retained.filter(|version| here(version) && !serving.contains(version));
+        retained.for_each(|version| push_new(&mut kept, version));
+        kept.truncate(self.retain);
+
+        let mut wanted: Vec<u64> =
+            self.change.asked_for.into_iter().filter(|&version| self.usable(version)).collect();
+        serving.into_iter().chain(kept).for_each(|version| push_new(&mut wanted, version));
         wanted
     }
 
     /// Settles what serves and what leaves, after anything changed.
     fn settle(&mut self) {
+        let before: Vec<(u64, ModelState)> = self.states().collect();
         let stable = self.best_loaded();
         if stable != self.stable {
             self.previous = std::mem::replace(&mut self.stable, stable);
-            if let Some(version) = stable {
-                self.log(version);
-            }
         }
         let wanted = self.wanted();
         for (version, known) in &mut self.known {
@@ -348,6 +388,14 @@ impl<M: Clone> Versions<M> {
                 stage => stage,
             };
         }
+        let after: Vec<(u64, ModelState)> = self.states().collect();
+        for (version, _) in after.into_iter().filter(|state| !before.contains(state)) {
+            self.entered(version);
+        }
+    }
+
+    fn states(&self) -> impl Iterator<Item = (u64, ModelState)> {
+        self.known.iter().map(|(&version, known)| (version, self.state(version, &known.stage)))
     }
 
     /// The best candidate if it is loaded. Until then, what is stable stays, rather than another one in between.
@@ -365,9 +413,16 @@ impl<M: Clone> Versions<M> {
     fn set(&mut self, version: u64, stage: Stage<M>) -> Option<Stage<M>> {
         let known = self.known.get_mut(&version)?;
         let before = std::mem::replace(&mut known.stage, stage);
-        known.since = SystemTime::now();
-        self.log(version);
+        self.entered(version);
         Some(before)
+    }
+
+    /// Notes that a version is in another state now.
+    fn entered(&mut self, version: u64) {
+        if let Some(known) = self.known.get_mut(&version) {
+            known.since = SystemTime::now();
+        }
+        self.log(version);
     }
 
     fn log(&self, version: u64) {
@@ -377,6 +432,17 @@ impl<M: Clone> Versions<M> {
             tracing::error!(model, version, reason, "model rejected: {message}");
         } else {
             tracing::info!(model, version, "model {state}");
+        }
+    }
+}
+
+impl<M> Version<M> {
+    /// Whether it could be loaded, as far as is known.
+    fn is_untried(&self) -> bool {
+        match self.stage {
+            Stage::Discovered | Stage::Unloaded => true,
+            Stage::Rejected(_) => self.again,
+            _ => false,
         }
     }
 }
@@ -405,8 +471,8 @@ mod tests {
 
     const FILES: Digest = Digest([0; 32]);
 
-    fn on_disk(versions: &[u64]) -> BTreeMap<u64, Digest> {
-        versions.iter().map(|&version| (version, FILES)).collect()
+    fn on_disk(versions: &[u64]) -> FoundVersions {
+        versions.iter().map(|&version| (version, Some(FILES))).collect()
     }
 
     fn rejection() -> Rejection {
@@ -483,7 +549,7 @@ mod tests {
         names.found(&on_disk(&[1, 2, 3]));
         assert_eq!(names.next_to_load(), None);
         let mut mended = on_disk(&[1, 2, 3]);
-        mended.insert(3, Digest([1; 32]));
+        mended.insert(3, Some(Digest([1; 32])));
         names.found(&mended);
         assert_eq!(load(&mut names, &[]), [3]);
         assert_eq!(names.served().unwrap().stable.0, 3);
@@ -588,14 +654,69 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_asks_for_is_loaded_and_stays_so_long() {
+    fn what_a_change_needs_is_loaded_first_and_stays_so_long() {
         let mut names = names(&[1, 2, 3], &[]);
-        names.ask_for(1);
-        assert_eq!(load(&mut names, &[]), [1]);
+        names.found(&on_disk(&[1, 2, 3, 4]));
+        let change = names.begin_change(Some(1));
+        assert_eq!(load(&mut names, &[4]), [1, 4], "what is asked for comes first");
         assert!(names.is_loaded(1) && names.is_loaded(2));
-        names.no_longer_ask_for(1);
+        names.end_change(change);
         assert!(!names.is_loaded(1) && names.is_leaving());
-        names.ask_for(1);
+        names.begin_change(Some(1));
         assert!(names.is_loaded(1), "it had not left yet");
+    }
+
+    #[test]
+    fn a_later_change_overtakes_one_that_waits() {
+        let mut names = names(&[1, 2, 3], &[]);
+        let (slow, quick) = (names.begin_change(Some(1)), names.begin_change(Some(2)));
+        assert!(!names.is_last_change(slow) && names.is_last_change(quick));
+        names.end_change(slow);
+        assert!(names.is_last_change(quick), "it ends its own alone");
+        assert_eq!(names.next_to_load(), None, "nobody asks for 1 any more");
+    }
+
+    #[test]
+    fn a_change_retries_its_own_version_alone() {
+        let mut names = names(&[1, 2, 3, 4], &[4, 3]);
+        names.begin_change(Some(3));
+        assert_eq!(load(&mut names, &[3]), [3]);
+        assert_eq!(states(&names)[2..], [(3, "rejected"), (4, "rejected")]);
+    }
+
+    #[test]
+    fn what_is_not_wanted_stays_rejected_on_a_retry() {
+        let mut names = names(&[1, 2], &[2]);
+        names.set_policy(pin(1));
+        names.retry_rejected();
+        assert_eq!(load(&mut names, &[]), [0; 0]);
+        assert_eq!(states(&names)[1], (2, "rejected"));
+    }
+
+    #[test]
+    fn a_state_is_told_since_when() {
+        let mut names = names(&[1, 2], &[]);
+        let since = |names: &Names| names.reports().map(|report| report.since).collect::<Vec<_>>();
+        let before = since(&names);
+        names.set_policy(pin(1));
+        assert!(
+            since(&names).iter().zip(before).all(|(after, before)| *after > before),
+            "both changed places"
+        );
+    }
+
+    #[test]
+    fn a_policy_that_asks_for_what_is_not_there_is_told() {
+        let mut names = names(&[1, 2], &[]);
+        assert_eq!(names.unmet(), None);
+        names.set_policy(pin(9));
+        assert!(names.unmet().unwrap().contains("no version 9"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_as_it_was() {
+        let mut names = names(&[1, 2], &[]);
+        names.found(&FoundVersions::from([(1, None), (2, None), (3, None)]));
+        assert_eq!(states(&names), [(1, "retained"), (2, "serving")]);
     }
 }

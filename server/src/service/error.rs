@@ -16,7 +16,7 @@ use crate::{
 pub(super) const DOMAIN: &str = "hlorank";
 
 /// The reason of every error, as in `ErrorInfo`; server/README.md says what each is.
-pub const REASONS: [&str; 38] = [
+pub const REASONS: [&str; 41] = [
     "CONFIGS_EMPTY",
     "CONFIGURABLE_NODES_INVALID",
     "DEADLINE_EXCEEDED",
@@ -36,12 +36,15 @@ pub const REASONS: [&str; 38] = [
     "MODEL_NOT_FOUND",
     "MODEL_OUTPUT_INVALID",
     "MODEL_REJECTED",
+    "MODELS_UNREADABLE",
     "MODEL_TASK_MISMATCH",
     "NODE_NOT_CONFIGURABLE",
     "NODE_SET_TWICE",
+    "NOTHING_SERVES",
     "NOTHING_TO_CONFIGURE",
     "NO_OLDER_VERSION",
     "OVERLOADED",
+    "OVERTAKEN",
     "PAD_UNKNOWN",
     "POLICY_NOT_KEPT",
     "REQUEST_MALFORMED",
@@ -218,8 +221,12 @@ impl ServiceError {
                 AdminError::Rejected { .. } => (FailedPrecondition, "MODEL_REJECTED", None),
                 AdminError::NoOlderVersion { .. } => (FailedPrecondition, "NO_OLDER_VERSION", None),
                 AdminError::ServesAlready { .. } => (FailedPrecondition, "SERVES_ALREADY", Some("version")),
+                AdminError::NothingServes { .. } => (FailedPrecondition, "NOTHING_SERVES", None),
+                AdminError::Overtaken { .. } => (Code::Aborted, "OVERTAKEN", None),
                 AdminError::Policy(_) => (FailedPrecondition, "POLICY_NOT_KEPT", None),
+                AdminError::Look(_) => (FailedPrecondition, "MODELS_UNREADABLE", None),
                 AdminError::Stopping => (Code::Unavailable, "STOPPING", None),
+                AdminError::Failed => (Internal, "WORKER_FAILED", None),
             },
             Self::Engine(error) => match error {
                 EngineError::PadUnknown { .. } => (FailedPrecondition, "PAD_UNKNOWN", Some("graph.features")),

@@ -32,7 +32,7 @@ impl ModelAdmin {
         F: Future<Output = Result<(), AdminError>> + Send + 'static,
     {
         let changing = tokio::spawn(change(Arc::clone(&self.registry), name.to_owned()));
-        let changed = changing.await.unwrap_or(Err(AdminError::Stopping));
+        let changed = changing.await.unwrap_or(Err(AdminError::Failed));
         changed.map_err(ServiceError::from)?;
         let mut models = self.registry.models();
         models.retain(|report| name.is_empty() || report.name == name);

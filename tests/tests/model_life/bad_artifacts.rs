@@ -106,6 +106,11 @@ fn onnx_models() -> Vec<Bad> {
         bad("a wrong input name", "INTERFACE_NAMES", with_head(HeadInput { name: "total", ..SUM })),
         bad("a wrong type", "INTERFACE_TYPE", with_head(HeadInput { element: FLOAT64, ..SUM })),
         bad("a wrong rank", "INTERFACE_RANK", with_head(HeadInput { rank: 3, ..SUM })),
+        bad(
+            "a fixed number of configurations",
+            "INTERFACE_SHAPE",
+            with_head(HeadInput { configs: 4, ..SUM }),
+        ),
         bad("NaN weights", "WEIGHT_NOT_A_NUMBER", |artifacts, folder| {
             artifacts.edit_file(folder, "encoder.onnx", |bytes| {
                 overwrite_row(bytes, "opcode.weight", 0, f32::NAN);
@@ -185,6 +190,15 @@ async fn a_version_that_is_too_slow_is_rejected() {
     let rejected = subject.server.until(FAST, version, ModelState::Rejected).await.rejection.unwrap();
     assert_eq!(rejected.reason, "TOO_SLOW", "{}", rejected.message);
     assert!(rejected.message.contains(&format!("version {}", subject.first)), "{}", rejected.message);
+
+    // A restart, when nothing serves yet, judges alike.
+    let Subject { artifacts, server, .. } = subject;
+    server.stop().await;
+    let subject = Subject::start_with(artifacts, &["--max-slowdown=1.2"]).await;
+    let client = subject.server.client().await;
+    assert_eq!(client.get_model(FAST, None).await.unwrap().version, subject.first);
+    let rejected = client.get_model(FAST, Some(version)).await.unwrap().rejection.unwrap();
+    assert_eq!(rejected.reason, "TOO_SLOW", "{}", rejected.message);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -119,3 +119,45 @@ async fn health_is_told_by_the_name_of_a_model() {
     assert_eq!(check(MODEL).await.unwrap(), "SERVING");
     assert_eq!(check("another").await.unwrap_err().code(), tonic::Code::NotFound);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_policy_that_is_edited_by_hand_is_followed_and_a_broken_one_changes_nothing() {
+    let subject = Subject::start().await;
+    let (first, second) = (subject.first, subject.first + 1);
+    subject.publish(second).await;
+    let policy = subject.artifacts.folder().join("policy.json");
+    let admin = subject.server.admin().await;
+    let serving = async || subject.ask(MODEL, 12).await.model.to_string();
+
+    fs::write(&policy, format!(r#"{{"{MODEL}": {{"pinned": {first}}}}}"#)).unwrap();
+    admin.reload().await.unwrap();
+    assert_eq!(serving().await, format!("{MODEL}@{first}"));
+
+    fs::write(&policy, "{").unwrap();
+    let refused = admin.reload().await.unwrap_err();
+    assert_eq!(refused.refusal().unwrap().reason(), Some("MODELS_UNREADABLE"));
+    assert!(refused.to_string().contains("policy.json"), "{refused}");
+    assert_eq!(serving().await, format!("{MODEL}@{first}"));
+
+    fs::remove_file(&policy).unwrap();
+    admin.reload().await.unwrap();
+    assert_eq!(serving().await, format!("{MODEL}@{second}"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pin_outlives_the_model_folder_while_that_is_away() {
+    let subject = Subject::start().await;
+    let (first, second) = (subject.first, subject.first + 1);
+    subject.publish(second).await;
+    let admin = subject.server.admin().await;
+    admin.pin(MODEL, first).await.unwrap();
+    let folder = subject.artifacts.folder();
+    let away = folder.with_extension("away");
+    fs::rename(folder, &away).unwrap();
+    let refused = admin.reload().await.unwrap_err();
+    assert_eq!(refused.refusal().unwrap().reason(), Some("MODELS_UNREADABLE"));
+    assert_eq!(subject.states().await, [(first, ModelState::Serving), (second, ModelState::Retained)]);
+    fs::rename(&away, folder).unwrap();
+    admin.reload().await.unwrap();
+    assert_eq!(subject.states().await, [(first, ModelState::Serving), (second, ModelState::Retained)]);
+}
