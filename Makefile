@@ -26,7 +26,7 @@ BASELINES := target/baselines
 BASELINES_PROTOS := $(addprefix hlorank/v1/,graph.proto configuration.proto cost_model_service.proto)
 # Folders with Python code, of those that are there.
 PYTHON_CODE := $(wildcard $(TRAINING)/pyproject.toml client/python/pyproject.toml tests/baselines/pyproject.toml \
-	deploy/grafana/pyproject.toml)
+	deploy/pyproject.toml)
 PYTHON_FOLDERS := $(patsubst %/pyproject.toml,%,$(PYTHON_CODE))
 
 # The library that the server loads; tests start servers in folders of their own, so the path is absolute.
@@ -34,7 +34,7 @@ HLORANK_ONNXRUNTIME ?= $(abspath target/onnxruntime/libonnxruntime.so)
 export HLORANK_ONNXRUNTIME
 
 .PHONY: help setup setup-prometheus build test test-rust test-python lint lint-rust lint-deny lint-proto lint-python demo \
-	serve bench baselines-setup figures train-setup train train-test clean
+	serve image bench baselines-setup figures train-setup train train-test clean
 
 help: ## list these
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)$$/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-17s %s\n", $$1, $$2 }'
@@ -89,6 +89,9 @@ demo: setup build ## start a server, rank real configurations, stop it
 
 serve: setup ## run the server in the foreground (ARGS='--listen 127.0.0.1:7070')
 	cargo run --release --package hlorank-server $(LOCKED) -- $(ARGS)
+
+image: ## build the container image (docker or podman), or its root file system where neither runs
+	@deploy/image/build.sh
 
 bench: setup build ## run every benchmark, then print the figures (ARGS='reading' picks one)
 	cargo bench --workspace $(LOCKED) --bench '$(or $(ARGS),*)'

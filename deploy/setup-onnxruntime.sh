@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Puts ONNX Runtime's library into FOLDER/libonnxruntime.so, from PyPI's wheel, digest checked. Does nothing where
-# it is there already; two that run at once do the same work twice and neither sees half a file.
+# Puts ONNX Runtime's library into FOLDER/libonnxruntime.so and its licence and notices into FOLDER/licences, from
+# PyPI's wheel, digest checked. Does nothing where they are there already; two that run at once do the same work twice
+# and neither sees half a file.
 # Usage: setup-onnxruntime.sh FOLDER
 set -euo pipefail
 
 requirements=$(dirname "${BASH_SOURCE[0]}")/onnxruntime-requirements.txt
 folder=${1:?usage: setup-onnxruntime.sh FOLDER}
 library=$folder/libonnxruntime.so
+licences=$folder/licences
 stamp=$folder/libonnxruntime.digest
 
 fail() {
@@ -18,7 +20,7 @@ fail() {
 architecture=$(uname -m)
 [ "$architecture" != arm64 ] || architecture=aarch64
 digest="$architecture $(cksum <"$requirements")"
-if [ -f "$library" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$digest" ]; then
+if [ -f "$library" ] && [ -f "$licences/LICENSE" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$digest" ]; then
     exit 0
 fi
 
@@ -40,16 +42,22 @@ python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-bin
     --python-version 3.12 --implementation cp --abi cp312 --platform "manylinux_2_28_$architecture" \
     --dest "$work" --requirement "$requirements" || fail "the wheel could not be fetched"
 
-python3 - "$work" "$work/library" <<'PYTHON'
+python3 - "$work" <<'PYTHON'
 import pathlib, shutil, sys, zipfile
 
-[wheel] = pathlib.Path(sys.argv[1]).glob("onnxruntime-*.whl")
+work = pathlib.Path(sys.argv[1])
+[wheel] = work.glob("onnxruntime-*.whl")
 with zipfile.ZipFile(wheel) as archive:
-    [name] = [n for n in archive.namelist() if n.startswith("onnxruntime/capi/libonnxruntime.so.")]
-    with archive.open(name) as source, open(sys.argv[2], "wb") as target:
-        shutil.copyfileobj(source, target)
+    [library] = [n for n in archive.namelist() if n.startswith("onnxruntime/capi/libonnxruntime.so.")]
+    files = {"library": library}
+    files |= {file: f"onnxruntime/{file}" for file in ("LICENSE", "ThirdPartyNotices.txt")}
+    for file, name in files.items():
+        with archive.open(name) as source, open(work / file, "wb") as target:
+            shutil.copyfileobj(source, target)
 PYTHON
 
+mkdir -p "$licences"
+mv "$work/ThirdPartyNotices.txt" "$work/LICENSE" "$licences"
 mv "$work/library" "$library"
 printf '%s\n' "$digest" >"$work/digest"
 mv "$work/digest" "$stamp"

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Runs COMMAND in the root file system FOLDER that root.sh made, without a container engine: read-only, as the image's
+# user, without capabilities, on the network of this machine, in this environment. `--models DIR` mounts DIR, writable,
+# over the models that ship. Needs root, or a kernel that lets users make namespaces.
+# Usage: run.sh [--models DIR] FOLDER COMMAND...
+set -euo pipefail
+
+models=
+if [ "${1:-}" = --models ]; then
+    models=$(realpath "${2:?usage: run.sh [--models DIR] FOLDER COMMAND...}")
+    shift 2
+fi
+root=$(realpath "${1:?usage: run.sh [--models DIR] FOLDER COMMAND...}")
+shift
+
+user=65532
+[ "$(id -u)" = 0 ] && privileged=yes || privileged=
+
+# In namespaces of its own, so that no mount outlives it; every step replaces the one before, so signals arrive.
+# shellcheck disable=SC2016
+inside='
+    root=$1 models=$2 privileged=$3 user=$4
+    shift 4
+    mount --bind "$root" "$root"
+    mount -o remount,bind,ro "$root"
+    for folder in proc sys dev; do mount --rbind "/$folder" "$root/$folder"; done
+    [ -z "$models" ] || mount --bind "$models" "$root/models"
+    if [ -n "$privileged" ]; then
+        exec setpriv --no-new-privs -- chroot --userspec="$user:$user" --groups="$user" "$root" "$@"
+    fi
+    exec setpriv --no-new-privs -- unshare --user --map-user="$user" --map-group="$user" --root="$root" --wd=/ "$@"
+'
+flags=(--mount)
+[ -n "$privileged" ] || flags+=(--user --map-root-user)
+exec unshare "${flags[@]}" -- sh -euc "$inside" sh "$root" "$models" "$privileged" "$user" "$@"

@@ -1,0 +1,40 @@
+"""What the repository says: the server's settings, and what the image sets of them."""
+
+import re
+import tomllib
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[2]
+DEPLOY = REPOSITORY / "deploy"
+
+_VERSION = tomllib.loads((REPOSITORY / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+IMAGE = f"hlorank:{_VERSION}"
+
+
+def server_settings() -> dict[str, str]:
+    """Every variable that the server reads, with the text of its default."""
+    source = (REPOSITORY / "server/src/settings.rs").read_text()
+    setting = r'env = "(HLORANK_[A-Z_]+)".*?default_value(?:_t)? = ("[^"]*"|[^,)\n]+)'
+    return {name: default.strip('"') for name, default in re.findall(setting, source, re.DOTALL)}
+
+
+def dockerfile() -> list[tuple[str, str]]:
+    """Instructions and arguments of the Dockerfile, in order."""
+    text = (REPOSITORY / "Dockerfile").read_text().replace("\\\n", " ")
+    lines = (line for line in text.splitlines() if line and not line.startswith("#"))
+    return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines)]
+
+
+def arguments(instruction: str) -> list[str]:
+    """Arguments of every such instruction of the Dockerfile."""
+    return [argument for word, argument in dockerfile() if word == instruction]
+
+
+def image_environment() -> dict[str, str]:
+    """The environment that the image sets."""
+    return dict(variable.split("=", 1) for variable in arguments("ENV"))
+
+
+def port(address: str) -> int:
+    """The port of an address."""
+    return int(address.rpartition(":")[2])

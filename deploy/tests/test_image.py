@@ -1,0 +1,241 @@
+"""The image: its root file system, run as a container engine would run it, and its Dockerfile."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from sources import DEPLOY, REPOSITORY, arguments, image_environment, port, server_settings
+
+LIMIT = 120_000_000
+USER = "65532"
+KERNELS = REPOSITORY / "tests/data/measured/tile_kernels.pb"
+PATIENCE = 20  # seconds
+
+
+@dataclass(frozen=True)
+class Container:
+    """A server that runs in the image's root file system."""
+
+    process: subprocess.Popen
+    root: Path
+    programs: Path
+    endpoints: dict[str, str]
+
+    def outside(self, *command: str) -> subprocess.CompletedProcess:
+        """Runs the command line of this machine against it."""
+        return finish([self.programs / "hlorank", *command], self.endpoints)
+
+    def health_check(self) -> subprocess.CompletedProcess:
+        """Runs the image's health check inside."""
+        _, _, command = arguments("HEALTHCHECK")[0].partition("CMD ")
+        environment = image_environment() | self.endpoints
+        return finish([DEPLOY / "image/run.sh", self.root, *json.loads(command)], environment)
+
+    def status(self, field: str) -> list[str]:
+        """Such a line of what the kernel says about the process."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return re.search(rf"^{field}:(.*)$", status, re.MULTILINE)[1].split()
+
+    def mounts(self) -> dict[str, list[str]]:
+        """Options of every mount that the process sees, by where it is."""
+        lines = Path(f"/proc/{self.process.pid}/mountinfo").read_text().splitlines()
+        return {line.split()[4]: line.split()[5].split(",") for line in lines}
+
+
+def finish(command: list, environment: dict[str, str]) -> subprocess.CompletedProcess:
+    """Runs a command to its end, in this environment and no other but for where programs are."""
+    environment = {"PATH": os.environ["PATH"]} | without_path(environment)
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+
+
+def without_path(environment: dict[str, str]) -> dict[str, str]:
+    """The image's PATH is for the inside: run.sh needs this machine's."""
+    return {name: value for name, value in environment.items() if name != "PATH"}
+
+
+def free_address() -> str:
+    """An address of loopback that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.fixture(scope="session")
+def programs() -> Path:
+    """Where server and command line were built last."""
+    folders = [REPOSITORY / "target" / profile for profile in ("release", "debug")]
+    built = [f for f in folders if (f / "hlorank-server").exists() and (f / "hlorank").exists()]
+    if not built:
+        pytest.skip("the programs are not built: make build")
+    if not (REPOSITORY / "target/onnxruntime/licences/LICENSE").exists():
+        pytest.skip("ONNX Runtime is missing: make setup")
+    return max(built, key=lambda folder: (folder / "hlorank-server").stat().st_mtime)
+
+
+@pytest.fixture(scope="session")
+def root(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The image's root file system."""
+    root = tmp_path_factory.mktemp("image") / "root"
+    environment = os.environ | {"PROGRAMS": str(programs)}
+    subprocess.run([DEPLOY / "image/root.sh", root], env=environment, check=True)
+    return root
+
+
+@pytest.fixture(scope="session")
+def sandbox(root: Path) -> Path:
+    """The root file system, where this machine can run programs in it."""
+    if not shutil.which("unshare") or not shutil.which("setpriv"):
+        pytest.skip("unshare and setpriv (util-linux) are missing")
+    tried = finish([DEPLOY / "image/run.sh", root, "/usr/bin/hlorank", "--version"], {})
+    if "unshare" in tried.stderr or "mount" in tried.stderr:
+        pytest.skip(f"this machine makes no namespaces: {tried.stderr}")
+    assert tried.returncode == 0, tried.stderr
+    return root
+
+
+def start(root: Path, programs: Path, *options: str) -> Iterator[Container]:
+    """Runs the image's entry point in its environment, but for ports that may be taken."""
+    calls, admin = free_address(), free_address()
+    listeners = {"LISTEN": calls, "METRICS_LISTEN": "127.0.0.1:0", "ADMIN_LISTEN": admin}
+    listeners = {f"HLORANK_{name}": value for name, value in listeners.items()}
+    environment = without_path(image_environment()) | listeners | {"PATH": os.environ["PATH"]}
+    command = [DEPLOY / "image/run.sh", *options, root, *json.loads(arguments("ENTRYPOINT")[0])]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        endpoints = {"ENDPOINT": f"http://{calls}", "ADMIN_ENDPOINT": f"http://{admin}"}
+        endpoints = {f"HLORANK_{name}": value for name, value in endpoints.items()}
+        try:
+            wait_until_it_serves(process)
+            yield Container(process, root, programs, endpoints)
+        finally:
+            process.kill()
+
+
+def wait_until_it_serves(process: subprocess.Popen) -> None:
+    """Reads the log, one JSON object a line, until the server says that it accepts calls."""
+    end, lines = time.monotonic() + PATIENCE, []
+    while time.monotonic() < end and (line := process.stderr.readline()):
+        lines.append(line)
+        if line.startswith("{") and json.loads(line)["fields"]["message"] == "serving":
+            return
+    pytest.fail(f"the server did not start: {''.join(lines)}")
+
+
+@pytest.fixture(scope="module")
+def container(sandbox: Path, programs: Path) -> Iterator[Container]:
+    yield from start(sandbox, programs)
+
+
+@pytest.fixture
+def container_with_models(sandbox: Path, programs: Path, tmp_path: Path) -> Iterator[Container]:
+    """One whose models are a mounted folder that it may write."""
+    models = tmp_path / "models"
+    shutil.copytree(REPOSITORY / "models/registry/tile-xla-cpu", models / "tile-xla-cpu")
+    shutil.copytree(REPOSITORY / "models/registry/layout-xla-cpu", models / "layout-xla-cpu")
+    models.chmod(0o777)
+    yield from start(sandbox, programs, "--models", str(models))
+
+
+def test_the_image_is_small(root):
+    size = sum(file.stat().st_size for file in root.rglob("*") if file.is_file())
+    print(f"{size} bytes")
+    assert size <= LIMIT
+
+
+def test_the_image_has_neither_a_shell_nor_links_nor_programs_that_change_the_user(root):
+    files = list(root.rglob("*"))
+    assert {file.name for file in (root / "usr/bin").iterdir()} == {"hlorank", "hlorank-server"}
+    assert not [file for file in files if file.is_symlink()]
+    assert not [file for file in files if file.stat().st_mode & 0o7022]
+
+
+def test_a_folder_that_is_there_is_left_alone(root):
+    again = finish([DEPLOY / "image/root.sh", root], {})
+    assert again.returncode == 1
+    assert "is there already" in again.stderr
+
+
+def test_the_image_ranks_for_a_client_outside(container):
+    command = ["rank", "--graph", str(KERNELS), "--module", "0", "--top", "0", "--json"]
+    ranked = container.outside(*command)
+    assert ranked.returncode == 0, ranked.stderr
+    [graph] = json.loads(ranked.stdout)["graphs"]
+    numbers = [configuration["number"] for configuration in graph["ranking"]]
+    assert graph["model"] == "tile-xla-cpu@3"
+    assert sorted(numbers) == list(range(len(numbers)))
+    scores = [configuration["score"] for configuration in graph["ranking"]]
+    assert scores == sorted(scores)
+
+
+def test_the_server_has_no_rights_and_a_root_that_it_cannot_write(container):
+    expected = USER if os.geteuid() == 0 else str(os.geteuid())
+    assert set(container.status("Uid")) == {expected}
+    assert int(container.status("CapEff")[0], 16) == 0
+    assert container.status("NoNewPrivs") == ["1"]
+    assert "ro" in container.mounts()["/"]
+
+
+def test_the_health_check_tells_whether_the_server_answers(container):
+    assert container.health_check().returncode == 0
+    nowhere = replace(container, endpoints={"HLORANK_ENDPOINT": f"http://{free_address()}"})
+    assert nowhere.health_check().returncode != 0
+
+
+def test_admin_calls_are_refused_where_the_models_cannot_be_written(container):
+    pinned = container.outside("models", "pin", "tile-xla-cpu@3")
+    assert pinned.returncode != 0
+    assert "POLICY_NOT_KEPT" in pinned.stderr
+    assert "/models/policy.json" in pinned.stderr
+
+
+def test_a_mounted_folder_takes_the_place_of_the_models(container_with_models):
+    models = container_with_models.outside("models")
+    assert "tile-xla-cpu " in models.stdout
+    assert "-sage" not in models.stdout
+    pinned = container_with_models.outside("models", "pin", "tile-xla-cpu@3")
+    assert pinned.returncode == 0, pinned.stderr
+
+
+def test_sigterm_stops_the_server(container_with_models):
+    process = container_with_models.process
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE) == 0
+
+
+def test_the_image_sets_settings_of_the_server():
+    settings = server_settings()
+    environment = without_path(image_environment())
+    assert set(environment) <= set(settings)
+    for listener in ("HLORANK_LISTEN", "HLORANK_METRICS_LISTEN"):
+        assert port(environment[listener]) == port(settings[listener])
+        assert environment[listener].startswith("0.0.0.0:")
+    ports = [str(port(environment[f"HLORANK_{name}"])) for name in ("LISTEN", "METRICS_LISTEN")]
+    assert arguments("EXPOSE")[0].split() == ports
+
+
+def test_what_the_image_names_is_in_it(root):
+    environment = image_environment()
+    entry_point = json.loads(arguments("ENTRYPOINT")[0])[0]
+    for file in (environment["HLORANK_ONNXRUNTIME"], environment["HLORANK_MODELS"], entry_point):
+        assert (root / file.lstrip("/")).exists(), file
+
+
+def test_the_image_runs_as_a_user_by_number():
+    assert arguments("USER") == [f"{USER}:{USER}"]
+    assert f"user={USER}\n" in (DEPLOY / "image/run.sh").read_text()
+
+
+def test_the_image_is_built_on_exact_versions():
+    [rust, last] = arguments("FROM")
+    assert re.match(r"rust:\d+\.\d+\.\d+-", rust)
+    assert last == "scratch"
