@@ -20,6 +20,8 @@ ENV HLORANK_METRICS_LISTEN=0.0.0.0:7071
 ENV HLORANK_MODELS=/models
 ENV HLORANK_ONNXRUNTIME=/usr/lib/libonnxruntime.so
 ENV HLORANK_LOG_FORMAT=json
+# Or ONNX Runtime tells its makers what it runs.
+ENV ORT_DISABLE_TELEMETRY=1
 ENV PATH=/usr/bin
 # By number, since Kubernetes cannot tell of a name whether it is root.
 USER 65532:65532

@@ -32,6 +32,8 @@ PYTHON_FOLDERS := $(patsubst %/pyproject.toml,%,$(PYTHON_CODE))
 # The library that the server loads; tests start servers in folders of their own, so the path is absolute.
 HLORANK_ONNXRUNTIME ?= $(abspath target/onnxruntime/libonnxruntime.so)
 export HLORANK_ONNXRUNTIME
+# Or it tells its makers what it runs.
+export ORT_DISABLE_TELEMETRY := 1
 
 .PHONY: help setup setup-prometheus build test test-rust test-python lint lint-rust lint-deny lint-proto lint-python demo \
 	serve image bench baselines-setup figures train-setup train train-test clean

@@ -10,6 +10,9 @@ DEPLOY = REPOSITORY / "deploy"
 _VERSION = tomllib.loads((REPOSITORY / "Cargo.toml").read_text())["workspace"]["package"]["version"]
 IMAGE = f"hlorank:{_VERSION}"
 
+# ONNX Runtime tells its makers what it runs unless this is set.
+NO_TELEMETRY = {"ORT_DISABLE_TELEMETRY": "1"}
+
 
 def server_settings() -> dict[str, str]:
     """Every variable that the server reads, with the text of its default."""

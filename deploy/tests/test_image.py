@@ -13,7 +13,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from sources import DEPLOY, REPOSITORY, arguments, image_environment, port, server_settings
+from sources import (
+    DEPLOY,
+    NO_TELEMETRY,
+    REPOSITORY,
+    arguments,
+    image_environment,
+    port,
+    server_settings,
+)
 
 LIMIT = 120_000_000
 USER = "65532"
@@ -212,10 +220,23 @@ def test_sigterm_stops_the_server(container_with_models):
     assert process.wait(PATIENCE) == 0
 
 
+def test_onnx_runtime_keeps_no_account_of_what_it_runs(programs, tmp_path):
+    """Where it does, it makes a database at home before the server serves."""
+    library = REPOSITORY / "target/onnxruntime/libonnxruntime.so"
+    settings = {"HLORANK_ONNXRUNTIME": str(library), "HOME": str(tmp_path)} | NO_TELEMETRY
+    command = [programs / "hlorank-server", "--listen", free_address(), "--metrics-listen", "off"]
+    command += ["--models", REPOSITORY / "models/registry", "--log-format", "json"]
+    with subprocess.Popen(command, env=settings, stderr=subprocess.PIPE, text=True) as process:
+        wait_until_it_serves(process)
+        process.kill()
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_image_sets_settings_of_the_server():
     settings = server_settings()
     environment = without_path(image_environment())
-    assert set(environment) <= set(settings)
+    assert NO_TELEMETRY.items() <= environment.items()
+    assert set(environment) - set(NO_TELEMETRY) <= set(settings)
     for listener in ("HLORANK_LISTEN", "HLORANK_METRICS_LISTEN"):
         assert port(environment[listener]) == port(settings[listener])
         assert environment[listener].startswith("0.0.0.0:")

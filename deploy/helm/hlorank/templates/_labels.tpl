@@ -1,0 +1,19 @@
+{{- /* What selects the pods of this release. */}}
+{{- define "hlorank.selector" -}}
+app.kubernetes.io/name: hlorank
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- /* What every object has. */}}
+{{- define "hlorank.labels" -}}
+{{ include "hlorank.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- end }}
+
+{{- /* Whether the model folder is a volume, not the image's. */}}
+{{- define "hlorank.volume" -}}
+{{- if and .Values.models.existingClaim .Values.models.initContainers }}
+{{- fail "models.existingClaim and models.initContainers exclude each other" }}
+{{- end }}
+{{- if or .Values.models.existingClaim .Values.models.initContainers }}yes{{ end }}
+{{- end }}

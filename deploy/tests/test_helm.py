@@ -1,0 +1,115 @@
+"""The chart makes deploy/kubernetes of its own values, and what is said of its other values."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from manifests import CHART, by_kind, container, environment, read, rendered, validate
+from sources import DEPLOY, IMAGE, server_settings
+
+Render = Callable[[str], dict[str, dict]]
+
+
+HELM = os.environ.get("HLORANK_HELM") or shutil.which("helm")
+needs_helm = pytest.mark.skipif(not HELM, reason="helm is missing; HLORANK_HELM may name it")
+
+
+@pytest.fixture
+def render(tmp_path: Path) -> Render:
+    """Renders the chart with values, given as YAML, and holds the result against the schemas."""
+
+    def render(values: str) -> dict[str, dict]:
+        file = tmp_path / "values.yaml"
+        file.write_text(values)
+        documents = rendered(HELM, file)
+        validate(documents)
+        return by_kind(documents)
+
+    return render
+
+
+def pod(objects: dict[str, dict]) -> dict:
+    """What the deployment starts."""
+    return objects["Deployment/hlorank"]["spec"]["template"]["spec"]
+
+
+def test_chart_and_server_have_one_version():
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert f"hlorank:{chart['appVersion']}" == IMAGE
+
+
+def test_values_are_settings_of_the_server():
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert set(values["settings"]) <= set(server_settings())
+
+
+def test_every_manifest_has_a_template():
+    templates = {file.name for file in (CHART / "templates").glob("*.yaml")}
+    manifests = {file.name for file in (DEPLOY / "kubernetes").glob("*.yaml")}
+    assert templates == manifests - {"kustomization.yaml"}
+
+
+@needs_helm
+def test_the_chart_makes_the_manifests(render):
+    files = (DEPLOY / "kubernetes").glob("*.yaml")
+    manifests = [d for f in files if f.name != "kustomization.yaml" for d in read(f)]
+    assert render("{}") == by_kind(manifests)
+
+
+@needs_helm
+def test_models_are_mounted_from_a_claim(render):
+    objects = render("{models: {existingClaim: shared}, admin: {enabled: true}}")
+    [volume] = pod(objects)["volumes"]
+    assert volume["persistentVolumeClaim"] == {"claimName": "shared"}
+    [mount] = container(objects["Deployment/hlorank"])["volumeMounts"]
+    variables = environment(objects["Deployment/hlorank"])
+    assert mount == {"name": volume["name"], "mountPath": variables["HLORANK_MODELS"]}
+    assert variables["HLORANK_ADMIN_LISTEN"].startswith("127.0.0.1:")
+
+
+@needs_helm
+def test_models_are_filled_in_by_containers(render):
+    fetch = "{name: fetch, image: 'fetch:1', volumeMounts: [{name: models, mountPath: /models}]}"
+    filled = pod(render(f"models: {{initContainers: [{fetch}]}}"))
+    assert filled["volumes"] == [{"name": "models", "emptyDir": {}}]
+    assert [container["name"] for container in filled["initContainers"]] == ["fetch"]
+    with pytest.raises(ValueError, match="exclude each other"):
+        render(f"models: {{existingClaim: shared, initContainers: [{fetch}]}}")
+
+
+@needs_helm
+def test_grace_grows_with_the_drain(render):
+    objects = render("{drainSeconds: 120, preStopSeconds: 20}")
+    assert pod(objects)["terminationGracePeriodSeconds"] > 140
+    assert environment(objects["Deployment/hlorank"])["HLORANK_DRAIN_SECONDS"] == "120"
+
+
+@needs_helm
+def test_parts_can_be_left_out(render):
+    objects = render("{autoscaling: {enabled: false}, networkPolicy: {enabled: false}}")
+    assert objects["Deployment/hlorank"]["spec"]["replicas"] == 2
+    kinds = {kind.partition("/")[0] for kind in objects}
+    assert kinds == {"Deployment", "Service", "PodDisruptionBudget"}
+
+
+@needs_helm
+def test_what_is_chosen_comes_out(render):
+    chosen = "image: {repository: registry.example/hlorank, tag: '1.2'}\n"
+    chosen += "imagePullSecrets: [{name: pull}]\nnodeSelector: {disk: fast}\n"
+    chosen += "tolerations: [{key: dedicated, operator: Exists}]\npodAnnotations: {a: b}\n"
+    objects = render(chosen + "settings: {HLORANK_LOG: debug}\n")
+    made = pod(objects)
+    assert container(objects["Deployment/hlorank"])["image"] == "registry.example/hlorank:1.2"
+    assert made["imagePullSecrets"] == [{"name": "pull"}]
+    assert made["nodeSelector"] == {"disk": "fast"}
+    assert made["tolerations"] == [{"key": "dedicated", "operator": "Exists"}]
+    assert environment(objects["Deployment/hlorank"])["HLORANK_LOG"] == "debug"
+
+
+@needs_helm
+def test_a_setting_without_quotes_is_refused(render):
+    with pytest.raises(ValueError, match=r"settings.HLORANK_WORKERS: put 4 into quotes"):
+        render("settings: {HLORANK_WORKERS: 4}")
