@@ -40,9 +40,9 @@ def test_stopping_leaves_time_for_the_drain():
 
 
 def test_the_server_may_write_the_model_folder_alone():
-    [folders] = assignments("StateDirectory")
+    [folder] = assignments("StateDirectory")
     [models] = [v for v in assignments("Environment") if v.startswith("HLORANK_MODELS=")]
-    assert models.removeprefix("HLORANK_MODELS=/var/lib/") in folders.split()
+    assert models == f"HLORANK_MODELS=/var/lib/{folder}"
     assert assignments("ProtectSystem") == ["strict"]
     assert not assignments("ReadWritePaths")
 
