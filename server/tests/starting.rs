@@ -102,6 +102,23 @@ fn an_address_that_is_taken_is_told_with_its_flag() {
 }
 
 #[test]
+fn onnx_runtime_reports_nothing_of_its_use() {
+    let home = tempfile::tempdir().unwrap();
+    let mut server = server()
+        .env_remove("ORT_DISABLE_TELEMETRY")
+        .env("HOME", home.path())
+        .env_remove("XDG_CACHE_HOME")
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until_serving(&mut server);
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let left: Vec<_> = std::fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(left.is_empty(), "a device id and a queue of events: {left:?}");
+}
+
+#[test]
 fn sigterm_stops_the_server_cleanly() {
     let mut server = server().stderr(Stdio::piped()).spawn().unwrap();
     until_serving(&mut server);
