@@ -24,6 +24,9 @@ TRAINING_PYTHON := .venv/bin/python
 # Other ways to serve the models, which `make bench ARGS=baselines` compares with.
 BASELINES := target/baselines
 BASELINES_PROTOS := $(addprefix hlorank/v1/,graph.proto configuration.proto cost_model_service.proto)
+# The messages of the Python client, as descriptors; a test holds them against the .proto files.
+CLIENT_MESSAGES := client/python/hlorank/messages.binpb
+CLIENT_PROTOS := hlorank/v1/cost_model_service.proto hlorank/v1/model_service.proto tpu_graphs/tuning.proto
 # Folders with Python code, of those that are there.
 PYTHON_CODE := $(wildcard $(TRAINING)/pyproject.toml client/python/pyproject.toml tests/baselines/pyproject.toml \
 	deploy/pyproject.toml)
@@ -36,7 +39,7 @@ export HLORANK_ONNXRUNTIME
 export ORT_DISABLE_TELEMETRY := 1
 
 .PHONY: help setup setup-prometheus build test test-rust test-python lint lint-rust lint-deny lint-proto lint-python demo \
-	serve image bench baselines-setup figures train-setup train train-test clean
+	serve image bench baselines-setup client-messages figures train-setup train train-test clean
 
 help: ## list these
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)$$/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-17s %s\n", $$1, $$2 }'
@@ -100,6 +103,10 @@ bench: setup build ## run every benchmark, then print the figures (ARGS='reading
 	@$(MAKE) --no-print-directory figures
 
 baselines-setup: $(BASELINES)/ready ## install what hlorank is compared with (MLServer, gRPC for Python)
+
+client-messages: $(PYTHON_READY) ## write the messages of the Python client, once a .proto file changed
+	$(PYTHON) -m grpc_tools.protoc --proto_path=proto --include_imports --descriptor_set_out=$(CLIENT_MESSAGES) \
+		$(CLIENT_PROTOS)
 
 figures: ## print the figures that benchmarks and tests measured
 	@python3 tests/print_figures.py target/figures

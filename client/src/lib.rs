@@ -23,6 +23,8 @@ pub mod quality;
 mod ranking;
 mod request;
 mod stream;
+#[cfg(test)]
+mod vectors;
 
 pub use admin::AdminClient;
 pub use client::{CachedGraph, Client};

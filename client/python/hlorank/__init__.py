@@ -1,0 +1,73 @@
+"""Client of hlorank, which ranks compiler configurations by predicted run time.
+
+>>> from hlorank import Client, Graph, Layouts
+>>> with Client("127.0.0.1:7070") as client:
+...     ranking = client.rank(Graph.from_lowered(lowered), Layouts(values), top_k=10)
+...     print("measure these first:", ranking.best)
+"""
+
+from hlorank.aio import AsyncClient, AsyncRankStream
+from hlorank.client import Client, RankStream
+from hlorank.errors import (
+    AnswerError,
+    BatchTooLongError,
+    ConfigurationError,
+    DeadlineError,
+    GraphFileError,
+    HlorankError,
+    InvalidRequestError,
+    NotFoundError,
+    OverloadedError,
+    PreconditionError,
+    RefusedError,
+    UnavailableError,
+)
+from hlorank.files import MeasuredGraph, read_graphs
+from hlorank.graph import Graph
+from hlorank.layouts import Layouts
+from hlorank.model import Model, ModelReference
+from hlorank.ranking import (
+    BatchScores,
+    CachedGraph,
+    ConfigurableNode,
+    Ranking,
+    Reuse,
+    Timings,
+    Warning,
+)
+from hlorank.task import Task
+from hlorank.tiles import Tiles
+
+__all__ = [
+    "AnswerError",
+    "AsyncClient",
+    "AsyncRankStream",
+    "BatchScores",
+    "BatchTooLongError",
+    "CachedGraph",
+    "Client",
+    "ConfigurableNode",
+    "ConfigurationError",
+    "DeadlineError",
+    "Graph",
+    "GraphFileError",
+    "HlorankError",
+    "InvalidRequestError",
+    "Layouts",
+    "MeasuredGraph",
+    "Model",
+    "ModelReference",
+    "NotFoundError",
+    "OverloadedError",
+    "PreconditionError",
+    "RankStream",
+    "Ranking",
+    "RefusedError",
+    "Reuse",
+    "Task",
+    "Tiles",
+    "Timings",
+    "UnavailableError",
+    "Warning",
+    "read_graphs",
+]

@@ -1,0 +1,134 @@
+"""Layout configurations."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hlorank.errors import ConfigurationError
+from hlorank.messages import DeltaLayoutConfigs, LayoutTable, PackedLayoutConfigs
+from hlorank.task import Task
+from hlorank.whole_numbers import whole_numbers
+
+_TENSORS, _DIMENSIONS = 3, 6
+VALUES = _TENSORS * _DIMENSIONS
+"""Values of one node: output, first operand, second operand, each of six dimensions."""
+
+# The values of a node as a number of 18 digits to base 7: below 2^53, so exact as f64.
+_POWERS = 7.0 ** np.arange(VALUES)
+_NUMBERS = 7**_DIMENSIONS
+_MAX_TABLE = 1 << 16
+_BYTE_TABLE = 1 << 8
+_CHANGE_BYTES = 4
+"""Bytes of a change at most, but for huge tables, where a packed entry takes one or two."""
+
+
+class Layouts:
+    """Layout configurations of one graph, packed once.
+
+    ``values`` is [configs, slots, 3, 6] or, as TpuGraphs' ``node_config_feat``,
+    [configs, slots, 18]: for each configurable node in slot order the dimensions of its output and
+    first two operands from most minor to most major, -1 to 5, where -1 ends a list; a list of
+    nothing but -1 keeps the compiler's default.
+    """
+
+    task: Task = "layout"
+
+    def __init__(self, values: ArrayLike):
+        self._tables, self._indices = _packed(_checked(values))
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    @property
+    def slots(self) -> int:
+        """Configurable nodes."""
+        return len(self._tables)
+
+    def values(self) -> np.ndarray:
+        """The configurations again: i8 [configs, slots, 3, 6]."""
+        values = np.empty((len(self), self.slots, VALUES), np.int8)
+        for slot, table in enumerate(self._tables):
+            digits = table[:, None] // (7 ** np.arange(VALUES)) % 7
+            values[:, slot] = (digits - 1).astype(np.int8)[self._indices[:, slot]]
+        return values.reshape(len(self), self.slots, _TENSORS, _DIMENSIONS)
+
+    @cached_property
+    def wire(self) -> tuple[str, Any]:
+        """The field of a request, and its message: changes to the first where they are few."""
+        changed = self._indices != self._indices[0]
+        if np.count_nonzero(changed) * _CHANGE_BYTES < changed.size:
+            return "delta_layout_configs", self._delta(changed)
+        return "packed_layout_configs", self.packed()
+
+    def packed(self) -> Any:
+        """The ``PackedLayoutConfigs`` message."""
+        largest = max((len(table) for table in self._tables), default=0)
+        width = "u1" if largest <= _BYTE_TABLE else "<u2"
+        return PackedLayoutConfigs(
+            config_count=len(self),
+            tables=self._table_messages(),
+            indices=self._indices.astype(width).tobytes(),
+        )
+
+    def delta(self) -> Any:
+        """The ``DeltaLayoutConfigs`` message, the first configuration as the base."""
+        return self._delta(self._indices != self._indices[0])
+
+    def _delta(self, changed: np.ndarray) -> Any:
+        return DeltaLayoutConfigs(
+            tables=self._table_messages(),
+            base=self._indices[0].tolist(),
+            change_counts=np.count_nonzero(changed, axis=1).tolist(),
+            change_slots=changed.nonzero()[1].tolist(),
+            change_entries=self._indices[changed].tolist(),
+        )
+
+    def _table_messages(self) -> list[Any]:
+        divisors = _NUMBERS ** np.arange(_TENSORS)
+        tables = (table[:, None] // divisors % _NUMBERS for table in self._tables)
+        return [LayoutTable(entries=table.ravel().tolist()) for table in tables]
+
+
+def _checked(values: ArrayLike) -> np.ndarray:
+    """The values as [configs, slots, 18]."""
+    array = whole_numbers(values, "layouts")
+    if array.shape[2:] not in ((VALUES,), (_TENSORS, _DIMENSIONS)):
+        raise ConfigurationError(
+            f"layouts have shape {list(array.shape)}, "
+            f"expected [configs, slots, {_TENSORS}, {_DIMENSIONS}] or [configs, slots, {VALUES}]"
+        )
+    if len(array) == 0:
+        raise ConfigurationError("there are no configurations")
+    array = array.reshape(*array.shape[:2], VALUES)
+    if array.min(initial=0) < -1 or array.max(initial=0) > 5:
+        config, slot, value = (int(at[0]) for at in ((array < -1) | (array > 5)).nonzero())
+        raise ConfigurationError(
+            f"configuration {config}, slot {slot} is {array[config, slot, value]}, outside -1..5"
+        )
+    return array
+
+
+def _packed(values: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+    """Per slot the distinct entries in order of first use, and which one each configuration has."""
+    numbers = ((values.astype(np.float64) + 1) @ _POWERS).astype(np.int64)
+    indices = np.zeros(numbers.shape, np.uint16)
+    # Where nothing changes, as at most nodes of a search, there is nothing to sort.
+    tables = list(numbers[0, :, None])
+    for slot in (numbers != numbers[0]).any(axis=0).nonzero()[0]:
+        tables[slot], indices[:, slot] = _in_order_of_first_use(numbers[:, slot], slot)
+    return tables, indices
+
+
+def _in_order_of_first_use(numbers: np.ndarray, slot: int) -> tuple[np.ndarray, np.ndarray]:
+    distinct, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+    if len(distinct) > _MAX_TABLE:
+        raise ConfigurationError(
+            f"slot {slot} has {len(distinct)} distinct entries, at most {_MAX_TABLE} fit; "
+            "send several batches"
+        )
+    order = first.argsort()
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return distinct[order], place[inverse]

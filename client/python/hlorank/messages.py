@@ -1,0 +1,84 @@
+"""The messages of the wire, made of the descriptors in ``messages.binpb``.
+
+A pool of their own keeps them apart from XLA's messages of the same names, and descriptors, unlike
+generated code, suit every version of protobuf. ``make client-messages`` writes them.
+"""
+
+from importlib import resources
+from typing import Any
+
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+    FileDescriptorSet,
+)
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClassesForFiles
+
+DESCRIPTORS = "messages.binpb"
+
+
+def _keep_modules_as_bytes(message: DescriptorProto) -> None:
+    """Modules inside other messages stay the bytes that they came as, to be sent on unchanged."""
+    for field in message.field:
+        if field.type_name == ".xla.HloModuleProto":
+            field.type = FieldDescriptorProto.TYPE_BYTES
+            field.ClearField("type_name")
+
+
+def _files() -> list[FileDescriptorProto]:
+    bytes_of_set = resources.files(__package__).joinpath(DESCRIPTORS).read_bytes()
+    files = list(FileDescriptorSet.FromString(bytes_of_set).file)
+    for file in files:
+        for message in file.message_type:
+            _keep_modules_as_bytes(message)
+    return files
+
+
+def _classes() -> dict[str, type[Message]]:
+    pool, files = DescriptorPool(), _files()
+    for file in files:
+        pool.AddSerializedFile(file.SerializeToString())
+    return GetMessageClassesForFiles([file.name for file in files], pool)
+
+
+_CLASSES = _classes()
+
+
+def _message(name: str) -> Any:
+    """The class of a message; its fields are those of the ``.proto`` file."""
+    return _CLASSES[name]
+
+
+WireGraph = _message("hlorank.v1.Graph")
+GraphFeatures = _message("hlorank.v1.GraphFeatures")
+ModelSelector = _message("hlorank.v1.ModelSelector")
+
+LayoutTable = _message("hlorank.v1.LayoutTable")
+PackedLayoutConfigs = _message("hlorank.v1.PackedLayoutConfigs")
+DeltaLayoutConfigs = _message("hlorank.v1.DeltaLayoutConfigs")
+TileConfig = _message("hlorank.v1.TileConfig")
+TileConfigs = _message("hlorank.v1.TileConfigs")
+PackedTileConfigs = _message("hlorank.v1.PackedTileConfigs")
+
+PutGraphRequest = _message("hlorank.v1.PutGraphRequest")
+PutGraphResponse = _message("hlorank.v1.PutGraphResponse")
+RankConfigsRequest = _message("hlorank.v1.RankConfigsRequest")
+RankConfigsResponse = _message("hlorank.v1.RankConfigsResponse")
+RankConfigsStart = _message("hlorank.v1.RankConfigsStart")
+ConfigBatch = _message("hlorank.v1.ConfigBatch")
+RankConfigsStreamRequest = _message("hlorank.v1.RankConfigsStreamRequest")
+RankConfigsStreamResponse = _message("hlorank.v1.RankConfigsStreamResponse")
+
+ListModelsRequest = _message("hlorank.v1.ListModelsRequest")
+ListModelsResponse = _message("hlorank.v1.ListModelsResponse")
+GetModelRequest = _message("hlorank.v1.GetModelRequest")
+GetModelResponse = _message("hlorank.v1.GetModelResponse")
+WireModel = _message("hlorank.v1.Model")
+
+HloModuleProto = _message("xla.HloModuleProto")
+HloProto = _message("xla.HloProto")
+ModuleTuningData = _message("tpu_graphs.ModuleTuningData")
+TuningData = _message("tpu_graphs.TuningData")

@@ -1,0 +1,196 @@
+"""Answers."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from hlorank.errors import AnswerError
+from hlorank.model import ModelReference
+from hlorank.seconds import seconds
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Seconds of each stage on the server."""
+
+    queue: float = 0.0
+    """Waiting for a free worker."""
+    featurize: float = 0.0
+    """Reading, featurizing, pruning and cutting the graph; 0 where it was cached."""
+    parse: float = 0.0
+    """Reading the configurations and finding the distinct ones."""
+    encode: float = 0.0
+    head: float = 0.0
+    """Sums of embeddings, and the head."""
+    rank: float = 0.0
+    total: float = 0.0
+    """From the decoded request to the answer."""
+
+    def __add__(self, other: "Timings") -> "Timings":
+        stages = (field.name for field in fields(self))
+        return Timings(*(getattr(self, stage) + getattr(other, stage) for stage in stages))
+
+
+@dataclass(frozen=True)
+class Reuse:
+    """How many things were asked for, and how many were evaluated."""
+
+    configs: int
+    distinct_configs: int
+    segment_rows: int
+    """Pairs of segment and configuration, before anything is shared."""
+    distinct_segment_rows: int
+    rows_evaluated: int
+    rows_cached: int
+
+
+@dataclass(frozen=True)
+class Warning:
+    """Something that was accepted although it is unusual."""
+
+    reason: str
+    """UPPER_SNAKE_CASE, stable."""
+    message: str
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The answer to ``rank``, or the end of a stream."""
+
+    best: np.ndarray
+    """i64 [top_k] numbers of configurations by ascending score, ties by number"""
+    best_scores: np.ndarray
+    """f32 [top_k] the score of each; lower is predicted faster"""
+    scores: np.ndarray | None
+    """f32 [configs] the score of every configuration in the order sent, where asked for"""
+    model: ModelReference
+    """Who answered."""
+    graph_hash: bytes
+    timings: Timings
+    reuse: Reuse
+    warnings: tuple[Warning, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class BatchScores:
+    """The scores of one batch of a stream."""
+
+    first: int
+    """Number of the batch's first configuration in the stream."""
+    scores: np.ndarray
+    """f32 [configs], comparable with those of the stream's other batches"""
+    timings: Timings
+    reuse: Reuse
+
+
+@dataclass(frozen=True)
+class ConfigurableNode:
+    """One slot of a layout configuration."""
+
+    node: int
+    """Node number."""
+    name: str
+    """Instruction name; empty for a graph that came as features, as are the next but the opcode."""
+    opcode: str
+    dimensions: tuple[int, ...]
+    """Of the output."""
+    tensor_ranks: tuple[int, ...]
+    """Of the output and the first two operands."""
+
+
+@dataclass(frozen=True)
+class CachedGraph:
+    """What a server made of a graph."""
+
+    hash: bytes
+    nodes: int
+    edges: int
+    kept_nodes: int
+    """Nodes that pruning keeps."""
+    segments: int
+    distinct_segments: int
+    largest_segment: int
+    """Its nodes."""
+    configurable_nodes: tuple[ConfigurableNode, ...]
+    """The slots of a layout configuration, in order; none for a kernel."""
+    warnings: tuple[Warning, ...]
+
+
+def ranking_of(answer: Any, scores: np.ndarray | None = None) -> Ranking:
+    """The ranking of a ``RankConfigsResponse`` or ``StreamRanking``."""
+    if len(answer.ranking) != len(answer.ranking_scores):
+        raise AnswerError("the server's ranking and its scores differ in length")
+    return Ranking(
+        best=np.array(answer.ranking, np.int64),
+        best_scores=scores_of(answer.ranking_scores),
+        scores=scores,
+        model=model_of_answer(answer),
+        graph_hash=graph_hash_of(answer),
+        timings=timings_of(answer.timings),
+        reuse=reuse_of(answer.reuse),
+        warnings=_warnings(answer.warnings),
+    )
+
+
+def batch_scores_of(answer: Any) -> BatchScores:
+    """The scores of a ``BatchScores`` message."""
+    return BatchScores(
+        first=answer.first_config,
+        scores=scores_of(answer.scores),
+        timings=timings_of(answer.timings),
+        reuse=reuse_of(answer.reuse),
+    )
+
+
+def cached_graph_of(answer: Any) -> CachedGraph:
+    """What a ``PutGraphResponse`` tells."""
+    sizes = ("nodes", "edges", "kept_nodes", "segments", "distinct_segments", "largest_segment")
+    return CachedGraph(
+        hash=graph_hash_of(answer),
+        **{size: getattr(answer.summary, size) for size in sizes},
+        configurable_nodes=tuple(map(_configurable_node, answer.configurable_nodes)),
+        warnings=_warnings(answer.warnings),
+    )
+
+
+def scores_of(scores: Any) -> np.ndarray:
+    """Scores as f32."""
+    return np.array(scores, np.float32)
+
+
+def model_of_answer(answer: Any) -> ModelReference:
+    """Who answered."""
+    if not answer.model.name:
+        raise AnswerError("the server's answer does not name its model")
+    return ModelReference(answer.model.name, answer.model.version or None)
+
+
+def graph_hash_of(answer: Any) -> bytes:
+    """The 32 bytes of the graph hash."""
+    if len(answer.graph_hash) != 32:
+        raise AnswerError(f"the server's graph hash has {len(answer.graph_hash)} bytes, not 32")
+    return answer.graph_hash
+
+
+def timings_of(timings: Any) -> Timings:
+    """The seconds of a ``StageTimings`` message."""
+    return Timings(**{field.name: seconds(getattr(timings, field.name)) for field in _STAGES})
+
+
+def reuse_of(reuse: Any) -> Reuse:
+    """The counts of a ``ReuseCounts`` message."""
+    return Reuse(**{field.name: getattr(reuse, field.name) for field in _COUNTS})
+
+
+_STAGES, _COUNTS = fields(Timings), fields(Reuse)
+
+
+def _warnings(warnings: Iterable[Any]) -> tuple[Warning, ...]:
+    return tuple(Warning(warning.reason, warning.message) for warning in warnings)
+
+
+def _configurable_node(node: Any) -> ConfigurableNode:
+    dimensions, ranks = tuple(node.dimensions), tuple(node.tensor_ranks)
+    return ConfigurableNode(node.node, node.name, node.opcode, dimensions, ranks)

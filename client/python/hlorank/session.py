@@ -1,0 +1,227 @@
+"""The calls, written once for the sync and the async client."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hlorank.errors import AnswerError, BatchTooLongError, PreconditionError, RefusedError
+from hlorank.graph import Graph
+from hlorank.layouts import Layouts
+from hlorank.messages import (
+    ConfigBatch,
+    GetModelRequest,
+    ListModelsRequest,
+    PutGraphRequest,
+    RankConfigsRequest,
+    RankConfigsStart,
+    RankConfigsStreamRequest,
+)
+from hlorank.model import Model, ModelReference, model_of, model_reference
+from hlorank.ranking import (
+    BatchScores,
+    CachedGraph,
+    Ranking,
+    Timings,
+    batch_scores_of,
+    cached_graph_of,
+    graph_hash_of,
+    model_of_answer,
+    ranking_of,
+    scores_of,
+    timings_of,
+)
+from hlorank.retry import Deadline, Retry
+from hlorank.route import ROUTE_HEADER
+from hlorank.tiles import Tiles
+from hlorank.transport import (
+    GET_MODEL,
+    LIST_MODELS,
+    PUT_GRAPH,
+    RANK_CONFIGS,
+    RANK_CONFIGS_STREAM,
+    Exchange,
+    Metadata,
+    Method,
+    Transport,
+)
+
+Configurations = Layouts | Tiles
+
+_NOT_CACHED = "GRAPH_NOT_CACHED"
+
+
+@dataclass(frozen=True)
+class Session:
+    """Calls over one transport."""
+
+    transport: Transport
+    retry: Retry
+    message_bytes: int
+
+    async def put_graph(self, graph: Graph, timeout: float | None) -> CachedGraph:
+        """Sends a graph to be cached."""
+        request = PutGraphRequest(graph=graph.whole())
+        cached = cached_graph_of(
+            await self._call(PUT_GRAPH, request, _routed(graph), Deadline(timeout))
+        )
+        graph.learn(cached.hash)
+        return cached
+
+    async def rank(
+        self,
+        graph: Graph,
+        configurations: Configurations,
+        top_k: int,
+        model: ModelReference | str | None,
+        with_scores: bool,
+        timeout: float | None,
+    ) -> Ranking:
+        """Ranks configurations."""
+        form, message = configurations.wire
+        selector, deadline = _selector(model), Deadline(timeout)
+
+        async def ask(source: Any) -> Any:
+            request = RankConfigsRequest(
+                graph=source,
+                **{form: message},
+                model=selector,
+                top_k=top_k,
+                include_scores=with_scores,
+            )
+            return await self._call(RANK_CONFIGS, request, _routed(graph), deadline)
+
+        answer = await _by_hash_or_whole(graph, ask)
+        graph.learn(graph_hash_of(answer))
+        return ranking_of(answer, scores_of(answer.scores) if with_scores else None)
+
+    async def rank_stream(
+        self,
+        graph: Graph,
+        top_k: int,
+        model: ModelReference | str | None,
+        timeout: float | None,
+    ) -> "StreamSession":
+        """Starts a stream, and waits until the server has found the graph."""
+        selector, deadline = _selector(model), Deadline(timeout)
+
+        async def ask(source: Any) -> StreamSession:
+            start = RankConfigsStart(graph=source, model=selector, top_k=top_k)
+            return await self._retried(lambda: self._started(graph, start, deadline), deadline)
+
+        return await _by_hash_or_whole(graph, ask)
+
+    async def list_models(self, timeout: float | None) -> list[Model]:
+        """Every model version, by name, then version."""
+        answer = await self._call(LIST_MODELS, ListModelsRequest(), (), Deadline(timeout))
+        return [model_of(model) for model in answer.models]
+
+    async def get_model(self, name: str, version: int | None, timeout: float | None) -> Model:
+        """One version of a model, or the stable one."""
+        request = GetModelRequest(name=name, version=version or 0)
+        answer = await self._call(GET_MODEL, request, (), Deadline(timeout))
+        return model_of(answer.model)
+
+    async def _call(
+        self, method: Method, message: Any, metadata: Metadata, deadline: Deadline
+    ) -> Any:
+        def call() -> Awaitable[Any]:
+            return self.transport.call(method, message, metadata, deadline.left())
+
+        return await self._retried(call, deadline)
+
+    async def _retried(self, call: Callable[[], Awaitable[Any]], deadline: Deadline) -> Any:
+        retries = 0
+        while True:
+            try:
+                return await call()
+            except RefusedError as error:
+                pause = self.retry.pause(error, retries)
+                if pause is None or not deadline.allows(pause):
+                    raise
+            await self.transport.pause(pause)
+            retries += 1
+
+    async def _started(self, graph: Graph, start: Any, deadline: Deadline) -> "StreamSession":
+        exchange = await self.transport.open(RANK_CONFIGS_STREAM, _routed(graph), deadline.left())
+        await exchange.write(RankConfigsStreamRequest(start=start))
+        started = await _next(exchange, "started")
+        graph.learn(graph_hash_of(started))
+        return StreamSession(
+            exchange, self.message_bytes, model_of_answer(started), timings_of(started.timings)
+        )
+
+
+@dataclass
+class StreamSession:
+    """Batches on their way to a server, and their scores on the way back."""
+
+    exchange: Exchange
+    message_bytes: int
+    model: ModelReference
+    timings: Timings
+    """Until now."""
+    unscored: int = 0
+    """Batches that were sent and whose scores were not taken."""
+
+    async def send(self, configurations: Configurations) -> None:
+        """Sends a batch."""
+        form, message = configurations.wire
+        request = RankConfigsStreamRequest(batch=ConfigBatch(**{form: message}))
+        if request.ByteSize() > self.message_bytes:
+            raise BatchTooLongError(request.ByteSize(), self.message_bytes)
+        if not await self.exchange.write(request):
+            await self._raise_refusal()
+        self.unscored += 1
+
+    async def scores(self) -> BatchScores | None:
+        """Takes the scores of the earliest batch that has not had them taken."""
+        if self.unscored == 0:
+            return None
+        batch = batch_scores_of(await _next(self.exchange, "scores"))
+        self.unscored -= 1
+        self.timings += batch.timings
+        return batch
+
+    async def finish(self) -> Ranking:
+        """Closes the stream and takes the ranking."""
+        await self.exchange.done_writing()
+        while await self.scores() is not None:
+            pass
+        ranking = ranking_of(await _next(self.exchange, "ranking"))
+        # Until the end, so that the call is not cancelled.
+        await self.exchange.read()
+        return replace(ranking, timings=ranking.timings + self.timings)
+
+    async def _raise_refusal(self) -> None:
+        """Why the server takes no more batches."""
+        while await self.exchange.read() is not None:
+            pass
+        raise AnswerError("the stream ended too early")
+
+
+async def _by_hash_or_whole(graph: Graph, ask: Callable[[Any], Awaitable[Any]]) -> Any:
+    """Asks with the hash where it is known, and with the graph where the server wants that."""
+    by_hash = graph.by_hash()
+    if by_hash is not None:
+        try:
+            return await ask(by_hash)
+        except PreconditionError as error:
+            if error.reason != _NOT_CACHED:
+                raise
+    return await ask(graph.whole())
+
+
+async def _next(exchange: Exchange, part: str) -> Any:
+    answer = await exchange.read()
+    found = None if answer is None else answer.WhichOneof("part")
+    if found != part:
+        raise AnswerError(f"the stream has {found or 'ended'} where {part} was expected")
+    return getattr(answer, part)
+
+
+def _routed(graph: Graph) -> Metadata:
+    return ((ROUTE_HEADER, graph.route),)
+
+
+def _selector(model: ModelReference | str | None) -> Any:
+    return None if model is None else model_reference(model).selector()

@@ -1,0 +1,165 @@
+"""Tile configurations."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hlorank.errors import ConfigurationError
+from hlorank.messages import PackedTileConfigs, TileConfig, TileConfigs
+from hlorank.task import Task
+from hlorank.whole_numbers import whole_numbers
+
+FEATURES = 24
+"""Per list of bounds six values, sum and product."""
+_LISTS = ("kernel_bounds", "output_bounds", "input_bounds")
+_VALUES = 6
+_SMALLEST, _LARGEST = -(1 << 31), (1 << 31) - 1
+
+Bounds = ArrayLike | Sequence[Sequence[int]]
+"""[configs, bounds], or a list for each configuration, of any length."""
+
+
+@dataclass(frozen=True)
+class _BoundLists:
+    """One list of bounds for each configuration."""
+
+    values: np.ndarray
+    """i64 [configs, longest], 0 past the end of a list"""
+    counts: np.ndarray
+    """i64 [configs]: lengths"""
+
+    def of(self, config: int) -> list[int]:
+        return self.values[config, : self.counts[config]].tolist()
+
+
+class Tiles:
+    """Tile configurations of one kernel.
+
+    Each of the lists is [configs, bounds], sizes per dimension, most minor first as XLA gives
+    them, or a list for each configuration, of any length. What is left out is empty.
+    """
+
+    task: Task = "tile"
+
+    def __init__(
+        self,
+        *,
+        kernel_bounds: Bounds | None = None,
+        output_bounds: Bounds | None = None,
+        input_bounds: Bounds | None = None,
+    ):
+        given = zip(_LISTS, (kernel_bounds, output_bounds, input_bounds), strict=True)
+        lists = {name: _bound_lists(name, bounds) for name, bounds in given if bounds is not None}
+        counts = {len(bounds.counts) for bounds in lists.values()}
+        if len(counts) > 1:
+            raise ConfigurationError(f"lists of bounds are of {sorted(counts)} configurations")
+        if counts in (set(), {0}):
+            raise ConfigurationError("there are no configurations")
+        configs = counts.pop()
+        empty = _BoundLists(np.zeros((configs, 0), np.int64), np.zeros(configs, np.int64))
+        self._configs = configs
+        self._lists = tuple(lists.get(name, empty) for name in _LISTS)
+
+    @classmethod
+    def from_features(cls, config_feat: ArrayLike) -> "Tiles":
+        """TpuGraphs' ``config_feat`` [configs, 24]."""
+        features = whole_numbers(config_feat, "config_feat")
+        if features.ndim != 2 or features.shape[1] != FEATURES:
+            raise ConfigurationError(
+                f"config_feat has shape {list(features.shape)}, expected [configs, {FEATURES}]"
+            )
+        width = FEATURES // len(_LISTS)
+        lists = (
+            _lists_of_features(features[:, at : at + width]) for at in range(0, FEATURES, width)
+        )
+        tiles = cls(**dict(zip(_LISTS, lists, strict=True)))
+        wrong = (tiles.features() != features.astype(np.float32)).any(axis=1)
+        if wrong.any():
+            raise ConfigurationError(
+                f"configuration {int(wrong.argmax())} of config_feat: no tile of at most {_VALUES} "
+                "bounds a list has these features; give the bounds themselves"
+            )
+        return tiles
+
+    def __len__(self) -> int:
+        return self._configs
+
+    def features(self) -> np.ndarray:
+        """TpuGraphs' ``config_feat``: f32 [configs, 24]."""
+        features = np.zeros((len(self), len(_LISTS), FEATURES // len(_LISTS)), np.float32)
+        for number, bounds in enumerate(self._lists):
+            used = np.arange(bounds.values.shape[1]) < bounds.counts[:, None]
+            values = bounds.values[:, :_VALUES]
+            features[:, number, : values.shape[1]] = values
+            features[:, number, _VALUES] = bounds.values.sum(axis=1)
+            product = np.where(used, bounds.values, 1).prod(axis=1)
+            features[:, number, _VALUES + 1] = np.where(bounds.counts > 0, product, 0)
+        return features.reshape(len(self), FEATURES)
+
+    @cached_property
+    def wire(self) -> tuple[str, Any]:
+        """The field of a request, and its message: packed where it can be, else readable."""
+        packed = self.packed()
+        if packed is None:
+            return "tile_configs", self.readable()
+        return "packed_tile_configs", packed
+
+    def packed(self) -> Any:
+        """The ``PackedTileConfigs`` message.
+
+        None where tiles differ in their numbers of bounds or a bound does not fit 32 bits.
+        """
+        if any((bounds.counts != bounds.counts[0]).any() for bounds in self._lists):
+            return None
+        matrix = np.concatenate([bounds.values for bounds in self._lists], axis=1)
+        if matrix.min(initial=0) < _SMALLEST or matrix.max(initial=0) > _LARGEST:
+            return None
+        kernel, output, input_ = (int(bounds.counts[0]) for bounds in self._lists)
+        return PackedTileConfigs(
+            config_count=len(self),
+            kernel_bound_count=kernel,
+            output_bound_count=output,
+            input_bound_count=input_,
+            bounds=matrix.astype("<i4").tobytes(),
+        )
+
+    def readable(self) -> Any:
+        """The ``TileConfigs`` message."""
+        named = list(zip(_LISTS, self._lists, strict=True))
+        configs = (
+            TileConfig(**{name: bounds.of(config) for name, bounds in named})
+            for config in range(len(self))
+        )
+        return TileConfigs(configs=configs)
+
+
+def _bound_lists(name: str, bounds: Bounds | _BoundLists) -> _BoundLists:
+    if isinstance(bounds, _BoundLists):
+        return bounds
+    if isinstance(bounds, np.ndarray) or len({len(tile) for tile in bounds}) <= 1:
+        matrix = whole_numbers(bounds, name)
+        if matrix.ndim != 2:
+            raise ConfigurationError(
+                f"{name} has shape {list(matrix.shape)}, expected [configs, bounds]"
+            )
+        return _BoundLists(matrix.astype(np.int64), np.full(len(matrix), matrix.shape[1]))
+    counts = np.array([len(tile) for tile in bounds])
+    values = np.zeros((len(counts), counts.max()), np.int64)
+    flat = np.array([bound for tile in bounds for bound in tile])
+    values[np.arange(values.shape[1]) < counts[:, None]] = whole_numbers(flat, name)
+    return _BoundLists(values, counts)
+
+
+def _lists_of_features(features: np.ndarray) -> _BoundLists:
+    """The shortest lists of features [configs, 8]: a zero at an end shows only in the product."""
+    values = features[:, :_VALUES].astype(np.int64)
+    places = np.arange(1, _VALUES + 1)
+    counts = np.where(values != 0, places, 0).max(axis=1)
+    has_zero = ((values == 0) & (places <= counts[:, None])).any(axis=1)
+    ends_in_zero = (counts > 0) & (features[:, _VALUES + 1] == 0) & ~has_zero
+    counts = np.minimum(counts + ends_in_zero, _VALUES)
+    return _BoundLists(values[:, : counts.max(initial=0)], counts)

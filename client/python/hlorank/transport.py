@@ -1,0 +1,90 @@
+"""What the calls of a client need of gRPC: the sync and the async client each bring one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from hlorank import messages
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of the server, and the messages that it takes and gives."""
+
+    path: str
+    request: Any
+    response: Any
+
+
+_COST_MODEL, _MODELS = "/hlorank.v1.CostModelService", "/hlorank.v1.ModelService"
+PUT_GRAPH = Method(f"{_COST_MODEL}/PutGraph", messages.PutGraphRequest, messages.PutGraphResponse)
+RANK_CONFIGS = Method(
+    f"{_COST_MODEL}/RankConfigs", messages.RankConfigsRequest, messages.RankConfigsResponse
+)
+RANK_CONFIGS_STREAM = Method(
+    f"{_COST_MODEL}/RankConfigsStream",
+    messages.RankConfigsStreamRequest,
+    messages.RankConfigsStreamResponse,
+)
+LIST_MODELS = Method(
+    f"{_MODELS}/ListModels", messages.ListModelsRequest, messages.ListModelsResponse
+)
+GET_MODEL = Method(f"{_MODELS}/GetModel", messages.GetModelRequest, messages.GetModelResponse)
+
+Metadata = Sequence[tuple[str, str]]
+
+
+class Exchange(Protocol):
+    """A stream in both directions."""
+
+    async def write(self, message: Any) -> bool:
+        """Sends a message; False where the call has ended."""
+
+    async def done_writing(self) -> None:
+        """Tells the server that no more comes."""
+
+    async def read(self) -> Any:
+        """The next message; None at the end. Raises RefusedError."""
+
+    def cancel(self) -> None:
+        """Ends the call, if it has not ended."""
+
+
+class Transport(Protocol):
+    """A connection. The methods of a blocking one never suspend."""
+
+    async def call(
+        self, method: Method, message: Any, metadata: Metadata, timeout: float | None
+    ) -> Any:
+        """One message for another. Raises RefusedError."""
+
+    async def open(self, method: Method, metadata: Metadata, timeout: float | None) -> Exchange:
+        """Starts a stream."""
+
+    async def pause(self, seconds: float) -> None:
+        """Waits."""
+
+
+def target(address: str) -> str:
+    """What gRPC takes for an address such as ``127.0.0.1:7070`` or ``http://127.0.0.1:7070``."""
+    scheme, separator, rest = address.rpartition("://")
+    if separator and scheme not in ("http", "unix", "dns", "ipv4", "ipv6"):
+        raise ValueError(
+            f"cannot connect to {address}: only http:// is spoken, as in http://127.0.0.1:7070"
+        )
+    return rest.rstrip("/") if scheme == "http" else address
+
+
+def channel_options(connect_timeout: float, message_bytes: int) -> list[tuple[str, int]]:
+    """Options of a channel; windows and keep-alive are those of the Rust client."""
+    return [
+        ("grpc.max_send_message_length", message_bytes),
+        ("grpc.max_receive_message_length", message_bytes),
+        # How long an attempt to connect may take, and when the next one is made.
+        ("grpc.min_reconnect_backoff_ms", int(connect_timeout * 1000)),
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.max_reconnect_backoff_ms", 2_000),
+        ("grpc.keepalive_time_ms", 10_000),
+        ("grpc.keepalive_timeout_ms", 10_000),
+        ("grpc.http2.lookahead_bytes", 8 << 20),
+    ]

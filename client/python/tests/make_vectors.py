@@ -1,0 +1,120 @@
+"""Writes ``tests/data/client_vectors.json``: what every client sends for the same input.
+
+``PYTHONPATH=. python tests/make_vectors.py``, in the folder of the package. The Rust client holds
+the same file, so that what is wrong here does not pass there.
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hlorank import Graph, Layouts, Tiles
+from hlorank.messages import ConfigBatch
+
+DATA = Path(__file__).resolve().parents[3] / "tests" / "data"
+VECTORS = DATA / "client_vectors.json"
+
+LENGTHS = (0, 1, 48, 56, 57, 1015, 1016, 1017, 2040, 2041, 3064, 5112, 16384, 31737, 102400)
+"""Of modules, around the ends of BLAKE3's blocks and chunks; a length of 8 bytes goes before."""
+FILES = (
+    "hlo/cnn_train.before_opt.hlo_module.pb",
+    "hlo/cnn_train.before_opt.hlo.txt",
+    "hlo/cnn_train.before_opt.features.npz",
+    "hlo/fuzz_all_columns.features.npz",
+    "measured/layout_random_window_reversed.pb",
+    "measured/tile_kernels.pb",
+)
+
+
+def pattern(length: int) -> bytes:
+    """Bytes that count to 250 again and again, as in BLAKE3's own test vectors."""
+    return bytes(index % 251 for index in range(length))
+
+
+def config_batch(configurations: Layouts | Tiles) -> bytes:
+    """The ``ConfigBatch`` that is sent."""
+    form, message = configurations.wire
+    return ConfigBatch(**{form: message}).SerializeToString()
+
+
+def layout_cases() -> Iterable[tuple[str, np.ndarray]]:
+    """Values [configs, slots, 18]."""
+    draw = np.random.default_rng(2026)
+    yield "everything is left to the compiler", np.full((1, 2, 18), -1)
+    yield "an entry of every value", np.arange(18).reshape(1, 1, 18) % 7 - 1
+    yield "drawn from three entries", draw.integers(-1, 6, (3, 18))[draw.integers(0, 3, (8, 4))]
+    yield "more entries than a byte numbers", draw.integers(-1, 6, (300, 1, 18))
+    few = np.repeat(draw.integers(-1, 6, (1, 10, 18)), 6, axis=0)
+    few[1:, 2], few[3:, 7] = draw.integers(-1, 6, 18), draw.integers(-1, 6, 18)
+    yield "few changes to the first", few
+    many = np.repeat(draw.integers(-1, 6, (1, 4, 18)), 4, axis=0)
+    many[[0, 1, 2, 3], [0, 1, 2, 3], 0] = (many[0, :, 0] + 2) % 7 - 1
+    yield "too many changes to the first", many
+
+
+def tile_cases() -> Iterable[tuple[str, dict[str, list[list[int]]]]]:
+    """Bounds, by the name of their list."""
+    largest = (1 << 31) - 1
+    yield "output alone", {"output_bounds": [[8, 128], [16, 64], [8, 128]]}
+    yield (
+        "all three lists",
+        {
+            "kernel_bounds": [[3, 1, 24, 3], [1, 1, 1, 1]],
+            "output_bounds": [[12, 4], [0, -1]],
+            "input_bounds": [[7], [largest]],
+        },
+    )
+    yield "no bounds", {"output_bounds": [[], []]}
+    yield "lists of any length", {"kernel_bounds": [[], [2]], "output_bounds": [[1, 2, 3], [4]]}
+    yield "a bound of more than 32 bits", {"output_bounds": [[largest + 1], [1]]}
+
+
+def feature_cases() -> Iterable[tuple[str, np.ndarray]]:
+    """TpuGraphs' features [configs, 24]."""
+    uniform = Tiles(kernel_bounds=[[3, 1, 24, 3], [1, 2, 3, 4]], output_bounds=[[5, 0], [0, 6]])
+    yield "a zero at an end", uniform.features()
+    ragged = Tiles(kernel_bounds=[[3], [1, 2]], input_bounds=[[], [1, 2, 3, 4, 5, 6]])
+    yield "lists of any length", ragged.features()
+
+
+def vectors() -> dict[str, list[dict[str, Any]]]:
+    """Every vector, by what it is about."""
+    return {
+        "modules": [
+            {"length": length, "route": Graph.from_hlo_proto(pattern(length)).route}
+            for length in LENGTHS
+        ],
+        "files": [{"file": file, "route": Graph.from_file(DATA / file).route} for file in FILES],
+        "layouts": [
+            {"name": name, "values": values.tolist(), "sent": config_batch(Layouts(values)).hex()}
+            for name, values in layout_cases()
+        ],
+        "tiles": [
+            {"name": name, **bounds, "sent": config_batch(Tiles(**bounds)).hex()}
+            for name, bounds in tile_cases()
+        ],
+        "tile_features": [
+            {
+                "name": name,
+                "features": features.tolist(),
+                "sent": config_batch(Tiles.from_features(features)).hex(),
+            }
+            for name, features in feature_cases()
+        ],
+    }
+
+
+def main() -> None:
+    """Writes the file, one vector a line."""
+    sections = []
+    for name, cases in vectors().items():
+        lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
+        sections.append(f'"{name}": [\n{lines}\n]')
+    VECTORS.write_text("{\n" + ",\n".join(sections) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main()

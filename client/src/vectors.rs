@@ -1,0 +1,96 @@
+//! The test vectors that every client holds: `tests/data/client_vectors.json`.
+
+use std::fs;
+
+use hlorank_graph::{
+    Configurations, GraphFile, LAYOUT_VALUES, LayoutBatchBuilder, LayoutEntry, Limits, Task, TileBatch,
+    TileConfiguration,
+};
+use hlorank_proto::v1::ConfigBatch;
+use hlorank_tests::fixture;
+use prost::Message as _;
+use serde_json::Value;
+
+use crate::{GraphHandle, request::smallest_form};
+
+/// The cases of one section.
+fn cases(section: &str) -> Vec<Value> {
+    let text = fs::read_to_string(fixture("client_vectors.json")).unwrap();
+    let vectors: Value = serde_json::from_str(&text).unwrap();
+    let cases = vectors[section].as_array().unwrap().clone();
+    assert!(!cases.is_empty(), "{section}");
+    cases
+}
+
+fn list<T: serde::de::DeserializeOwned>(value: &Value) -> Vec<T> {
+    serde_json::from_value(value.clone()).unwrap()
+}
+
+fn assert_route(graph: &GraphHandle, case: &Value) {
+    assert_eq!(graph.route().to_str().unwrap(), case["route"], "{case}");
+}
+
+fn assert_sent(configurations: &Configurations, case: &Value) {
+    let batch = ConfigBatch { configs: Some(smallest_form(configurations).into()) };
+    let sent: String = batch.encode_to_vec().iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(sent, case["sent"].as_str().unwrap(), "{}", case["name"]);
+}
+
+#[test]
+fn modules_have_the_routes_of_every_client() {
+    for case in cases("modules") {
+        let length = case["length"].as_u64().unwrap();
+        let module = (0..length).map(|index| u8::try_from(index % 251).unwrap()).collect();
+        assert_route(&GraphHandle::hlo_module(module, Task::Layout, vec![]), &case);
+    }
+}
+
+#[test]
+fn files_have_the_routes_of_every_client() {
+    for case in cases("files") {
+        let path = fixture(case["file"].as_str().unwrap());
+        let file = GraphFile::read(&path, Task::Layout, &Limits::default()).unwrap();
+        assert_route(&GraphHandle::of(&file.graphs[0]), &case);
+    }
+}
+
+#[test]
+fn layouts_are_packed_as_by_every_client() {
+    for case in cases("layouts") {
+        let configs: Vec<Vec<[i32; LAYOUT_VALUES]>> = list(&case["values"]);
+        let mut batch = LayoutBatchBuilder::new(configs[0].len(), Limits::default());
+        for config in configs {
+            let entries = config.iter().map(|values| LayoutEntry::from_values(values, String::new).unwrap());
+            batch.push(&entries.collect::<Vec<_>>()).unwrap();
+        }
+        assert_sent(&Configurations::Layout(batch.build().unwrap()), &case);
+    }
+}
+
+#[test]
+fn tiles_are_packed_as_by_every_client() {
+    for case in cases("tiles") {
+        let names = ["kernel_bounds", "output_bounds", "input_bounds"];
+        let lists: [Option<Vec<Vec<i64>>>; 3] = names.map(|name| case.get(name).map(list));
+        let configs = lists.iter().flatten().map(Vec::len).max().unwrap();
+        let mut batch = TileBatch::default();
+        for config in 0..configs {
+            let [kernel_bounds, output_bounds, input_bounds] =
+                lists.each_ref().map(|list| list.as_ref().map_or(&[][..], |list| &list[config]));
+            let tile = TileConfiguration { kernel_bounds, output_bounds, input_bounds };
+            batch.push(tile, &Limits::default()).unwrap();
+        }
+        assert_sent(&Configurations::Tile(batch), &case);
+    }
+}
+
+#[test]
+fn features_of_tiles_are_packed_as_by_every_client() {
+    for case in cases("tile_features") {
+        let mut batch = TileBatch::default();
+        for features in list::<Vec<f32>>(&case["features"]) {
+            batch.push_features(&features, &Limits::default()).unwrap();
+        }
+        assert_sent(&Configurations::Tile(batch), &case);
+    }
+}
