@@ -1,12 +1,15 @@
 """The client for asyncio."""
 
 import asyncio
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import grpc
 import grpc.aio
 
+from hlorank.blocking import BlockingExchange, BlockingTransport, done
 from hlorank.errors import refused
 from hlorank.graph import Graph
 from hlorank.model import Model, ModelReference
@@ -14,6 +17,8 @@ from hlorank.ranking import BatchScores, CachedGraph, Ranking
 from hlorank.retry import Retry
 from hlorank.session import Configurations, Session, StreamSession
 from hlorank.transport import Metadata, Method, channel_options, target
+
+T = TypeVar("T")
 
 
 class AsyncClient:
@@ -29,8 +34,8 @@ class AsyncClient:
         message_bytes: int = 64 << 20,
     ):
         options = channel_options(connect_timeout, message_bytes)
-        self._channel = grpc.aio.insecure_channel(target(address), options)
-        self._session = Session(_AsyncTransport(self._channel), Retry(retries), message_bytes)
+        self._transport = _AsyncTransport(target(address), options)
+        self._session = Session(self._transport, Retry(retries), message_bytes)
         self._timeout = timeout
 
     async def put_graph(self, graph: Graph, *, timeout: float | None = None) -> CachedGraph:
@@ -74,7 +79,7 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Closes the connection; calls in progress are cancelled."""
-        await self._channel.close()
+        await self._transport.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -128,8 +133,9 @@ class AsyncRankStream:
 
 
 class _AsyncTransport:
-    def __init__(self, channel: grpc.aio.Channel):
-        self._channel = channel
+    def __init__(self, address: str, options: list[tuple[str, int]]):
+        self._channel = grpc.aio.insecure_channel(address, options)
+        self._streams = grpc.insecure_channel(address, options)
         self._methods: dict[str, Any] = {}
 
     async def call(
@@ -147,36 +153,39 @@ class _AsyncTransport:
 
     async def open(
         self, method: Method, metadata: Metadata, timeout: float | None
-    ) -> "_AsyncExchange":
-        stream = self._channel.stream_stream(
-            method.path, method.request.SerializeToString, method.response.FromString
-        )
-        return _AsyncExchange(stream(timeout=timeout, metadata=metadata))
+    ) -> "_ThreadedExchange":
+        blocking = BlockingTransport(self._streams)
+        return _ThreadedExchange(await blocking.open(method, metadata, timeout))
 
     async def pause(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
+    async def close(self) -> None:
+        self._streams.close()
+        await self._channel.close()
 
-class _AsyncExchange:
-    def __init__(self, call: Any):
-        self._call = call
+
+class _ThreadedExchange:
+    """A blocking stream on two threads of its own, one to write and one to read, while it is used.
+
+    The streams of grpc.aio lose why a server ended a call if that comes while they write.
+    """
+
+    def __init__(self, exchange: BlockingExchange):
+        self._exchange = exchange
+        self._threads = ThreadPoolExecutor(2, "hlorank-stream")
 
     async def write(self, message: Any) -> bool:
-        try:
-            await self._call.write(message)
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            return False
-        return True
+        return await self._on_thread(self._exchange.write(message))
 
     async def done_writing(self) -> None:
-        await self._call.done_writing()
+        await self._exchange.done_writing()
 
     async def read(self) -> Any:
-        try:
-            answer = await self._call.read()
-        except grpc.aio.AioRpcError as error:
-            raise refused(error) from None
-        return None if answer is grpc.aio.EOF else answer
+        return await self._on_thread(self._exchange.read())
 
     def cancel(self) -> None:
-        self._call.cancel()
+        self._exchange.cancel()
+
+    async def _on_thread(self, blocking: Coroutine[Any, Any, T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, done, blocking)

@@ -1,31 +1,17 @@
 """The blocking client."""
 
-import threading
-import time
-from collections.abc import Coroutine
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self
 
 import grpc
 
-from hlorank.errors import refused
+from hlorank.blocking import BlockingTransport, done
 from hlorank.graph import Graph
 from hlorank.model import Model, ModelReference
 from hlorank.ranking import BatchScores, CachedGraph, Ranking
 from hlorank.retry import Retry
 from hlorank.session import Configurations, Session, StreamSession
-from hlorank.transport import Metadata, Method, channel_options, target
-
-T = TypeVar("T")
-
-
-def _done(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine over a blocking transport, which never suspends."""
-    try:
-        coroutine.send(None)
-    except StopIteration as end:
-        return end.value
-    raise RuntimeError("a blocking transport suspended")
+from hlorank.transport import channel_options, target
 
 
 class Client:
@@ -48,12 +34,12 @@ class Client:
     ):
         options = channel_options(connect_timeout, message_bytes)
         self._channel = grpc.insecure_channel(target(address), options)
-        self._session = Session(_BlockingTransport(self._channel), Retry(retries), message_bytes)
+        self._session = Session(BlockingTransport(self._channel), Retry(retries), message_bytes)
         self._timeout = timeout
 
     def put_graph(self, graph: Graph, *, timeout: float | None = None) -> CachedGraph:
         """Sends a graph to be cached, and learns which nodes a configuration sets."""
-        return _done(self._session.put_graph(graph, timeout or self._timeout))
+        return done(self._session.put_graph(graph, timeout or self._timeout))
 
     def rank(
         self,
@@ -75,7 +61,7 @@ class Client:
             RefusedError: what the server, or the way to it, answered.
         """
         timeout = timeout or self._timeout
-        return _done(self._session.rank(graph, configurations, top_k, model, with_scores, timeout))
+        return done(self._session.rank(graph, configurations, top_k, model, with_scores, timeout))
 
     def rank_stream(
         self,
@@ -88,17 +74,17 @@ class Client:
         """Starts to rank configurations that come in batches: more than a message holds, or than
         are known at once. ``timeout`` is for the whole stream; None for none.
         """
-        return RankStream(_done(self._session.rank_stream(graph, top_k, model, timeout)))
+        return RankStream(done(self._session.rank_stream(graph, top_k, model, timeout)))
 
     def list_models(self, *, timeout: float | None = None) -> list[Model]:
         """Every model version, by name, then version."""
-        return _done(self._session.list_models(timeout or self._timeout))
+        return done(self._session.list_models(timeout or self._timeout))
 
     def get_model(
         self, name: str, version: int | None = None, *, timeout: float | None = None
     ) -> Model:
         """One version of a model, or the stable one."""
-        return _done(self._session.get_model(name, version, timeout or self._timeout))
+        return done(self._session.get_model(name, version, timeout or self._timeout))
 
     def close(self) -> None:
         """Closes the connection; calls in progress are cancelled."""
@@ -134,21 +120,21 @@ class RankStream:
 
     def send(self, configurations: Configurations) -> None:
         """Sends a batch; waits while the one before has not left."""
-        _done(self._stream.send(configurations))
+        done(self._stream.send(configurations))
 
     def scores(self) -> BatchScores | None:
         """Takes the scores of the earliest batch that has not had them taken, once they are there.
 
         None where every batch that was sent has.
         """
-        return _done(self._stream.scores())
+        return done(self._stream.scores())
 
     def finish(self) -> Ranking:
         """Closes the stream and takes the ranking over everything that was sent.
 
         Scores that were not taken are lost; ``timings`` and ``reuse`` are of the whole stream.
         """
-        return _done(self._stream.finish())
+        return done(self._stream.finish())
 
     def cancel(self) -> None:
         """Ends the call."""
@@ -164,94 +150,3 @@ class RankStream:
         trace: TracebackType | None,
     ) -> None:
         self.cancel()
-
-
-class _BlockingTransport:
-    """Blocks the thread that calls."""
-
-    def __init__(self, channel: grpc.Channel):
-        self._channel = channel
-        self._methods: dict[str, Any] = {}
-
-    async def call(
-        self, method: Method, message: Any, metadata: Metadata, timeout: float | None
-    ) -> Any:
-        call = self._methods.get(method.path)
-        if call is None:
-            call = self._methods[method.path] = self._channel.unary_unary(
-                method.path, method.request.SerializeToString, method.response.FromString
-            )
-        try:
-            return call(message, timeout=timeout, metadata=metadata)
-        except grpc.RpcError as error:
-            raise refused(error) from None
-
-    async def open(
-        self, method: Method, metadata: Metadata, timeout: float | None
-    ) -> "_BlockingExchange":
-        stream = self._channel.stream_stream(
-            method.path, method.request.SerializeToString, method.response.FromString
-        )
-        return _BlockingExchange(stream, metadata, timeout)
-
-    async def pause(self, seconds: float) -> None:
-        time.sleep(seconds)
-
-
-class _BlockingExchange:
-    def __init__(self, stream: Any, metadata: Metadata, timeout: float | None):
-        self._outgoing = _Outgoing()
-        self._call = stream(self._outgoing, timeout=timeout, metadata=metadata)
-        self._call.add_done_callback(lambda _: self._outgoing.close())
-
-    async def write(self, message: Any) -> bool:
-        return self._outgoing.put(message)
-
-    async def done_writing(self) -> None:
-        self._outgoing.close()
-
-    async def read(self) -> Any:
-        try:
-            return next(self._call, None)
-        except grpc.RpcError as error:
-            raise refused(error) from None
-
-    def cancel(self) -> None:
-        self._call.cancel()
-
-
-class _Outgoing:
-    """One message that waits for the thread of gRPC, which iterates over this."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._message: Any = None
-        self._is_closed = False
-
-    def put(self, message: Any) -> bool:
-        """Waits while another message waits; False once it is closed."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._message is None or self._is_closed)
-            if self._is_closed:
-                return False
-            self._message = message
-            self._changed.notify_all()
-            return True
-
-    def close(self) -> None:
-        """No message comes after those that were put."""
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify_all()
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Any:
-        with self._changed:
-            self._changed.wait_for(lambda: self._message is not None or self._is_closed)
-            if self._message is None:
-                raise StopIteration
-            message, self._message = self._message, None
-            self._changed.notify_all()
-            return message

@@ -55,10 +55,10 @@ class Tiles:
         given = zip(_LISTS, (kernel_bounds, output_bounds, input_bounds), strict=True)
         lists = {name: _bound_lists(name, bounds) for name, bounds in given if bounds is not None}
         counts = {len(bounds.counts) for bounds in lists.values()}
+        if not counts:
+            raise ConfigurationError("there are no configurations")
         if len(counts) > 1:
             raise ConfigurationError(f"lists of bounds are of {sorted(counts)} configurations")
-        if counts in (set(), {0}):
-            raise ConfigurationError("there are no configurations")
         configs = counts.pop()
         empty = _BoundLists(np.zeros((configs, 0), np.int64), np.zeros(configs, np.int64))
         self._configs = configs
@@ -140,7 +140,9 @@ class Tiles:
 def _bound_lists(name: str, bounds: Bounds | _BoundLists) -> _BoundLists:
     if isinstance(bounds, _BoundLists):
         return bounds
-    if isinstance(bounds, np.ndarray) or len({len(tile) for tile in bounds}) <= 1:
+    if len(bounds) == 0:
+        raise ConfigurationError("there are no configurations")
+    if isinstance(bounds, np.ndarray) or len({len(tile) for tile in bounds}) == 1:
         matrix = whole_numbers(bounds, name)
         if matrix.ndim != 2:
             raise ConfigurationError(

@@ -1,0 +1,115 @@
+"""What the blocking client needs of gRPC."""
+
+import threading
+import time
+from collections.abc import Coroutine
+from typing import Any, Self, TypeVar
+
+import grpc
+
+from hlorank.errors import refused
+from hlorank.transport import Metadata, Method
+
+T = TypeVar("T")
+
+
+def done(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine over a blocking transport, which never suspends."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    raise RuntimeError("a blocking transport suspended")
+
+
+class BlockingTransport:
+    """Blocks the thread that calls, and so never suspends."""
+
+    def __init__(self, channel: grpc.Channel):
+        self._channel = channel
+        self._methods: dict[str, Any] = {}
+
+    async def call(
+        self, method: Method, message: Any, metadata: Metadata, timeout: float | None
+    ) -> Any:
+        call = self._methods.get(method.path)
+        if call is None:
+            call = self._methods[method.path] = self._channel.unary_unary(
+                method.path, method.request.SerializeToString, method.response.FromString
+            )
+        try:
+            return call(message, timeout=timeout, metadata=metadata)
+        except grpc.RpcError as error:
+            raise refused(error) from None
+
+    async def open(
+        self, method: Method, metadata: Metadata, timeout: float | None
+    ) -> "BlockingExchange":
+        stream = self._channel.stream_stream(
+            method.path, method.request.SerializeToString, method.response.FromString
+        )
+        return BlockingExchange(stream, metadata, timeout)
+
+    async def pause(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+class BlockingExchange:
+    """A stream in both directions; one thread may write while another reads."""
+
+    def __init__(self, stream: Any, metadata: Metadata, timeout: float | None):
+        self._outgoing = _Outgoing()
+        self._call = stream(self._outgoing, timeout=timeout, metadata=metadata)
+        self._call.add_done_callback(lambda _: self._outgoing.close())
+
+    async def write(self, message: Any) -> bool:
+        return self._outgoing.put(message)
+
+    async def done_writing(self) -> None:
+        self._outgoing.close()
+
+    async def read(self) -> Any:
+        try:
+            return next(self._call, None)
+        except grpc.RpcError as error:
+            raise refused(error) from None
+
+    def cancel(self) -> None:
+        self._call.cancel()
+
+
+class _Outgoing:
+    """One message that waits for the thread of gRPC, which iterates over this."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._message: Any = None
+        self._is_closed = False
+
+    def put(self, message: Any) -> bool:
+        """Waits while another message waits; False once it is closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._message is None or self._is_closed)
+            if self._is_closed:
+                return False
+            self._message = message
+            self._changed.notify_all()
+            return True
+
+    def close(self) -> None:
+        """No message comes after those that were put."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        with self._changed:
+            self._changed.wait_for(lambda: self._message is not None or self._is_closed)
+            if self._message is None:
+                raise StopIteration
+            message, self._message = self._message, None
+            self._changed.notify_all()
+            return message

@@ -1,0 +1,75 @@
+"""A real server for the tests that need one."""
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from hlorank import MeasuredGraph, read_graphs
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+DATA = REPOSITORY / "tests" / "data"
+TARGET = REPOSITORY / "target"
+
+PATIENCE = 60.0
+"""Seconds for a start, on a busy machine."""
+
+
+def _program() -> Path:
+    """The server that was built last."""
+    built = [TARGET / profile / "hlorank-server" for profile in ("release", "debug")]
+    built = [program for program in built if program.exists()]
+    if not built:
+        pytest.skip("needs hlorank-server: `make build`, or `make test-rust`, builds it")
+    return max(built, key=lambda program: program.stat().st_mtime)
+
+
+@contextmanager
+def run_server(*flags: str) -> Iterator[str]:
+    """A server with these flags; gives its address."""
+    defaults = {"--listen": "127.0.0.1:0", "--metrics-listen": "off"}
+    defaults |= {"--models": str(REPOSITORY / "models/registry"), "--log-format": "json"}
+    library = TARGET / "onnxruntime" / "libonnxruntime.so"
+    defaults["--onnxruntime"] = os.environ.get("HLORANK_ONNXRUNTIME", str(library))
+    given = {flag.partition("=")[0] for flag in flags}
+    arguments = [f"{flag}={value}" for flag, value in defaults.items() if flag not in given]
+    command = [_program(), *arguments, *flags]
+    with tempfile.NamedTemporaryFile("w+") as log, subprocess.Popen(command, stderr=log) as server:
+        try:
+            yield _address(server, Path(log.name))
+        finally:
+            server.terminate()
+
+
+def _address(server: subprocess.Popen[bytes], log: Path) -> str:
+    patience = time.monotonic() + PATIENCE
+    while time.monotonic() < patience and server.poll() is None:
+        # All but what is being written.
+        for line in log.read_text().split("\n")[:-1]:
+            fields = json.loads(line)["fields"]
+            if fields["message"] == "serving":
+                return fields["address"]
+        time.sleep(0.02)
+    raise RuntimeError(f"hlorank-server did not start: {log.read_text()}")
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    with run_server() as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def layout_graph() -> MeasuredGraph:
+    return read_graphs(DATA / "measured/layout_random_window_reversed.pb")[0]
+
+
+@pytest.fixture(scope="session")
+def tile_graph() -> MeasuredGraph:
+    return read_graphs(DATA / "measured/tile_kernels.pb")[0]

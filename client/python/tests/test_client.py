@@ -1,0 +1,237 @@
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from conftest import DATA, run_server
+
+from hlorank import (
+    AsyncClient,
+    BatchTooLongError,
+    Client,
+    DeadlineError,
+    Graph,
+    InvalidRequestError,
+    Layouts,
+    read_graphs,
+)
+
+TEXT = DATA / "hlo/mlp_train.before_opt.hlo.txt"
+MODULE = DATA / "hlo/mlp_train.before_opt.hlo_module.pb"
+
+
+def fresh(measured):
+    """The graph of a measured one, of which no server has told the hash."""
+    whole = measured.graph.whole()
+    nodes = whole.configurable_nodes
+    return Graph.from_hlo_proto(
+        whole.hlo_module, task=measured.graph.task, configurable_nodes=nodes
+    )
+
+
+def test_the_best_are_those_of_the_lowest_scores(server, layout_graph, tile_graph):
+    with Client(server) as client:
+        for measured in (layout_graph, tile_graph):
+            ranking = client.rank(
+                measured.graph, measured.configurations, top_k=5, with_scores=True
+            )
+            order = np.argsort(ranking.scores, kind="stable")
+            assert ranking.best.tolist() == order[:5].tolist()
+            assert ranking.best_scores.tolist() == ranking.scores[order[:5]].tolist()
+            assert ranking.best.dtype == np.int64 and ranking.scores.dtype == np.float32
+            assert ranking.reuse.configs == len(measured.configurations)
+            assert 0 < ranking.timings.total < 60
+            assert str(ranking.model).startswith(f"{measured.graph.task}-xla-cpu@")
+
+
+def test_scores_come_where_they_are_asked_for(server, tile_graph):
+    with Client(server) as client:
+        ranking = client.rank(tile_graph.graph, tile_graph.configurations)
+    assert ranking.scores is None
+    assert sorted(ranking.best) == list(range(len(tile_graph.configurations)))
+
+
+def test_a_named_version_answers(server, layout_graph):
+    with Client(server) as client:
+        version = client.get_model("layout-xla-cpu-sage").version
+        named = f"layout-xla-cpu-sage@{version}"
+        ranking = client.rank(layout_graph.graph, layout_graph.configurations, model=named)
+    assert str(ranking.model) == named
+
+
+def test_text_and_protobuf_of_one_module_are_one_graph(server):
+    with Client(server) as client:
+        text = client.put_graph(Graph.from_file(TEXT))
+        module = client.put_graph(Graph.from_file(MODULE))
+    assert text.nodes == module.nodes == 109
+    assert len(text.configurable_nodes) == len(module.configurable_nodes) == 14
+
+
+def test_a_cached_graph_tells_its_slots(server, layout_graph):
+    graph = fresh(layout_graph)
+    with Client(server) as client:
+        cached = client.put_graph(graph)
+    assert graph.hash == cached.hash
+    nodes = [node.node for node in cached.configurable_nodes]
+    assert nodes == list(graph.whole().configurable_nodes)
+    assert {node.opcode for node in cached.configurable_nodes} <= {"convolution", "dot", "reshape"}
+
+
+def test_a_graph_that_the_server_has_not_is_sent_again(server, tile_graph):
+    graph = fresh(tile_graph)
+    graph.learn(bytes(32))
+    with Client(server) as client:
+        expected = client.rank(tile_graph.graph, tile_graph.configurations)
+        assert client.rank(graph, tile_graph.configurations).best.tolist() == expected.best.tolist()
+        assert graph.hash == expected.graph_hash
+        graph.learn(bytes(32))
+        with client.rank_stream(graph) as stream:
+            stream.send(tile_graph.configurations)
+            assert stream.finish().best.tolist() == expected.best.tolist()
+
+
+def test_a_refusal_says_what_is_wrong(server, layout_graph):
+    with Client(server) as client, pytest.raises(InvalidRequestError) as refused:
+        client.rank(layout_graph.graph, Layouts(np.full((2, 1, 18), -1)))
+    error = refused.value
+    assert (error.reason, error.retry_after) == ("WRONG_COUNT", None)
+    assert error.fields == ("delta_layout_configs",)
+    assert str(error).endswith("(field `delta_layout_configs`, INVALID_ARGUMENT, WRONG_COUNT)")
+
+
+def test_text_that_is_broken_is_refused_with_its_place(server):
+    with Client(server) as client, pytest.raises(InvalidRequestError, match="line 1"):
+        client.put_graph(Graph.from_hlo_text("HloModule broken, {"))
+
+
+def batches(measured):
+    values = measured.configurations.values()
+    return [Layouts(part) for part in np.array_split(values, 4)]
+
+
+def test_a_stream_ranks_over_its_batches(server, layout_graph):
+    with Client(server) as client:
+        lone = client.rank(layout_graph.graph, layout_graph.configurations, with_scores=True)
+        with client.rank_stream(layout_graph.graph, top_k=3) as stream:
+            assert stream.model == lone.model
+            assert stream.scores() is None
+            taken = []
+            for batch in batches(layout_graph):
+                stream.send(batch)
+                taken.append(stream.scores())
+            ranking = stream.finish()
+    assert [scored.first for scored in taken] == [0, 4, 7, 10]
+    assert np.concatenate([scored.scores for scored in taken]).tolist() == lone.scores.tolist()
+    assert ranking.best.tolist() == lone.best[:3].tolist()
+    assert ranking.reuse.configs == len(layout_graph.configurations)
+    assert ranking.timings.total > sum(scored.timings.total for scored in taken)
+
+
+def test_scores_that_are_not_taken_are_lost_and_the_ranking_is_whole(server, layout_graph):
+    with Client(server) as client, client.rank_stream(layout_graph.graph) as stream:
+        for batch in batches(layout_graph):
+            stream.send(batch)
+        assert sorted(stream.finish().best) == list(range(13))
+
+
+def test_a_stream_says_why_it_takes_no_more(server, layout_graph):
+    with Client(server) as client, client.rank_stream(layout_graph.graph) as stream:
+        with pytest.raises(InvalidRequestError, match="batch 0") as refused:
+            for _ in range(1000):
+                stream.send(Layouts(np.full((2, 1, 18), -1)))
+        assert refused.value.reason == "WRONG_COUNT"
+
+
+def test_a_batch_that_is_too_long_is_refused_and_the_stream_goes_on(server, layout_graph):
+    values = layout_graph.configurations.values()
+    with (
+        Client(server, message_bytes=4_000) as client,
+        client.rank_stream(known(server, layout_graph)) as stream,
+    ):
+        with pytest.raises(BatchTooLongError, match="at most 4000 go in one message"):
+            stream.send(Layouts(np.tile(values, (200, 1, 1, 1))))
+        stream.send(layout_graph.configurations)
+        assert len(stream.finish().best) == 13
+
+
+def known(server, measured):
+    """A graph of which the server has told the hash, so that it goes in a short message."""
+    with Client(server) as client:
+        client.put_graph(measured.graph)
+    return measured.graph
+
+
+def test_a_deadline_holds(server):
+    [measured] = read_graphs(DATA / "measured/layout_random_window_nchw_train.pb")
+    slots = measured.configurations.slots
+    drawn = np.random.default_rng(3).integers(-1, 4, (20_000, slots, 18))
+    with Client(server) as client:
+        start = time.monotonic()
+        with pytest.raises(DeadlineError):
+            client.rank(measured.graph, Layouts(drawn), timeout=0.2)
+        assert time.monotonic() - start < 10
+
+
+def test_an_address_of_another_scheme_is_refused():
+    with pytest.raises(ValueError, match="only http:// is spoken"):
+        Client("https://127.0.0.1:7070")
+
+
+def test_http_before_an_address_is_fine(server):
+    with Client(f"http://{server}") as client:
+        assert client.list_models()
+
+
+def test_calls_of_many_threads_share_a_client(server, tile_graph):
+    with Client(server) as client, ThreadPoolExecutor(8) as threads:
+        calls = [
+            threads.submit(client.rank, tile_graph.graph, tile_graph.configurations)
+            for _ in range(64)
+        ]
+        assert len({tuple(call.result().best) for call in calls}) == 1
+
+
+def test_the_async_client_ranks_and_streams_alike(server, layout_graph):
+    with Client(server) as client:
+        expected = client.rank(layout_graph.graph, layout_graph.configurations, with_scores=True)
+
+    async def ask():
+        async with AsyncClient(server) as client:
+            calls = (client.rank(layout_graph.graph, layout_graph.configurations) for _ in range(8))
+            rankings = await asyncio.gather(*calls)
+            assert await client.put_graph(layout_graph.graph)
+            assert await client.get_model("tile-xla-cpu") in await client.list_models()
+            async with await client.rank_stream(layout_graph.graph, top_k=3) as stream:
+                for batch in batches(layout_graph):
+                    await stream.send(batch)
+                first = await stream.scores()
+                return rankings, first, await stream.finish()
+
+    rankings, first, ranking = asyncio.run(ask())
+    assert all(one.best.tolist() == expected.best.tolist() for one in rankings)
+    assert first.scores.tolist() == expected.scores[:4].tolist()
+    assert ranking.best.tolist() == expected.best[:3].tolist()
+
+
+def test_the_async_client_tells_refusals_alike(server, layout_graph):
+    async def ask():
+        wrong = Layouts(np.full((2, 1, 18), -1))
+        async with AsyncClient(server) as client:
+            with pytest.raises(InvalidRequestError) as refused:
+                await client.rank(layout_graph.graph, wrong)
+            assert refused.value.reason == "WRONG_COUNT"
+            async with await client.rank_stream(layout_graph.graph) as stream:
+                with pytest.raises(InvalidRequestError, match="batch 0"):
+                    for _ in range(1000):
+                        await stream.send(wrong)
+
+    asyncio.run(ask())
+
+
+def test_a_stream_that_is_left_is_cancelled(layout_graph):
+    with run_server("--max-requests=1") as address, Client(address, retries=0) as client:
+        with client.rank_stream(layout_graph.graph) as stream:
+            stream.send(layout_graph.configurations)
+        with Client(address) as other:
+            assert len(other.rank(layout_graph.graph, layout_graph.configurations).best) == 13

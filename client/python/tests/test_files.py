@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+from conftest import DATA
+
+from hlorank import Graph, GraphFileError, Layouts, Tiles, read_graphs
+from hlorank.messages import ModuleTuningData
+
+LAYOUTS = DATA / "measured/layout_random_window_reversed.pb"
+TILES = DATA / "measured/tile_kernels.pb"
+FEATURES = DATA / "hlo/mlp_train.before_opt.features.npz"
+
+
+def npz(path, **arrays):
+    with np.load(FEATURES) as features:
+        np.savez(path, **{name: features[name] for name in features} | arrays)
+    return path
+
+
+def test_a_layout_file_has_one_graph_and_its_runs():
+    [measured] = read_graphs(LAYOUTS)
+    assert measured.name == "jit_window_reversed"
+    assert measured.graph.task == "layout"
+    assert len(measured.configurations) == len(measured.run_times) == 13
+    assert measured.configurations.slots == len(measured.graph.whole().configurable_nodes)
+
+
+def test_a_tile_file_has_many_graphs():
+    kernels = read_graphs(TILES)
+    assert [kernel.graph.task for kernel in kernels] == ["tile"] * 5
+    assert all(len(kernel.configurations) == len(kernel.run_times) for kernel in kernels)
+    assert Graph.from_file(TILES, module=4).whole() == kernels[4].graph.whole()
+    with pytest.raises(GraphFileError, match="there is no graph 5, it has 5"):
+        Graph.from_file(TILES, module=5)
+
+
+def test_runs_that_failed_are_left_out(tmp_path):
+    tuning = ModuleTuningData.FromString(LAYOUTS.read_bytes())
+    tuning.runs[0].error = True
+    tuning.runs[1].profile.compute_time_ns = 0
+    del tuning.runs[2].module_config.layout_config.nodes[0]
+    path = tmp_path / "failed.pb"
+    path.write_bytes(tuning.SerializeToString())
+    whole, [left] = read_graphs(LAYOUTS)[0], read_graphs(path)
+    assert left.run_times.tolist() == whole.run_times[3:].tolist()
+    assert (left.configurations.values() == whole.configurations.values()[3:]).all()
+
+
+def test_a_layout_npz_has_its_configurable_nodes(tmp_path):
+    values = np.random.default_rng(1).integers(-1, 6, (7, 3, 18)).astype(np.float32)
+    path = npz(
+        tmp_path / "layout.npz",
+        node_config_feat=values,
+        node_config_ids=np.array([49.0, 30.0, 7.0]),
+        config_runtime=np.arange(7),
+    )
+    [measured] = read_graphs(path)
+    assert list(measured.graph.whole().configurable_nodes) == [49, 30, 7]
+    assert isinstance(measured.configurations, Layouts)
+    assert (measured.configurations.values().reshape(7, 3, 18) == values).all()
+    assert measured.run_times.tolist() == list(range(7))
+
+
+def test_a_tile_npz_has_its_tiles(tmp_path):
+    tiles = Tiles(output_bounds=[[8, 128], [16, 64]])
+    times = np.array([3, 4])
+    path = npz(tmp_path / "tile.npz", config_feat=tiles.features(), config_runtime=times)
+    [measured] = read_graphs(path)
+    assert measured.graph.task == "tile"
+    assert measured.configurations.wire == tiles.wire
+
+
+def test_a_file_without_configurations_is_of_the_task_that_is_asked_for():
+    assert read_graphs(FEATURES)[0].configurations is None
+    assert Graph.from_file(FEATURES, task="tile").task == "tile"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "it is neither npz"),
+        (b"\x1f\x8b gzip", "it is neither npz"),
+        (b"PK\x03\x04 broken", "File is not a zip file"),
+        (b"HloModule m, \xff", "the text is not UTF-8"),
+    ],
+)
+def test_other_files_are_refused_by_name(tmp_path, content, message):
+    path = tmp_path / "broken.bin"
+    path.write_bytes(content)
+    with pytest.raises(GraphFileError, match=rf"broken\.bin: {message}"):
+        read_graphs(path)
+
+
+def test_a_missing_array_is_named(tmp_path):
+    path = npz(tmp_path / "layout.npz", node_config_feat=np.zeros((2, 3, 18)))
+    with pytest.raises(GraphFileError, match="config_runtime"):
+        read_graphs(path)

@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+from conftest import DATA
+
+from hlorank import Graph, GraphFileError
+from hlorank.messages import HloModuleProto, HloProto
+
+MODULE = DATA / "hlo/cnn_train.before_opt.hlo_module.pb"
+TEXT = DATA / "hlo/cnn_train.before_opt.hlo.txt"
+
+
+def test_a_module_is_sent_as_it_is():
+    message = Graph.from_hlo_proto(b"module", task="tile", configurable_nodes=[3, 1]).whole()
+    assert (message.hlo_module, message.task) == (b"module", 1)
+    assert list(message.configurable_nodes) == [3, 1]
+
+
+def test_text_is_sent_as_it_is():
+    message = Graph.from_hlo_text("HloModule m").whole()
+    assert message.WhichOneof("source") == "hlo_text"
+    assert (message.hlo_text, message.task) == ("HloModule m", 2)
+
+
+def test_a_graph_goes_by_hash_once_it_is_known():
+    graph = Graph.from_hlo_proto(b"module")
+    assert graph.by_hash() is None
+    graph.learn(bytes(32))
+    assert graph.by_hash().graph_hash == bytes(32)
+
+
+def test_the_route_is_that_of_the_bytes():
+    assert Graph.from_hlo_proto(b"a").route == Graph.from_hlo_proto(b"a", task="tile").route
+    assert Graph.from_hlo_proto(b"a").route == Graph.from_hlo_text("a").route
+    assert Graph.from_hlo_proto(b"a").route != Graph.from_hlo_proto(b"b").route
+
+
+def test_another_task_is_refused():
+    with pytest.raises(ValueError, match="the task is 'kernel', expected 'tile' or 'layout'"):
+        Graph.from_hlo_proto(b"", task="kernel")
+
+
+def features(pad):
+    features = np.zeros((2, 140))
+    for first, width in ((31, 6), (95, 4), (101, 4), (134, 6)):
+        features[:, first + 1 : first + width] = pad
+    return features
+
+
+@pytest.mark.parametrize("pad", [0, -1])
+def test_features_are_sent_in_one_form(pad):
+    edges = np.array([[1, 0], [0, 1], [1, 0]])
+    graph = Graph.from_features(
+        [63, 200], np.where(features(pad), features(pad), -0.0), edges, task="layout"
+    )
+    sent = graph.whole().features
+    assert sent.pad_value == pad
+    assert sent.node_opcode == bytes([63, 0])
+    assert list(sent.edge_index) == [0, 1, 1, 0]
+    values = np.frombuffer(sent.node_feat, "<f4").reshape(2, 140)
+    assert (values == features(pad)).all()
+    assert not np.signbit(values[values == 0]).any()
+
+
+def test_lists_that_go_on_after_their_pad_are_not_padded():
+    broken = features(-1)
+    broken[1, 36] = 3
+    graph = Graph.from_features([1, 1], broken, np.zeros((0, 2)), task="tile")
+    assert graph.whole().features.pad_value == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"node_feat": np.zeros((2, 139))}, r"node_feat has shape \[2, 139\], expected \[2, 140\]"),
+        ({"edge_index": np.zeros((1, 3))}, r"edge_index has shape \[1, 3\], expected \[1, 2\]"),
+        ({"edge_index": [[0, -1]]}, "edge_index holds other values"),
+        ({"node_opcode": [0, 256]}, "node_opcode holds other values"),
+        ({"node_opcode": [0, 0.5]}, "node_opcode holds other values"),
+    ],
+)
+def test_other_arrays_are_refused(changed, message):
+    arrays = {"node_opcode": [1, 1], "node_feat": np.zeros((2, 140)), "edge_index": [[1, 0]]}
+    with pytest.raises(GraphFileError, match=message):
+        Graph.from_features(**(arrays | changed), task="layout")
+
+
+def test_a_module_is_found_in_its_hlo_proto(tmp_path):
+    path = tmp_path / "module.hlo.pb"
+    path.write_bytes(HloProto(hlo_module=MODULE.read_bytes()).SerializeToString())
+    assert Graph.from_file(path).whole() == Graph.from_file(MODULE).whole()
+
+
+def test_text_is_told_by_its_first_word(tmp_path):
+    path = tmp_path / "commented.txt"
+    path.write_text(f"// a comment\n/* HloProto */ {TEXT.read_text()}")
+    assert Graph.from_file(path).whole().hlo_text == path.read_text()
+
+
+def test_a_lowered_function_is_the_module_that_jax_made_of_it():
+    jax = pytest.importorskip("jax")
+    lowered = jax.jit(lambda a, b: a @ b).lower(np.zeros((2, 3)), np.zeros((3, 4)))
+    module = HloModuleProto.FromString(Graph.from_lowered(lowered).whole().hlo_module)
+    opcodes = [instruction.opcode for instruction in module.computations[0].instructions]
+    assert "dot" in opcodes

@@ -1,0 +1,40 @@
+import pytest
+
+from hlorank import Client, InvalidRequestError, ModelReference, NotFoundError
+
+
+@pytest.mark.parametrize("text", ["tile-xla-cpu", "layout-xla-cpu@3", "a@stable", "b@canary"])
+def test_a_reference_is_printed_as_it_is_read(text):
+    assert str(ModelReference.parse(text)) == text
+
+
+@pytest.mark.parametrize("text", ["", "@1", "@stable", "name@", "name@x", "name@0", "name@-1"])
+def test_what_names_no_version_is_refused(text):
+    with pytest.raises(ValueError, match="a model is given as NAME"):
+        ModelReference.parse(text)
+
+
+def test_a_server_tells_its_models(server):
+    with Client(server) as client:
+        models = client.list_models()
+        serving = next(
+            model for model in models if model.name == "layout-xla-cpu" and model.serving
+        )
+        assert client.get_model("layout-xla-cpu") == serving
+        assert client.get_model("layout-xla-cpu", serving.version) == serving
+    assert (serving.task, serving.state, serving.kind) == ("layout", "serving", "segment")
+    assert serving.default_for_task and serving.rejection is None
+    assert len(serving.digest) == 32 and serving.measured_quality
+    assert serving.state_since.utcoffset().total_seconds() == 0
+
+
+def test_a_model_that_is_not_there_is_told(server, layout_graph, tile_graph):
+    with Client(server) as client:
+        with pytest.raises(NotFoundError, match="no model is named `none`"):
+            client.get_model("none")
+        with pytest.raises(NotFoundError) as refused:
+            client.rank(layout_graph.graph, layout_graph.configurations, model="layout-xla-cpu@999")
+        assert refused.value.reason == "MODEL_NOT_FOUND"
+        with pytest.raises(InvalidRequestError) as refused:
+            client.rank(tile_graph.graph, tile_graph.configurations, model="layout-xla-cpu")
+        assert refused.value.reason == "MODEL_TASK_MISMATCH"

@@ -1,0 +1,120 @@
+import asyncio
+import socket
+import threading
+import time
+
+import grpc
+import pytest
+from conftest import run_server
+from google.protobuf.any_pb2 import Any
+from google.protobuf.duration_pb2 import Duration
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
+from recording_server import recording_server
+
+from hlorank import (
+    AsyncClient,
+    Client,
+    OverloadedError,
+    PreconditionError,
+    RefusedError,
+    Tiles,
+    UnavailableError,
+)
+
+
+def retry_info(milliseconds):
+    packed = Any()
+    packed.Pack(RetryInfo(retry_delay=Duration(nanos=milliseconds * 1_000_000)))
+    return (("grpc-status-details-bin", Status(details=[packed]).SerializeToString()),)
+
+
+def test_every_call_about_a_graph_has_its_route(tile_graph):
+    with recording_server(grpc.StatusCode.INTERNAL) as server, Client(server.address) as client:
+        for ask in (
+            lambda: client.put_graph(tile_graph.graph),
+            lambda: client.rank(tile_graph.graph, tile_graph.configurations),
+            lambda: client.rank_stream(tile_graph.graph),
+        ):
+            with pytest.raises(RefusedError):
+                ask()
+    methods = [method.rpartition("/")[2] for method, _, _ in server.calls]
+    assert methods == ["PutGraph", "RankConfigs", "RankConfigsStream"]
+    routes = {headers["x-hlorank-route"] for _, headers, _ in server.calls}
+    assert routes == {tile_graph.graph.route}
+
+
+@pytest.mark.parametrize(
+    ("code", "trailers", "calls"),
+    [
+        (grpc.StatusCode.UNAVAILABLE, (), 3),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, retry_info(20), 3),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, (), 1),
+        (grpc.StatusCode.INVALID_ARGUMENT, (), 1),
+        (grpc.StatusCode.INTERNAL, retry_info(20), 1),
+        (grpc.StatusCode.CANCELLED, (), 1),
+    ],
+)
+def test_only_what_may_pass_is_tried_again(code, trailers, calls, tile_graph):
+    with recording_server(code, trailers) as server, Client(server.address, retries=2) as client:
+        with pytest.raises(RefusedError) as refused:
+            client.rank(tile_graph.graph, tile_graph.configurations)
+        assert refused.value.code == code
+        assert refused.value.retry_after == (0.02 if trailers else None)
+        assert len(server.calls) == calls
+
+
+def test_the_async_client_tries_alike(tile_graph):
+    async def ask(address):
+        async with AsyncClient(address, retries=2) as client:
+            with pytest.raises(UnavailableError):
+                await client.rank(tile_graph.graph, tile_graph.configurations)
+
+    with recording_server(grpc.StatusCode.UNAVAILABLE) as server:
+        asyncio.run(ask(server.address))
+        assert len(server.calls) == 3
+
+
+def test_nothing_is_tried_again_past_the_deadline():
+    with recording_server(grpc.StatusCode.RESOURCE_EXHAUSTED, retry_info(900)) as server:
+        start = time.monotonic()
+        with Client(server.address, timeout=0.5) as client, pytest.raises(OverloadedError):
+            client.list_models()
+        assert time.monotonic() - start < 0.5
+        assert len(server.calls) == 1
+
+
+def test_a_precondition_without_the_graph_is_final(tile_graph):
+    with recording_server(grpc.StatusCode.FAILED_PRECONDITION) as server:
+        with Client(server.address) as client, pytest.raises(PreconditionError):
+            client.rank(tile_graph.graph, Tiles(output_bounds=[[1]]))
+        assert len(server.calls) == 1
+
+
+def test_a_server_that_is_full_is_asked_again_until_it_has_room(tile_graph):
+    with run_server("--max-requests=1") as address, Client(address, retries=20) as client:
+        holding = client.rank_stream(tile_graph.graph)
+        threading.Timer(0.5, holding.cancel).start()
+        start = time.monotonic()
+        assert len(client.rank(tile_graph.graph, tile_graph.configurations).best) == 18
+        assert time.monotonic() - start > 0.3
+
+
+def test_no_server_is_told_with_its_address():
+    with Client("127.0.0.1:1", retries=0) as client, pytest.raises(UnavailableError) as refused:
+        client.list_models()
+    assert "127.0.0.1:1" in str(refused.value)
+
+
+def test_a_server_that_starts_late_is_found():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    found = []
+    client = Client(address, retries=12)
+    asking = threading.Thread(target=lambda: found.extend(client.list_models(timeout=60)))
+    asking.start()
+    with run_server(f"--listen={address}"):
+        asking.join(60)
+        client.close()
+    assert found

@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+
+from hlorank import ConfigurationError, Tiles
+
+
+def test_features_are_those_of_tpu_graphs():
+    tile = Tiles(kernel_bounds=[[3, 1, 24, 3]], output_bounds=[[12, 4, 4, 3]])
+    expected = np.zeros(24)
+    expected[:16] = [3, 1, 24, 3, 0, 0, 31, 216, 12, 4, 4, 3, 0, 0, 23, 576]
+    assert (tile.features() == expected).all()
+
+
+def test_tiles_come_back_from_their_features():
+    tiles = Tiles(
+        kernel_bounds=[[3, 1, 24, 3], [2]], output_bounds=[[], [5, 0]], input_bounds=[[7], [0]]
+    )
+    again = Tiles.from_features(tiles.features())
+    assert (again.features() == tiles.features()).all()
+    bounds = [list(config.output_bounds) for config in again.readable().configs]
+    assert bounds == [[], [5, 0]]
+
+
+def test_bounds_travel_as_a_matrix():
+    form, message = Tiles(
+        output_bounds=np.array([[8, 128], [16, 64]]), kernel_bounds=[[3], [4]]
+    ).wire
+    assert form == "packed_tile_configs"
+    assert (message.kernel_bound_count, message.output_bound_count) == (1, 2)
+    assert np.frombuffer(message.bounds, "<i4").tolist() == [3, 8, 128, 4, 16, 64]
+
+
+@pytest.mark.parametrize("bounds", [[[1], [2, 3]], [[1 << 31], [1]], [[-(1 << 31) - 1], [1]]])
+def test_what_cannot_be_packed_travels_readable(bounds):
+    form, message = Tiles(output_bounds=bounds).wire
+    assert form == "tile_configs"
+    assert [list(config.output_bounds) for config in message.configs] == bounds
+
+
+def test_features_of_no_tile_are_named():
+    features = np.repeat(Tiles(output_bounds=[[4, 4]]).features(), 3, axis=0)
+    features[2, 14] += 1
+    with pytest.raises(ConfigurationError, match="configuration 2 of config_feat"):
+        Tiles.from_features(features)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ({}, "no configurations"),
+        ({"output_bounds": []}, "no configurations"),
+        ({"output_bounds": [[1], [2]], "kernel_bounds": [[1]]}, r"are of \[1, 2\] configurations"),
+        ({"output_bounds": np.zeros((2, 2, 2), int)}, "output_bounds has shape"),
+        ({"output_bounds": [[1.5]]}, r"output_bounds\[0, 0\] is 1.5, not a whole number"),
+        ({"output_bounds": [[1], ["a", "b"]]}, "output_bounds has type"),
+    ],
+)
+def test_what_is_no_batch_is_refused(bounds, message):
+    with pytest.raises(ConfigurationError, match=message):
+        Tiles(**bounds)
