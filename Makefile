@@ -98,7 +98,7 @@ serve: setup ## run the server in the foreground (ARGS='--listen 127.0.0.1:7070'
 image: ## build the container image (docker or podman), or its root file system where neither runs
 	@deploy/image/build.sh
 
-bench: setup build ## run every benchmark, then print the figures (ARGS='reading' picks one)
+bench: setup build $(PYTHON_READY) ## run every benchmark, then print the figures (ARGS='reading' picks one)
 	cargo bench --workspace $(LOCKED) --bench '$(or $(ARGS),*)'
 	@$(MAKE) --no-print-directory figures
 

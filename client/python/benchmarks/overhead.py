@@ -1,0 +1,50 @@
+"""What a call costs beside the server's own time; `make bench ARGS=clients` runs it beside Rust.
+
+Prints one JSON document of seconds: ``calls``, the time at the client less the server's of each
+call, ascending, and ``packing``, the least time to pack the configurations.
+"""
+
+import argparse
+import json
+import time
+
+import numpy as np
+
+from hlorank import Client, Graph, Layouts, read_graphs
+
+
+def _call(client: Client, graph: Graph, layouts: Layouts) -> float:
+    start = time.perf_counter()
+    ranking = client.rank(graph, layouts, top_k=10)
+    return time.perf_counter() - start - ranking.timings.total
+
+
+def _packing(values: np.ndarray) -> float:
+    start = time.perf_counter()
+    _ = Layouts(values).wire
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    """Asks a server."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--address", default="127.0.0.1:7070")
+    parser.add_argument("--graph", required=True, help="a file of measured layouts")
+    parser.add_argument("--configs", type=int, default=1000, help="the first so many, over again")
+    parser.add_argument("--calls", type=int, default=300)
+    arguments = parser.parse_args()
+
+    [measured] = read_graphs(arguments.graph)
+    values = measured.configurations.values()
+    values = values[np.arange(arguments.configs) % len(values)]
+    layouts = Layouts(values)
+    with Client(arguments.address) as client:
+        for _ in range(20):
+            client.rank(measured.graph, layouts, top_k=10)
+        calls = sorted(_call(client, measured.graph, layouts) for _ in range(arguments.calls))
+    packing = min(_packing(values) for _ in range(20))
+    print(json.dumps({"calls": calls, "packing": packing}))
+
+
+if __name__ == "__main__":
+    main()

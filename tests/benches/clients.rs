@@ -1,0 +1,136 @@
+//! What a call costs at the client beside the server's own time, in Rust and in Python: 1,000 packed layouts.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use hlorank_client::{Client, Connection, GraphHandle, RankRequest};
+use hlorank_graph::{Configurations, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, MeasuredGraph};
+use hlorank_tests::{
+    Figure, ServerProcess, Target, configurations, fixture, part, read_graphs, repository, shared, times,
+};
+use serde_json::Value;
+use tokio::runtime::Runtime;
+
+const CONFIGS: usize = 1_000;
+const CALLS: usize = 300;
+/// Calls before those that count.
+const WARM_UP: usize = 20;
+/// Rust and Python take turns, so that what else the machine does falls on both.
+const ROUNDS: usize = 7;
+
+/// Seconds of each call at the client less those at the server, ascending, and of packing.
+struct Overhead {
+    calls: Vec<f64>,
+    packing: f64,
+}
+
+impl Overhead {
+    fn least(&self) -> f64 {
+        self.calls[0]
+    }
+
+    fn median(&self) -> f64 {
+        self.calls[self.calls.len() / 2]
+    }
+}
+
+fn main() {
+    let alexnet = shared("data/tpu/alexnet_layout.npz");
+    let file = alexnet.unwrap_or_else(|| fixture("measured/layout_random_window_nchw_train.pb"));
+    let server = ServerProcess::start(&[]);
+    let rounds: Vec<[Overhead; 2]> =
+        (0..ROUNDS).map(|_| [rust(&server.endpoint, &file), python(&server.endpoint, &file)]).collect();
+
+    println!("{:>6}{:>12}{:>12}{:>12}{:>12}", "", "rust least", "median", "python least", "median");
+    for [rust, python] in &rounds {
+        let times = [rust.least(), rust.median(), python.least(), python.median()];
+        println!("{:>6}{}", "µs", times.map(|time| format!("{:>12.0}", time * 1e6)).concat());
+    }
+    let best = |of: fn(&Overhead) -> f64, client: usize| {
+        rounds.iter().map(|round| of(&round[client])).fold(f64::INFINITY, f64::min)
+    };
+    let [rust, python] = [0, 1].map(|client| best(Overhead::median, client));
+    let [rust_packing, python_packing] = [0, 1].map(|client| best(|overhead| overhead.packing, client));
+    println!("packing: {:.2} ms in Rust, {:.2} ms in Python", rust_packing * 1e3, python_packing * 1e3);
+    Figure {
+        name: "python_client_overhead".to_owned(),
+        value: python / rust,
+        unit: "x",
+        target: Target::AtMost(2.0),
+        how: format!(
+            "time at the client less the server's of a call with {CONFIGS} packed layouts of {}, best median of \
+             {ROUNDS} rounds: {:.0} µs in Python over {:.0} µs in Rust",
+            file.file_stem().unwrap_or_default().to_string_lossy(),
+            python * 1e6,
+            rust * 1e6
+        ),
+    }
+    .write();
+}
+
+fn rust(endpoint: &str, file: &Path) -> Overhead {
+    let measured: MeasuredGraph = read_graphs(file).remove(0);
+    let all = configurations(&measured);
+    let chosen = part(all, (0..CONFIGS).map(|config| config % all.len()));
+    let graph = GraphHandle::of(&measured);
+    let request = RankRequest::new(&graph, &chosen).top(10);
+    let calls = Runtime::new().expect("a runtime").block_on(async {
+        let client = Client::connect(endpoint, Connection::default()).await.expect("a server");
+        let mut calls = Vec::new();
+        for _ in 0..WARM_UP + CALLS {
+            calls.push(overhead(&client, &request).await);
+        }
+        calls.split_off(WARM_UP)
+    });
+    let mut calls: Vec<f64> = calls.iter().map(Duration::as_secs_f64).collect();
+    calls.sort_by(f64::total_cmp);
+    Overhead { calls, packing: packing(&chosen) }
+}
+
+async fn overhead(client: &Client, request: &RankRequest<'_>) -> Duration {
+    let start = Instant::now();
+    let ranking = client.rank(request).await.expect("a ranking");
+    start.elapsed().saturating_sub(ranking.timings.total)
+}
+
+/// The least seconds from 18 values an entry to a request.
+fn packing(configurations: &Configurations) -> f64 {
+    let Configurations::Layout(batch) = configurations else { panic!("layouts") };
+    let values: Vec<[i32; 18]> = (0..batch.len())
+        .flat_map(|config| {
+            (0..batch.slots()).map(move |slot| batch.entry(config, slot).values().map(i32::from))
+        })
+        .collect();
+    let runs = times(20, || drop(packed(&values, batch.slots()).to_packed()));
+    runs[0].as_secs_f64()
+}
+
+fn packed(values: &[[i32; 18]], slots: usize) -> LayoutBatch {
+    let mut builder = LayoutBatchBuilder::new(slots, Limits::default());
+    for config in values.chunks_exact(slots) {
+        let entries = config.iter().map(|values| LayoutEntry::from_values(values, String::new));
+        builder.push(&entries.collect::<Result<Vec<_>, _>>().expect("values of -1 to 5")).expect("a few");
+    }
+    builder.build().expect("a batch")
+}
+
+fn python(endpoint: &str, file: &Path) -> Overhead {
+    let package = repository("client/python");
+    let python = repository("target/python/bin/python");
+    let absolute = |path: PathBuf| path.canonicalize().expect("`make lint-python` sets Python up");
+    let output = Command::new(absolute(python.parent().expect("a folder").to_owned()).join("python"))
+        .arg(package.join("benchmarks/overhead.py"))
+        .args(["--address", endpoint, "--configs", &CONFIGS.to_string(), "--calls", &CALLS.to_string()])
+        .arg("--graph")
+        .arg(file)
+        .env("PYTHONPATH", &package)
+        .output()
+        .expect("Python runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let printed: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let calls = printed["calls"].as_array().expect("a list").iter().filter_map(Value::as_f64).collect();
+    Overhead { calls, packing: printed["packing"].as_f64().expect("seconds") }
+}
