@@ -1,4 +1,4 @@
-"""Ranks layouts of a small convolutional network that JAX lowers; needs jax and a running server."""
+"""Ranks layouts of a small convolutional net; needs jax, and a server at 127.0.0.1:7070."""
 
 import jax
 import numpy as np
@@ -26,5 +26,5 @@ with Client("127.0.0.1:7070") as client:
     ranking = client.rank(graph, Layouts(values), top_k=5)
 print("slots:", [f"{node.opcode} {node.name} {list(node.dimensions)}" for node in slots])
 for config, score in zip(ranking.best, ranking.best_scores, strict=True):
-    print(f"{config:4} {score:9.4f}", [slot.tolist() for slot in values[config, :, 0]])
+    print(f"{config:4} {score:9.4f}", [slot[slot >= 0].tolist() for slot in values[config, :, 0]])
 print(f"by {ranking.model} in {ranking.timings.total * 1e3:.1f} ms; {ranking.reuse}")

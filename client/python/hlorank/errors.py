@@ -121,7 +121,8 @@ def refused(error: Any) -> RefusedError:
 
 def _details(error: Any) -> dict[str, Any]:
     """The messages of ``google.rpc`` beside a status, by name."""
-    trailers = dict(error.trailing_metadata() or ())
+    # Pairs in either client, though one of them looks like a mapping.
+    trailers = dict(iter(error.trailing_metadata() or ()))
     found = {}
     try:
         for packed in status_pb2.Status.FromString(trailers.get(_DETAILS, b"")).details:
