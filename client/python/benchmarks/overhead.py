@@ -21,7 +21,7 @@ def _call(client: Client, graph: Graph, layouts: Layouts) -> float:
 
 def _packing(values: np.ndarray) -> float:
     start = time.perf_counter()
-    _ = Layouts(values).wire
+    _ = Layouts(values).serialized
     return time.perf_counter() - start
 
 

@@ -139,12 +139,12 @@ class _AsyncTransport:
         self._methods: dict[str, Any] = {}
 
     async def call(
-        self, method: Method, message: Any, metadata: Metadata, timeout: float | None
+        self, method: Method, message: bytes, metadata: Metadata, timeout: float | None
     ) -> Any:
         call = self._methods.get(method.path)
         if call is None:
             call = self._methods[method.path] = self._channel.unary_unary(
-                method.path, method.request.SerializeToString, method.response.FromString
+                method.path, None, method.response.FromString
             )
         try:
             return await call(message, timeout=timeout, metadata=metadata)
@@ -175,7 +175,7 @@ class _ThreadedExchange:
         self._exchange = exchange
         self._threads = ThreadPoolExecutor(2, "hlorank-stream")
 
-    async def write(self, message: Any) -> bool:
+    async def write(self, message: bytes) -> bool:
         return await self._on_thread(self._exchange.write(message))
 
     async def done_writing(self) -> None:

@@ -30,12 +30,12 @@ class BlockingTransport:
         self._methods: dict[str, Any] = {}
 
     async def call(
-        self, method: Method, message: Any, metadata: Metadata, timeout: float | None
+        self, method: Method, message: bytes, metadata: Metadata, timeout: float | None
     ) -> Any:
         call = self._methods.get(method.path)
         if call is None:
             call = self._methods[method.path] = self._channel.unary_unary(
-                method.path, method.request.SerializeToString, method.response.FromString
+                method.path, None, method.response.FromString
             )
         try:
             return call(message, timeout=timeout, metadata=metadata)
@@ -45,9 +45,7 @@ class BlockingTransport:
     async def open(
         self, method: Method, metadata: Metadata, timeout: float | None
     ) -> "BlockingExchange":
-        stream = self._channel.stream_stream(
-            method.path, method.request.SerializeToString, method.response.FromString
-        )
+        stream = self._channel.stream_stream(method.path, None, method.response.FromString)
         return BlockingExchange(stream, metadata, timeout)
 
     async def pause(self, seconds: float) -> None:
@@ -62,7 +60,7 @@ class BlockingExchange:
         self._call = stream(self._outgoing, timeout=timeout, metadata=metadata)
         self._call.add_done_callback(lambda _: self._outgoing.close())
 
-    async def write(self, message: Any) -> bool:
+    async def write(self, message: bytes) -> bool:
         return self._outgoing.put(message)
 
     async def done_writing(self) -> None:
@@ -83,10 +81,10 @@ class _Outgoing:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._message: Any = None
+        self._message: bytes | None = None
         self._is_closed = False
 
-    def put(self, message: Any) -> bool:
+    def put(self, message: bytes) -> bool:
         """Waits while another message waits; False once it is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._message is None or self._is_closed)
@@ -105,7 +103,7 @@ class _Outgoing:
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> bytes:
         with self._changed:
             self._changed.wait_for(lambda: self._message is not None or self._is_closed)
             if self._message is None:

@@ -7,7 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hlorank.errors import ConfigurationError
-from hlorank.messages import DeltaLayoutConfigs, LayoutTable, PackedLayoutConfigs
+from hlorank.messages import (
+    DeltaLayoutConfigs,
+    LayoutTable,
+    PackedLayoutConfigs,
+    RankConfigsRequest,
+)
 from hlorank.task import Task
 from hlorank.whole_numbers import whole_numbers
 
@@ -53,6 +58,12 @@ class Layouts:
             digits = table[:, None] // (7 ** np.arange(VALUES)) % 7
             values[:, slot] = (digits - 1).astype(np.int8)[self._indices[:, slot]]
         return values.reshape(len(self), self.slots, _TENSORS, _DIMENSIONS)
+
+    @cached_property
+    def serialized(self) -> bytes:
+        """The part of a ``RankConfigsRequest`` that is about configurations."""
+        form, message = self.wire
+        return RankConfigsRequest(**{form: message}).SerializeToString()
 
     @cached_property
     def wire(self) -> tuple[str, Any]:

@@ -10,7 +10,6 @@ from hlorank.layouts import Layouts
 from hlorank.messages import (
     ConfigBatch,
     GetModelRequest,
-    ListModelsRequest,
     PutGraphRequest,
     RankConfigsRequest,
     RankConfigsStart,
@@ -62,7 +61,9 @@ class Session:
         """Sends a graph to be cached."""
         request = PutGraphRequest(graph=graph.whole())
         cached = cached_graph_of(
-            await self._call(PUT_GRAPH, request, _routed(graph), Deadline(timeout))
+            await self._call(
+                PUT_GRAPH, request.SerializeToString(), _routed(graph), Deadline(timeout)
+            )
         )
         graph.learn(cached.hash)
         return cached
@@ -77,18 +78,15 @@ class Session:
         timeout: float | None,
     ) -> Ranking:
         """Ranks configurations."""
-        form, message = configurations.wire
         selector, deadline = _selector(model), Deadline(timeout)
 
         async def ask(source: Any) -> Any:
             request = RankConfigsRequest(
-                graph=source,
-                **{form: message},
-                model=selector,
-                top_k=top_k,
-                include_scores=with_scores,
+                graph=source, model=selector, top_k=top_k, include_scores=with_scores
             )
-            return await self._call(RANK_CONFIGS, request, _routed(graph), deadline)
+            # One serialized message after the other is both of them merged.
+            message = request.SerializeToString() + configurations.serialized
+            return await self._call(RANK_CONFIGS, message, _routed(graph), deadline)
 
         answer = await _by_hash_or_whole(graph, ask)
         graph.learn(graph_hash_of(answer))
@@ -112,17 +110,17 @@ class Session:
 
     async def list_models(self, timeout: float | None) -> list[Model]:
         """Every model version, by name, then version."""
-        answer = await self._call(LIST_MODELS, ListModelsRequest(), (), Deadline(timeout))
+        answer = await self._call(LIST_MODELS, b"", (), Deadline(timeout))
         return [model_of(model) for model in answer.models]
 
     async def get_model(self, name: str, version: int | None, timeout: float | None) -> Model:
         """One version of a model, or the stable one."""
-        request = GetModelRequest(name=name, version=version or 0)
+        request = GetModelRequest(name=name, version=version or 0).SerializeToString()
         answer = await self._call(GET_MODEL, request, (), Deadline(timeout))
         return model_of(answer.model)
 
     async def _call(
-        self, method: Method, message: Any, metadata: Metadata, deadline: Deadline
+        self, method: Method, message: bytes, metadata: Metadata, deadline: Deadline
     ) -> Any:
         def call() -> Awaitable[Any]:
             return self.transport.call(method, message, metadata, deadline.left())
@@ -143,7 +141,7 @@ class Session:
 
     async def _started(self, graph: Graph, start: Any, deadline: Deadline) -> "StreamSession":
         exchange = await self.transport.open(RANK_CONFIGS_STREAM, _routed(graph), deadline.left())
-        await exchange.write(RankConfigsStreamRequest(start=start))
+        await exchange.write(RankConfigsStreamRequest(start=start).SerializeToString())
         started = await _next(exchange, "started")
         graph.learn(graph_hash_of(started))
         return StreamSession(
@@ -165,11 +163,12 @@ class StreamSession:
 
     async def send(self, configurations: Configurations) -> None:
         """Sends a batch."""
-        form, message = configurations.wire
-        request = RankConfigsStreamRequest(batch=ConfigBatch(**{form: message}))
-        if request.ByteSize() > self.message_bytes:
-            raise BatchTooLongError(request.ByteSize(), self.message_bytes)
-        if not await self.exchange.write(request):
+        form, batch = configurations.wire
+        request = RankConfigsStreamRequest(batch=ConfigBatch(**{form: batch}))
+        message = request.SerializeToString()
+        if len(message) > self.message_bytes:
+            raise BatchTooLongError(len(message), self.message_bytes)
+        if not await self.exchange.write(message):
             await self._raise_refusal()
         self.unscored += 1
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hlorank.errors import ConfigurationError
-from hlorank.messages import PackedTileConfigs, TileConfig, TileConfigs
+from hlorank.messages import PackedTileConfigs, RankConfigsRequest, TileConfig, TileConfigs
 from hlorank.task import Task
 from hlorank.whole_numbers import whole_numbers
 
@@ -99,6 +99,12 @@ class Tiles:
             product = np.where(used, bounds.values, 1).prod(axis=1)
             features[:, number, _VALUES + 1] = np.where(bounds.counts > 0, product, 0)
         return features.reshape(len(self), FEATURES)
+
+    @cached_property
+    def serialized(self) -> bytes:
+        """The part of a ``RankConfigsRequest`` that is about configurations."""
+        form, message = self.wire
+        return RankConfigsRequest(**{form: message}).SerializeToString()
 
     @cached_property
     def wire(self) -> tuple[str, Any]:

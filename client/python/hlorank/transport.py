@@ -9,27 +9,18 @@ from hlorank import messages
 
 @dataclass(frozen=True)
 class Method:
-    """A method of the server, and the messages that it takes and gives."""
+    """A method of the server, and the message that it gives; what it takes is serialized before."""
 
     path: str
-    request: Any
     response: Any
 
 
 _COST_MODEL, _MODELS = "/hlorank.v1.CostModelService", "/hlorank.v1.ModelService"
-PUT_GRAPH = Method(f"{_COST_MODEL}/PutGraph", messages.PutGraphRequest, messages.PutGraphResponse)
-RANK_CONFIGS = Method(
-    f"{_COST_MODEL}/RankConfigs", messages.RankConfigsRequest, messages.RankConfigsResponse
-)
-RANK_CONFIGS_STREAM = Method(
-    f"{_COST_MODEL}/RankConfigsStream",
-    messages.RankConfigsStreamRequest,
-    messages.RankConfigsStreamResponse,
-)
-LIST_MODELS = Method(
-    f"{_MODELS}/ListModels", messages.ListModelsRequest, messages.ListModelsResponse
-)
-GET_MODEL = Method(f"{_MODELS}/GetModel", messages.GetModelRequest, messages.GetModelResponse)
+PUT_GRAPH = Method(f"{_COST_MODEL}/PutGraph", messages.PutGraphResponse)
+RANK_CONFIGS = Method(f"{_COST_MODEL}/RankConfigs", messages.RankConfigsResponse)
+RANK_CONFIGS_STREAM = Method(f"{_COST_MODEL}/RankConfigsStream", messages.RankConfigsStreamResponse)
+LIST_MODELS = Method(f"{_MODELS}/ListModels", messages.ListModelsResponse)
+GET_MODEL = Method(f"{_MODELS}/GetModel", messages.GetModelResponse)
 
 Metadata = Sequence[tuple[str, str]]
 
@@ -37,7 +28,7 @@ Metadata = Sequence[tuple[str, str]]
 class Exchange(Protocol):
     """A stream in both directions."""
 
-    async def write(self, message: Any) -> bool:
+    async def write(self, message: bytes) -> bool:
         """Sends a message; False where the call has ended."""
 
     async def done_writing(self) -> None:
@@ -54,7 +45,7 @@ class Transport(Protocol):
     """A connection. The methods of a blocking one never suspend."""
 
     async def call(
-        self, method: Method, message: Any, metadata: Metadata, timeout: float | None
+        self, method: Method, message: bytes, metadata: Metadata, timeout: float | None
     ) -> Any:
         """One message for another. Raises RefusedError."""
 
