@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,9 +56,8 @@ class Warning:
     message: str
 
 
-@dataclass(frozen=True, eq=False)
 class Ranking:
-    """The answer to ``rank``, or the end of a stream."""
+    """The answer to ``rank``, or the end of a stream; read from the message as far as asked for."""
 
     best: np.ndarray
     """i64 [top_k] numbers of configurations by ascending score, ties by number"""
@@ -65,12 +65,41 @@ class Ranking:
     """f32 [top_k] the score of each; lower is predicted faster"""
     scores: np.ndarray | None
     """f32 [configs] the score of every configuration in the order sent, where asked for"""
-    model: ModelReference
-    """Who answered."""
     graph_hash: bytes
-    timings: Timings
-    reuse: Reuse
-    warnings: tuple[Warning, ...]
+
+    def __init__(self, answer: Any, scores: Any = None, earlier: Timings | None = None):
+        """Takes a ``RankConfigsResponse`` or ``StreamRanking``, and timings to add to its own."""
+        if len(answer.ranking) != len(answer.ranking_scores):
+            raise AnswerError("the server's ranking and its scores differ in length")
+        self._answer, self._earlier = answer, earlier
+        self.best = np.array(answer.ranking, np.int64)
+        self.best_scores = scores_of(answer.ranking_scores)
+        self.scores = None if scores is None else scores_of(scores)
+        self.graph_hash = graph_hash_of(answer)
+
+    @cached_property
+    def model(self) -> ModelReference:
+        """Who answered."""
+        return model_of_answer(self._answer)
+
+    @cached_property
+    def timings(self) -> Timings:
+        """Seconds on the server; of the whole stream, at its end."""
+        timings = timings_of(self._answer.timings)
+        return timings + self._earlier if self._earlier else timings
+
+    @cached_property
+    def reuse(self) -> Reuse:
+        """How much work was shared."""
+        return reuse_of(self._answer.reuse)
+
+    @cached_property
+    def warnings(self) -> tuple[Warning, ...]:
+        """What was accepted although it is unusual."""
+        return _warnings(self._answer.warnings)
+
+    def __repr__(self) -> str:
+        return f"Ranking(best={self.best}, best_scores={self.best_scores}, model={self.model})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,22 +145,6 @@ class CachedGraph:
     configurable_nodes: tuple[ConfigurableNode, ...]
     """The slots of a layout configuration, in order; none for a kernel."""
     warnings: tuple[Warning, ...]
-
-
-def ranking_of(answer: Any, scores: np.ndarray | None = None) -> Ranking:
-    """The ranking of a ``RankConfigsResponse`` or ``StreamRanking``."""
-    if len(answer.ranking) != len(answer.ranking_scores):
-        raise AnswerError("the server's ranking and its scores differ in length")
-    return Ranking(
-        best=np.array(answer.ranking, np.int64),
-        best_scores=scores_of(answer.ranking_scores),
-        scores=scores,
-        model=model_of_answer(answer),
-        graph_hash=graph_hash_of(answer),
-        timings=timings_of(answer.timings),
-        reuse=reuse_of(answer.reuse),
-        warnings=_warnings(answer.warnings),
-    )
 
 
 def batch_scores_of(answer: Any) -> BatchScores:

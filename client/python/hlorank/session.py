@@ -1,7 +1,7 @@
 """The calls, written once for the sync and the async client."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from hlorank.errors import AnswerError, BatchTooLongError, PreconditionError, RefusedError
@@ -25,8 +25,6 @@ from hlorank.ranking import (
     cached_graph_of,
     graph_hash_of,
     model_of_answer,
-    ranking_of,
-    scores_of,
     timings_of,
 )
 from hlorank.retry import Deadline, Retry
@@ -89,8 +87,9 @@ class Session:
             return await self._call(RANK_CONFIGS, message, _routed(graph), deadline)
 
         answer = await _by_hash_or_whole(graph, ask)
-        graph.learn(graph_hash_of(answer))
-        return ranking_of(answer, scores_of(answer.scores) if with_scores else None)
+        ranking = Ranking(answer, answer.scores if with_scores else None)
+        graph.learn(ranking.graph_hash)
+        return ranking
 
     async def rank_stream(
         self,
@@ -186,10 +185,10 @@ class StreamSession:
         await self.exchange.done_writing()
         while await self.scores() is not None:
             pass
-        ranking = ranking_of(await _next(self.exchange, "ranking"))
+        ranking = Ranking(await _next(self.exchange, "ranking"), earlier=self.timings)
         # Until the end, so that the call is not cancelled.
         await self.exchange.read()
-        return replace(ranking, timings=ranking.timings + self.timings)
+        return ranking
 
     async def _raise_refusal(self) -> None:
         """Why the server takes no more batches."""
