@@ -188,4 +188,10 @@ class _ThreadedExchange:
         self._exchange.cancel()
 
     async def _on_thread(self, blocking: Coroutine[Any, Any, T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, done, blocking)
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._threads, done, blocking)
+        except asyncio.CancelledError:
+            # Or the thread would go on, and take what the next one waits for.
+            self._exchange.cancel()
+            raise

@@ -45,7 +45,7 @@ class BlockingTransport:
     async def open(
         self, method: Method, metadata: Metadata, timeout: float | None
     ) -> "BlockingExchange":
-        stream = self._channel.stream_stream(method.path, None, method.response.FromString)
+        stream: Any = self._channel.stream_stream(method.path, None, method.response.FromString)
         return BlockingExchange(stream, metadata, timeout)
 
     async def pause(self, seconds: float) -> None:

@@ -193,13 +193,12 @@ def _npz_graph(path: Path, bare_task: Task) -> MeasuredGraph:
 
 
 def _graph_of_arrays(name: str, arrays: Any, bare_task: Task) -> MeasuredGraph:
+    task: Task = bare_task
     configurations: Layouts | Tiles | None = None
     if "node_config_feat" in arrays:
         task, configurations = "layout", Layouts(arrays["node_config_feat"])
     elif "config_feat" in arrays:
         task, configurations = "tile", Tiles.from_features(arrays["config_feat"])
-    else:
-        task = bare_task
     has_nodes = task == "layout" and "node_config_ids" in arrays
     graph = Graph.from_features(
         arrays["node_opcode"],

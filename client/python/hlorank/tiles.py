@@ -19,7 +19,7 @@ _LISTS = ("kernel_bounds", "output_bounds", "input_bounds")
 _VALUES = 6
 _SMALLEST, _LARGEST = -(1 << 31), (1 << 31) - 1
 
-Bounds = ArrayLike | Sequence[Sequence[int]]
+Bounds = np.ndarray | Sequence[Sequence[int]]
 """[configs, bounds], or a list for each configuration, of any length."""
 
 
@@ -61,8 +61,7 @@ class Tiles:
             raise ConfigurationError(f"lists of bounds are of {sorted(counts)} configurations")
         configs = counts.pop()
         empty = _BoundLists(np.zeros((configs, 0), np.int64), np.zeros(configs, np.int64))
-        self._configs = configs
-        self._lists = tuple(lists.get(name, empty) for name in _LISTS)
+        self._lists = [lists.get(name, empty) for name in _LISTS]
 
     @classmethod
     def from_features(cls, config_feat: ArrayLike) -> "Tiles":
@@ -72,11 +71,10 @@ class Tiles:
             raise ConfigurationError(
                 f"config_feat has shape {list(features.shape)}, expected [configs, {FEATURES}]"
             )
-        width = FEATURES // len(_LISTS)
-        lists = (
-            _lists_of_features(features[:, at : at + width]) for at in range(0, FEATURES, width)
-        )
-        tiles = cls(**dict(zip(_LISTS, lists, strict=True)))
+        if len(features) == 0:
+            raise ConfigurationError("there are no configurations")
+        tiles = cls.__new__(cls)
+        tiles._lists = [_lists_of_features(part) for part in np.split(features, len(_LISTS), 1)]
         wrong = (tiles.features() != features.astype(np.float32)).any(axis=1)
         if wrong.any():
             raise ConfigurationError(
@@ -86,7 +84,7 @@ class Tiles:
         return tiles
 
     def __len__(self) -> int:
-        return self._configs
+        return len(self._lists[0].counts)
 
     def features(self) -> np.ndarray:
         """TpuGraphs' ``config_feat``: f32 [configs, 24]."""
@@ -143,9 +141,7 @@ class Tiles:
         return TileConfigs(configs=configs)
 
 
-def _bound_lists(name: str, bounds: Bounds | _BoundLists) -> _BoundLists:
-    if isinstance(bounds, _BoundLists):
-        return bounds
+def _bound_lists(name: str, bounds: Bounds) -> _BoundLists:
     if len(bounds) == 0:
         raise ConfigurationError("there are no configurations")
     if isinstance(bounds, np.ndarray) or len({len(tile) for tile in bounds}) == 1:

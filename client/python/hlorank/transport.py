@@ -1,6 +1,5 @@
 """What the calls of a client need of gRPC: the sync and the async client each bring one."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -22,7 +21,7 @@ RANK_CONFIGS_STREAM = Method(f"{_COST_MODEL}/RankConfigsStream", messages.RankCo
 LIST_MODELS = Method(f"{_MODELS}/ListModels", messages.ListModelsResponse)
 GET_MODEL = Method(f"{_MODELS}/GetModel", messages.GetModelResponse)
 
-Metadata = Sequence[tuple[str, str]]
+Metadata = tuple[tuple[str, str | bytes], ...]
 
 
 class Exchange(Protocol):

@@ -2,6 +2,7 @@ import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import grpc
 import numpy as np
 import pytest
 from conftest import DATA, run_server
@@ -14,6 +15,7 @@ from hlorank import (
     Graph,
     InvalidRequestError,
     Layouts,
+    RefusedError,
     read_graphs,
 )
 
@@ -235,3 +237,17 @@ def test_a_stream_that_is_left_is_cancelled(layout_graph):
             stream.send(layout_graph.configurations)
         with Client(address) as other:
             assert len(other.rank(layout_graph.graph, layout_graph.configurations).best) == 13
+
+
+def test_waiting_for_scores_that_never_come_can_be_given_up(server, layout_graph):
+    async def ask():
+        async with AsyncClient(server) as client:
+            stream = await client.rank_stream(layout_graph.graph)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(stream._stream.exchange.read(), 0.2)
+            with pytest.raises(RefusedError) as refused:
+                await stream.send(layout_graph.configurations)
+                await stream.scores()
+            assert refused.value.code == grpc.StatusCode.CANCELLED
+
+    asyncio.run(ask())

@@ -44,6 +44,12 @@ def test_features_of_no_tile_are_named():
         Tiles.from_features(features)
 
 
+@pytest.mark.parametrize("shape", [(0, 24), (2, 23), (24,)])
+def test_features_of_another_shape_are_refused(shape):
+    with pytest.raises(ConfigurationError, match=r"no configurations|config_feat has shape"):
+        Tiles.from_features(np.zeros(shape))
+
+
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [
