@@ -1,6 +1,6 @@
 //! The test vectors that every client holds: `tests/data/client_vectors.json`.
 
-use std::fs;
+use std::{fmt::Write as _, fs};
 
 use hlorank_graph::{
     Configurations, GraphFile, LAYOUT_VALUES, LayoutBatchBuilder, LayoutEntry, Limits, Task, TileBatch,
@@ -32,7 +32,8 @@ fn assert_route(graph: &GraphHandle, case: &Value) {
 
 fn assert_sent(configurations: &Configurations, case: &Value) {
     let batch = ConfigBatch { configs: Some(smallest_form(configurations).into()) };
-    let sent: String = batch.encode_to_vec().iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut sent = String::new();
+    batch.encode_to_vec().iter().for_each(|byte| write!(sent, "{byte:02x}").unwrap());
     assert_eq!(sent, case["sent"].as_str().unwrap(), "{}", case["name"]);
 }
 
