@@ -12,7 +12,10 @@ def whole_numbers(values: ArrayLike, what: str) -> np.ndarray:
     Raises:
         ConfigurationError: for anything else, with the place.
     """
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ConfigurationError(f"{what} is no array: {error}") from error
     if array.dtype.kind in "iu" or array.size == 0:
         return array
     if array.dtype.kind != "f":

@@ -21,8 +21,8 @@ PATIENCE = 60.0
 """Seconds for a start, on a busy machine."""
 
 
-def _program() -> Path:
-    """The server that was built last."""
+def server_program() -> Path:
+    """The server that was built last; the test is skipped where there is none."""
     built = [TARGET / profile / "hlorank-server" for profile in ("release", "debug")]
     built = [program for program in built if program.exists()]
     if not built:
@@ -39,7 +39,7 @@ def run_server(*flags: str) -> Iterator[str]:
     defaults["--onnxruntime"] = os.environ.get("HLORANK_ONNXRUNTIME", str(library))
     given = {flag.partition("=")[0] for flag in flags}
     arguments = [f"{flag}={value}" for flag, value in defaults.items() if flag not in given]
-    command = [_program(), *arguments, *flags]
+    command = [server_program(), *arguments, *flags]
     with tempfile.NamedTemporaryFile("w+") as log, subprocess.Popen(command, stderr=log) as server:
         try:
             yield _address(server, Path(log.name))

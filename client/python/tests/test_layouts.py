@@ -59,6 +59,11 @@ def test_another_shape_is_refused(shape):
         Layouts(np.zeros(shape, int))
 
 
+def test_lists_of_different_lengths_are_refused():
+    with pytest.raises(ConfigurationError, match="layouts is no array"):
+        Layouts([[[0] * 18], [[0] * 17]])
+
+
 def test_no_configurations_are_refused():
     with pytest.raises(ConfigurationError, match="no configurations"):
         Layouts(np.zeros((0, 8, 18), int))

@@ -5,7 +5,7 @@ import time
 
 import grpc
 import pytest
-from conftest import run_server
+from conftest import run_server, server_program
 from google.protobuf.any_pb2 import Any
 from google.protobuf.duration_pb2 import Duration
 from google.rpc.error_details_pb2 import RetryInfo
@@ -107,6 +107,7 @@ def test_no_server_is_told_with_its_address():
 
 
 def test_a_server_that_starts_late_is_found():
+    server_program()
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
