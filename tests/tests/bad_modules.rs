@@ -6,13 +6,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{Graph, GraphError, HloModule, Limits, SegmentedGraph, Task};
+use hlorank_graph::{Graph, GraphError, HloModule, Limits, Task};
 use hlorank_proto::xla::{
     HloComputationProto, HloInstructionProto, HloModuleProto, HloProto, ShapeProto, TupleElement,
 };
 use hlorank_tests::{
     fixture,
-    module::{computation, instruction, module, single},
+    module::{computation, instruction, module, single, use_module},
 };
 use proptest::prelude::*;
 use prost::{
@@ -297,16 +297,10 @@ fn millions_of_empty_instructions_are_refused_in_no_time() {
 }
 
 /// Everything that a server does with a module from outside.
-fn use_module(bytes: &[u8]) {
-    let Ok(module) = HloModule::read(bytes, &Limits::default()) else { return };
-    let nodes = u32::try_from(module.len()).unwrap();
-    let described = (0..=nodes).filter(|&node| module.describe(node).is_some()).count();
-    assert_eq!(described, module.len());
-    let configurable = module.arrays.default_configurable();
-    let Ok(graph) = module.into_graph(Task::Layout, configurable) else { return };
-    assert!(graph.raw_features().iter().all(|feature| feature.is_finite()));
-    let cut = SegmentedGraph::new(&graph);
-    assert_eq!(cut.occurrences.iter().map(|place| place.nodes.len()).sum::<usize>(), cut.summary.kept);
+fn use_bytes(bytes: &[u8]) {
+    if let Ok(module) = HloModule::read(bytes, &Limits::default()) {
+        use_module(module);
+    }
 }
 
 proptest! {
@@ -317,12 +311,12 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = byte;
         }
-        use_module(&bytes);
+        use_bytes(&bytes);
     }
 
     #[test]
     fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        use_module(&bytes);
+        use_bytes(&bytes);
     }
 }
 

@@ -6,8 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{GraphError, HloModule, Limits, SegmentedGraph, Task, TextError};
-use hlorank_tests::{HLO_FIXTURES, fixture};
+use hlorank_graph::{GraphError, HloModule, Limits, Task, TextError};
+use hlorank_tests::{HLO_FIXTURES, fixture, module::use_module};
 use proptest::{prelude::*, sample::Index};
 
 /// A text whose entry computation has these lines, from line 4 on.
@@ -265,14 +265,7 @@ fn use_text(text: &str) {
         }
         Err(_) => return,
     };
-    let nodes = u32::try_from(module.len()).unwrap();
-    let described = (0..=nodes).filter(|&node| module.describe(node).is_some()).count();
-    assert_eq!(described, module.len());
-    let configurable = module.arrays.default_configurable();
-    let Ok(graph) = module.into_graph(Task::Layout, configurable) else { return };
-    assert!(graph.raw_features().iter().all(|feature| feature.is_finite()));
-    let cut = SegmentedGraph::new(&graph);
-    assert_eq!(cut.occurrences.iter().map(|place| place.nodes.len()).sum::<usize>(), cut.summary.kept);
+    use_module(module);
 }
 
 #[test]

@@ -5,7 +5,6 @@ module. Their order is the order of nodes, so a compiled module is compared with
 in the order of the text.
 """
 
-import os
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -50,17 +49,6 @@ class Pair:
         ordered.ClearField("computations")
         ordered.computations.extend(by_name[name] for name in names)
         return ordered.SerializeToString()
-
-
-@pytest.fixture(scope="module")
-def hlorank() -> Path:
-    """The featurizer, as `make build` or `make test` built it."""
-    given = os.environ.get("HLORANK")
-    built = [REPOSITORY / "target" / profile / "hlorank" for profile in ("release", "debug")]
-    found = [path for path in ([Path(given)] if given else built) if path.exists()]
-    if not found:
-        pytest.skip("the hlorank program is not built")
-    return max(found, key=lambda path: path.stat().st_mtime)
 
 
 @cache

@@ -1,6 +1,5 @@
 """TpuGraphs' own files, as they lie in its folders, are sources of graphs too."""
 
-import os
 import shutil
 from pathlib import Path
 
@@ -14,17 +13,6 @@ from hlorank_training.prepare import prepare
 REPOSITORY = Path(__file__).parents[3]
 TPU = REPOSITORY.parent / "shared" / "data" / "tpu"
 MEASURED = REPOSITORY / "tests" / "data" / "measured"
-
-
-@pytest.fixture(scope="module")
-def hlorank() -> Path:
-    """The featurizer, as `make build` or `make test` built it."""
-    given = os.environ.get("HLORANK")
-    built = [REPOSITORY / "target" / profile / "hlorank" for profile in ("release", "debug")]
-    found = [path for path in ([Path(given)] if given else built) if path.exists()]
-    if not found:
-        pytest.skip("the hlorank program is not built")
-    return max(found, key=lambda path: path.stat().st_mtime)
 
 
 @pytest.fixture
