@@ -113,3 +113,13 @@ def test_what_is_chosen_comes_out(render):
 def test_a_setting_without_quotes_is_refused(render):
     with pytest.raises(ValueError, match=r"settings.HLORANK_WORKERS: put 4 into quotes"):
         render("settings: {HLORANK_WORKERS: 4}")
+
+
+@needs_helm
+def test_no_peers_are_nobody(render):
+    def ingress(values: str) -> list[dict]:
+        return render(f"networkPolicy: {values}")["NetworkPolicy/hlorank"]["spec"]["ingress"]
+
+    assert ingress("{clients: [], metrics: []}") == []
+    (metrics,) = ingress("{clients: []}")
+    assert metrics["from"] and metrics["ports"] == [{"port": "metrics"}]

@@ -15,5 +15,8 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- if and .Values.models.existingClaim .Values.models.initContainers }}
 {{- fail "models.existingClaim and models.initContainers exclude each other" }}
 {{- end }}
+{{- if and .Values.admin.enabled (not (or .Values.models.existingClaim .Values.models.initContainers)) }}
+{{- fail "admin.enabled needs models.existingClaim or models.initContainers: what is chosen is kept in the model folder" }}
+{{- end }}
 {{- if or .Values.models.existingClaim .Values.models.initContainers }}yes{{ end }}
 {{- end }}
