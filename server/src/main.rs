@@ -47,7 +47,12 @@ async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     // Before the models are loaded, so that it never ends the program.
     let mut hangup = signal(SignalKind::hangup())?;
-    let server = start(settings).await?;
+    let server = tokio::select! {
+        server = start(settings) => server?,
+        // What is being loaded is finished first.
+        _ = terminate.recv() => return Ok(()),
+        _ = interrupt.recv() => return Ok(()),
+    };
     loop {
         tokio::select! {
             _ = terminate.recv() => break,

@@ -7,7 +7,7 @@ use super::{
     versions::Versions,
 };
 
-/// Why an admin call changed nothing.
+/// Why an admin call was not answered as asked.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum AdminError {
     /// No such name.
@@ -62,10 +62,10 @@ pub enum AdminError {
         /// The model.
         name: String,
     },
-    /// The policy could not be kept, so nothing was changed.
+    /// The policy could not be kept, so it was not changed.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// The model folder was not read.
+    /// The model folder was not read, or not all of it.
     #[error(transparent)]
     Look(#[from] LookError),
     /// The change panicked.
@@ -86,16 +86,16 @@ impl Registry {
     /// Has a version serve whatever newer ones there are, now and after a restart. Loads and checks it first where it
     /// is not loaded. A canary of this version ends: it serves every graph.
     pub async fn pin(&self, name: &str, version: u64) -> Result<(), AdminError> {
-        let keep = move |policy: Policy| Policy {
-            pinned: Some(version),
-            canary: policy.canary.filter(|split| split.version != version),
+        let keep = move |policy: Policy, _| {
+            let canary = policy.canary.filter(|split| split.version != version);
+            Ok(Policy { pinned: Some(version), canary })
         };
         self.change(name, Some(version), keep).await
     }
 
     /// Has the newest valid version serve again, for every graph.
     pub async fn unpin(&self, name: &str) -> Result<(), AdminError> {
-        self.change(name, None, |_| Policy::default()).await?;
+        self.change(name, None, |_, _| Ok(Policy::default())).await?;
         self.look().await
     }
 
@@ -104,36 +104,39 @@ impl Registry {
         self.known(name).await?;
         let target = self.shared.catalogue().get(name).and_then(Versions::rollback_target);
         let version = target.ok_or_else(|| AdminError::NoOlderVersion { name: name.to_owned() })?;
-        self.change(name, Some(version), move |_| Policy { pinned: Some(version), canary: None }).await
+        let policy = Policy { pinned: Some(version), canary: None };
+        self.change(name, Some(version), move |_, _| Ok(policy)).await
     }
 
     /// Has a second version serve a part of the graphs beside the stable one, which is pinned. Loads and checks it
     /// first where it is not loaded.
     pub async fn set_canary(&self, name: &str, split: CanarySplit) -> Result<(), AdminError> {
         self.known(name).await?;
-        let stable = self.shared.catalogue().get(name).and_then(Versions::stable);
-        let stable = stable.ok_or_else(|| AdminError::NothingServes { name: name.to_owned() })?;
-        if stable == split.version {
-            return Err(AdminError::ServesAlready { name: name.to_owned(), version: stable });
-        }
-        // First of all, or the canary would serve every graph once it is loaded.
-        self.change(name, None, move |policy| Policy { pinned: Some(stable), ..policy }).await?;
-        let policy = Policy { pinned: Some(stable), canary: Some(split) };
-        self.change(name, Some(split.version), move |_| policy).await
+        let (owned, stable) = (name.to_owned(), self.shared.catalogue().get(name).and_then(Versions::stable));
+        let beside = move |stable: Option<u64>| match stable {
+            None => Err(AdminError::NothingServes { name: owned }),
+            Some(version) if version == split.version => {
+                Err(AdminError::ServesAlready { name: owned, version })
+            }
+            Some(_) => Ok(Policy { pinned: stable, canary: Some(split) }),
+        };
+        // Before it is loaded, and again with what serves then.
+        beside.clone()(stable)?;
+        self.change(name, Some(split.version), move |_, stable| beside(stable)).await
     }
 
     /// Has the stable version serve every graph; it stays pinned.
     pub async fn end_canary(&self, name: &str) -> Result<(), AdminError> {
-        self.change(name, None, |policy| Policy { canary: None, ..policy }).await
+        self.change(name, None, |policy, _| Ok(Policy { canary: None, ..policy })).await
     }
 
-    /// Loads the version that a change needs, sets the policy, and lets that decide from then on. A change that a later
-    /// one overtakes is not made.
+    /// Loads the version that a change needs, sets the policy, which is made of the one before and the stable version,
+    /// and lets that decide from then on. A change that a later one overtakes is not made.
     async fn change(
         &self,
         name: &str,
         needed: Option<u64>,
-        policy: impl FnOnce(Policy) -> Policy + Send + 'static,
+        policy: impl FnOnce(Policy, Option<u64>) -> Result<Policy, AdminError> + Send + 'static,
     ) -> Result<(), AdminError> {
         self.known(name).await?;
         let begin = |catalogue: &mut Catalogue| Some(catalogue.get_mut(name)?.begin_change(needed));
@@ -202,16 +205,23 @@ impl Registry {
         &self,
         name: &str,
         number: u64,
-        policy: impl FnOnce(Policy) -> Policy + Send + 'static,
+        policy: impl FnOnce(Policy, Option<u64>) -> Result<Policy, AdminError> + Send + 'static,
     ) -> Result<(), AdminError> {
         let (shared, name) = (Arc::clone(&self.shared), name.to_owned());
         let set = spawn_blocking(move || {
             let _turn = shared.policy_turn();
-            let is_last = |versions: &Versions<_>| versions.is_last_change(number);
-            if !shared.catalogue().get(&name).is_some_and(is_last) {
-                return Err(AdminError::Overtaken { name });
+            if shared.is_stopping() {
+                return Err(AdminError::Stopping);
             }
-            let policies = Policies::change(&shared.folder, &name, policy)?;
+            let stable = shared.catalogue().get(&name).map(|versions| {
+                if versions.is_last_change(number) { Ok(versions.stable()) } else { Err(()) }
+            });
+            let stable = match stable {
+                None => return Err(AdminError::UnknownModel { name }),
+                Some(Err(())) => return Err(AdminError::Overtaken { name }),
+                Some(Ok(stable)) => stable,
+            };
+            let policies = Policies::change(&shared.folder, &name, |before| policy(before, stable))?;
             shared.change(|catalogue| catalogue.set_policies(policies));
             Ok(())
         });

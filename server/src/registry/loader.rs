@@ -38,11 +38,27 @@ pub(super) struct Loader {
     pub(super) problems: Vec<String>,
 }
 
+/// Other versions that one is held against.
+struct Judged<'a> {
+    /// It ranks what this one does.
+    task_of: Option<&'a Arc<Model>>,
+    /// It does not take much longer than this one.
+    time_of: Option<&'a Arc<Model>>,
+}
+
+/// Older versions that are looked at for that where nothing serves yet.
+const JUDGED_VERSIONS: usize = 4;
+
 /// Stops what waits for the loader.
 struct StopOnDrop(Arc<Shared>);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
+        if thread::panicking() {
+            tracing::error!(
+                "the thread that loads models failed: what serves goes on, and nothing is loaded any more"
+            );
+        }
         self.0.stop();
     }
 }
@@ -123,6 +139,10 @@ impl Loader {
             }
         }
         self.unload_unused();
+        if self.shared.is_stopping() {
+            // Not everything was done; dropping those who wait tells them.
+            return;
+        }
         for waiter in waiting {
             // An error means that it waits no more.
             let _ = waiter.send(looked.clone());
@@ -198,42 +218,61 @@ impl Loader {
     }
 
     fn validate(&self, name: &str, version: u64) -> Result<(Arc<Model>, GoldenCases), ValidationError> {
+        let (stable, older) = (self.shared.stable(name), self.older_version(name, version));
+        let is_pinned = self
+            .shared
+            .catalogue()
+            .get(name)
+            .is_some_and(|versions| versions.policy().pinned == Some(version));
+        let judged = Judged { task_of: stable.as_ref().or(older.as_ref()), time_of: older.as_ref() };
+        // Whoever pinned it knows how long it takes.
+        let judged = if is_pinned { Judged { time_of: None, ..judged } } else { judged };
+        self.judge(name, version, self.settings.workers, &judged)
+    }
+
+    /// Reads and checks a version, with sessions for so many workers.
+    fn judge(
+        &self,
+        name: &str,
+        version: u64,
+        workers: usize,
+        by: &Judged<'_>,
+    ) -> Result<(Arc<Model>, GoldenCases), ValidationError> {
         let artifact = Artifact::read(&version_folder(&self.settings.folder, name, version))?;
         let golden = GoldenCases::read(&artifact)?;
-        let older = self.older_version(name, version);
-        if let Some(older) = &older {
-            let (found, expected) = (artifact.manifest().task(), older.manifest().task());
+        if let Some(other) = by.task_of {
+            let (found, expected) = (artifact.manifest().task(), other.manifest().task());
             if found != expected {
-                let version = older.manifest().version;
-                return Err(ValidationError::OtherTask { version, found, expected });
+                return Err(ValidationError::OtherTask {
+                    version: other.manifest().version,
+                    found,
+                    expected,
+                });
             }
         }
-        let model = Arc::new(Model::new(artifact, &self.runtime, self.settings.workers)?);
+        let model = Arc::new(Model::new(artifact, &self.runtime, workers)?);
         golden.check(&model, &self.benches[0])?;
-        if let Some(older) = older {
-            golden.compare_time(&model, &older, &self.benches[0], self.settings.max_slowdown)?;
+        if let Some(older) = by.time_of {
+            golden.compare_time(&model, older, &self.benches[0], self.settings.max_slowdown)?;
         }
         Ok((model, golden))
     }
 
-    /// What a version is compared with, with a session of its own: the stable version if that is older. Where nothing
-    /// is stable yet, the next older version that is sound, so that a restart judges as the server did before it.
+    /// What a version's time is compared with, with a session of its own: the stable version if that is older. Where
+    /// nothing is stable yet, the newest of the older versions that would have served one after the other, so that a
+    /// restart judges as the server did before it.
     fn older_version(&self, name: &str, version: u64) -> Option<Arc<Model>> {
         if let Some(stable) = self.shared.stable(name) {
             let is_older = stable.manifest().version < version;
             let model = is_older.then(|| Model::new(stable.artifact().clone(), &self.runtime, 1));
             return model.and_then(Result::ok).map(Arc::new);
         }
-        let older = self.shared.catalogue().get(name).map(|versions| versions.older(version));
-        older.unwrap_or_default().into_iter().find_map(|older| self.sound_version(name, older))
-    }
-
-    fn sound_version(&self, name: &str, version: u64) -> Option<Arc<Model>> {
-        let artifact = Artifact::read(&version_folder(&self.settings.folder, name, version)).ok()?;
-        let golden = GoldenCases::read(&artifact).ok()?;
-        let model = Arc::new(Model::new(artifact, &self.runtime, 1).ok()?);
-        golden.check(&model, &self.benches[0]).ok()?;
-        Some(model)
+        let older = self.shared.catalogue().get(name).map(|versions| versions.older(version))?;
+        older.into_iter().take(JUDGED_VERSIONS).rev().fold(None, |before, older| {
+            let judged = Judged { task_of: before.as_ref(), time_of: before.as_ref() };
+            let sound = self.judge(name, older, 1, &judged).ok().map(|(model, _)| model);
+            sound.or(before)
+        })
     }
 
     /// Evaluates what the version before was asked for last, where that is to be.

@@ -1,7 +1,6 @@
 //! The life of models: which versions are there, which of them serve, and how a new one takes over.
 //!
-//! One thread of low priority looks for versions, loads and checks them, and publishes what serves by one atomic
-//! pointer. A request holds the version that it began with; a version that serves no more is freed after the last one.
+//! Threads of low priority look for versions, load and check them, and publish what serves by one atomic pointer. A request holds the version that it began with; a version that serves no more is freed after the last one.
 
 mod admin;
 mod catalogue;
@@ -156,7 +155,7 @@ struct Shared {
 
 impl Registry {
     /// Loads what should serve, and goes on looking for versions; `engine` forgets the embeddings of models that are
-    /// freed. Blocks until everything there is was tried. A version that is rejected is logged and left out; a missing
+    /// freed. Blocks until everything that is wanted was tried. A version that is rejected is logged and left out; a missing
     /// default is an error.
     pub fn open(
         settings: RegistrySettings,

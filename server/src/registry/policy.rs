@@ -115,13 +115,13 @@ impl Policies {
     }
 
     /// Changes the policy of a model in the model folder; what is there of other models stays.
-    pub(super) fn change(
+    pub(super) fn change<E: From<PolicyError>>(
         folder: &Path,
         name: &str,
-        change: impl FnOnce(Policy) -> Policy,
-    ) -> Result<Self, PolicyError> {
+        change: impl FnOnce(Policy) -> Result<Policy, E>,
+    ) -> Result<Self, E> {
         let mut policies = Self::read(folder)?;
-        let policy = change(policies.get(name));
+        let policy = change(policies.get(name))?;
         if policy == Policy::default() {
             policies.0.remove(name);
         } else {
@@ -159,7 +159,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(Policies::read(folder.path()).unwrap(), Policies::default());
         let pinned = Policy { pinned: Some(2), canary: Some(CanarySplit { version: 3, percent: 10 }) };
-        let set = |name: &str, policy: &Policy| Policies::change(folder.path(), name, |_| *policy).unwrap();
+        let set = |name: &str, policy: &Policy| {
+            Policies::change(folder.path(), name, |_| Ok::<_, PolicyError>(*policy)).unwrap()
+        };
         set("a", &pinned);
         set("b", &Policy { pinned: Some(7), canary: None });
         let policies = Policies::read(folder.path()).unwrap();

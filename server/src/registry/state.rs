@@ -7,7 +7,7 @@ pub enum ModelState {
     Discovered,
     /// It is being read and checked.
     Validating,
-    /// It passed every check; its sessions are run once each, so that its first request is not slow.
+    /// It was checked once; the sessions of every worker are, so that its first request is not slow.
     Warming,
     /// It answers requests that do not ask for a version: as the stable version or as the canary.
     Serving,

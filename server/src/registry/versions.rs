@@ -34,6 +34,8 @@ struct Version<M> {
     fingerprint: Digest,
     on_disk: bool,
     stage: Stage<M>,
+    /// The state that was told last, and since when it is that.
+    told: ModelState,
     since: SystemTime,
     /// Whether it is to be tried again although it was rejected.
     again: bool,
@@ -108,8 +110,15 @@ impl<M: Clone> Versions<M> {
     }
 
     fn discovered(&mut self, version: u64, fingerprint: Digest) {
-        let (stage, since) = (Stage::Discovered, SystemTime::now());
-        self.known.insert(version, Version { fingerprint, on_disk: true, stage, since, again: false });
+        let new = Version {
+            fingerprint,
+            on_disk: true,
+            stage: Stage::Discovered,
+            told: ModelState::Discovered,
+            since: SystemTime::now(),
+            again: false,
+        };
+        self.known.insert(version, new);
         self.log(version);
     }
 
@@ -128,7 +137,9 @@ impl<M: Clone> Versions<M> {
 
     /// Has rejected versions tried again, once they are wanted.
     pub(super) fn retry_rejected(&mut self) {
-        self.known.values_mut().for_each(|known| known.again = true);
+        for known in self.known.values_mut() {
+            known.again = matches!(known.stage, Stage::Rejected(_));
+        }
         self.settle();
     }
 
@@ -189,11 +200,7 @@ impl<M: Clone> Versions<M> {
         if let Some(known) = self.known.get_mut(&version) {
             known.stage = Stage::Loaded(model);
         }
-        // It serves or is retained from now on, which is told once it is settled.
         self.settle();
-        if !self.serves(version) {
-            self.entered(version);
-        }
     }
 
     pub(super) fn rejected(&mut self, version: u64, rejection: Rejection) {
@@ -241,7 +248,8 @@ impl<M: Clone> Versions<M> {
 
     /// Whether a version would serve if it were loaded.
     pub(super) fn would_serve(&self, version: u64) -> bool {
-        self.candidates().first() == Some(&version) || self.canary() == Some(version)
+        let wanted_for = [self.candidates().first().copied(), self.canary(), self.change.asked_for];
+        wanted_for.contains(&Some(version))
     }
 
     /// The versions on disk that are older than one, the newest first.
@@ -257,9 +265,9 @@ impl<M: Clone> Versions<M> {
     /// What the policy asks for and cannot have, for people.
     pub(super) fn unmet(&self) -> Option<String> {
         let Policy { pinned, canary } = self.policy;
-        let missing = |version: &u64| !self.known.contains_key(version);
-        let missing = pinned.filter(missing).or(canary.map(|split| split.version).filter(missing))?;
-        Some(format!("policy.json: {} has no version {missing}", self.name))
+        let unmet = |version: &u64| !self.usable(*version);
+        let unmet = pinned.filter(unmet).or(canary.map(|split| split.version).filter(unmet))?;
+        Some(format!("policy.json: version {unmet} of {} is not there, or was rejected", self.name))
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -334,6 +342,12 @@ impl<M: Clone> Versions<M> {
 
     /// What should be stable, best first.
     fn candidates(&self) -> Vec<u64> {
+        if self.change.asked_for.is_some()
+            && let Some(stable) = self.stable
+        {
+            // Until the change is made, nothing else takes over.
+            return vec![stable];
+        }
         if let Some(pinned) = self.policy.pinned.filter(|&pinned| self.usable(pinned)) {
             return vec![pinned];
         }
@@ -364,6 +378,8 @@ impl<M: Clone> Versions<M> {
         let mut kept = Vec::new();
         let retained = retained.filter(|version| here(version) && !serving.contains(version));
         retained.for_each(|version| push_new(&mut kept, version));
+        // What is loaded does not leave for what only may be.
+        kept.sort_by_key(|&version| !self.loaded_or_leaving(version));
         kept.truncate(self.retain);
 
         let mut wanted: Vec<u64> =
@@ -374,7 +390,6 @@ impl<M: Clone> Versions<M> {
 
     /// Settles what serves and what leaves, after anything changed.
     fn settle(&mut self) {
-        let before: Vec<(u64, ModelState)> = self.states().collect();
         let stable = self.best_loaded();
         if stable != self.stable {
             self.previous = std::mem::replace(&mut self.stable, stable);
@@ -388,14 +403,19 @@ impl<M: Clone> Versions<M> {
                 stage => stage,
             };
         }
-        let after: Vec<(u64, ModelState)> = self.states().collect();
-        for (version, _) in after.into_iter().filter(|state| !before.contains(state)) {
-            self.entered(version);
-        }
+        self.tell();
     }
 
-    fn states(&self) -> impl Iterator<Item = (u64, ModelState)> {
-        self.known.iter().map(|(&version, known)| (version, self.state(version, &known.stage)))
+    /// Notes which versions are in another state than was told.
+    fn tell(&mut self) {
+        let state = |(&version, known): (&u64, &Version<M>)| (version, self.state(version, &known.stage));
+        let states: Vec<(u64, ModelState)> = self.known.iter().map(state).collect();
+        for (version, state) in states {
+            if let Some(known) = self.known.get_mut(&version).filter(|known| known.told != state) {
+                (known.told, known.since) = (state, SystemTime::now());
+                self.log(version);
+            }
+        }
     }
 
     /// The best candidate if it is loaded. Until then, what is stable stays, rather than another one in between.
@@ -413,16 +433,8 @@ impl<M: Clone> Versions<M> {
     fn set(&mut self, version: u64, stage: Stage<M>) -> Option<Stage<M>> {
         let known = self.known.get_mut(&version)?;
         let before = std::mem::replace(&mut known.stage, stage);
-        self.entered(version);
+        self.tell();
         Some(before)
-    }
-
-    /// Notes that a version is in another state now.
-    fn entered(&mut self, version: u64) {
-        if let Some(known) = self.known.get_mut(&version) {
-            known.since = SystemTime::now();
-        }
-        self.log(version);
     }
 
     fn log(&self, version: u64) {
@@ -658,10 +670,11 @@ mod tests {
         let mut names = names(&[1, 2, 3], &[]);
         names.found(&on_disk(&[1, 2, 3, 4]));
         let change = names.begin_change(Some(1));
-        assert_eq!(load(&mut names, &[4]), [1, 4], "what is asked for comes first");
+        assert_eq!(load(&mut names, &[4]), [1], "and nothing takes over meanwhile");
         assert!(names.is_loaded(1) && names.is_loaded(2));
         names.end_change(change);
         assert!(!names.is_loaded(1) && names.is_leaving());
+        assert_eq!(names.next_to_load(), Some(4));
         names.begin_change(Some(1));
         assert!(names.is_loaded(1), "it had not left yet");
     }
@@ -706,11 +719,29 @@ mod tests {
     }
 
     #[test]
+    fn a_canary_that_begins_and_ends_is_told_too() {
+        let mut names = names(&[1, 2], &[]);
+        let told = |names: &Names| names.known[&1].told.name();
+        names.set_policy(Policy { pinned: Some(2), canary: Some(CanarySplit { version: 1, percent: 10 }) });
+        assert_eq!(told(&names), "serving");
+        names.set_policy(pin(2));
+        assert_eq!(told(&names), "retained");
+    }
+
+    #[test]
+    fn what_is_retained_stays_while_others_are_tried_again() {
+        let mut names = names(&[1, 2, 3, 4], &[3, 4]);
+        assert_eq!(states(&names)[..2], [(1, "retained"), (2, "serving")]);
+        names.retry_rejected();
+        assert!(names.is_loaded(1) && !names.is_leaving());
+    }
+
+    #[test]
     fn a_policy_that_asks_for_what_is_not_there_is_told() {
         let mut names = names(&[1, 2], &[]);
         assert_eq!(names.unmet(), None);
         names.set_policy(pin(9));
-        assert!(names.unmet().unwrap().contains("no version 9"));
+        assert!(names.unmet().unwrap().contains("version 9 of m"));
     }
 
     #[test]

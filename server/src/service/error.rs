@@ -9,7 +9,7 @@ use tonic_types::{ErrorDetails, StatusExt};
 use crate::{
     compute::WorkerFailed,
     engine::EngineError,
-    registry::{AdminError, SelectError},
+    registry::{AdminError, LookError, SelectError},
 };
 
 /// Domain of the `ErrorInfo` of every error.
@@ -223,8 +223,10 @@ impl ServiceError {
                 AdminError::ServesAlready { .. } => (FailedPrecondition, "SERVES_ALREADY", Some("version")),
                 AdminError::NothingServes { .. } => (FailedPrecondition, "NOTHING_SERVES", None),
                 AdminError::Overtaken { .. } => (Code::Aborted, "OVERTAKEN", None),
-                AdminError::Policy(_) => (FailedPrecondition, "POLICY_NOT_KEPT", None),
-                AdminError::Look(_) => (FailedPrecondition, "MODELS_UNREADABLE", None),
+                AdminError::Policy(_) | AdminError::Look(LookError::Policy(_)) => {
+                    (FailedPrecondition, "POLICY_NOT_KEPT", None)
+                }
+                AdminError::Look(LookError::Folder { .. }) => (FailedPrecondition, "MODELS_UNREADABLE", None),
                 AdminError::Stopping => (Code::Unavailable, "STOPPING", None),
                 AdminError::Failed => (Internal, "WORKER_FAILED", None),
             },

@@ -1,6 +1,6 @@
 //! A canary serves a part of the graphs, always the same ones.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fs};
 
 use crate::asking::{MODEL, Subject};
 
@@ -59,4 +59,22 @@ async fn a_graph_always_sees_the_same_version() {
     assert_eq!(count(&versions(&subject).await, &stable_name), usize::from(GRAPHS), "it stays pinned");
     admin.pin(MODEL, canary).await.unwrap();
     assert_eq!(count(&versions(&subject).await, &canary_name), usize::from(GRAPHS));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_canary_that_is_rejected_changes_nothing() {
+    let subject = Subject::start().await;
+    let bad = subject.first + 1;
+    let folder =
+        subject.artifacts.publish(MODEL, bad, |folder| fs::remove_file(folder.join("head.onnx")).unwrap());
+    let admin = subject.server.admin().await;
+    for (version, reason) in [(bad, "MODEL_REJECTED"), (bad + 1, "MODEL_NOT_FOUND")] {
+        let refused = admin.set_canary(MODEL, version, 10).await.unwrap_err();
+        assert_eq!(refused.refusal().unwrap().reason(), Some(reason), "{refused}");
+    }
+    let models = subject.server.client().await.list_models().await.unwrap();
+    assert!(models.iter().all(|model| !model.pinned && model.canary_percent == 0));
+    // The next one is a copy of the newest.
+    fs::remove_dir_all(folder).unwrap();
+    subject.publish(bad + 2).await;
 }

@@ -135,7 +135,7 @@ async fn a_policy_that_is_edited_by_hand_is_followed_and_a_broken_one_changes_no
 
     fs::write(&policy, "{").unwrap();
     let refused = admin.reload().await.unwrap_err();
-    assert_eq!(refused.refusal().unwrap().reason(), Some("MODELS_UNREADABLE"));
+    assert_eq!(refused.refusal().unwrap().reason(), Some("POLICY_NOT_KEPT"));
     assert!(refused.to_string().contains("policy.json"), "{refused}");
     assert_eq!(serving().await, format!("{MODEL}@{first}"));
 
