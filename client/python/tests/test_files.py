@@ -1,3 +1,5 @@
+import time
+
 import numpy as np
 import pytest
 from conftest import DATA
@@ -88,6 +90,18 @@ def test_other_files_are_refused_by_name(tmp_path, content, message):
     path.write_bytes(content)
     with pytest.raises(GraphFileError, match=rf"broken\.bin: {message}"):
         read_graphs(path)
+
+
+@pytest.mark.parametrize("comment", [b"/**/", b"/* a */ ", b"//\n", b" \n"])
+def test_many_comments_are_passed_at_once(tmp_path, comment):
+    path = tmp_path / "comments.txt"
+    path.write_bytes(comment * 200 + b"x")
+    start = time.monotonic()
+    with pytest.raises(GraphFileError, match="it is neither npz"):
+        read_graphs(path)
+    assert time.monotonic() - start < 1
+    path.write_bytes(comment * 200 + b"HloModule m")
+    assert read_graphs(path)[0].graph.whole().WhichOneof("source") == "hlo_text"
 
 
 def test_a_missing_array_is_named(tmp_path):
