@@ -35,12 +35,11 @@ class AsyncClient:
     ):
         options = channel_options(connect_timeout, message_bytes)
         self._transport = _AsyncTransport(target(address), options)
-        self._session = Session(self._transport, Retry(retries), message_bytes)
-        self._timeout = timeout
+        self._session = Session(self._transport, Retry(retries), message_bytes, timeout)
 
     async def put_graph(self, graph: Graph, *, timeout: float | None = None) -> CachedGraph:
         """As ``Client.put_graph``."""
-        return await self._session.put_graph(graph, timeout or self._timeout)
+        return await self._session.put_graph(graph, timeout)
 
     async def rank(
         self,
@@ -53,7 +52,6 @@ class AsyncClient:
         timeout: float | None = None,
     ) -> Ranking:
         """As ``Client.rank``."""
-        timeout = timeout or self._timeout
         return await self._session.rank(graph, configurations, top_k, model, with_scores, timeout)
 
     async def rank_stream(
@@ -69,13 +67,13 @@ class AsyncClient:
 
     async def list_models(self, *, timeout: float | None = None) -> list[Model]:
         """As ``Client.list_models``."""
-        return await self._session.list_models(timeout or self._timeout)
+        return await self._session.list_models(timeout)
 
     async def get_model(
         self, name: str, version: int | None = None, *, timeout: float | None = None
     ) -> Model:
         """As ``Client.get_model``."""
-        return await self._session.get_model(name, version, timeout or self._timeout)
+        return await self._session.get_model(name, version, timeout)
 
     async def close(self) -> None:
         """Closes the connection; calls in progress are cancelled."""

@@ -17,10 +17,11 @@ from hlorank.transport import channel_options, target
 class Client:
     """A connection to a server such as ``127.0.0.1:7070``; threads may share it.
 
-    ``timeout`` is the deadline of a call in seconds, retries included, where the call sets none;
-    None for none. ``connect_timeout`` is how long an attempt to connect may take, ``retries`` how
-    often a call is tried again where the server is unavailable or asks for it, and
-    ``message_bytes`` the longest message in either direction. It connects with the first call.
+    ``timeout`` is the deadline of a call in seconds, retries included, where the call sets none,
+    which is None, not 0; None for none. ``connect_timeout`` is how long an attempt to connect may
+    take, ``retries`` how often a call is tried again where the server is unavailable or asks for
+    it, and ``message_bytes`` the longest message in either direction. It connects with the first
+    call.
     """
 
     def __init__(
@@ -34,12 +35,13 @@ class Client:
     ):
         options = channel_options(connect_timeout, message_bytes)
         self._channel = grpc.insecure_channel(target(address), options)
-        self._session = Session(BlockingTransport(self._channel), Retry(retries), message_bytes)
-        self._timeout = timeout
+        self._session = Session(
+            BlockingTransport(self._channel), Retry(retries), message_bytes, timeout
+        )
 
     def put_graph(self, graph: Graph, *, timeout: float | None = None) -> CachedGraph:
         """Sends a graph to be cached, and learns which nodes a configuration sets."""
-        return done(self._session.put_graph(graph, timeout or self._timeout))
+        return done(self._session.put_graph(graph, timeout))
 
     def rank(
         self,
@@ -60,7 +62,6 @@ class Client:
         Raises:
             RefusedError: what the server, or the way to it, answered.
         """
-        timeout = timeout or self._timeout
         return done(self._session.rank(graph, configurations, top_k, model, with_scores, timeout))
 
     def rank_stream(
@@ -78,13 +79,13 @@ class Client:
 
     def list_models(self, *, timeout: float | None = None) -> list[Model]:
         """Every model version, by name, then version."""
-        return done(self._session.list_models(timeout or self._timeout))
+        return done(self._session.list_models(timeout))
 
     def get_model(
         self, name: str, version: int | None = None, *, timeout: float | None = None
     ) -> Model:
         """One version of a model, or the stable one."""
-        return done(self._session.get_model(name, version, timeout or self._timeout))
+        return done(self._session.get_model(name, version, timeout))
 
     def close(self) -> None:
         """Closes the connection; calls in progress are cancelled."""

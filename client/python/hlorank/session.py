@@ -4,7 +4,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hlorank.errors import AnswerError, BatchTooLongError, PreconditionError, RefusedError
+import grpc
+
+from hlorank.errors import (
+    AnswerError,
+    BatchTooLongError,
+    DeadlineError,
+    PreconditionError,
+    RefusedError,
+)
 from hlorank.graph import Graph
 from hlorank.layouts import Layouts
 from hlorank.messages import (
@@ -54,13 +62,15 @@ class Session:
     transport: Transport
     retry: Retry
     message_bytes: int
+    timeout: float | None
+    """Seconds of a call, but of a stream, that sets none."""
 
     async def put_graph(self, graph: Graph, timeout: float | None) -> CachedGraph:
         """Sends a graph to be cached."""
         request = PutGraphRequest(graph=graph.whole())
         cached = cached_graph_of(
             await self._call(
-                PUT_GRAPH, request.SerializeToString(), _routed(graph), Deadline(timeout)
+                PUT_GRAPH, request.SerializeToString(), _routed(graph), self._deadline(timeout)
             )
         )
         graph.learn(cached.hash)
@@ -76,7 +86,7 @@ class Session:
         timeout: float | None,
     ) -> Ranking:
         """Ranks configurations."""
-        selector, deadline = _selector(model), Deadline(timeout)
+        selector, deadline = _selector(model), self._deadline(timeout)
 
         async def ask(source: Any) -> Any:
             request = RankConfigsRequest(
@@ -109,14 +119,17 @@ class Session:
 
     async def list_models(self, timeout: float | None) -> list[Model]:
         """Every model version, by name, then version."""
-        answer = await self._call(LIST_MODELS, b"", (), Deadline(timeout))
+        answer = await self._call(LIST_MODELS, b"", (), self._deadline(timeout))
         return [model_of(model) for model in answer.models]
 
     async def get_model(self, name: str, version: int | None, timeout: float | None) -> Model:
         """One version of a model, or the stable one."""
         request = GetModelRequest(name=name, version=version or 0).SerializeToString()
-        answer = await self._call(GET_MODEL, request, (), Deadline(timeout))
+        answer = await self._call(GET_MODEL, request, (), self._deadline(timeout))
         return model_of(answer.model)
+
+    def _deadline(self, timeout: float | None) -> Deadline:
+        return Deadline(self.timeout if timeout is None else timeout)
 
     async def _call(
         self, method: Method, message: bytes, metadata: Metadata, deadline: Deadline
@@ -129,6 +142,9 @@ class Session:
     async def _retried(self, call: Callable[[], Awaitable[Any]], deadline: Deadline) -> Any:
         retries = 0
         while True:
+            if deadline.left() == 0:
+                code = grpc.StatusCode.DEADLINE_EXCEEDED
+                raise DeadlineError(code, "the timeout passed before the call")
             try:
                 return await call()
             except RefusedError as error:

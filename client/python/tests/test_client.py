@@ -175,6 +175,29 @@ def test_a_deadline_holds(server):
         assert time.monotonic() - start < 10
 
 
+def test_a_deadline_of_0_has_passed(server, tile_graph):
+    async def ask():
+        async with AsyncClient(server) as client:
+            with pytest.raises(DeadlineError):
+                await client.list_models(timeout=0)
+
+    asyncio.run(ask())
+    with Client(server) as client:
+        for call in (
+            lambda: client.put_graph(tile_graph.graph, timeout=0),
+            lambda: client.rank(tile_graph.graph, tile_graph.configurations, timeout=0),
+            lambda: client.rank_stream(tile_graph.graph, timeout=0),
+            lambda: client.list_models(timeout=0),
+            lambda: client.get_model("tile-xla-cpu", timeout=0),
+        ):
+            with pytest.raises(DeadlineError):
+                call()
+    with Client(server, timeout=0) as client:
+        with pytest.raises(DeadlineError):
+            client.list_models()
+        assert client.list_models(timeout=10)
+
+
 def test_an_address_of_another_scheme_is_refused():
     with pytest.raises(ValueError, match="only http:// is spoken"):
         Client("https://127.0.0.1:7070")
