@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from hlorank.errors import ConfigurationError, GraphFileError
+from hlorank.errors import ConfigurationError, GraphFileError, HlorankError
 from hlorank.graph import Graph
 from hlorank.layouts import VALUES, Layouts
 from hlorank.messages import HloModuleProto, HloProto, ModuleTuningData, TuningData
@@ -52,6 +51,8 @@ def read_graphs(path: str | PathLike[str], *, task: Task = "layout") -> list[Mea
         return _graphs(path, path.read_bytes(), task)
     except (GraphFileError, ConfigurationError) as error:
         raise GraphFileError(f"{path}: {error}") from error
+    except DecodeError as error:
+        raise GraphFileError(f"{path}: a message in it is broken: {error}") from error
 
 
 def read_graph(path: str | PathLike[str], *, module: int, task: Task) -> MeasuredGraph:
@@ -187,10 +188,10 @@ def _npz_graph(path: Path, bare_task: Task) -> MeasuredGraph:
             return _graph_of_arrays(path.stem, arrays, bare_task)
     except KeyError as error:
         raise GraphFileError(f"array {error} is missing") from error
-    except (BadZipFile, ValueError, OSError) as error:
-        if isinstance(error, GraphFileError | ConfigurationError):
-            raise
-        raise GraphFileError(str(error)) from error
+    except HlorankError:
+        raise
+    except Exception as error:  # NumPy, zipfile and zlib each raise what they like.
+        raise GraphFileError(f"it is a broken npz: {str(error) or type(error).__name__}") from error
 
 
 def _graph_of_arrays(name: str, arrays: Any, bare_task: Task) -> MeasuredGraph:

@@ -9,6 +9,7 @@ from hlorank.messages import ModuleTuningData
 
 LAYOUTS = DATA / "measured/layout_random_window_reversed.pb"
 TILES = DATA / "measured/tile_kernels.pb"
+MODULE = DATA / "hlo/mlp_train.before_opt.hlo_module.pb"
 FEATURES = DATA / "hlo/mlp_train.before_opt.features.npz"
 
 
@@ -81,7 +82,7 @@ def test_a_file_without_configurations_is_of_the_task_that_is_asked_for():
     [
         (b"", "it is neither npz"),
         (b"\x1f\x8b gzip", "it is neither npz"),
-        (b"PK\x03\x04 broken", "File is not a zip file"),
+        (b"PK\x03\x04 broken", "it is a broken npz: File is not a zip file"),
         (b"HloModule m, \xff", "the text is not UTF-8"),
     ],
 )
@@ -102,6 +103,27 @@ def test_many_comments_are_passed_at_once(tmp_path, comment):
     assert time.monotonic() - start < 1
     path.write_bytes(comment * 200 + b"HloModule m")
     assert read_graphs(path)[0].graph.whole().WhichOneof("source") == "hlo_text"
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("source", [LAYOUTS, TILES, FEATURES, MODULE], ids=lambda path: path.name)
+def test_a_damaged_file_is_read_or_refused_by_name(tmp_path, source):
+    path = tmp_path / "damaged.bin"
+    data, draw = source.read_bytes(), np.random.default_rng(5)
+    refused = 0
+    for number in range(200):
+        damaged = bytearray(data)
+        # Lengths and headers are at the ends and in the first bytes of what is inside.
+        region = len(data) if number % 2 else min(len(data), 400)
+        for place in draw.integers(region, size=1 + number % 4):
+            damaged[place if number % 4 < 2 else -1 - place] ^= draw.integers(1, 256)
+        path.write_bytes(damaged)
+        try:
+            read_graphs(path)
+        except GraphFileError as error:
+            assert str(error).startswith(f"{path}: ")
+            refused += 1
+    assert refused > 0
 
 
 def test_a_missing_array_is_named(tmp_path):
