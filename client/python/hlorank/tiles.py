@@ -142,20 +142,30 @@ class Tiles:
 
 
 def _bound_lists(name: str, bounds: Bounds) -> _BoundLists:
-    if len(bounds) == 0:
-        raise ConfigurationError("there are no configurations")
-    if isinstance(bounds, np.ndarray) or len({len(tile) for tile in bounds}) == 1:
+    counts = None if isinstance(bounds, np.ndarray) else _counts(name, bounds)
+    if counts is None or (counts == counts[:1]).all():
         matrix = whole_numbers(bounds, name)
+        if matrix.shape[:1] == (0,):
+            raise ConfigurationError("there are no configurations")
         if matrix.ndim != 2:
             raise ConfigurationError(
                 f"{name} has shape {list(matrix.shape)}, expected [configs, bounds]"
             )
         return _BoundLists(matrix.astype(np.int64), np.full(len(matrix), matrix.shape[1]))
-    counts = np.array([len(tile) for tile in bounds])
+    flat = whole_numbers([bound for tile in bounds for bound in tile], name)
+    if flat.ndim != 1:
+        raise ConfigurationError(f"{name} holds lists where bounds were expected")
     values = np.zeros((len(counts), counts.max()), np.int64)
-    flat = np.array([bound for tile in bounds for bound in tile])
-    values[np.arange(values.shape[1]) < counts[:, None]] = whole_numbers(flat, name)
+    values[np.arange(values.shape[1]) < counts[:, None]] = flat
     return _BoundLists(values, counts)
+
+
+def _counts(name: str, bounds: Sequence[Sequence[int]]) -> np.ndarray:
+    """i64 [configs]: the length of each list."""
+    try:
+        return np.array([len(tile) for tile in bounds], np.int64)
+    except TypeError as error:
+        raise ConfigurationError(f"{name} has no list for each configuration: {error}") from error
 
 
 def _lists_of_features(features: np.ndarray) -> _BoundLists:

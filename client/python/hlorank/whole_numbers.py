@@ -1,13 +1,18 @@
 """Arrays that hold whole numbers, whatever their type."""
 
+from typing import NoReturn
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hlorank.errors import ConfigurationError
 
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
+
 
 def whole_numbers(values: ArrayLike, what: str) -> np.ndarray:
-    """The array itself; floats must be whole, as TpuGraphs' files hold them.
+    """The array itself, of numbers that fit i64; floats must be whole, as TpuGraphs' files hold
+    them.
 
     Raises:
         ConfigurationError: for anything else, with the place.
@@ -16,12 +21,20 @@ def whole_numbers(values: ArrayLike, what: str) -> np.ndarray:
         array = np.asarray(values)
     except ValueError as error:
         raise ConfigurationError(f"{what} is no array: {error}") from error
-    if array.dtype.kind in "iu" or array.size == 0:
+    if array.dtype.kind == "i" or array.size == 0:
         return array
-    if array.dtype.kind != "f":
+    if array.dtype.kind not in "uf":
         raise ConfigurationError(f"{what} has type {array.dtype}, expected whole numbers")
     broken = ~np.isfinite(array) | (array != np.rint(array))
     if broken.any():
-        place = tuple(int(index[0]) for index in broken.nonzero())
-        raise ConfigurationError(f"{what}{list(place)} is {array[place]}, not a whole number")
+        _refuse(array, what, int(broken.argmax()), "not a whole number")
+    for extreme in (array.argmin(), array.argmax()):
+        if not _LEAST <= int(array.flat[extreme]) <= _MOST:
+            _refuse(array, what, int(extreme), "which does not fit 64 bits")
     return array
+
+
+def _refuse(array: np.ndarray, what: str, number: int, reason: str) -> NoReturn:
+    """Names the place of an element, which is given by its number in the flat array."""
+    place = [int(index) for index in np.unravel_index(number, array.shape)]
+    raise ConfigurationError(f"{what}{place} is {array.flat[number]}, {reason}")

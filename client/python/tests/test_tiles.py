@@ -44,6 +44,21 @@ def test_features_of_no_tile_are_named():
         Tiles.from_features(features)
 
 
+@pytest.mark.parametrize("bound", [(1 << 63) - 1, -(1 << 63)])
+def test_bounds_of_64_bits_stay_what_they_are(bound):
+    tiles = Tiles(output_bounds=[[bound]], kernel_bounds=np.array([[1]], np.uint64))
+    [config] = tiles.readable().configs
+    assert list(config.output_bounds) == [bound]
+
+
+@pytest.mark.parametrize("found", [2.0**63, -1e19])
+def test_features_of_more_than_64_bits_are_named(found):
+    features = Tiles(output_bounds=[[4, 4]]).features()
+    features[0, 8] = found
+    with pytest.raises(ConfigurationError, match=r"config_feat\[0, 8\] is .* does not fit 64 bits"):
+        Tiles.from_features(features)
+
+
 @pytest.mark.parametrize("shape", [(0, 24), (2, 23), (24,)])
 def test_features_of_another_shape_are_refused(shape):
     with pytest.raises(ConfigurationError, match=r"no configurations|config_feat has shape"):
@@ -59,6 +74,21 @@ def test_features_of_another_shape_are_refused(shape):
         ({"output_bounds": np.zeros((2, 2, 2), int)}, "output_bounds has shape"),
         ({"output_bounds": [[1.5]]}, r"output_bounds\[0, 0\] is 1.5, not a whole number"),
         ({"output_bounds": [[1], ["a", "b"]]}, "output_bounds has type"),
+        ({"output_bounds": [[1 << 63]]}, r"output_bounds\[0, 0\] is 9223372036854775808, which"),
+        ({"output_bounds": [[1, 1 << 63]]}, r"output_bounds\[0, 1\] is .*, which does not fit"),
+        (
+            {"output_bounds": [[1.0, -1e30]]},
+            r"output_bounds\[0, 1\] is -1e\+30, which does not fit",
+        ),
+        ({"output_bounds": np.array([[2.0**63]])}, r"output_bounds\[0, 0\] is .*, which does not"),
+        ({"output_bounds": [[1], [2, 1 << 63]]}, r"output_bounds\[2\] is .*, which does not"),
+        ({"output_bounds": [[1 << 64]]}, "output_bounds has type object"),
+        ({"output_bounds": [[1], [2, [3]]]}, "output_bounds is no array"),
+        ({"output_bounds": [[[1]], [[2], [3]]]}, "output_bounds holds lists"),
+        ({"output_bounds": [[[1], [2, 3]], [[1], [2]]]}, "output_bounds is no array"),
+        ({"output_bounds": [1, 2]}, "output_bounds has no list for each configuration"),
+        ({"output_bounds": 1}, "output_bounds has no list for each configuration"),
+        ({"output_bounds": np.array(1)}, "output_bounds has shape"),
     ],
 )
 def test_what_is_no_batch_is_refused(bounds, message):
