@@ -16,6 +16,7 @@ from hlorank.layouts import VALUES, Layouts
 from hlorank.messages import HloModuleProto, HloProto, ModuleTuningData, TuningData
 from hlorank.task import Task
 from hlorank.tiles import Tiles
+from hlorank.whole_numbers import whole_numbers
 
 # Groups that never give back what they took: else many comments take exponential time.
 _TEXT = re.compile(rb"(?>\s+|//[^\n]*\n|/\*(?>.*?\*/))*+HloModule\b", re.DOTALL)
@@ -129,7 +130,7 @@ def _tuning(data: bytes) -> Any:
 
 
 def _tuned(tuning: Any) -> MeasuredGraph:
-    nodes = list(tuning.config_index_to_node)
+    nodes = _node_numbers("config_index_to_node", list(tuning.config_index_to_node))
     # Layout files list configurable nodes; tile files do not.
     task: Task = "layout" if nodes else "tile"
     graph = Graph.from_hlo_proto(tuning.module, task=task, configurable_nodes=nodes)
@@ -197,18 +198,42 @@ def _npz_graph(path: Path, bare_task: Task) -> MeasuredGraph:
 def _graph_of_arrays(name: str, arrays: Any, bare_task: Task) -> MeasuredGraph:
     task: Task = bare_task
     configurations: Layouts | Tiles | None = None
+    nodes: list[int] = []
     if "node_config_feat" in arrays:
         task, configurations = "layout", Layouts(arrays["node_config_feat"])
     elif "config_feat" in arrays:
         task, configurations = "tile", Tiles.from_features(arrays["config_feat"])
-    has_nodes = task == "layout" and "node_config_ids" in arrays
+    if task == "layout" and (ids := arrays.get("node_config_ids")) is not None:
+        slots = configurations.slots if isinstance(configurations, Layouts) else ids.size
+        ids = _one_each("node_config_ids", ids, slots, "slots")
+        nodes = _node_numbers("node_config_ids", ids.tolist())
     graph = Graph.from_features(
         arrays["node_opcode"],
         arrays["node_feat"],
         arrays["edge_index"],
         task=task,
-        configurable_nodes=arrays["node_config_ids"].astype(int).tolist() if has_nodes else (),
+        configurable_nodes=nodes,
     )
     if configurations is None:
         return _bare(name, graph)
-    return MeasuredGraph(name, graph, configurations, arrays["config_runtime"].astype(np.int64))
+    run_times = arrays["config_runtime"]
+    run_times = _one_each("config_runtime", run_times, len(configurations), "configurations")
+    return MeasuredGraph(name, graph, configurations, run_times)
+
+
+def _one_each(name: str, array: np.ndarray, count: int, what: str) -> np.ndarray:
+    """The whole numbers of an array, one for each of so many things: i64 [count]."""
+    numbers = whole_numbers(array, name)
+    if numbers.shape != (count,):
+        raise GraphFileError(
+            f"{name} has shape {list(numbers.shape)}, expected [{count}]: there are {count} {what}"
+        )
+    return numbers.astype(np.int64)
+
+
+def _node_numbers(name: str, nodes: list[int]) -> list[int]:
+    """Nodes as the wire numbers them."""
+    for slot, node in enumerate(nodes):
+        if not 0 <= node < 1 << 32:
+            raise GraphFileError(f"{name}[{slot}] is {node}, which is no number of a node")
+    return nodes

@@ -126,6 +126,42 @@ def test_a_damaged_file_is_read_or_refused_by_name(tmp_path, source):
     assert refused > 0
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"config_runtime": np.arange(3)}, r"config_runtime has shape \[3\], expected \[2\]"),
+        ({"config_runtime": np.zeros((2, 1))}, r"config_runtime has shape \[2, 1\]"),
+        ({"config_runtime": np.array([1, 2.5])}, r"config_runtime\[1\] is 2.5, not a whole number"),
+        ({"node_config_ids": np.arange(4)}, "expected .3.: there are 3 slots"),
+        ({"node_config_ids": np.array([1, 2, 0.5])}, r"node_config_ids\[2\] is 0.5, not a whole"),
+        ({"node_config_ids": np.array([1, -2, 0])}, r"node_config_ids\[1\] is -2, which is no"),
+    ],
+)
+def test_arrays_that_do_not_belong_together_are_refused(tmp_path, wrong, message):
+    arrays = {
+        "node_config_feat": np.full((2, 3, 18), -1),
+        "node_config_ids": np.array([49, 30, 7]),
+        "config_runtime": np.array([1.0, 2.0]),
+    }
+    assert read_graphs(npz(tmp_path / "whole.npz", **arrays))[0].run_times.dtype == np.int64
+    with pytest.raises(GraphFileError, match=rf"broken\.npz: .*{message}"):
+        read_graphs(npz(tmp_path / "broken.npz", **arrays | wrong))
+
+
+def test_nodes_without_configurations_are_kept(tmp_path):
+    path = npz(tmp_path / "bare.npz", node_config_ids=np.array([49.0, 30.0]))
+    assert list(Graph.from_file(path).whole().configurable_nodes) == [49, 30]
+
+
+def test_a_node_that_no_number_has_is_refused(tmp_path):
+    tuning = ModuleTuningData.FromString(LAYOUTS.read_bytes())
+    tuning.config_index_to_node[1] = 1 << 32
+    path = tmp_path / "broken.pb"
+    path.write_bytes(tuning.SerializeToString())
+    with pytest.raises(GraphFileError, match=r"config_index_to_node\[1\] is 4294967296"):
+        read_graphs(path)
+
+
 def test_a_missing_array_is_named(tmp_path):
     path = npz(tmp_path / "layout.npz", node_config_feat=np.zeros((2, 3, 18)))
     with pytest.raises(GraphFileError, match="config_runtime"):
