@@ -77,4 +77,6 @@ def channel_options(connect_timeout: float, message_bytes: int) -> list[tuple[st
         ("grpc.keepalive_time_ms", 10_000),
         ("grpc.keepalive_timeout_ms", 10_000),
         ("grpc.http2.lookahead_bytes", 8 << 20),
+        # A proxy of the environment is for the web, and would take loopback too.
+        ("grpc.enable_http_proxy", 0),
     ]

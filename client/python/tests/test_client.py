@@ -208,6 +208,22 @@ def test_http_before_an_address_is_fine(server):
         assert client.list_models()
 
 
+def test_a_proxy_of_the_environment_is_passed_by(server, layout_graph, monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("no_grpc_proxy", raising=False)
+
+    async def ask():
+        async with (
+            AsyncClient(server, retries=0) as client,
+            await client.rank_stream(layout_graph.graph),
+        ):
+            return await client.list_models()
+
+    with Client(server, retries=0) as client:
+        assert client.list_models() == asyncio.run(ask())
+
+
 def test_calls_of_many_threads_share_a_client(server, tile_graph):
     with Client(server) as client, ThreadPoolExecutor(8) as threads:
         calls = [
