@@ -10,7 +10,7 @@ import grpc
 import grpc.aio
 
 from hlorank.blocking import BlockingExchange, BlockingTransport, done
-from hlorank.errors import refused
+from hlorank.errors import RefusedError, refused
 from hlorank.graph import Graph
 from hlorank.model import Model, ModelReference
 from hlorank.ranking import BatchScores, CachedGraph, Ranking
@@ -171,7 +171,7 @@ class _ThreadedExchange:
 
     def __init__(self, exchange: BlockingExchange):
         self._exchange = exchange
-        self._threads = ThreadPoolExecutor(2, "hlorank-stream")
+        self._threads: ThreadPoolExecutor | None = ThreadPoolExecutor(2, "hlorank-stream")
 
     async def write(self, message: bytes) -> bool:
         return await self._on_thread(self._exchange.write(message))
@@ -180,16 +180,24 @@ class _ThreadedExchange:
         await self._exchange.done_writing()
 
     async def read(self) -> Any:
-        return await self._on_thread(self._exchange.read())
+        answer = await self._on_thread(self._exchange.read())
+        if answer is None:
+            self.cancel()
+        return answer
 
     def cancel(self) -> None:
+        """Ends the call, and its threads with it."""
         self._exchange.cancel()
+        threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.shutdown(wait=False)
 
     async def _on_thread(self, blocking: Coroutine[Any, Any, T]) -> T:
         loop = asyncio.get_running_loop()
         try:
+            # After the end nothing blocks, and a thread of the loop does.
             return await loop.run_in_executor(self._threads, done, blocking)
-        except asyncio.CancelledError:
-            # Or the thread would go on, and take what the next one waits for.
-            self._exchange.cancel()
+        except (asyncio.CancelledError, RefusedError):
+            # A thread that is left would go on, and take what the next one waits for.
+            self.cancel()
             raise

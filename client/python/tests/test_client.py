@@ -1,4 +1,5 @@
 import asyncio
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -288,5 +289,36 @@ def test_waiting_for_scores_that_never_come_can_be_given_up(server, layout_graph
                 await stream.send(layout_graph.configurations)
                 await stream.scores()
             assert refused.value.code == grpc.StatusCode.CANCELLED
+
+    asyncio.run(ask())
+
+
+def stream_threads():
+    return [thread for thread in threading.enumerate() if "hlorank-stream" in thread.name]
+
+
+@pytest.mark.parametrize("end", ["finish", "cancel", "refusal"])
+def test_a_stream_that_has_ended_leaves_no_threads(server, layout_graph, end):
+    async def ask():
+        async with AsyncClient(server) as client:
+            stream = await client.rank_stream(layout_graph.graph)
+            await stream.send(layout_graph.configurations)
+            assert stream_threads()
+            if end == "finish":
+                await stream.finish()
+            elif end == "cancel":
+                stream.cancel()
+            else:
+                await stream.send(Layouts(np.full((2, 1, 18), -1)))
+                with pytest.raises(InvalidRequestError):
+                    await stream.finish()
+            patience = time.monotonic() + 10
+            while stream_threads() and time.monotonic() < patience:
+                await asyncio.sleep(0.01)
+            assert not stream_threads()
+            # What is asked after the end is answered alike.
+            if end != "finish":
+                with pytest.raises(RefusedError):
+                    await stream.send(layout_graph.configurations)
 
     asyncio.run(ask())
