@@ -108,7 +108,7 @@ class RankStream:
 
     The server reads a batch once the scores of the one before have been taken, but for what is on
     its way. So take scores while you send: where none are taken, ``send`` waits in the end.
-    Leaving its ``with`` before ``finish`` cancels the call.
+    One thread or task uses it at a time. Leaving its ``with`` before ``finish`` cancels the call.
     """
 
     def __init__(self, stream: StreamSession):

@@ -1,7 +1,8 @@
 """The calls, written once for the sync and the async client."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Awaitable, Callable, Sized
+from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
@@ -97,6 +98,8 @@ class Session:
             return await self._call(RANK_CONFIGS, message, _routed(graph), deadline)
 
         answer = await _by_hash_or_whole(graph, ask)
+        if with_scores:
+            _check_count(answer.scores, len(configurations))
         ranking = Ranking(answer, answer.scores if with_scores else None)
         graph.learn(ranking.graph_hash)
         return ranking
@@ -126,6 +129,8 @@ class Session:
         """One version of a model, or the stable one."""
         request = GetModelRequest(name=name, version=version or 0).SerializeToString()
         answer = await self._call(GET_MODEL, request, (), self._deadline(timeout))
+        if not answer.HasField("model"):
+            raise AnswerError("the server's answer has no model")
         return model_of(answer.model)
 
     def _deadline(self, timeout: float | None) -> Deadline:
@@ -156,12 +161,16 @@ class Session:
 
     async def _started(self, graph: Graph, start: Any, deadline: Deadline) -> "StreamSession":
         exchange = await self.transport.open(RANK_CONFIGS_STREAM, _routed(graph), deadline.left())
-        await exchange.write(RankConfigsStreamRequest(start=start).SerializeToString())
-        started = await _next(exchange, "started")
-        graph.learn(graph_hash_of(started))
-        return StreamSession(
-            exchange, self.message_bytes, model_of_answer(started), timings_of(started.timings)
-        )
+        try:
+            await exchange.write(RankConfigsStreamRequest(start=start).SerializeToString())
+            started = await _next(exchange, "started")
+            graph.learn(graph_hash_of(started))
+            return StreamSession(
+                exchange, self.message_bytes, model_of_answer(started), timings_of(started.timings)
+            )
+        except BaseException:
+            exchange.cancel()
+            raise
 
 
 @dataclass
@@ -173,8 +182,8 @@ class StreamSession:
     model: ModelReference
     timings: Timings
     """Until now."""
-    unscored: int = 0
-    """Batches that were sent and whose scores were not taken."""
+    unscored: deque[int] = field(default_factory=deque)
+    """Configurations of each batch that was sent and whose scores were not taken."""
 
     async def send(self, configurations: Configurations) -> None:
         """Sends a batch."""
@@ -183,16 +192,23 @@ class StreamSession:
         message = request.SerializeToString()
         if len(message) > self.message_bytes:
             raise BatchTooLongError(len(message), self.message_bytes)
-        if not await self.exchange.write(message):
+        # Before it is written, since its scores may come while that returns.
+        self.unscored.append(len(configurations))
+        written = False
+        try:
+            written = await self.exchange.write(message)
+        finally:
+            if not written:
+                self.unscored.pop()
+        if not written:
             await self._raise_refusal()
-        self.unscored += 1
 
     async def scores(self) -> BatchScores | None:
         """Takes the scores of the earliest batch that has not had them taken."""
-        if self.unscored == 0:
+        if not self.unscored:
             return None
         batch = batch_scores_of(await _next(self.exchange, "scores"))
-        self.unscored -= 1
+        _check_count(batch.scores, self.unscored.popleft())
         self.timings += batch.timings
         return batch
 
@@ -231,6 +247,11 @@ async def _next(exchange: Exchange, part: str) -> Any:
     if found != part:
         raise AnswerError(f"the stream has {found or 'ended'} where {part} was expected")
     return getattr(answer, part)
+
+
+def _check_count(scores: Sized, expected: int) -> None:
+    if len(scores) != expected:
+        raise AnswerError(f"the server gave {len(scores)} scores for {expected} configurations")
 
 
 def _routed(graph: Graph) -> Metadata:

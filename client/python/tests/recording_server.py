@@ -1,5 +1,6 @@
-"""A gRPC server that keeps what it was sent: for what hlorank-server cannot show."""
+"""gRPC servers that keep what they were sent, or answer wrong: what hlorank-server cannot show."""
 
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -35,10 +36,44 @@ def recording_server(
 ) -> Iterator[Recorded]:
     """A server that answers every call with a status."""
     recorded = Recorded(code, trailers)
-    server = grpc.server(ThreadPoolExecutor(2), handlers=[recorded])
-    recorded.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    with _serving(recorded) as recorded.address:
+        yield recorded
+
+
+@dataclass
+class Answers(grpc.GenericRpcHandler):
+    """Answers of every call, one for each message that comes, whatever it says."""
+
+    answers: list[bytes]
+    address: str = ""
+    ended: threading.Event = field(default_factory=threading.Event)
+    """Set where a call has ended."""
+
+    def service(self, call: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
+        """Every method there is."""
+
+        def answer(messages: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+            context.add_callback(self.ended.set)
+            for _, answer in zip(messages, self.answers, strict=False):
+                yield answer
+
+        return grpc.stream_stream_rpc_method_handler(answer)
+
+
+@contextmanager
+def answering_server(*answers: bytes) -> Iterator[Answers]:
+    """A server that gives these answers."""
+    answering = Answers(list(answers))
+    with _serving(answering) as answering.address:
+        yield answering
+
+
+@contextmanager
+def _serving(handler: grpc.GenericRpcHandler) -> Iterator[str]:
+    server = grpc.server(ThreadPoolExecutor(2), handlers=[handler])
+    address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
     try:
-        yield recorded
+        yield address
     finally:
         server.stop(None)
