@@ -16,7 +16,7 @@ from hlorank.model import Model, ModelReference
 from hlorank.ranking import BatchScores, CachedGraph, Ranking
 from hlorank.retry import Retry
 from hlorank.session import Configurations, Session, StreamSession
-from hlorank.transport import Metadata, Method, channel_options, target
+from hlorank.transport import Calls, Metadata, Method, channel_options, target
 
 T = TypeVar("T")
 
@@ -134,16 +134,12 @@ class _AsyncTransport:
     def __init__(self, address: str, options: list[tuple[str, int]]):
         self._channel = grpc.aio.insecure_channel(address, options)
         self._streams = grpc.insecure_channel(address, options)
-        self._methods: dict[str, Any] = {}
+        self._calls = Calls(self._channel)
 
     async def call(
         self, method: Method, message: bytes, metadata: Metadata, timeout: float | None
     ) -> Any:
-        call = self._methods.get(method.path)
-        if call is None:
-            call = self._methods[method.path] = self._channel.unary_unary(
-                method.path, None, method.response.FromString
-            )
+        call = self._calls.of(method)
         try:
             return await call(message, timeout=timeout, metadata=metadata)
         except grpc.aio.AioRpcError as error:

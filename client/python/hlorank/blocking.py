@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 import grpc
 
 from hlorank.errors import refused
-from hlorank.transport import Metadata, Method
+from hlorank.transport import Calls, Metadata, Method
 
 T = TypeVar("T")
 
@@ -27,16 +27,12 @@ class BlockingTransport:
 
     def __init__(self, channel: grpc.Channel):
         self._channel = channel
-        self._methods: dict[str, Any] = {}
+        self._calls = Calls(channel)
 
     async def call(
         self, method: Method, message: bytes, metadata: Metadata, timeout: float | None
     ) -> Any:
-        call = self._methods.get(method.path)
-        if call is None:
-            call = self._methods[method.path] = self._channel.unary_unary(
-                method.path, None, method.response.FromString
-            )
+        call = self._calls.of(method)
         try:
             return call(message, timeout=timeout, metadata=metadata)
         except grpc.RpcError as error:

@@ -13,7 +13,6 @@ from hlorank.messages import (
     PackedLayoutConfigs,
     RankConfigsRequest,
 )
-from hlorank.task import Task
 from hlorank.whole_numbers import whole_numbers
 
 _TENSORS, _DIMENSIONS = 3, 6
@@ -37,8 +36,6 @@ class Layouts:
     first two operands from most minor to most major, -1 to 5, where -1 ends a list; a list of
     nothing but -1 keeps the compiler's default.
     """
-
-    task: Task = "layout"
 
     def __init__(self, values: ArrayLike):
         self._tables, self._indices = _packed(_checked(values))
@@ -83,11 +80,8 @@ class Layouts:
             indices=self._indices.astype(width).tobytes(),
         )
 
-    def delta(self) -> Any:
-        """The ``DeltaLayoutConfigs`` message, the first configuration as the base."""
-        return self._delta(self._indices != self._indices[0])
-
     def _delta(self, changed: np.ndarray) -> Any:
+        """The ``DeltaLayoutConfigs`` message, the first configuration as the base."""
         return DeltaLayoutConfigs(
             tables=self._table_messages(),
             base=self._indices[0].tolist(),

@@ -76,7 +76,6 @@ ListModelsRequest = _message("hlorank.v1.ListModelsRequest")
 ListModelsResponse = _message("hlorank.v1.ListModelsResponse")
 GetModelRequest = _message("hlorank.v1.GetModelRequest")
 GetModelResponse = _message("hlorank.v1.GetModelResponse")
-WireModel = _message("hlorank.v1.Model")
 
 HloModuleProto = _message("xla.HloModuleProto")
 HloProto = _message("xla.HloProto")

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from hlorank.errors import ConfigurationError
 from hlorank.messages import PackedTileConfigs, RankConfigsRequest, TileConfig, TileConfigs
-from hlorank.task import Task
 from hlorank.whole_numbers import whole_numbers
 
 FEATURES = 24
@@ -42,8 +41,6 @@ class Tiles:
     Each of the lists is [configs, bounds], sizes per dimension, most minor first as XLA gives
     them, or a list for each configuration, of any length. What is left out is empty.
     """
-
-    task: Task = "tile"
 
     def __init__(
         self,

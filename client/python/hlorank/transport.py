@@ -55,6 +55,22 @@ class Transport(Protocol):
         """Waits."""
 
 
+class Calls:
+    """The calls of one channel, blocking or not, that take one message for another."""
+
+    def __init__(self, channel: Any):
+        self._channel = channel
+        self._calls: dict[str, Any] = {}
+
+    def of(self, method: Method) -> Any:
+        """The call of a method, made with its first use."""
+        call = self._calls.get(method.path)
+        if call is None:
+            call = self._channel.unary_unary(method.path, None, method.response.FromString)
+            self._calls[method.path] = call
+        return call
+
+
 def target(address: str) -> str:
     """What gRPC takes for an address such as ``127.0.0.1:7070`` or ``http://127.0.0.1:7070``."""
     scheme, separator, rest = address.rpartition("://")
