@@ -8,29 +8,26 @@ mod folder;
 mod loader;
 mod policy;
 mod serving;
+mod shared;
 mod state;
 mod validation;
 mod versions;
 
 use std::{
     path::PathBuf,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::{Duration, Instant, SystemTime},
+    sync::Arc,
+    time::{Duration, SystemTime},
 };
 
 pub use admin::AdminError;
-use arc_swap::ArcSwap;
-use crossbeam_channel::{Sender, bounded};
+use crossbeam_channel::bounded;
 use hlorank_graph::Task;
 pub use policy::{CanarySplit, Policy, PolicyError};
 pub use serving::{Defaults, SelectError, Selection, Wanted};
 pub use state::{ModelState, REJECTION_REASONS, Rejection};
 use tokio::sync::watch;
 
-use self::{catalogue::Catalogue, loader::Loader, serving::Serving, validation::Bench, versions::Versions};
+use self::{loader::Loader, shared::Shared, validation::Bench};
 use crate::{compute::Worker, engine::Engine, metrics::Metrics, model::Model, runtime::Runtime};
 
 /// The models of a folder, kept up to date until it is dropped.
@@ -140,19 +137,6 @@ pub enum LookError {
     Policy(#[from] PolicyError),
 }
 
-/// What requests, admin calls and the loader share.
-struct Shared {
-    folder: PathBuf,
-    catalogue: Mutex<Catalogue>,
-    /// Held by whoever reads or changes the policies on disk until they are followed here.
-    policy_turn: Mutex<()>,
-    serving: ArcSwap<Serving>,
-    changes: watch::Sender<()>,
-    wake: Sender<()>,
-    stopping: AtomicBool,
-    metrics: Arc<Metrics>,
-}
-
 impl Registry {
     /// Loads what should serve, and goes on looking for versions; `engine` forgets the embeddings of models that are
     /// freed. Blocks until everything that is wanted was tried. A version that is rejected is logged and left out; a missing
@@ -258,73 +242,5 @@ impl Registry {
 impl Drop for Registry {
     fn drop(&mut self) {
         self.shared.stop();
-    }
-}
-
-impl Shared {
-    fn new(settings: &RegistrySettings, wake: Sender<()>, metrics: Arc<Metrics>) -> Self {
-        let catalogue = Catalogue::new(settings.defaults.clone(), settings.retain);
-        Self {
-            folder: settings.folder.clone(),
-            serving: ArcSwap::from_pointee(catalogue.serving()),
-            catalogue: Mutex::new(catalogue),
-            policy_turn: Mutex::new(()),
-            changes: watch::Sender::new(()),
-            wake,
-            stopping: AtomicBool::new(false),
-            metrics,
-        }
-    }
-
-    /// Each of its operations leaves the catalogue sound, so a panic elsewhere does not spoil it.
-    fn catalogue(&self) -> MutexGuard<'_, Catalogue> {
-        self.catalogue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Changes the catalogue, and publishes what serves then: requests see all of a change or nothing.
-    fn change<T>(&self, change: impl FnOnce(&mut Catalogue) -> T) -> T {
-        let mut catalogue = self.catalogue();
-        let result = change(&mut catalogue);
-        let changed = Instant::now();
-        let serving = catalogue.serving();
-        if !self.serving.load().is_same(&serving) {
-            self.serving.store(Arc::new(serving));
-            self.metrics.loading.swapped(changed.elapsed());
-        }
-        catalogue.show(&self.metrics);
-        drop(catalogue);
-        self.changes.send_replace(());
-        result
-    }
-
-    fn policy_turn(&self) -> MutexGuard<'_, ()> {
-        self.policy_turn.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn with_model(&self, name: &str, change: impl FnOnce(&mut Versions<Arc<Model>>)) {
-        self.change(|catalogue| catalogue.get_mut(name).map(change));
-    }
-
-    fn stable(&self, name: &str) -> Option<Arc<Model>> {
-        self.serving.load().models.get(name).map(|served| Arc::clone(&served.stable.1))
-    }
-
-    fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Acquire)
-    }
-
-    fn stop(&self) {
-        let mut catalogue = self.catalogue();
-        self.stopping.store(true, Ordering::Release);
-        // Nobody will do what they wait for.
-        catalogue.waiting.clear();
-        drop(catalogue);
-        self.wake();
-    }
-
-    /// Has the loader look at once.
-    fn wake(&self) {
-        // Where there is no room, it will look anyway.
-        let _ = self.wake.try_send(());
     }
 }

@@ -1,0 +1,270 @@
+use super::{super::CanarySplit, *};
+
+type Names = Versions<&'static str>;
+
+const FILES: Digest = Digest([0; 32]);
+
+fn on_disk(versions: &[u64]) -> FoundVersions {
+    versions.iter().map(|&version| (version, Some(FILES))).collect()
+}
+
+fn rejection() -> Rejection {
+    Rejection { reason: "GOLDEN_MISMATCH", message: "on purpose".to_owned() }
+}
+
+/// Loads what is wanted, but for versions that are bad.
+fn load(names: &mut Names, bad: &[u64]) -> Vec<u64> {
+    let mut order = Vec::new();
+    while let Some(version) = names.next_to_load() {
+        order.push(version);
+        names.validating(version);
+        if bad.contains(&version) {
+            names.rejected(version, rejection());
+        } else {
+            names.warming(version);
+            names.loaded(version, "model");
+        }
+    }
+    order
+}
+
+/// With these versions on disk, loaded.
+fn names(versions: &[u64], bad: &[u64]) -> Names {
+    let mut names = Names::new("m".to_owned(), 1);
+    names.found(&on_disk(versions));
+    load(&mut names, bad);
+    names.take_unused(|_| true);
+    names
+}
+
+fn states(names: &Names) -> Vec<(u64, &'static str)> {
+    names.reports().map(|report| (report.version, report.state.name())).collect()
+}
+
+fn pin(version: u64) -> Policy {
+    Policy { pinned: Some(version), canary: None }
+}
+
+#[test]
+fn the_newest_valid_version_serves_and_the_one_before_is_retained() {
+    assert_eq!(
+        states(&names(&[1, 2, 3, 4], &[4])),
+        [(1, "discovered"), (2, "retained"), (3, "serving"), (4, "rejected")]
+    );
+    assert_eq!(states(&names(&[7], &[7])), [(7, "rejected")]);
+}
+
+#[test]
+fn a_new_version_takes_over_once_it_is_loaded() {
+    let mut names = names(&[1, 2], &[]);
+    names.found(&on_disk(&[1, 2, 3]));
+    assert_eq!(names.next_to_load(), Some(3));
+    names.validating(3);
+    assert_eq!(states(&names), [(1, "retained"), (2, "serving"), (3, "validating")]);
+    names.warming(3);
+    assert_eq!(names.served().unwrap().stable, (2, "model"));
+    names.loaded(3, "new");
+    assert_eq!(names.served().unwrap().stable, (3, "new"));
+    assert_eq!(names.served().unwrap().loaded.into_keys().collect::<Vec<_>>(), [2, 3]);
+    assert!(names.is_leaving());
+    assert_eq!(names.take_unused(|_| false), [""; 0]);
+    assert_eq!(states(&names)[0], (1, "retained"), "as long as a request uses it");
+    assert_eq!(names.take_unused(|_| true), ["model"]);
+    assert_eq!(states(&names), [(1, "unloaded"), (2, "retained"), (3, "serving")]);
+}
+
+#[test]
+fn a_bad_version_changes_nothing_until_its_files_change() {
+    let mut names = names(&[1, 2], &[]);
+    names.found(&on_disk(&[1, 2, 3]));
+    assert_eq!(load(&mut names, &[3]), [3]);
+    assert_eq!(names.served().unwrap().stable.0, 2);
+    names.found(&on_disk(&[1, 2, 3]));
+    assert_eq!(names.next_to_load(), None);
+    let mut mended = on_disk(&[1, 2, 3]);
+    mended.insert(3, Some(Digest([1; 32])));
+    names.found(&mended);
+    assert_eq!(load(&mut names, &[]), [3]);
+    assert_eq!(names.served().unwrap().stable.0, 3);
+}
+
+#[test]
+fn a_rejected_version_is_tried_again_on_demand() {
+    let mut names = names(&[1, 2], &[2]);
+    names.retry_rejected();
+    assert_eq!(load(&mut names, &[]), [2]);
+    assert_eq!(names.served().unwrap().stable.0, 2);
+}
+
+#[test]
+fn the_serving_version_outlives_its_folder() {
+    let mut names = names(&[1, 2], &[]);
+    names.found(&on_disk(&[1]));
+    assert_eq!(states(&names), [(1, "retained"), (2, "serving")]);
+    names.found(&on_disk(&[1, 3]));
+    load(&mut names, &[]);
+    assert_eq!(states(&names), [(1, "retained"), (2, "retained"), (3, "serving")]);
+    names.take_unused(|_| true);
+    assert_eq!(states(&names), [(1, "retained"), (3, "serving")], "nothing to say of it any more");
+}
+
+#[test]
+fn a_retained_version_whose_folder_is_gone_leaves() {
+    let mut names = names(&[1, 2], &[]);
+    names.found(&on_disk(&[2]));
+    names.take_unused(|_| true);
+    assert_eq!(states(&names), [(2, "serving")]);
+}
+
+#[test]
+fn a_pinned_version_serves_whatever_is_newer() {
+    let mut names = names(&[1, 2, 3], &[]);
+    names.set_policy(pin(2));
+    assert_eq!(names.served().unwrap().stable.0, 2, "at once, since it was retained");
+    names.found(&on_disk(&[1, 2, 3, 4]));
+    assert_eq!(load(&mut names, &[]), [0; 0]);
+    assert_eq!(states(&names), [(1, "discovered"), (2, "serving"), (3, "retained"), (4, "discovered")]);
+    names.set_policy(Policy::default());
+    assert_eq!(names.served().unwrap().stable.0, 2, "not 3 in between");
+    load(&mut names, &[]);
+    assert_eq!(names.served().unwrap().stable.0, 4);
+}
+
+#[test]
+fn a_pinned_version_is_the_first_to_be_loaded() {
+    let mut names = Names::new("m".to_owned(), 1);
+    names.set_policy(pin(2));
+    names.found(&on_disk(&[1, 2, 3]));
+    assert_eq!(load(&mut names, &[]), [2, 1]);
+    assert_eq!(names.served().unwrap().stable.0, 2);
+}
+
+#[test]
+fn a_pin_that_cannot_serve_leaves_what_serves() {
+    let mut names = names(&[1, 2, 3], &[]);
+    names.set_policy(pin(1));
+    assert_eq!(load(&mut names, &[1]), [1]);
+    assert_eq!(names.served().unwrap().stable.0, 3);
+    names.set_policy(pin(9));
+    assert_eq!(names.served().unwrap().stable.0, 3);
+    let mut at_start = Names::new("m".to_owned(), 1);
+    at_start.set_policy(pin(9));
+    at_start.found(&on_disk(&[1, 2]));
+    load(&mut at_start, &[]);
+    assert_eq!(at_start.served().unwrap().stable.0, 2);
+}
+
+#[test]
+fn a_rollback_goes_back_in_time_and_not_forth() {
+    let mut names = names(&[1, 2, 3], &[]);
+    assert_eq!(names.rollback_target(), Some(2));
+    names.set_policy(pin(2));
+    assert_eq!(names.rollback_target(), Some(1), "not 3, from which it came");
+    names.found(&on_disk(&[2]));
+    assert_eq!(names.rollback_target(), None);
+
+    let mut names = self::names(&[1, 5, 6], &[]);
+    names.set_policy(pin(1));
+    load(&mut names, &[]);
+    names.set_policy(pin(6));
+    load(&mut names, &[]);
+    assert_eq!(names.rollback_target(), Some(1), "what served before, rather than 5");
+}
+
+#[test]
+fn a_canary_serves_beside_the_stable_version() {
+    let mut names = names(&[1, 2], &[]);
+    let canary = Some(CanarySplit { version: 3, percent: 10 });
+    names.set_policy(Policy { pinned: Some(2), canary });
+    names.found(&on_disk(&[1, 2, 3]));
+    assert_eq!(load(&mut names, &[]), [3]);
+    let served = names.served().unwrap();
+    assert_eq!((served.stable.0, served.canary), (2, Some((3, "model", 10))));
+    assert_eq!(states(&names), [(1, "retained"), (2, "serving"), (3, "serving")]);
+
+    names.set_policy(Policy { pinned: None, canary });
+    assert_eq!(names.served().unwrap().stable.0, 2, "the newest is the canary's");
+}
+
+#[test]
+fn what_a_change_needs_is_loaded_first_and_stays_so_long() {
+    let mut names = names(&[1, 2, 3], &[]);
+    names.found(&on_disk(&[1, 2, 3, 4]));
+    let change = names.begin_change(Some(1));
+    assert_eq!(load(&mut names, &[4]), [1], "and nothing takes over meanwhile");
+    assert!(names.is_loaded(1) && names.is_loaded(2));
+    names.end_change(change);
+    assert!(!names.is_loaded(1) && names.is_leaving());
+    assert_eq!(names.next_to_load(), Some(4));
+    names.begin_change(Some(1));
+    assert!(names.is_loaded(1), "it had not left yet");
+}
+
+#[test]
+fn a_later_change_overtakes_one_that_waits() {
+    let mut names = names(&[1, 2, 3], &[]);
+    let (slow, quick) = (names.begin_change(Some(1)), names.begin_change(Some(2)));
+    assert!(!names.is_last_change(slow) && names.is_last_change(quick));
+    names.end_change(slow);
+    assert!(names.is_last_change(quick), "it ends its own alone");
+    assert_eq!(names.next_to_load(), None, "nobody asks for 1 any more");
+}
+
+#[test]
+fn a_change_retries_its_own_version_alone() {
+    let mut names = names(&[1, 2, 3, 4], &[4, 3]);
+    names.begin_change(Some(3));
+    assert_eq!(load(&mut names, &[3]), [3]);
+    assert_eq!(states(&names)[2..], [(3, "rejected"), (4, "rejected")]);
+}
+
+#[test]
+fn what_is_not_wanted_stays_rejected_on_a_retry() {
+    let mut names = names(&[1, 2], &[2]);
+    names.set_policy(pin(1));
+    names.retry_rejected();
+    assert_eq!(load(&mut names, &[]), [0; 0]);
+    assert_eq!(states(&names)[1], (2, "rejected"));
+}
+
+#[test]
+fn a_state_is_told_since_when() {
+    let mut names = names(&[1, 2], &[]);
+    let since = |names: &Names| names.reports().map(|report| report.since).collect::<Vec<_>>();
+    let before = since(&names);
+    names.set_policy(pin(1));
+    assert!(since(&names).iter().zip(before).all(|(after, before)| *after > before), "both changed places");
+}
+
+#[test]
+fn a_canary_that_begins_and_ends_is_told_too() {
+    let mut names = names(&[1, 2], &[]);
+    let told = |names: &Names| names.known[&1].told.name();
+    names.set_policy(Policy { pinned: Some(2), canary: Some(CanarySplit { version: 1, percent: 10 }) });
+    assert_eq!(told(&names), "serving");
+    names.set_policy(pin(2));
+    assert_eq!(told(&names), "retained");
+}
+
+#[test]
+fn what_is_retained_stays_while_others_are_tried_again() {
+    let mut names = names(&[1, 2, 3, 4], &[3, 4]);
+    assert_eq!(states(&names)[..2], [(1, "retained"), (2, "serving")]);
+    names.retry_rejected();
+    assert!(names.is_loaded(1) && !names.is_leaving());
+}
+
+#[test]
+fn a_policy_that_asks_for_what_is_not_there_is_told() {
+    let mut names = names(&[1, 2], &[]);
+    assert_eq!(names.unmet(), None);
+    names.set_policy(pin(9));
+    assert!(names.unmet().unwrap().contains("version 9 of m"));
+}
+
+#[test]
+fn what_cannot_be_read_is_as_it_was() {
+    let mut names = names(&[1, 2], &[]);
+    names.found(&FoundVersions::from([(1, None), (2, None), (3, None)]));
+    assert_eq!(states(&names), [(1, "retained"), (2, "serving")]);
+}
