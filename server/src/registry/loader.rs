@@ -38,14 +38,6 @@ pub(super) struct Loader {
     pub(super) problems: Vec<String>,
 }
 
-/// Other versions that one is held against.
-struct Judged<'a> {
-    /// It ranks what this one does.
-    task_of: Option<&'a Arc<Model>>,
-    /// It does not take much longer than this one.
-    time_of: Option<&'a Arc<Model>>,
-}
-
 /// Older versions that are looked at for that where nothing serves yet.
 const JUDGED_VERSIONS: usize = 4;
 
@@ -217,62 +209,53 @@ impl Loader {
         Ok(model)
     }
 
+    /// Checks a version beside the stable one. Where nothing is stable yet, beside the newest of the older versions that
+    /// would have served one after the other, so that a restart judges as the server did before it.
     fn validate(&self, name: &str, version: u64) -> Result<(Arc<Model>, GoldenCases), ValidationError> {
-        let (stable, older) = (self.shared.stable(name), self.older_version(name, version));
-        let is_pinned = self
-            .shared
-            .catalogue()
-            .get(name)
-            .is_some_and(|versions| versions.policy().pinned == Some(version));
-        let judged = Judged { task_of: stable.as_ref().or(older.as_ref()), time_of: older.as_ref() };
-        // Whoever pinned it knows how long it takes.
-        let judged = if is_pinned { Judged { time_of: None, ..judged } } else { judged };
-        self.judge(name, version, self.settings.workers, &judged)
+        let beside = self.shared.stable(name).or_else(|| {
+            let older = self.shared.catalogue().get(name).map(|versions| versions.older(version))?;
+            older.into_iter().take(JUDGED_VERSIONS).rev().fold(None, |before, older| {
+                let judged = self.judge(name, older, 1, before.as_ref());
+                judged.ok().map(|(model, _)| model).or(before)
+            })
+        });
+        self.judge(name, version, self.settings.workers, beside.as_ref())
     }
 
-    /// Reads and checks a version, with sessions for so many workers.
+    /// Reads and checks a version, with sessions for so many workers. It ranks what another one does, and takes not much
+    /// longer if that is older.
     fn judge(
         &self,
         name: &str,
         version: u64,
         workers: usize,
-        by: &Judged<'_>,
+        beside: Option<&Arc<Model>>,
     ) -> Result<(Arc<Model>, GoldenCases), ValidationError> {
         let artifact = Artifact::read(&version_folder(&self.settings.folder, name, version))?;
         let golden = GoldenCases::read(&artifact)?;
-        if let Some(other) = by.task_of {
+        if let Some(other) = beside {
             let (found, expected) = (artifact.manifest().task(), other.manifest().task());
             if found != expected {
-                return Err(ValidationError::OtherTask {
-                    version: other.manifest().version,
-                    found,
-                    expected,
-                });
+                let version = other.manifest().version;
+                return Err(ValidationError::OtherTask { version, found, expected });
             }
         }
         let model = Arc::new(Model::new(artifact, &self.runtime, workers)?);
         golden.check(&model, &self.benches[0])?;
-        if let Some(older) = by.time_of {
-            golden.compare_time(&model, older, &self.benches[0], self.settings.max_slowdown)?;
+        let older = beside.filter(|other| other.manifest().version < version);
+        // Whoever pinned it knows how long it takes.
+        if let Some(older) = older.filter(|_| !self.is_pinned(name, version)) {
+            // With a session of its own, so that nobody who asks it waits.
+            if let Ok(older) = Model::new(older.artifact().clone(), &self.runtime, 1) {
+                let limit = self.settings.max_slowdown;
+                golden.compare_time(&model, &Arc::new(older), &self.benches[0], limit)?;
+            }
         }
         Ok((model, golden))
     }
 
-    /// What a version's time is compared with, with a session of its own: the stable version if that is older. Where
-    /// nothing is stable yet, the newest of the older versions that would have served one after the other, so that a
-    /// restart judges as the server did before it.
-    fn older_version(&self, name: &str, version: u64) -> Option<Arc<Model>> {
-        if let Some(stable) = self.shared.stable(name) {
-            let is_older = stable.manifest().version < version;
-            let model = is_older.then(|| Model::new(stable.artifact().clone(), &self.runtime, 1));
-            return model.and_then(Result::ok).map(Arc::new);
-        }
-        let older = self.shared.catalogue().get(name).map(|versions| versions.older(version))?;
-        older.into_iter().take(JUDGED_VERSIONS).rev().fold(None, |before, older| {
-            let judged = Judged { task_of: before.as_ref(), time_of: before.as_ref() };
-            let sound = self.judge(name, older, 1, &judged).ok().map(|(model, _)| model);
-            sound.or(before)
-        })
+    fn is_pinned(&self, name: &str, version: u64) -> bool {
+        self.shared.catalogue().get(name).is_some_and(|versions| versions.policy().pinned == Some(version))
     }
 
     /// Evaluates what the version before was asked for last, where that is to be.
