@@ -48,13 +48,17 @@ pub(crate) fn builder(metrics: &Arc<Metrics>) -> Server<Layers> {
 
 /// Adds reflection, which tells about these services.
 pub(crate) fn reflecting(router: Router<Layers>, services: &[&str]) -> Result<Router<Layers>, StartError> {
-    let reflection = || {
+    // It tells about itself, too.
+    let reflection = |own: &'static str| {
         let builder = tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
-            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET);
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+            .with_service_name(own);
         services.iter().fold(builder, |builder, service| builder.with_service_name(*service))
     };
-    Ok(router.add_service(reflection().build_v1()?).add_service(reflection().build_v1alpha()?))
+    let v1 = reflection("grpc.reflection.v1.ServerReflection").build_v1()?;
+    let v1alpha = reflection("grpc.reflection.v1alpha.ServerReflection").build_v1alpha()?;
+    Ok(router.add_service(v1).add_service(v1alpha))
 }
 
 /// Binds the address that a flag gave.
