@@ -27,6 +27,8 @@ BASELINES_PROTOS := $(addprefix hlorank/v1/,graph.proto configuration.proto cost
 # The messages of the Python client, as descriptors; a test holds them against the .proto files.
 CLIENT_MESSAGES := client/python/hlorank/messages.binpb
 CLIENT_PROTOS := hlorank/v1/cost_model_service.proto hlorank/v1/model_service.proto tpu_graphs/tuning.proto
+# The part of HLO that the tuner edits, with TpuGraphs' messages around it.
+TUNER := client/python/hlorank/tune
 # Folders with Python code, of those that are there.
 PYTHON_CODE := $(wildcard $(TRAINING)/pyproject.toml client/python/pyproject.toml tests/baselines/pyproject.toml \
 	deploy/pyproject.toml)
@@ -63,7 +65,7 @@ test-python: $(PYTHON_READY) ## the Python tests that need neither torch nor jax
 	@for folder in $(PYTHON_FOLDERS); do \
 		[ -d "$$folder/tests" ] || continue; \
 		echo "pytest $$folder"; \
-		(cd "$$folder" && PYTHONPATH=. $(abspath $(PYTHON)) -m pytest -q) || exit 1; \
+		(cd "$$folder" && PYTHONPATH=.:$(abspath client/python) $(abspath $(PYTHON)) -m pytest -q) || exit 1; \
 	done
 
 lint: lint-rust lint-deny lint-proto lint-python ## formatting, clippy, dependencies, protos, Python
@@ -107,12 +109,13 @@ baselines-setup: $(BASELINES)/ready ## install what hlorank is compared with (ML
 client-messages: $(PYTHON_READY) ## write the messages of the Python client, once a .proto file changed
 	$(PYTHON) -m grpc_tools.protoc --proto_path=proto --include_imports --descriptor_set_out=$(CLIENT_MESSAGES) \
 		$(CLIENT_PROTOS)
+	$(PYTHON) -m grpc_tools.protoc --proto_path=$(TUNER) --descriptor_set_out=$(TUNER)/tuning.binpb tuning.proto
 
 figures: ## print the figures that benchmarks and tests measured
 	@python3 tests/print_figures.py target/figures
 
 train-setup: ## install what training needs (about 5 GB)
-	cd $(TRAINING) && { [ -x $(TRAINING_PYTHON) ] || python3 -m venv .venv; } && $(TRAINING_PYTHON) -m pip install -e '.[dev]'
+	cd $(TRAINING) && { [ -x $(TRAINING_PYTHON) ] || python3 -m venv .venv; } && $(TRAINING_PYTHON) -m pip install -e '../../client/python[tune]' -e '.[dev]'
 
 # The shipped models: name, task, and what differs from the default.
 MODEL ?= layout-xla-cpu tile-xla-cpu layout-xla-cpu-sage tile-xla-cpu-sage

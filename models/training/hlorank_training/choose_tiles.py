@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from hlorank.tune.tuning_data import Tile
 
 from .kernel import Kernel
-from .tuning_data import Tile
 
 
 @dataclass(frozen=True)

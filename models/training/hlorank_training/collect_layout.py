@@ -13,22 +13,16 @@ from pathlib import Path
 from zlib import crc32
 
 import numpy as np
+from hlorank.tune.constrain import UNCHANGED, Configuration, configurable_nodes, constrained
+from hlorank.tune.execute import Executable, backend, largest_difference
+from hlorank.tune.files import write_atomically
+from hlorank.tune.lower import lower
+from hlorank.tune.measure import Protocol, Timing, measure
+from hlorank.tune.tuning_data import layout_tuning_data
 from tqdm import tqdm
 
-from .constrain_layouts import (
-    UNCHANGED,
-    Configuration,
-    configurable_nodes,
-    constrained,
-    offspring,
-    random_configuration,
-)
-from .execute import Executable, backend, largest_difference
-from .files import write_atomically
-from .lower import lower
-from .measure import Protocol, Timing, measure
+from .draw_layouts import offspring, random_configuration
 from .provenance import Collection, load_average, record
-from .tuning_data import layout_tuning_data
 from .zoo import Network, networks
 
 COLLECTIONS = ("random", "default")

@@ -9,18 +9,18 @@ from zlib import crc32
 
 import jax
 import numpy as np
+from hlorank.tune.execute import backend, largest_difference
+from hlorank.tune.files import write_atomically
+from hlorank.tune.lower import lower
+from hlorank.tune.measure import Protocol, measure
+from hlorank.tune.schema import TuningData
+from hlorank.tune.tuning_data import Tile, tile_tuning_data
 from tqdm import tqdm
 
 from .choose_tiles import TileLimits, choose_tiles
-from .execute import backend, largest_difference
-from .files import write_atomically
 from .kernel import Kernel
 from .kernel_shapes import measured_kernels
-from .lower import lower
-from .measure import Protocol, measure
 from .provenance import Collection, load_average, record
-from .schema import TuningData
-from .tuning_data import Tile, tile_tuning_data
 
 TOLERANCE = 1e-4
 

@@ -14,7 +14,7 @@ def collect(arguments: argparse.Namespace) -> None:
     """Measure run times on the backend at hand."""
     # XLA reads this when it starts: one thread runs the programs.
     os.environ["NPROC"] = "1"
-    from .measure import Protocol
+    from hlorank.tune.measure import Protocol
 
     if arguments.task == "layout":
         if arguments.source != "xla":
@@ -65,7 +65,8 @@ def train(arguments: argparse.Namespace) -> None:
 
 def evaluate(arguments: argparse.Namespace) -> None:
     """Measure a trained model again on what its training held out."""
-    from .files import read_json
+    from hlorank.tune.files import read_json
+
     from .prepare import prepare
     from .split import Split
     from .train import load_checkpoint
@@ -112,9 +113,10 @@ def within_graph(arguments: argparse.Namespace) -> None:
 
 def export(arguments: argparse.Namespace) -> None:
     """Write the artifact of a trained model."""
+    from hlorank.tune.files import read_json
+
     from .export import ArtifactIdentity, digest
     from .export import export as run
-    from .files import read_json
     from .prepare import prepare
     from .train import load_checkpoint
 
@@ -168,7 +170,8 @@ def text_fixtures(arguments: argparse.Namespace) -> None:
 
 def _report_quality(prepared, model, report: dict[str, Any], folder) -> None:
     """Write the report of a training with the held-out quality, and show it."""
-    from .files import write_json
+    from hlorank.tune.files import write_json
+
     from .held_out import held_out_quality, quality_table
     from .train import score_graph
 

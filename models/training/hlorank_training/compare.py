@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from hlorank.tune.files import write_json
 from tqdm import tqdm
 
 from .baselines import BoostedTrees, analytical_cost
 from .evaluate import Score, mean_of
-from .files import write_json
 from .held_out import held_out_quality
 from .loss import LossSettings
 from .plots import plot_comparison

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from hlorank.tune.files import write_atomically, write_json
 
 from .batch import BUCKETS, make_batch
 from .dataset import Graph, read_graph
 from .featurize import PAD_VALUE
-from .files import write_atomically, write_json
 from .golden import GoldenRule, golden_cases, npz_bytes
 from .model import ModelSettings, SegmentModel
 from .onnx_model import OnnxModel, write_onnx

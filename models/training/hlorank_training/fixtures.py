@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from hlorank.tune.files import write_atomically
+from hlorank.tune.schema import ModuleTuningData, TuningData
 
-from .files import write_atomically
 from .metrics import spread
 from .prepare import Prepared
-from .schema import ModuleTuningData, TuningData
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from math import pi, sqrt
 from typing import Any
 
 import numpy as np
+from hlorank.tune.tuning_data import Tile
 
 from .kernel import Kernel
 from .loop_nest import LARGEST, SUM, Array, LoopNest, hl
-from .tuning_data import Tile
 
 
 def compile_halide(

@@ -11,9 +11,8 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from hlorank.tune.tuning_data import Tile
 from jax import lax
-
-from .tuning_data import Tile
 
 Shape = tuple[int, ...]
 Window = tuple[Sequence[Any], Shape]

@@ -11,8 +11,9 @@ from functools import reduce
 from math import gcd
 from typing import Any
 
+from hlorank.tune.tuning_data import Tile
+
 from .kernel import Kernel
-from .tuning_data import Tile
 
 try:
     import halide as hl

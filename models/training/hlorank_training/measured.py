@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from hlorank.tune.files import read_json
+from hlorank.tune.schema import ModuleTuningData, TuningData
 
-from .files import read_json
 from .metrics import spread
-from .schema import ModuleTuningData, TuningData
 
 _MODULES: dict[str, Callable[[bytes], Sequence[Any]]] = {
     "layout": lambda content: [ModuleTuningData.FromString(content)],

@@ -7,12 +7,12 @@ import numpy as np
 import onnx
 import onnxruntime
 import torch
+from hlorank.tune.files import write_atomically
 from onnx.helper import make_node
 from torch.export import Dim
 
 from .batch import INPUTS, Batch
 from .batch import score as score_batch
-from .files import write_atomically
 from .layout_part import SLOTS
 from .model import Encoder, SegmentModel
 from .segment_batch import FEATURES

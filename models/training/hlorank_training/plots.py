@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from hlorank.tune.files import write_atomically
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
-
-from .files import write_atomically
 
 _WIDTH = 9.4
 """Inches, about 900 pixels: the width of a README."""

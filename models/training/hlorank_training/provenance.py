@@ -7,8 +7,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from .files import read_json, write_json
-from .measure import Protocol, Timing
+from hlorank.tune.files import read_json, write_json
+from hlorank.tune.measure import Protocol, Timing
+from hlorank.tune.processor import processor
 
 
 @dataclass(frozen=True)
@@ -92,15 +93,3 @@ def record(
 def load_average() -> float:
     """The one-minute load average."""
     return round(os.getloadavg()[0], 2)
-
-
-def processor() -> str:
-    """The processor's model name, where the system tells it."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            names = [
-                line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
-            ]
-        return names[0]
-    except (OSError, IndexError):
-        return platform.processor() or platform.machine()

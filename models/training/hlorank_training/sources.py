@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from hlorank.tune.files import read_json
+
 from .featurize import run
-from .files import read_json
 
 PARTS = {"train": "train", "valid": "validation", "test": "test"}
 """The folders of TpuGraphs, and what their graphs are for."""

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
+from hlorank.tune.files import write_atomically
 from jaxlib import _hlo
-
-from .files import write_atomically
 
 TEXT = ".hlo.txt"
 PROTO = ".hlo_module.pb"

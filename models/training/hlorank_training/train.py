@@ -9,6 +9,7 @@ from statistics import mean
 
 import numpy as np
 import torch
+from hlorank.tune.files import write_atomically
 from torch import Tensor
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
@@ -16,7 +17,6 @@ from tqdm import tqdm
 from .batch import Batch, make_batch
 from .batch import score as score_batch
 from .dataset import Graph, distinct
-from .files import write_atomically
 from .loss import LossSettings, loss_of
 from .metrics import kendall_tau
 from .model import ModelSettings, SegmentModel

@@ -10,12 +10,12 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
+from hlorank.tune.files import write_atomically, write_json
+from hlorank.tune.schema import TuningData
 
 from .export import ArtifactIdentity, digest, manifest
 from .featurize import feature_digest, featurize
-from .files import write_atomically, write_json
 from .golden import GoldenRule, golden_cases, npz_bytes
-from .schema import TuningData
 from .whole_graph_model import WholeGraphModel, WholeGraphSettings
 from .whole_graph_onnx import OnnxWholeGraphModel, write_whole_graph_onnx
 

@@ -7,13 +7,14 @@ import pytest
 jax = pytest.importorskip("jax", reason="jax is not installed")
 pytest.importorskip("tqdm", reason="tqdm is not installed")
 
+from hlorank.tune.constrain import configurable_nodes  # noqa: E402
+from hlorank.tune.execute import Executable  # noqa: E402
+from hlorank.tune.measure import Protocol  # noqa: E402
+from hlorank.tune.schema import ModuleTuningData  # noqa: E402
+
 from hlorank_training import collect_layout as module  # noqa: E402
 from hlorank_training.collect_layout import COLLECTIONS, LayoutLimits, collect_layout  # noqa: E402
-from hlorank_training.constrain_layouts import configurable_nodes  # noqa: E402
-from hlorank_training.execute import Executable  # noqa: E402
 from hlorank_training.layers import dense  # noqa: E402
-from hlorank_training.measure import Protocol  # noqa: E402
-from hlorank_training.schema import ModuleTuningData  # noqa: E402
 from hlorank_training.zoo import Network  # noqa: E402
 
 AT_ONCE = Protocol(warmups=0, rounds=2, seconds=0, other_load=99, tries=0)

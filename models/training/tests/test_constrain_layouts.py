@@ -7,8 +7,7 @@ import pytest
 jax = pytest.importorskip("jax", reason="jax is not installed")
 jnp = jax.numpy
 
-from hlorank_training.architectures import autoencoder, plain_convnet  # noqa: E402
-from hlorank_training.constrain_layouts import (  # noqa: E402
+from hlorank.tune.constrain import (  # noqa: E402
     CONFIGURABLE_OPCODES,
     UNCHANGED,
     configurable_nodes,
@@ -16,11 +15,13 @@ from hlorank_training.constrain_layouts import (  # noqa: E402
     offspring,
     random_configuration,
 )
-from hlorank_training.execute import Executable, largest_difference  # noqa: E402
+from hlorank.tune.execute import Executable, largest_difference  # noqa: E402
+from hlorank.tune.lower import lower  # noqa: E402
+from hlorank.tune.schema import HloInstructionProto, HloModuleProto  # noqa: E402
+from hlorank.tune.tuning_data import layout_tuning_data  # noqa: E402
+
+from hlorank_training.architectures import autoencoder, plain_convnet  # noqa: E402
 from hlorank_training.layers import attention  # noqa: E402
-from hlorank_training.lower import lower  # noqa: E402
-from hlorank_training.schema import HloInstructionProto, HloModuleProto  # noqa: E402
-from hlorank_training.tuning_data import layout_tuning_data  # noqa: E402
 from hlorank_training.zoo import Network  # noqa: E402
 
 ARGUMENTS = [jnp.arange(48.0).reshape(6, 8), jnp.arange(40.0).reshape(8, 5) / 7]

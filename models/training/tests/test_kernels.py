@@ -3,6 +3,8 @@ import pytest
 
 jax = pytest.importorskip("jax", reason="jax is not installed")
 
+from hlorank.tune.execute import largest_difference  # noqa: E402
+
 from hlorank_training import kernels as families  # noqa: E402
 from hlorank_training.choose_tiles import (  # noqa: E402
     TileLimits,
@@ -10,7 +12,6 @@ from hlorank_training.choose_tiles import (  # noqa: E402
     choose_tiles,
     default_tile,
 )
-from hlorank_training.execute import largest_difference  # noqa: E402
 from hlorank_training.kernel_shapes import measured_kernels  # noqa: E402
 
 SMALL = [

@@ -5,7 +5,8 @@ import pytest
 
 pytest.importorskip("tqdm", reason="tqdm is not installed")
 
-from hlorank_training.files import write_json
+from hlorank.tune.files import write_json
+
 from hlorank_training.prepare import Prepared, prepare, split_sources
 from hlorank_training.sources import Source
 

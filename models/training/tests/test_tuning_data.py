@@ -1,5 +1,5 @@
-from hlorank_training.schema import HloModuleProto, ModuleTuningData
-from hlorank_training.tuning_data import Tile, tile_tuning_data
+from hlorank.tune.schema import HloModuleProto, ModuleTuningData
+from hlorank.tune.tuning_data import Tile, tile_tuning_data
 
 
 def test_a_tile_run_holds_its_bounds_and_its_time():

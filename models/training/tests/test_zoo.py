@@ -8,8 +8,9 @@ import pytest
 
 jax = pytest.importorskip("jax", reason="jax is not installed")
 
+from hlorank.tune.execute import largest_difference  # noqa: E402
+
 from hlorank_training.architectures import mixer, plain_convnet  # noqa: E402
-from hlorank_training.execute import largest_difference  # noqa: E402
 from hlorank_training.layers import attention  # noqa: E402
 from hlorank_training.zoo import Network, networks  # noqa: E402
 

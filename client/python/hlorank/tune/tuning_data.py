@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .constrain_layouts import ConfigurableNode, Configuration
+from .constrain import ConfigurableNode, Configuration
 from .schema import ModuleTuningData
 
 

@@ -33,6 +33,11 @@ class Executable:
         return arrays
 
 
+def on_device(arguments: Sequence[np.ndarray]) -> list[Any]:
+    """Arguments as a program takes them."""
+    return [jax.device_put(argument) for argument in arguments]
+
+
 def backend() -> str:
     """What compiles and runs the programs, such as ``xla:cpu``."""
     return f"xla:{jax.devices()[0].platform}"

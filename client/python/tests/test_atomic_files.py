@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from hlorank_training.files import read_json, write_atomically, write_json
+from hlorank.tune.files import read_json, write_atomically, write_json
 
 
 def test_no_partial_file_is_left_behind(tmp_path):

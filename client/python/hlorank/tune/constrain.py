@@ -1,9 +1,6 @@
 """Layout configurations of a module: which nodes have one, and the module that obeys one."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from .schema import HloInstructionProto, HloModuleProto
 
@@ -49,44 +46,6 @@ def _node(instruction, number: int, ranks: dict[int, int]) -> ConfigurableNode:
     operands = [ranks[identity] for identity in instruction.operand_ids[:2]]
     tensors = [len(instruction.shape.dimensions), *operands, 0][:3]
     return ConfigurableNode(number, instruction.id, tuple(tensors))
-
-
-def random_configuration(
-    nodes: list[ConfigurableNode], random: np.random.Generator
-) -> Configuration:
-    """Perturbs a random share of the nodes; a preferred order per rank lets neighbours agree."""
-    share = random.choice([0.05, 0.15, 0.3, 0.6, 1.0])
-    coherence = random.choice([0.0, 0.5, 0.9])
-    preferred = {rank: _permutation(rank, random) for rank in range(2, MAX_RANK + 1)}
-
-    def pick(rank: int) -> Permutation:
-        if rank < 2 or random.random() < 0.3:
-            return ()
-        return preferred[rank] if random.random() < coherence else _permutation(rank, random)
-
-    return tuple(
-        tuple(pick(rank) for rank in node.ranks) if random.random() < share else UNCHANGED
-        for node in nodes
-    )
-
-
-def _permutation(rank: int, random: np.random.Generator) -> Permutation:
-    return tuple(int(dimension) for dimension in random.permutation(rank))
-
-
-def offspring(
-    parents: Sequence[Configuration], nodes: list[ConfigurableNode], random: np.random.Generator
-) -> Configuration:
-    """A child of two parents with one to three mutated nodes, as a genetic search makes it."""
-    first, second = (parents[i] for i in random.integers(0, len(parents), 2))
-    child = [a if random.random() < 0.5 else b for a, b in zip(first, second, strict=True)]
-    for index in random.integers(0, len(nodes), random.integers(1, 4)):
-        child[index] = tuple(_mutated(rank, random) for rank in nodes[index].ranks)
-    return tuple(child)
-
-
-def _mutated(rank: int, random: np.random.Generator) -> Permutation:
-    return () if rank < 2 or random.random() < 0.4 else _permutation(rank, random)
 
 
 def constrained(module, nodes: list[ConfigurableNode], configuration: Configuration):

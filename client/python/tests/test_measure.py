@@ -4,10 +4,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hlorank_training import measure as module
-from hlorank_training import quiet
-from hlorank_training.measure import Protocol, Timing, measure
-from hlorank_training.quiet import OtherLoad
+from hlorank.tune import measure as module
+from hlorank.tune import quiet
+from hlorank.tune.measure import Protocol, Timing, measure
+from hlorank.tune.quiet import OtherLoad
 
 MILLISECOND = 1_000_000
 
