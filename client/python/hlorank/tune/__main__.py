@@ -1,0 +1,233 @@
+"""The command ``hlorank-tune``."""
+
+import argparse
+import importlib.util
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from hlorank.errors import HlorankError
+from hlorank.tune.program import Program, TiledKernel
+
+_EPILOG = """\
+exit codes: 0 the search came to its end, 1 it could not begin or go on, 2 wrong arguments,
+130 stopped by Ctrl-C: the same command goes on.
+
+examples:
+  hlorank-tune step.hlo                                 layouts of a dumped module, with the model
+  hlorank-tune model.py:program --measurements 16       of a hlorank.tune.Program in a script
+  hlorank-tune kernels.py:matmul --minutes 5            tiles of a hlorank.tune.TiledKernel
+  hlorank-tune step.hlo --without-model --out tuned/b   by measuring alone
+  hlorank-tune --report tuned/a tuned/b                 both in one plot
+  hlorank-tune step.hlo --replay tuned/a                measure the winner again
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; gives its exit code."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if not given.report and given.program is None:
+        parser.error("name a PROGRAM, or folders to --report")
+    try:
+        if given.report:
+            return _report(given)
+        return _replay(given) if given.replay else _tune(given)
+    except (HlorankError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    from hlorank.tune.search import LAYOUT_STRATEGIES, TILE_STRATEGIES, Settings
+
+    default = Settings("")
+    parser = argparse.ArgumentParser(
+        prog="hlorank-tune",
+        description="Finds faster layouts of an XLA program, or faster tiles of a kernel: asks a "
+        "hlorank server which candidates are fast, and measures the best of them on this machine.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "program",
+        nargs="?",
+        metavar="PROGRAM",
+        help="a file with an HLO module before optimization (text, HloModuleProto, HloProto or "
+        "ModuleTuningData), or FILE.py:NAME or MODULE:NAME of a Program or TiledKernel",
+    )
+    parser.add_argument(
+        "--server",
+        default="127.0.0.1:7070",
+        metavar="ADDRESS",
+        help="the hlorank server (%(default)s)",
+    )
+    parser.add_argument(
+        "--model", metavar="NAME[@VERSION]", help="the model to ask (the default of the task)"
+    )
+    parser.add_argument(
+        "--without-model", action="store_true", help="search by measuring alone, without a server"
+    )
+    parser.add_argument(
+        "--strategy",
+        choices=[*LAYOUT_STRATEGIES, *TILE_STRATEGIES],
+        help="genetic, annealing or random for layouts (genetic), exhaustive for tiles",
+    )
+    parser.add_argument(
+        "--measurements",
+        type=_count,
+        default=default.measurements,
+        metavar="N",
+        help="candidates to measure at most, the default included (%(default)s)",
+    )
+    parser.add_argument("--minutes", type=float, metavar="M", help="stop measuring after so long")
+    parser.add_argument(
+        "--predictions",
+        type=_count,
+        default=default.predictions,
+        metavar="N",
+        help="candidates to predict before each round of measurements (%(default)s)",
+    )
+    parser.add_argument(
+        "--top-k",
+        type=_count,
+        default=default.top_k,
+        metavar="K",
+        help="of those, how many a round measures (%(default)s)",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of what is random (%(default)s)")
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=1,
+        metavar="N",
+        help="that the program runs on; 0 for as many as XLA takes (%(default)s, as the models "
+        "were trained)",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FOLDER",
+        help="where results go, and a search that was stopped goes on from (tuned/NAME)",
+    )
+    parser.add_argument(
+        "--report",
+        type=Path,
+        nargs="+",
+        metavar="FOLDER",
+        help="write one report about these folders into --out (the first of them)",
+    )
+    parser.add_argument(
+        "--replay", type=Path, metavar="FOLDER", help="measure the winner of this folder again"
+    )
+    return parser
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return value
+
+
+def _tune(given: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from hlorank.tune.live import LiveTable
+    from hlorank.tune.report import write_report
+    from hlorank.tune.search import LAYOUT_STRATEGIES, TILE_STRATEGIES, Settings
+    from hlorank.tune.tuning import tune
+
+    subject = load(given.program)
+    strategies = LAYOUT_STRATEGIES if isinstance(subject, Program) else TILE_STRATEGIES
+    strategy = given.strategy or strategies[0]
+    if strategy not in strategies:
+        task = "layouts" if isinstance(subject, Program) else "tiles"
+        raise HlorankError(f"{task} are not searched by '{strategy}': {', '.join(strategies)}")
+    settings = Settings(
+        strategy,
+        measurements=given.measurements,
+        seconds=None if given.minutes is None else 60 * given.minutes,
+        predictions=given.predictions,
+        top_k=given.top_k,
+        seed=given.seed,
+    )
+    out = given.out or Path("tuned") / subject.name
+    server = None if given.without_model else given.server
+    console = Console()
+    with LiveTable(console, given.measurements) as live:
+        run = tune(
+            subject,
+            server,
+            out,
+            settings,
+            model=given.model,
+            threads=given.threads,
+            listener=live,
+        )
+    report = write_report([out], out)
+    if run.best:
+        faster = 1 / run.final_ratio - 1
+        console.print(f"number {run.best} is {faster:.1%} faster than the default", end="")
+    else:
+        console.print("nothing is faster than the default", end="")
+    console.print(f" (noise {run.noise:.1%}); {report}", highlight=False)
+    return 0
+
+
+def _report(given: argparse.Namespace) -> int:
+    from hlorank.tune.report import write_report
+
+    print(write_report(given.report, given.out or given.report[0]))
+    return 0
+
+
+def _replay(given: argparse.Namespace) -> int:
+    from hlorank.tune.live import duration
+    from hlorank.tune.tuning import replay
+
+    default, winner = replay(load(given.program), given.replay, threads=given.threads)
+    for name, outcome in (("default", default), ("winner", winner)):
+        print(f"{name:<8}  {duration(outcome.nanoseconds):>9}  {outcome.ratio:.3f}")
+    return 0
+
+
+def load(name: str) -> Program | TiledKernel:
+    """The program that a command line names.
+
+    Raises:
+        HlorankError: where there is none.
+    """
+    place, colon, attribute = name.rpartition(":")
+    if not colon:
+        return Program.from_file(name)
+    module = _module(place)
+    found = getattr(module, attribute, None)
+    if not isinstance(found, Program | TiledKernel):
+        what = f"a {type(found).__name__}" if found is not None else "not there"
+        raise HlorankError(f"{name} is {what}, expected a hlorank.tune.Program or TiledKernel")
+    return found
+
+
+def _module(place: str) -> Any:
+    path = Path(place)
+    try:
+        if path.suffix != ".py":
+            return import_module(place)
+        specification = importlib.util.spec_from_file_location(path.stem, path)
+        if specification is None or specification.loader is None:
+            raise HlorankError(f"{place} is no Python file")
+        module = importlib.util.module_from_spec(specification)
+        sys.path.insert(0, str(path.parent))
+        specification.loader.exec_module(module)
+        return module
+    except (ImportError, FileNotFoundError) as error:
+        raise HlorankError(f"{place} cannot be imported: {error}") from error
+
+
+if __name__ == "__main__":
+    sys.exit(main())

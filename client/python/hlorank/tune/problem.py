@@ -1,0 +1,130 @@
+"""What a search works on: candidates, as the model and as the machine take them."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any, Protocol
+
+import numpy as np
+
+from hlorank.graph import Graph
+from hlorank.layouts import Layouts
+from hlorank.task import Task
+from hlorank.tiles import Tiles
+from hlorank.tune.constrain import UNCHANGED, configurable_nodes, constrained
+from hlorank.tune.program import Program, TiledKernel
+from hlorank.tune.space import Candidates, LayoutSpace, TileSpace
+
+
+class Problem(Protocol):
+    """A program and what there is to choose for it."""
+
+    task: Task
+    name: str
+    graph: Graph
+    space: Any
+    reference: bytes
+    """The HloModuleProto of the default."""
+    arguments: Sequence[np.ndarray]
+
+    def module(self, candidate: np.ndarray) -> bytes:
+        """The HloModuleProto that does as the candidate says; raises where it cannot be made."""
+        ...
+
+    def configurations(self, candidates: Candidates) -> Layouts | Tiles:
+        """What the model ranks."""
+        ...
+
+    def written(self, candidate: np.ndarray) -> Any:
+        """A candidate as JSON, for people and for ``read``."""
+        ...
+
+    def read(self, written: Any) -> np.ndarray:
+        """The candidate of its JSON."""
+        ...
+
+    def identity(self) -> str:
+        """A digest of everything that a result depends on."""
+        ...
+
+
+class LayoutProblem:
+    """The layouts of a program."""
+
+    task: Task = "layout"
+
+    def __init__(self, program: Program):
+        self.name = program.name
+        self.arguments = program.arguments
+        self._module = program.module
+        self._nodes = configurable_nodes(program.module)
+        self.space = LayoutSpace(self._nodes)
+        self.reference = program.module.SerializeToString()
+        numbers = [node.number for node in self._nodes]
+        self.graph = Graph.from_hlo_proto(self.reference, configurable_nodes=numbers)
+
+    def module(self, candidate: np.ndarray) -> bytes:
+        configuration = self.space.configuration(candidate)
+        return constrained(self._module, self._nodes, configuration).SerializeToString()
+
+    def configurations(self, candidates: Candidates) -> Layouts:
+        return Layouts(self.space.values(candidates))
+
+    def written(self, candidate: np.ndarray) -> dict[str, list[list[int]]]:
+        """Node number to the minor-to-major orders of output and operands, where it has any."""
+        entries = zip(self._nodes, self.space.configuration(candidate), strict=True)
+        return {
+            str(node.number): [list(order) for order in entry]
+            for node, entry in entries
+            if entry != UNCHANGED
+        }
+
+    def read(self, written: dict[str, list[list[int]]]) -> np.ndarray:
+        entries = [written.get(str(node.number), UNCHANGED) for node in self._nodes]
+        return self.space.candidate([tuple(map(tuple, entry)) for entry in entries])
+
+    def identity(self) -> str:
+        return sha256(self.reference).hexdigest()
+
+
+class TileProblem:
+    """The tiles of a kernel."""
+
+    task: Task = "tile"
+
+    def __init__(self, kernel: TiledKernel):
+        from hlorank.tune.lower import lower
+
+        self.name = kernel.name
+        self.arguments = [np.asarray(argument) for argument in kernel.arguments]
+        self._kernel = kernel
+        self._tiles = list(kernel.tiles)
+        self.space = TileSpace(len(self._tiles))
+        self.reference = self.module(self.space.default)
+        whole = lower(kernel.name, kernel.whole, kernel.arguments).SerializeToString()
+        self.graph = Graph.from_hlo_proto(whole, task="tile")
+
+    def module(self, candidate: np.ndarray) -> bytes:
+        from hlorank.tune.lower import lower
+
+        tiled = self._kernel.tiled(self._tiles[candidate[0]])
+        return lower(self.name, tiled, self._kernel.arguments).SerializeToString()
+
+    def configurations(self, candidates: Candidates) -> Tiles:
+        tiles = [self._tiles[number] for number in candidates[:, 0]]
+        return Tiles(
+            kernel_bounds=[tile.reduction for tile in tiles],
+            output_bounds=[tile.output for tile in tiles],
+        )
+
+    def written(self, candidate: np.ndarray) -> dict[str, list[int]]:
+        """The bounds of the tile."""
+        tile = self._tiles[candidate[0]]
+        return {"kernel_bounds": list(tile.reduction), "output_bounds": list(tile.output)}
+
+    def read(self, written: dict[str, list[int]]) -> np.ndarray:
+        every = self.space.everything()
+        return next(candidate for candidate in every if self.written(candidate) == written)
+
+    def identity(self) -> str:
+        tiles = repr([(tile.output, tile.reduction) for tile in self._tiles])
+        return sha256(self.reference + tiles.encode()).hexdigest()

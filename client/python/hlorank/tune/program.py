@@ -1,0 +1,128 @@
+"""What is tuned: a program with its arguments, or a kernel with its tiles."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from hlorank.errors import GraphFileError
+from hlorank.files import read_graph
+from hlorank.tune.schema import HloModuleProto
+from hlorank.tune.tuning_data import Tile
+
+_FLOATS = {10: "float16", 11: "float32", 12: "float64", 16: "bfloat16"}
+_INTEGERS = {2: "int8", 3: "int16", 4: "int32", 5: "int64"}
+_INTEGERS |= {6: "uint8", 7: "uint16", 8: "uint32", 9: "uint64"}
+_TRUTH = 1
+"""Numbers of xla.PrimitiveType."""
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A program whose layouts are tuned: its HLO module before optimization, and what it takes."""
+
+    name: str
+    module: Any
+    """HloModuleProto; a layout is chosen for the nodes of its entry computation"""
+    arguments: Sequence[np.ndarray]
+    """In the order of the entry computation's parameters."""
+
+    @classmethod
+    def from_function(
+        cls, function: Callable[..., Any], *arguments: Any, name: str | None = None
+    ) -> "Program":
+        """A function that JAX can trace, and its arguments: arrays, or trees of them."""
+        import jax
+
+        from hlorank.tune.lower import lower
+
+        name = name or getattr(function, "__name__", "program")
+        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(arguments)]
+        return cls(name, lower(name, function, arguments), leaves)
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str]) -> "Program":
+        """The program of a file, with random arguments.
+
+        The file holds an HLO module before optimization: a serialized ``HloModuleProto`` or
+        ``HloProto``, HLO text, or TpuGraphs' ``ModuleTuningData``.
+
+        Raises:
+            GraphFileError: for another file, and for parameters that are not arrays of numbers.
+        """
+        graph = read_graph(path, module=0, task="layout").graph.whole()
+        match graph.WhichOneof("source"):
+            case "hlo_module":
+                module = without_donations(HloModuleProto.FromString(graph.hlo_module))
+            case "hlo_text":
+                module = _module_of_text(path, graph.hlo_text)
+            case _:
+                raise GraphFileError(f"{path}: holds features alone, and no program to run")
+        try:
+            arguments = random_arguments(module)
+        except GraphFileError as error:
+            raise GraphFileError(f"{path}: {error}") from error
+        return cls(module.name, module, arguments)
+
+
+@dataclass(frozen=True, eq=False)
+class TiledKernel:
+    """A kernel whose tiles are tuned."""
+
+    name: str
+    whole: Callable[..., Any]
+    """The kernel untiled, as JAX can trace it: the graph that the model sees."""
+    tiled: Callable[[Tile], Callable[..., Any]]
+    """A tile to the kernel that runs in such tiles, with the same arguments and results."""
+    arguments: Sequence[Any]
+    tiles: Sequence[Tile]
+    """What there is to choose from; the first is the default."""
+
+
+def random_arguments(module: Any) -> list[np.ndarray]:
+    """Numbers for the parameters of a module: the same at every call."""
+    random = np.random.default_rng(0)
+    entry = next(c for c in module.computations if c.id == module.entry_computation_id)
+    parameters = [i for i in entry.instructions if i.opcode == "parameter"]
+    parameters.sort(key=lambda parameter: parameter.parameter_number)
+    return [_argument(parameter, random) for parameter in parameters]
+
+
+def _argument(parameter: Any, random: np.random.Generator) -> np.ndarray:
+    shape, kind = list(parameter.shape.dimensions), parameter.shape.element_type
+    if kind in _FLOATS:
+        import ml_dtypes  # which numpy needs to know bfloat16, and jax brings
+
+        return (0.1 * random.standard_normal(shape)).astype(_dtype(_FLOATS[kind], ml_dtypes))
+    if kind in _INTEGERS:
+        # Small enough for an index into most arrays.
+        return random.integers(0, 2, shape).astype(_INTEGERS[kind])
+    if kind == _TRUTH:
+        return random.random(shape) < 0.5
+    raise GraphFileError(
+        f"parameter '{parameter.name}' is no array of floats, integers or booleans "
+        f"(xla.PrimitiveType {kind}); a program with such parameters is tuned from Python"
+    )
+
+
+def _dtype(name: str, ml_dtypes: Any) -> np.dtype:
+    return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+
+
+def _module_of_text(path: str | PathLike[str], text: str) -> Any:
+    from jaxlib import _hlo
+
+    try:
+        parsed = _hlo.hlo_module_from_text(text)
+    except Exception as error:  # of jaxlib's own kind
+        raise GraphFileError(f"{path}: XLA cannot read the text: {error}") from error
+    return without_donations(HloModuleProto.FromString(parsed.as_serialized_hlo_module_proto()))
+
+
+def without_donations(module: Any) -> Any:
+    """The module, in which no result takes the memory of an argument: arguments are used again."""
+    module.ClearField("input_output_alias")
+    module.ClearField("buffer_donor")
+    return module

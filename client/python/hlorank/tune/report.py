@@ -1,0 +1,161 @@
+"""A page about runs: what was tried, and plots of the best found against measurements spent."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from hlorank.tune.files import write_atomically
+from hlorank.tune.live import duration
+from hlorank.tune.run import Measurement, Run, run_of
+
+REPORT = "report.md"
+_SHOWN = 10
+_COLOURS = ("#2f6fab", "#c2410c", "#6b7785", "#4d7c0f", "#7e22ce")
+_STYLE = {
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "font.size": 9,
+    "grid.color": "#e6eaee",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "hlorank",
+}
+
+
+def write_report(folders: Sequence[Path], out: Path) -> Path:
+    """Writes ``report.md`` and its plots into a folder; several runs of a program share a plot.
+
+    Raises:
+        JournalError: where a folder holds no results.
+    """
+    runs = [run_of(folder)[1] for folder in folders]
+    by_program: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        by_program[run.program].append(run)
+    page = ["# Tuning", "", *_summary(runs)]
+    for program, its_runs in by_program.items():
+        plot = f"{program}.svg"
+        plot_curves(program, its_runs, out / plot)
+        page += ["", f"## {program}", "", f"![Best found against measurements]({plot})"]
+        for run in its_runs:
+            page += ["", *_section(run)]
+    path = out / REPORT
+    write_atomically(path, ("\n".join(page) + "\n").encode())
+    return path
+
+
+def label(run: Run) -> str:
+    """How a run searched."""
+    return f"{run.strategy}, {'with' if run.with_model else 'without'} the model"
+
+
+def _summary(runs: Sequence[Run]) -> list[str]:
+    head = ["program", "search", "measured", "failed", "predictions", "default", "best", "ratio"]
+    rows = []
+    for run in runs:
+        default, winner = run.confirmed.get(0), run.confirmed.get(run.best or 0)
+        failed = sum(not np.isfinite(m.outcome.ratio) for m in run.measurements)
+        rows.append(
+            [
+                run.program,
+                label(run),
+                str(len(run.measurements)),
+                str(failed),
+                f"{run.predictions:,}",
+                duration(default.nanoseconds) if default else "",
+                duration(winner.nanoseconds) if winner else "",
+                f"{run.final_ratio:.3f}" if winner else "not ended",
+            ]
+        )
+    return table(head, rows, words=2)
+
+
+def _section(run: Run) -> list[str]:
+    lines = [f"### {label(run)}", ""]
+    if run.winner is not None:
+        lines += [_verdict(run, run.winner), ""]
+    head = ["number", "time", "default", "ratio", "score", "elapsed"]
+    rows = [_measured_row(m) for m in run.fastest()[:_SHOWN]]
+    lines += [f"The fastest of {len(run.measurements)} as the search measured them:", ""]
+    lines += table(head, rows, words=0)
+    failures = [m for m in run.measurements if not np.isfinite(m.outcome.ratio)]
+    if failures:
+        rows = [[str(m.number), m.outcome.status, m.outcome.message] for m in failures]
+        lines += ["", "What did not work:", "", *table(["number", "", "message"], rows, words=3)]
+    if run.errors:
+        counted = [[str(run.errors.count(error)), error] for error in dict.fromkeys(run.errors)]
+        lines += ["", "Steps without the model:", "", *table(["times", "why"], counted, words=2)]
+    return lines
+
+
+def _verdict(run: Run, winner: Measurement) -> str:
+    if not run.best:
+        return f"Nothing is faster than the default by more than the noise, {run.noise:.1%}."
+    faster = 1 / run.final_ratio - 1
+    return (
+        f"Number {winner.number} is {faster:.1%} faster than the default, measured again beside it "
+        f"(noise {run.noise:.1%})."
+    )
+
+
+def _measured_row(measurement: Measurement) -> list[str]:
+    outcome = measurement.outcome
+    score = "" if measurement.score is None else f"{measurement.score:.4f}"
+    return [
+        str(measurement.number),
+        duration(outcome.nanoseconds),
+        duration(outcome.reference),
+        f"{outcome.ratio:.3f}",
+        score,
+        f"{measurement.seconds:.0f} s",
+    ]
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], words: int) -> list[str]:
+    """Lines of a Markdown table, of which the first ``words`` columns are no numbers."""
+    cells = [[cell.replace("|", "\\|") for cell in row] for row in (head, *rows)]
+    widths = [max(3, *map(len, column)) for column in zip(*cells, strict=True)]
+    rule = ["-" * width if i < words else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
+    lines = []
+    for row in (cells[0], rule, *cells[1:]):
+        padded = [
+            cell.ljust(width) if i < words else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append(f"| {' | '.join(padded)} |")
+    return lines
+
+
+@rc_context(_STYLE)
+def plot_curves(title: str, runs: Sequence[Run], path: Path) -> None:
+    """The best so far against measurements: a line a search, the median of several runs."""
+    figure = Figure(figsize=(7.2, 3.4), layout="constrained")
+    axes = figure.subplots()
+    by_label: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        by_label[label(run)].append(run)
+    for colour, (name, its_runs) in zip(_COLOURS * 9, by_label.items(), strict=False):
+        curves = longest(its_runs)
+        count = np.arange(1, curves.shape[1] + 1)
+        axes.step(count, np.median(curves, 0), where="post", label=name, color=colour)
+        if len(curves) > 1:
+            low, high = curves.min(0), curves.max(0)
+            axes.fill_between(count, low, high, step="post", color=colour, alpha=0.15, lw=0)
+    axes.set(title=title, xlabel="measurements", ylabel="best time / default's")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend(frameon=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, format="svg", metadata={"Date": None})
+
+
+def longest(runs: Sequence[Run]) -> np.ndarray:
+    """f64 [runs, measurements]: their curves, each held at its end."""
+    curves = [run.curve() for run in runs]
+    length = max(map(len, curves))
+    return np.stack([np.pad(curve, (0, length - len(curve)), mode="edge") for curve in curves])

@@ -1,0 +1,104 @@
+"""What a search has found so far, as its file of results tells it."""
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hlorank.task import Task
+from hlorank.tune.hardware import Outcome
+from hlorank.tune.journal import NAME, JournalError, read_rows
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A candidate that was tried on the machine."""
+
+    number: int
+    """In the order in which they were tried; 0 is the default."""
+    candidate: Any
+    """As the file of results has it."""
+    outcome: Outcome
+    score: float | None
+    """What the model predicted; None where it was not asked."""
+    seconds: float
+    """From the begin of the search."""
+
+
+@dataclass
+class Run:
+    """One search: what it is, and what it has tried."""
+
+    program: str
+    task: Task
+    strategy: str
+    with_model: bool
+    measurements: list[Measurement] = field(default_factory=list)
+    predictions: int = 0
+    errors: list[str] = field(default_factory=list)
+    """Why the model was not asked, each time."""
+    best: int | None = None
+    """The number of the winner, once it is known; 0 where nothing is faster than the default."""
+    noise: float | None = None
+    """By how much two measurements of one program differ, at the end."""
+    confirmed: dict[int, Outcome] = field(default_factory=dict)
+    """The longer measurements at the end, by number."""
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Takes a row of the file of results."""
+        if "candidate" in row:
+            number, score = len(self.measurements), row.get("score")
+            self.measurements.append(
+                Measurement(number, row["candidate"], _outcome(row), score, row["seconds"])
+            )
+        elif "predictions" in row:
+            self.predictions += row["predictions"]
+            self.errors += [row["error"]] if "error" in row else []
+        elif "best" in row:
+            self.best, self.noise = self._number(row["best"]), row["noise"]
+            self.confirmed = {self._number(o["candidate"]): _outcome(o) for o in row["confirmed"]}
+
+    def _number(self, candidate: Any) -> int:
+        return next(m.number for m in self.measurements if m.candidate == candidate)
+
+    def fastest(self) -> list[Measurement]:
+        """Those that work, by their time over that of the default."""
+        working = [m for m in self.measurements if np.isfinite(m.outcome.ratio)]
+        return sorted(working, key=lambda m: m.outcome.ratio)
+
+    def curve(self) -> np.ndarray:
+        """f64 [measurements]: the best time so far over that of the default, which is at hand."""
+        ratios = [min(m.outcome.ratio, 1.0) for m in self.measurements]
+        return np.minimum.accumulate(np.array([1.0, *ratios[1:]]))
+
+    @property
+    def winner(self) -> Measurement | None:
+        """The measurement of the winner; None while it is not known."""
+        return None if self.best is None else self.measurements[self.best]
+
+    @property
+    def final_ratio(self) -> float:
+        """The winner's time over the default's, in the longer measurement."""
+        return 1.0 if not self.best else self.confirmed[self.best].ratio
+
+
+def run_of(folder: Path) -> tuple[dict[str, Any], Run]:
+    """What the run of a folder is, as its first row tells it, and what it found.
+
+    Raises:
+        JournalError: where there is none, or it is broken.
+    """
+    rows = read_rows(folder / NAME)
+    try:
+        head = next(rows)["run"]
+        run = Run(head["program"], head["task"], head["strategy"], head["with_model"])
+        for row in rows:
+            run.add(row)
+    except (StopIteration, KeyError, TypeError) as error:
+        raise JournalError(f"{folder / NAME} holds no results of this program") from error
+    return head, run
+
+
+def _outcome(row: dict[str, Any]) -> Outcome:
+    return Outcome(**{f.name: row[f.name] for f in fields(Outcome)})

@@ -1,0 +1,141 @@
+"""Tune a program in one call."""
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hlorank.client import Client
+from hlorank.tune.hardware import CONFIRM, Hardware, Outcome
+from hlorank.tune.journal import Journal, JournalError
+from hlorank.tune.problem import LayoutProblem, Problem, TileProblem
+from hlorank.tune.processor import processor
+from hlorank.tune.program import Program, TiledKernel
+from hlorank.tune.run import Run, run_of
+from hlorank.tune.schema import HloModuleProto
+from hlorank.tune.search import (
+    LAYOUT_STRATEGIES,
+    TILE_STRATEGIES,
+    Listener,
+    Predictor,
+    Settings,
+    Tuner,
+)
+from hlorank.tune.worker import Setting
+
+TOLERANCE = 1e-3
+"""How much results may differ: a convolution in another layout adds in another order."""
+SLOW = 3.0
+"""How many times slower than the default a program may be to be measured in rounds."""
+
+
+def tune(
+    subject: Program | TiledKernel,
+    server: str | None,
+    out: str | PathLike[str],
+    settings: Settings | None = None,
+    *,
+    model: str | None = None,
+    threads: int = 1,
+    listener: Listener = lambda _: None,
+) -> Run:
+    """Looks for faster layouts of a program, or faster tiles of a kernel.
+
+    ``server`` is an address such as ``127.0.0.1:7070``; None searches without a model, by
+    measuring alone. ``out`` is a folder for everything that is tried: called again with the same
+    arguments, a search that was stopped goes on. ``model`` is such as ``layout-xla-cpu@3``; None
+    for the server's default. A program runs on ``threads`` threads, 0 for as many as XLA takes.
+
+    Raises:
+        HardwareError: where the program does not run with its default configuration.
+        JournalError: where the folder holds another run.
+    """
+    problem = problem_of(subject)
+    settings = replace(settings or default_settings(problem), with_model=server is not None)
+    folder = Path(out)
+    journal = Journal(folder, describe(problem, settings, model, threads))
+    with measuring(problem, folder, threads) as hardware:
+        try:
+            if server is None:
+                return Tuner(problem, hardware, None, settings, journal, listener).run()
+            with Client(server) as client:
+                predictor = Predictor(client, problem, model)
+                return Tuner(problem, hardware, predictor, settings, journal, listener).run()
+        finally:
+            journal.close()
+
+
+def problem_of(subject: Program | TiledKernel) -> Problem:
+    """What is searched for a program or a kernel."""
+    return LayoutProblem(subject) if isinstance(subject, Program) else TileProblem(subject)
+
+
+def default_settings(problem: Problem) -> Settings:
+    """How a search goes where nobody says how."""
+    return Settings((LAYOUT_STRATEGIES if problem.task == "layout" else TILE_STRATEGIES)[0])
+
+
+def measuring(problem: Problem, folder: Path, threads: int = 1) -> Hardware:
+    """The machine, for the programs of one problem."""
+    setting = Setting(problem.reference, problem.arguments, TOLERANCE, SLOW)
+    return Hardware(setting, folder / "worker.log", threads=threads)
+
+
+def describe(
+    problem: Problem, settings: Settings, model: str | None, threads: int
+) -> dict[str, Any]:
+    """What tells one run from another."""
+    return {
+        "program": problem.name,
+        "task": problem.task,
+        "identity": problem.identity(),
+        **asdict(settings),
+        "model": model,
+        "threads": threads,
+        "processor": processor(),
+        "jax": version("jax"),
+    }
+
+
+def replay(
+    subject: Program | TiledKernel, folder: str | PathLike[str], *, threads: int = 1
+) -> tuple[Outcome, Outcome]:
+    """Measures the default and the winner of a folder again, on the machine at hand.
+
+    Raises:
+        JournalError: where the folder holds no ended run of this program.
+        HardwareError: where the program does not run with its default configuration.
+    """
+    problem, folder = problem_of(subject), Path(folder)
+    modules = [problem.reference, problem.module(_winner(problem, folder))]
+    with measuring(problem, folder, threads) as hardware:
+        default, winner = hardware.measure(modules, CONFIRM)
+    return default, winner
+
+
+def executable(subject: Program | TiledKernel, folder: str | PathLike[str]) -> Callable[[], list]:
+    """The winner of a folder, compiled and bound to the program's arguments.
+
+    Called, it runs to the end and gives the results, flattened.
+
+    Raises:
+        JournalError: where the folder holds no ended run of this program.
+    """
+    from hlorank.tune.execute import Executable, on_device
+
+    problem = problem_of(subject)
+    module = HloModuleProto.FromString(problem.module(_winner(problem, Path(folder))))
+    return Executable(module, on_device(problem.arguments))
+
+
+def _winner(problem: Problem, folder: Path) -> np.ndarray:
+    head, run = run_of(folder)
+    if head["identity"] != problem.identity():
+        raise JournalError(f"{folder} holds a run of another program, '{run.program}'")
+    if run.winner is None:
+        raise JournalError(f"{folder} holds a run that did not come to its end; go on with it")
+    return problem.read(run.winner.candidate)
