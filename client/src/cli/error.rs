@@ -1,7 +1,9 @@
-use std::{error::Error, io, path::Path};
+use std::{io, path::Path};
 
-use hlorank_client::ClientError;
+use hlorank_client::{ClientError, Refusal};
 use hlorank_graph::{ConfigurationError, FileError};
+
+use super::exit::Exit;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -74,39 +76,25 @@ impl CommandError {
         Self::Graph { path: path.display().to_string(), module, source }
     }
 
+    /// What the command exits with.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Graph { source: error, .. } | Self::Client(error) => error.into(),
+            Self::Output(_) => Exit::Failed,
+            _ => Exit::WrongInput,
+        }
+    }
+
+    /// The server's answer, where there was one.
+    pub(crate) fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Graph { source: error, .. } | Self::Client(error) => error.refusal(),
+            _ => None,
+        }
+    }
+
     /// Whether the reader of a pipe, such as `head`, has seen enough.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
-    }
-}
-
-/// An error and its causes, without those that a message before them tells already.
-pub(crate) fn describe(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let message = error.to_string();
-        if !text.contains(&message) {
-            text = format!("{text}: {message}");
-        }
-        cause = error.source();
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[derive(Debug, thiserror::Error)]
-    #[error("{0}")]
-    struct Layer(&'static str, #[source] Option<Box<Layer>>);
-
-    #[test]
-    fn a_cause_is_told_once() {
-        let error = Layer("no answer: refused", Some(Box::new(Layer("refused", None))));
-        assert_eq!(describe(&error), "no answer: refused");
-        let error = Layer("no answer", Some(Box::new(Layer("refused", None))));
-        assert_eq!(describe(&error), "no answer: refused");
     }
 }

@@ -8,7 +8,7 @@ use clap::{
 };
 use hlorank_graph::{FileError, FileKind, GraphFile, Limits, MeasuredGraph, Task};
 
-use super::error::CommandError;
+use super::{error::CommandError, progress::Progress};
 
 /// What a command takes as a file of graphs.
 pub(crate) const GRAPH_FILE: &str =
@@ -58,19 +58,21 @@ pub(crate) const FILE_LIMITS: Limits =
 
 impl Selection {
     /// Reads the selected graphs of a file.
-    pub(crate) fn read(&self, path: &Path) -> Result<Input, CommandError> {
+    pub(crate) fn read(&self, path: &Path, progress: &Progress) -> Result<Input, CommandError> {
+        progress.reads(path);
         let file = GraphFile::read(path, self.task, &FILE_LIMITS)?;
         let kind = file.kind;
-        let graphs = match self.module {
+        let graphs: Vec<_> = match self.module {
             Some(module) => vec![NumberedGraph { module, measured: file.into_graph(path, module)? }],
             None => (0..).zip(file.graphs).map(NumberedGraph::from).collect(),
         };
+        progress.has_read(graphs.len());
         Ok(Input { kind, graphs })
     }
 
     /// Reads the one selected graph of a file.
-    pub(crate) fn read_one(&self, path: &Path) -> Result<NumberedGraph, CommandError> {
-        let mut graphs = self.read(path)?.graphs;
+    pub(crate) fn read_one(&self, path: &Path, progress: &Progress) -> Result<NumberedGraph, CommandError> {
+        let mut graphs = self.read(path, progress)?.graphs;
         let modules = graphs.len();
         let path = path.display().to_string();
         match graphs.pop() {

@@ -1,28 +1,31 @@
 //! The commands. Each makes a report, which is printed as text for people or as one JSON document.
 
+mod completions;
 mod configuration;
 mod error;
 mod eval;
+mod exit;
+mod failure;
 mod graph;
 mod input;
 mod models;
 mod output;
+mod progress;
 mod rank;
 mod run_times;
 mod server;
+mod style;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use self::{
-    error::{CommandError, describe},
-    output::Format,
-};
+use self::{error::CommandError, exit::EXIT_CODES, output::Format};
 
 /// Ranks compiler configurations of HLO graphs by predicted run time.
 #[derive(Debug, Parser)]
 #[command(name = "hlorank", version, propagate_version = true, arg_required_else_help = true)]
+#[command(after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -42,17 +45,20 @@ enum Command {
     /// Read files of graphs, without a server
     #[command(subcommand)]
     Graph(graph::GraphCommand),
+    /// Print a script that completes commands in a shell
+    Completions(completions::Completions),
 }
 
-/// Runs the command that the arguments name: exit code 0, 1 where it fails, 2 where the arguments are wrong.
+/// Runs the command that the arguments name.
 pub(crate) async fn run() -> ExitCode {
     let cli = Cli::parse();
-    match cli.command.run(Format::from_json_flag(cli.json)).await {
+    let format = Format::from_json_flag(cli.json);
+    match cli.command.run(format).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", describe(&error));
-            ExitCode::FAILURE
+            format.print_failure(&error);
+            error.exit().into()
         }
     }
 }
@@ -64,6 +70,7 @@ impl Command {
             Self::Eval(eval) => eval.run(format).await,
             Self::Models(models) => models.run(format).await,
             Self::Graph(command) => command.run(format),
+            Self::Completions(completions) => completions.run(),
         }
     }
 }

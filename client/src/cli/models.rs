@@ -5,7 +5,7 @@ use std::{
     fmt::{self, Display},
 };
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, builder::styling::Style};
 use hlorank_client::{AdminClient, ClientError, Connection, ModelReference, ModelVersion, v1};
 use hlorank_graph::Digest;
 use serde::Serialize;
@@ -13,7 +13,8 @@ use serde::Serialize;
 use super::{
     error::CommandError,
     output::{Align, Format, Table, or_dash},
-    server::Server,
+    server::{Server, address},
+    style::{BAD, GOOD, PAST, PENDING},
 };
 
 #[derive(Debug, Args)]
@@ -72,7 +73,8 @@ enum Change {
 #[derive(Debug, Args)]
 struct Admin {
     /// Address of the server's admin listener (its --admin-listen)
-    #[arg(long, value_name = "URL", env = "HLORANK_ADMIN_ENDPOINT", default_value = "http://127.0.0.1:7072")]
+    #[arg(long, value_name = "URL", env = "HLORANK_ADMIN_ENDPOINT", value_parser = address)]
+    #[arg(default_value = "http://127.0.0.1:7072")]
     admin_endpoint: String,
 }
 
@@ -134,6 +136,8 @@ struct ModelReport {
     training_data_digest: String,
     measured_quality: BTreeMap<String, f64>,
     licence: String,
+    #[serde(skip)]
+    style: Style,
 }
 
 /// Why a version was rejected.
@@ -157,6 +161,7 @@ impl From<v1::Model> for ModelReport {
     fn from(model: v1::Model) -> Self {
         Self {
             state: state_name(model.state()),
+            style: state_style(model.state()),
             state_since: model.state_since.map(|since| since.to_string()),
             rejection: model.rejection.as_ref().map(|v1::ModelRejection { reason, message }| {
                 RejectionReport { reason: reason.clone(), message: message.clone() }
@@ -186,6 +191,16 @@ impl From<v1::Model> for ModelReport {
 /// `serving` for `MODEL_STATE_SERVING`.
 fn state_name(state: v1::ModelState) -> String {
     state.as_str_name().trim_start_matches("MODEL_STATE_").to_lowercase()
+}
+
+fn state_style(state: v1::ModelState) -> Style {
+    match state {
+        v1::ModelState::Discovered | v1::ModelState::Validating | v1::ModelState::Warming => PENDING,
+        v1::ModelState::Serving => GOOD,
+        v1::ModelState::Rejected => BAD,
+        v1::ModelState::Unloaded => PAST,
+        v1::ModelState::Retained | v1::ModelState::Unspecified => Style::new(),
+    }
 }
 
 fn task_name(task: v1::Task) -> &'static str {
@@ -245,7 +260,7 @@ impl Display for ModelsReport {
             return writeln!(formatter, "the server has no models");
         }
         let mut table = Table::new(&COLUMNS);
-        self.models.iter().for_each(|model| table.row(model.cells()));
+        self.models.iter().for_each(|model| table.styled_row(model.style, model.cells()));
         write!(formatter, "{table}")?;
         for ModelReport { name, version, rejection, .. } in &self.models {
             if let Some(RejectionReport { reason, message }) = rejection {

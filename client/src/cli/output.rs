@@ -2,11 +2,15 @@
 
 use std::{
     fmt::{self, Display},
-    io::{self, Write as _},
+    io::{self, Write},
+    iter,
 };
 
+use clap::builder::styling::Style;
 use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
 use serde::Serialize;
+
+use super::style::{HEADING, styled};
 
 /// What a report is printed as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,14 +29,16 @@ impl Format {
 
     /// Prints a report on standard output.
     pub(crate) fn print<R: Serialize + Display>(self, report: &R) -> io::Result<()> {
-        let text = match self {
-            Self::Text => report.to_string(),
-            Self::Json => serde_json::to_string_pretty(report)?,
-        };
-        let mut output = io::stdout().lock();
-        writeln!(output, "{}", text.trim_end())?;
-        output.flush()
+        match self {
+            Self::Text => write_lines(anstream::stdout().lock(), &report.to_string()),
+            Self::Json => write_lines(io::stdout().lock(), &serde_json::to_string_pretty(report)?),
+        }
     }
+}
+
+fn write_lines(mut output: impl Write, text: &str) -> io::Result<()> {
+    writeln!(output, "{}", text.trim_end())?;
+    output.flush()
 }
 
 /// Where the text of a column stands.
@@ -47,6 +53,8 @@ pub(crate) enum Align {
 /// Plain aligned columns, two spaces apart, which also read well in a pipe.
 pub(crate) struct Table {
     grid: Grid,
+    /// One a row.
+    styles: Vec<Style>,
 }
 
 impl Table {
@@ -58,18 +66,26 @@ impl Table {
         for (column, (_, align)) in grid.column_iter_mut().zip(columns) {
             column.set_padding((0, 2)).set_cell_alignment((*align).into());
         }
-        Self { grid }
+        Self { grid, styles: Vec::new() }
     }
 
     /// Adds a row.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.styled_row(Style::new(), cells);
+    }
+
+    /// Adds a row that stands out.
+    pub(crate) fn styled_row(&mut self, style: Style, cells: impl IntoIterator<Item = String>) {
         self.grid.add_row(cells.into_iter().map(|cell| printable(&cell)).collect::<Vec<_>>());
+        self.styles.push(style);
     }
 }
 
 impl Display for Table {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.grid.lines().try_for_each(|line| writeln!(formatter, "{}", line.trim_end()))
+        let styles = iter::once(HEADING).chain(self.styles.iter().copied());
+        let mut lines = self.grid.lines().zip(styles);
+        lines.try_for_each(|(line, style)| writeln!(formatter, "{}", styled(style, line.trim_end())))
     }
 }
 
@@ -153,6 +169,8 @@ mod tests {
         let mut table = Table::new(&[("name", Align::Left), ("nodes", Align::Right)]);
         table.row(["a".to_owned(), "7".to_owned()]);
         table.row(["longer".to_owned(), "1,000".to_owned()]);
-        assert_eq!(table.to_string(), "name    nodes\na           7\nlonger  1,000\n");
+        table.styled_row(HEADING, ["sum".to_owned(), "1,007".to_owned()]);
+        let text = anstream::adapter::strip_str(&table.to_string()).to_string();
+        assert_eq!(text, "name    nodes\na           7\nlonger  1,000\nsum     1,007\n");
     }
 }

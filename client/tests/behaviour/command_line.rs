@@ -33,7 +33,8 @@ impl CommandLine {
         Self::asking(NO_SERVER, NO_SERVER)
     }
 
-    fn asking(endpoint: &str, admin_endpoint: &str) -> Self {
+    /// Commands that ask at these addresses.
+    pub(crate) fn asking(endpoint: &str, admin_endpoint: &str) -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),
             endpoint: endpoint.to_owned(),
@@ -75,9 +76,15 @@ impl CommandLine {
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// A command, to be run.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hlorank"));
-        let command = command.current_dir(self.folder.path());
+        command.current_dir(self.folder.path()).args(arguments);
         command.env("HLORANK_ENDPOINT", &self.endpoint).env("HLORANK_ADMIN_ENDPOINT", &self.admin_endpoint);
-        command.args(arguments).output().unwrap()
+        command.env_remove("CLICOLOR_FORCE").env_remove("NO_COLOR");
+        command
     }
 }

@@ -120,5 +120,5 @@ async fn graphs_without_run_times_are_left_out_and_counted() {
     assert_eq!(report["not_measured"], 1);
     assert_eq!(report["graphs"].as_array().map(Vec::len), Some(file.graphs.len()));
     let message = "error: none of the files holds measured run times\n";
-    assert_eq!(command_line.failure(&["eval", bare]), (Some(1), message.to_owned()));
+    assert_eq!(command_line.failure(&["eval", bare]), (Some(2), message.to_owned()));
 }

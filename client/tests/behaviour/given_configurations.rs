@@ -62,5 +62,5 @@ fn configurations_of_another_kind_are_refused_with_their_place() {
     let failure = command_line.failure(&["rank", "--graph", file.argument(), "--configs", "configs.json"]);
     let message =
         "error: configs.json: unknown field `output_bounds`, expected `nodes` at line 1 column 17\n";
-    assert_eq!(failure, (Some(1), message.to_owned()));
+    assert_eq!(failure, (Some(2), message.to_owned()));
 }

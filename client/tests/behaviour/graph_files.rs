@@ -80,7 +80,7 @@ fn a_broken_text_is_refused_with_its_place() {
     let command_line = CommandLine::without_server();
     command_line.write("cut.txt", "HloModule m\n\nENTRY e {\n  p = f32[2");
     let (code, message) = command_line.failure(&["graph", "hash", "cut.txt"]);
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(2));
     assert!(message.starts_with("error: cut.txt: module 0: HLO text, line 4, column 12: "), "{message}");
 }
 
@@ -115,7 +115,7 @@ fn features_padded_with_zero_are_not_padded_anew() {
     command_line.text(&["graph", "features", file.argument(), "--out", "zero.npz"]);
     let (code, message) =
         command_line.failure(&["graph", "features", "zero.npz", "--out", "minus_one.npz", "--pad", "-1"]);
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(2));
     assert!(message.contains("padded with 0"), "{message}");
 }
 

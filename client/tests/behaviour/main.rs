@@ -2,6 +2,7 @@
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod command_line;
+mod completions;
 mod eval;
 mod failures;
 mod given_configurations;
@@ -11,3 +12,4 @@ mod measured_file;
 mod models;
 mod rank;
 mod table;
+mod terminal;

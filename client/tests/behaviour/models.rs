@@ -93,5 +93,5 @@ async fn an_operator_tries_pins_and_takes_back_a_version() {
     let (code, message) = command_line.failure(&["models", "pin", MODEL]);
     assert!(code == Some(2) && message.contains("NAME@VERSION"), "{message}");
     let (code, message) = command_line.failure(&["models", "rollback", "another"]);
-    assert!(code == Some(1) && message.contains("MODEL_NOT_FOUND"), "{message}");
+    assert!(code == Some(3) && message.contains("MODEL_NOT_FOUND"), "{message}");
 }

@@ -12,11 +12,18 @@ use super::{
     error::CommandError,
     input::{MEASURED_FILE, NumberedGraph, Selection},
     output::Format,
+    progress::Progress,
     run_times::RunTimes,
     server::{ModelChoice, Server},
 };
 
+const EXAMPLES: &str = "\
+Examples:
+  hlorank eval measured/*.pb
+  hlorank eval measured/*.pb --model layout-xla-cpu@3 --json";
+
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Eval {
     #[arg(value_name = "FILE", required = true, help = MEASURED_FILE)]
     files: Vec<PathBuf>,
@@ -30,15 +37,20 @@ pub(crate) struct Eval {
 
 impl Eval {
     pub(crate) async fn run(self, format: Format) -> Result<(), CommandError> {
-        let client = self.server.connect().await?;
-        let mut report = EvalReport::default();
-        for file in &self.files {
-            self.evaluate_file(&client, file, &mut report).await?;
-        }
+        let report = self.evaluate_files().await?;
         if report.graphs.is_empty() {
             return Err(CommandError::NothingMeasured);
         }
         Ok(format.print(&report.with_mean())?)
+    }
+
+    async fn evaluate_files(&self) -> Result<EvalReport, CommandError> {
+        let client = self.server.connect().await?;
+        let (mut report, progress) = (EvalReport::default(), Progress::over(self.files.len()));
+        for file in &self.files {
+            self.evaluate_file(&client, file, &mut report, &progress).await?;
+        }
+        Ok(report)
     }
 
     async fn evaluate_file(
@@ -46,12 +58,14 @@ impl Eval {
         client: &Client,
         file: &Path,
         report: &mut EvalReport,
+        progress: &Progress,
     ) -> Result<(), CommandError> {
-        for graph in self.selection.read(file)?.graphs {
+        for graph in self.selection.read(file, progress)?.graphs {
             match self.evaluate(client, file, &graph).await? {
                 Some(quality) => report.graphs.push(quality),
                 None => report.not_measured += 1,
             }
+            progress.advance();
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ use crate::cli::{
     input::NumberedGraph,
     output::{Align, Table, counted, grouped, or_dash},
     run_times::RunTimes,
+    style::HEADING,
 };
 
 /// How good the rankings of some graphs are.
@@ -147,7 +148,7 @@ impl Display for EvalReport {
             table.row(first.into_iter().chain(graph.quality.cells()));
         }
         let first = ["mean", "", ""].map(str::to_owned);
-        table.row(first.into_iter().chain(self.mean.cells()));
+        table.styled_row(HEADING, first.into_iter().chain(self.mean.cells()));
         write!(formatter, "{table}")?;
         writeln!(
             formatter,

@@ -11,6 +11,7 @@ use crate::cli::{
     error::CommandError,
     input::{GRAPH_FILE, Selection},
     output::{Format, counted, printable},
+    progress::Progress,
 };
 
 #[derive(Debug, Args)]
@@ -54,7 +55,7 @@ struct DigestReport {
 impl Features {
     pub(crate) fn run(self, format: Format) -> Result<(), CommandError> {
         if let (Some(file), Some(out)) = (&self.file, &self.out) {
-            let measured = self.selection.read_one(file)?.measured;
+            let measured = self.selection.read_one(file, &Progress::over(1))?.measured;
             FeatureFile::write(out, &measured, self.pad)?;
             return Ok(format.print(&FeatureReport::of(out, &measured, self.pad))?);
         }

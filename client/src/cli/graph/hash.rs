@@ -10,6 +10,7 @@ use crate::cli::{
     error::CommandError,
     input::{GRAPH_FILE, NumberedGraph, Selection},
     output::{Format, printable},
+    progress::Progress,
 };
 
 #[derive(Debug, Args)]
@@ -36,7 +37,7 @@ struct GraphHash {
 
 impl Hash {
     pub(crate) fn run(self, format: Format) -> Result<(), CommandError> {
-        let input = self.selection.read(&self.file)?;
+        let input = self.selection.read(&self.file, &Progress::over(1))?;
         let report = HashReport { graphs: input.graphs.into_iter().map(GraphHash::from).collect() };
         Ok(format.print(&report)?)
     }

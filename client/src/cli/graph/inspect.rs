@@ -12,6 +12,7 @@ use crate::cli::{
     error::CommandError,
     input::{GRAPH_FILE, NumberedGraph, Selection},
     output::{Align, Format, Table, counted, grouped},
+    progress::Progress,
 };
 
 #[derive(Debug, Args)]
@@ -56,18 +57,24 @@ struct GraphReport {
 
 impl Inspect {
     pub(crate) fn run(self, format: Format) -> Result<(), CommandError> {
-        let input = self.selection.read(&self.file)?;
-        let report = FileReport {
-            path: self.file.display().to_string(),
-            format: input.kind.to_string(),
-            graphs: input.graphs.iter().map(|graph| self.report(graph)).collect(),
-        };
-        Ok(format.print(&report)?)
+        Ok(format.print(&self.inspect()?)?)
     }
 
-    fn report(&self, graph: &NumberedGraph) -> GraphReport {
+    fn inspect(&self) -> Result<FileReport, CommandError> {
+        let progress = Progress::over(1);
+        let input = self.selection.read(&self.file, &progress)?;
+        Ok(FileReport {
+            path: self.file.display().to_string(),
+            format: input.kind.to_string(),
+            graphs: input.graphs.iter().map(|graph| self.inspect_graph(graph, &progress)).collect(),
+        })
+    }
+
+    fn inspect_graph(&self, graph: &NumberedGraph, progress: &Progress) -> GraphReport {
         let nodes = self.nodes.then(|| ConfigurableNodes::of(&graph.measured));
-        GraphReport { configurable_nodes: nodes, ..GraphReport::of(graph) }
+        let report = GraphReport { configurable_nodes: nodes, ..GraphReport::of(graph) };
+        progress.advance();
+        report
     }
 }
 

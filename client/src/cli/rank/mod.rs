@@ -18,6 +18,7 @@ use super::{
     error::CommandError,
     input::{GRAPH_FILE, NumberedGraph, Selection},
     output::Format,
+    progress::Progress,
     run_times::RunTimes,
     server::{ModelChoice, Server},
 };
@@ -29,7 +30,14 @@ const CONFIGS_LONG: &str = r#"A JSON list of configurations in place of the file
 or tiles
 {"kernel_bounds": [3, 1], "output_bounds": [8, 128], "input_bounds": []}"#;
 
+const EXAMPLES: &str = "\
+Examples:
+  hlorank rank --graph kernels.pb --top 5
+  hlorank rank --graph module.hlo.txt --configs candidates.json --json
+  hlorank rank --graph kernels.pb --module 3 --model tile-xla-cpu@canary";
+
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Rank {
     #[arg(long, value_name = "FILE", help = GRAPH_FILE)]
     graph: PathBuf,
@@ -65,19 +73,21 @@ impl Rank {
 
     /// Ranks the configurations of a JSON file.
     async fn rank_given(&self, configs: &Path) -> Result<RankReport, CommandError> {
-        let graph = self.selection.read_one(&self.graph)?;
+        let progress = Progress::over(1);
+        let graph = self.selection.read_one(&self.graph, &progress)?;
         let configurations = configuration::read(configs, &graph.measured.graph)?;
-        self.rank(&[Job::given(&graph, &configurations)]).await
+        self.rank(&[Job::given(&graph, &configurations)], &progress).await
     }
 
     /// Ranks the configurations that come with the graphs.
     async fn rank_own(&self) -> Result<RankReport, CommandError> {
-        let graphs = self.selection.read(&self.graph)?.graphs;
+        let progress = Progress::over(1);
+        let graphs = self.selection.read(&self.graph, &progress)?.graphs;
         let jobs: Vec<Job<'_>> = graphs.iter().filter_map(Job::of_file).collect();
-        self.rank(&jobs).await
+        self.rank(&jobs, &progress).await
     }
 
-    async fn rank(&self, jobs: &[Job<'_>]) -> Result<RankReport, CommandError> {
+    async fn rank(&self, jobs: &[Job<'_>], progress: &Progress) -> Result<RankReport, CommandError> {
         if jobs.is_empty() {
             return Err(CommandError::NoConfigurations { path: self.graph.display().to_string() });
         }
@@ -85,6 +95,7 @@ impl Rank {
         let mut graphs = Vec::with_capacity(jobs.len());
         for job in jobs {
             graphs.push(self.rank_one(&client, job).await?);
+            progress.advance();
         }
         Ok(RankReport { graphs })
     }

@@ -2,8 +2,13 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use clap::builder::styling::Style;
+
 use super::report::{GraphRanking, MeasuredSummary, RankReport, RankedRow, Reuse, Stages};
-use crate::cli::output::{Align, Table, counted, grouped, or_dash, printable, run_time};
+use crate::cli::{
+    output::{Align, Table, counted, grouped, or_dash, printable, run_time},
+    style::{GOOD, WARNING, styled},
+};
 
 impl Display for RankReport {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
@@ -21,7 +26,8 @@ impl Display for GraphRanking {
         write!(formatter, "{}", self.table())?;
         writeln!(formatter, "\n{}; {}", self.server_ms, self.reuse)?;
         for warning in &self.warnings {
-            writeln!(formatter, "warning: {} ({})", printable(&warning.message), printable(&warning.reason))?;
+            let (message, reason) = (printable(&warning.message), printable(&warning.reason));
+            writeln!(formatter, "{} {message} ({reason})", styled(WARNING, "warning:"))?;
         }
         self.measured
             .as_ref()
@@ -48,9 +54,15 @@ impl GraphRanking {
         let headers: Vec<(&str, Align)> = columns.iter().map(|column| (column.name, column.align)).collect();
         let mut table = Table::new(&headers);
         for row in &self.ranking {
-            table.row(columns.iter().map(|column| (column.cell)(row)));
+            table.styled_row(self.style(row), columns.iter().map(|column| (column.cell)(row)));
         }
         table
+    }
+
+    /// What measuring these would have found stands out.
+    fn style(&self, row: &RankedRow) -> Style {
+        let best = self.measured.as_ref().and_then(|measured| measured.best_of_ranking_ns);
+        if best.is_some() && row.run_time_ns == best { GOOD } else { Style::new() }
     }
 
     fn is_measured(&self) -> bool {

@@ -1,0 +1,88 @@
+//! How a failure is told, on standard error.
+
+use std::error::Error;
+
+use hlorank_client::Refusal;
+use serde::Serialize;
+
+use super::{
+    error::CommandError,
+    output::Format,
+    style::{ERROR, styled},
+};
+
+/// A failure as JSON.
+#[derive(Debug, Serialize)]
+struct FailureReport<'a> {
+    error: Failure<'a>,
+}
+
+/// What went wrong. All but the first two are what the server answered.
+#[derive(Debug, Serialize)]
+struct Failure<'a> {
+    message: String,
+    exit_code: u8,
+    /// The gRPC status code, as in `google.rpc.Status`.
+    code: Option<i32>,
+    reason: Option<&'a str>,
+    fields: Vec<&'a str>,
+    retry_after_seconds: Option<f64>,
+}
+
+impl Format {
+    /// Prints why a command failed on standard error.
+    pub(crate) fn print_failure(self, error: &CommandError) {
+        match self {
+            Self::Text => anstream::eprintln!("{} {}", styled(ERROR, "error:"), describe(error)),
+            Self::Json => {
+                let report = FailureReport { error: Failure::of(error) };
+                eprintln!("{}", serde_json::to_string(&report).expect("texts and numbers are JSON"));
+            }
+        }
+    }
+}
+
+impl<'a> Failure<'a> {
+    fn of(error: &'a CommandError) -> Self {
+        let refusal = error.refusal();
+        Self {
+            message: describe(error),
+            exit_code: error.exit() as u8,
+            code: refusal.map(|refusal| refusal.code().into()),
+            reason: refusal.and_then(Refusal::reason),
+            fields: refusal.into_iter().flat_map(Refusal::fields).collect(),
+            retry_after_seconds: refusal.and_then(Refusal::retry_after).map(|delay| delay.as_secs_f64()),
+        }
+    }
+}
+
+/// An error and its causes, without those that a message before them tells already.
+fn describe(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let message = error.to_string();
+        if !text.contains(&message) {
+            text = format!("{text}: {message}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Layer(&'static str, #[source] Option<Box<Layer>>);
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let error = Layer("no answer: refused", Some(Box::new(Layer("refused", None))));
+        assert_eq!(describe(&error), "no answer: refused");
+        let error = Layer("no answer", Some(Box::new(Layer("refused", None))));
+        assert_eq!(describe(&error), "no answer: refused");
+    }
+}
