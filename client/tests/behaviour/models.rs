@@ -92,6 +92,8 @@ async fn an_operator_tries_pins_and_takes_back_a_version() {
 
     let (code, message) = command_line.failure(&["models", "pin", MODEL]);
     assert!(code == Some(2) && message.contains("NAME@VERSION"), "{message}");
-    let (code, message) = command_line.failure(&["models", "rollback", "another"]);
-    assert!(code == Some(3) && message.contains("MODEL_NOT_FOUND"), "{message}");
+    for (name, reason) in [("another", "MODEL_NOT_FOUND"), ("layout-xla-cpu", "NO_OLDER_VERSION")] {
+        let (code, message) = command_line.failure(&["models", "rollback", name]);
+        assert!(code == Some(3) && message.contains(reason), "{message}");
+    }
 }
