@@ -32,6 +32,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_data(_add(subparsers, commands.held_out))
     _add_compare(subparsers)
     _add_within_graph(subparsers)
+    _add_study(subparsers)
     _add_export(subparsers)
     _add_fixtures(subparsers)
     _add_whole_graph_fixtures(subparsers)
@@ -93,6 +94,15 @@ def _add_within_graph(subparsers) -> None:
     parser = _add(subparsers, commands.within_graph, tasks=("layout",))
     _add_data(parser)
     _add_minutes(parser)
+
+
+def _add_study(subparsers) -> None:
+    parser = _add(subparsers, commands.study)
+    _add_data(parser)
+    parser.add_argument("--server", default="127.0.0.1:7070", help="the hlorank server")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the searches")
+    parser.add_argument("--subjects", type=int, default=10, help="programs or kernels")
+    parser.add_argument("--seeds", type=int, default=3, help="searches of each")
 
 
 def _add_export(subparsers) -> None:

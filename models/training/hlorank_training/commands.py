@@ -111,6 +111,16 @@ def within_graph(arguments: argparse.Namespace) -> None:
     print(markdown(["left out", "configurations", "model, tau", "ridge, tau"], rows))
 
 
+def study(arguments: argparse.Namespace) -> None:
+    """Tune held-out programs with a server's model and without, and count the measurements."""
+    from .prepare import prepare
+    from .study import study as run
+
+    prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
+    counts = arguments.subjects, arguments.seeds
+    print(run(arguments.task, prepared, arguments.server, arguments.out, *counts))
+
+
 def export(arguments: argparse.Namespace) -> None:
     """Write the artifact of a trained model."""
     from hlorank.tune.files import read_json

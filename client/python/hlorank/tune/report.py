@@ -1,7 +1,7 @@
 """A page about runs: what was tried, and plots of the best found against measurements spent."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +41,7 @@ def write_report(folders: Sequence[Path], out: Path) -> Path:
     page = ["# Tuning", "", *_summary(runs)]
     for program, its_runs in by_program.items():
         plot = f"{program}.svg"
-        plot_curves(program, its_runs, out / plot)
+        plot_curves(program, _by_label(its_runs), out / plot)
         page += ["", f"## {program}", "", f"![Best found against measurements]({plot})"]
         for run in its_runs:
             page += ["", *_section(run)]
@@ -132,20 +132,27 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], words: int) -> lis
     return lines
 
 
+def _by_label(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    found: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        found[label(run)].append(run)
+    return found
+
+
 @rc_context(_STYLE)
-def plot_curves(title: str, runs: Sequence[Run], path: Path) -> None:
-    """The best so far against measurements: a line a search, the median of several runs."""
+def plot_curves(title: str, searches: Mapping[str, Sequence[Run]], path: Path) -> None:
+    """The best so far against measurements: a line a search.
+
+    Of several runs it is the median, in a band from the 10th to the 90th percentile.
+    """
     figure = Figure(figsize=(7.2, 3.4), layout="constrained")
     axes = figure.subplots()
-    by_label: dict[str, list[Run]] = defaultdict(list)
-    for run in runs:
-        by_label[label(run)].append(run)
-    for colour, (name, its_runs) in zip(_COLOURS * 9, by_label.items(), strict=False):
-        curves = longest(its_runs)
+    for colour, (name, runs) in zip(_COLOURS * 9, searches.items(), strict=False):
+        curves = longest(runs)
         count = np.arange(1, curves.shape[1] + 1)
         axes.step(count, np.median(curves, 0), where="post", label=name, color=colour)
         if len(curves) > 1:
-            low, high = curves.min(0), curves.max(0)
+            low, high = np.percentile(curves, [10, 90], axis=0)
             axes.fill_between(count, low, high, step="post", color=colour, alpha=0.15, lw=0)
     axes.set(title=title, xlabel="measurements", ylabel="best time / default's")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

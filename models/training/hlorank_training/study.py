@@ -1,0 +1,164 @@
+"""How many measurements the tuner saves: its searches on held-out programs and kernels.
+
+Every search of a program runs under the same protocol; a search that has ended is not run again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+from hlorank.tune import Program, Run, Settings, TiledKernel, tune
+from hlorank.tune.journal import NAME
+from hlorank.tune.lower import lower
+from hlorank.tune.report import plot_curves
+from hlorank.tune.run import run_of
+from tqdm import tqdm
+
+from .choose_tiles import TileLimits, choose_tiles
+from .kernel import Kernel
+from .kernel_shapes import measured_kernels
+from .prepare import Prepared
+from .tables import markdown
+from .zoo import Network, networks
+
+TILES = 60
+"""Tiles to choose from, where a kernel has as many."""
+WITHIN = 0.01
+"""Two run times that differ by no more are equal."""
+REACHED = "with the model"
+
+
+@dataclass(frozen=True)
+class Search:
+    """One way to search."""
+
+    name: str
+    settings: Settings
+
+
+SEARCHES = {
+    "layout": (
+        Search("with the model", Settings("genetic", measurements=9)),
+        Search("without", Settings("genetic", with_model=False, measurements=40)),
+        Search("random", Settings("random", with_model=False, measurements=40)),
+    ),
+    "tile": (
+        Search("with the model", Settings("exhaustive", measurements=9)),
+        Search("without", Settings("exhaustive", with_model=False, measurements=TILES)),
+    ),
+}
+"""By task. Without a model, tiles are tried in a random order."""
+
+
+def study(task: str, prepared: Prepared, server: str, out: Path, subjects: int, seeds: int) -> str:
+    """Runs what has not run, plots into ``out``, and gives the table."""
+    chosen = held_out_subjects(task, prepared, subjects)
+    plan = [(n, s, i) for i in range(seeds) for n in chosen for s in SEARCHES[task]]
+    for name, search, seed in tqdm(plan, desc="searches"):
+        folder = _folder(out, name, search, seed)
+        if not _has_ended(folder):
+            settings = replace(search.settings, seed=seed)
+            address = server if settings.with_model else None
+            tune(_subject(task, name), address, folder, settings)
+    return report(task, chosen, out, range(seeds))
+
+
+def held_out_subjects(task: str, prepared: Prepared, count: int) -> list[str]:
+    """The first of the held-out graphs in the order of the SHA-256 of their names."""
+    names = {prepared.sources[name].graph for name in prepared.split.test}
+    return sorted(names, key=lambda name: sha256(name.encode()).digest())[:count]
+
+
+def _folder(out: Path, name: str, search: Search, seed: int) -> Path:
+    return out / name / f"{search.name.replace(' ', '-')}-{seed}"
+
+
+def _has_ended(folder: Path) -> bool:
+    return (folder / NAME).exists() and run_of(folder)[1].best is not None
+
+
+def _subject(task: str, name: str) -> Program | TiledKernel:
+    if task == "layout":
+        return _program(next(n for n in networks() if n.name == name))
+    return _tiled(next(k for k in measured_kernels() if k.name == name))
+
+
+def _program(network: Network) -> Program:
+    arguments = network.arguments()
+    module = lower(network.name, network.function(), arguments)
+    return Program(network.name, module, [np.asarray(argument) for argument in arguments])
+
+
+def _tiled(kernel: Kernel) -> TiledKernel:
+    random = np.random.default_rng(crc32(kernel.name.encode()))
+    tiles = choose_tiles(kernel, TileLimits(tiles=TILES), random)
+    return TiledKernel(kernel.name, kernel.whole, kernel.tiled, kernel.arguments(), tiles)
+
+
+@dataclass(frozen=True)
+class Saving:
+    """One seed of one program: the search without the model, and the one with it."""
+
+    without: Run
+    with_model: Run
+
+    @property
+    def measurements(self) -> int | None:
+        """After how many the model's search is as good as the other in the end; None for never."""
+        goal = self.without.curve()[-1] * (1 + WITHIN)
+        reached = np.flatnonzero(self.with_model.curve() <= goal)
+        return int(reached[0]) + 1 if len(reached) else None
+
+    @property
+    def factor(self) -> float:
+        """Measurements without the model over those with it; 0 where it never got there."""
+        spent = len(self.without.measurements)
+        return spent / self.measurements if self.measurements else 0.0
+
+
+def report(task: str, names: Sequence[str], out: Path, seeds: Sequence[int]) -> str:
+    """The table of every program, and a plot of all of them."""
+    rows, savings, every = [], [], {search.name: [] for search in SEARCHES[task]}
+    for name in names:
+        runs = {s.name: [_run(out, name, s, i) for i in seeds] for s in SEARCHES[task]}
+        pairs = zip(runs["without"], runs[REACHED], strict=True)
+        its_savings = [Saving(without, with_model) for without, with_model in pairs]
+        savings += its_savings
+        rows.append(_row(name, runs, its_savings))
+        for search, found in runs.items():
+            every[search] += found
+    rows.append(_total(every, savings))
+    plot_curves(_title(task, len(names), len(seeds)), every, out / f"tuning-{task}.svg")
+    head = ["", *(f"{search}, best" for search in every), "measured", "until as good", "factor"]
+    return markdown(head, rows)
+
+
+def _title(task: str, names: int, seeds: int) -> str:
+    return f"{names} held-out {'programs' if task == 'layout' else 'kernels'}, {seeds} seeds each"
+
+
+def _run(out: Path, name: str, search: Search, seed: int) -> Run:
+    return run_of(_folder(out, name, search, seed))[1]
+
+
+def _row(name: str, runs: dict[str, list[Run]], savings: Sequence[Saving]) -> list[str]:
+    best = [f"{np.median([run.final_ratio for run in found]):.3f}" for found in runs.values()]
+    until = [s.measurements for s in savings]
+    return [
+        name,
+        *best,
+        str(len(savings[0].without.measurements)),
+        ", ".join("never" if count is None else str(count) for count in until),
+        f"{np.median([saving.factor for saving in savings]):.0f}",
+    ]
+
+
+def _total(every: dict[str, list[Run]], savings: Sequence[Saving]) -> list[str]:
+    best = [f"{np.median([run.final_ratio for run in runs]):.3f}" for runs in every.values()]
+    measured = np.median([len(saving.without.measurements) for saving in savings])
+    until = np.median([saving.measurements or np.inf for saving in savings])
+    factor = np.median([saving.factor for saving in savings])
+    return ["median", *best, f"{measured:.0f}", f"{until:.0f}", f"{factor:.0f}"]
