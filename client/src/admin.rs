@@ -8,7 +8,8 @@ use crate::{ClientError, Connection};
 
 /// A connection to a server's admin listener, which changes which versions of a model serve. Clones share it.
 ///
-/// Each call returns once the change is in effect, with every version of the model as it is then.
+/// Each call returns once the change is in effect, with every version of the model as it is then. None is tried again,
+/// for one that is made twice may change more, and none has a deadline: to load a model takes as long as it takes.
 #[derive(Clone, Debug)]
 pub struct AdminClient {
     models: ModelAdminServiceClient<Channel>,
@@ -17,7 +18,12 @@ pub struct AdminClient {
 impl AdminClient {
     /// Connects to the admin listener of a server, such as `http://127.0.0.1:7072`.
     pub async fn connect(endpoint: &str, connection: Connection) -> Result<Self, ClientError> {
-        Ok(Self { models: ModelAdminServiceClient::new(connection.open(endpoint).await?) })
+        let channel = connection.open(endpoint)?.connect().await;
+        let channel = channel.map_err(|source| ClientError::Connect {
+            endpoint: endpoint.to_owned(),
+            source: source.into(),
+        })?;
+        Ok(Self { models: ModelAdminServiceClient::new(channel) })
     }
 
     /// Looks for new versions at once, and tries rejected ones again. Tells of every model.

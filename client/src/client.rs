@@ -1,23 +1,23 @@
+use std::sync::Arc;
+
 use hlorank_graph::Digest;
 use hlorank_proto::v1::{
     self, ConfigurableNode, GetModelRequest, GraphSummary, ListModelsRequest, Model, PutGraphRequest,
-    PutGraphResponse, RankConfigsRequest, Warning, cost_model_service_client::CostModelServiceClient,
-    model_service_client::ModelServiceClient,
+    PutGraphResponse, RankConfigsRequest, Warning,
 };
+use prost::Message;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Request, transport::Channel};
 
 use crate::{
-    ClientError, Connection, GraphHandle, ROUTE_HEADER, RankRequest, RankStream, Ranking, StreamRequest,
-    ranking::graph_hash, stream::outgoing,
+    ClientError, Connection, GraphHandle, RankRequest, RankStream, Ranking, StreamRequest, attempt::Attempt,
+    calls::Calls, ranking::graph_hash, stream::outgoing,
 };
 
-/// A connection to a server. Clones share it.
+/// A connection to a server, or to several. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Client {
-    cost_model: CostModelServiceClient<Channel>,
-    models: ModelServiceClient<Channel>,
-    message_bytes: usize,
+    calls: Arc<Calls>,
+    connection: Connection,
 }
 
 /// What a server made of a graph.
@@ -36,22 +36,37 @@ pub struct CachedGraph {
 impl Client {
     /// Connects to a server such as `http://127.0.0.1:7070`.
     pub async fn connect(endpoint: &str, connection: Connection) -> Result<Self, ClientError> {
-        let channel = connection.open(endpoint).await?;
-        let limit = connection.message_bytes;
-        Ok(Self {
-            cost_model: CostModelServiceClient::new(channel.clone())
-                .max_decoding_message_size(limit)
-                .max_encoding_message_size(limit),
-            models: ModelServiceClient::new(channel),
-            message_bytes: limit,
-        })
+        Self::connect_replicas([endpoint], connection).await
+    }
+
+    /// Connects to several servers with the same models, of which each takes its share of the graphs.
+    ///
+    /// A graph's route key picks the server that is asked about it, which has it cached: always the same one, the same
+    /// for every client of these servers, and only the graphs of a server that is added or left out go elsewhere
+    /// (rendezvous hashing of route key and `host:port`). Where it does not answer, the next by weight is asked, and
+    /// again the first once it answers. Calls about models go to any that answers.
+    ///
+    /// It waits until each has accepted or refused the connection; it is enough that one has.
+    pub async fn connect_replicas(
+        endpoints: impl IntoIterator<Item = impl AsRef<str>>,
+        connection: Connection,
+    ) -> Result<Self, ClientError> {
+        let endpoints: Vec<_> = endpoints.into_iter().collect();
+        let endpoints: Vec<&str> = endpoints.iter().map(AsRef::as_ref).collect();
+        Ok(Self { calls: Arc::new(Calls::connect(&endpoints, connection).await?), connection })
     }
 
     /// Sends a graph to be cached, and learns which nodes a configuration sets.
     pub async fn put_graph(&self, graph: &GraphHandle) -> Result<CachedGraph, ClientError> {
-        let request = routed(graph, PutGraphRequest { graph: Some(graph.whole()) });
-        let answer = self.cost_model.clone().put_graph(request).await?.into_inner();
-        let cached = CachedGraph::try_from(answer)?;
+        let put = |attempt| self.put_graph_at(attempt, graph);
+        self.calls.ask(graph.route().as_bytes(), self.connection.timeout, put).await
+    }
+
+    async fn put_graph_at(&self, attempt: Attempt, graph: &GraphHandle) -> Result<CachedGraph, ClientError> {
+        let message = self.checked(PutGraphRequest { graph: Some(graph.whole()) })?;
+        let call = attempt.routed(graph, message);
+        let answer = attempt.answer(attempt.replica.cost_model().put_graph(call)).await?;
+        let cached = CachedGraph::try_from(answer.into_inner())?;
         graph.learn(cached.hash);
         Ok(cached)
     }
@@ -59,19 +74,31 @@ impl Client {
     /// Ranks configurations. Sends the graph by hash where that is known, and the graph itself where the server
     /// asks for it.
     pub async fn rank(&self, request: &RankRequest<'_>) -> Result<Ranking, ClientError> {
+        let timeout = request.timeout.or(self.connection.timeout);
+        let rank = |attempt| self.rank_at(attempt, request);
+        self.calls.ask(request.graph.route().as_bytes(), timeout, rank).await
+    }
+
+    async fn rank_at(&self, attempt: Attempt, request: &RankRequest<'_>) -> Result<Ranking, ClientError> {
         if let Some(by_hash) = request.graph.by_hash() {
-            match self.rank_graph(request, by_hash).await {
+            match self.rank_graph(&attempt, request, by_hash).await {
                 Err(error) if error.is_graph_not_cached() => {}
                 answer => return answer,
             }
         }
-        self.rank_graph(request, request.graph.whole()).await
+        self.rank_graph(&attempt, request, request.graph.whole()).await
     }
 
-    async fn rank_graph(&self, request: &RankRequest<'_>, graph: v1::Graph) -> Result<Ranking, ClientError> {
-        let call = rank_call(request, graph);
-        let answer = self.cost_model.clone().rank_configs(call).await?.into_inner();
-        let ranking = Ranking::try_from(answer)?;
+    async fn rank_graph(
+        &self,
+        attempt: &Attempt,
+        request: &RankRequest<'_>,
+        graph: v1::Graph,
+    ) -> Result<Ranking, ClientError> {
+        let message = self.checked(rank_message(request, graph))?;
+        let call = attempt.routed(request.graph, message);
+        let answer = attempt.answer(attempt.replica.cost_model().rank_configs(call)).await?;
+        let ranking = Ranking::try_from(answer.into_inner())?;
         request.graph.learn(ranking.graph_hash);
         Ok(ranking)
     }
@@ -95,50 +122,75 @@ impl Client {
     /// # }
     /// ```
     pub async fn rank_stream(&self, request: &StreamRequest<'_>) -> Result<RankStream, ClientError> {
+        let open = |attempt| self.rank_stream_at(attempt, request);
+        self.calls.ask(request.graph.route().as_bytes(), request.timeout, open).await
+    }
+
+    async fn rank_stream_at(
+        &self,
+        attempt: Attempt,
+        request: &StreamRequest<'_>,
+    ) -> Result<RankStream, ClientError> {
+        let attempt = Arc::new(attempt);
         if let Some(by_hash) = request.graph.by_hash() {
-            match self.open_stream(request, by_hash).await {
+            match self.open_stream(Arc::clone(&attempt), request, by_hash).await {
                 Err(error) if error.is_graph_not_cached() => {}
                 opened => return opened,
             }
         }
-        self.open_stream(request, request.graph.whole()).await
+        self.open_stream(attempt, request, request.graph.whole()).await
     }
 
     async fn open_stream(
         &self,
+        attempt: Arc<Attempt>,
         request: &StreamRequest<'_>,
         graph: v1::Graph,
     ) -> Result<RankStream, ClientError> {
-        let (batches, outgoing) = outgoing(request.message(graph));
-        let call = routed(request.graph, ReceiverStream::new(outgoing));
-        let answers = self.cost_model.clone().rank_configs_stream(call).await?.into_inner();
-        RankStream::open(request.graph, batches, answers, self.message_bytes).await
+        let (batches, outgoing) = outgoing(self.checked(request.message(graph))?);
+        let call = attempt.routed(request.graph, ReceiverStream::new(outgoing));
+        let answers = attempt.answer(attempt.replica.cost_model().rank_configs_stream(call)).await?;
+        let (answers, limit) = (answers.into_inner(), self.connection.message_bytes);
+        RankStream::open(attempt, request.graph, batches, answers, limit).await
     }
 
     /// Every model version, by name, then version.
     pub async fn list_models(&self) -> Result<Vec<Model>, ClientError> {
-        let answer = self.models.clone().list_models(ListModelsRequest {}).await?;
+        let list = async |attempt: Attempt| {
+            let call = attempt.request(ListModelsRequest {});
+            attempt.answer(attempt.replica.models().list_models(call)).await
+        };
+        let answer = self.calls.ask(ANY_REPLICA, self.connection.timeout, list).await?;
         Ok(answer.into_inner().models)
     }
 
     /// One version of a model, or the stable one.
     pub async fn get_model(&self, name: &str, version: Option<u64>) -> Result<Model, ClientError> {
-        let request = GetModelRequest { name: name.to_owned(), version: version.unwrap_or(0) };
-        let answer = self.models.clone().get_model(request).await?;
+        let get = async |attempt: Attempt| {
+            let call =
+                attempt.request(GetModelRequest { name: name.to_owned(), version: version.unwrap_or(0) });
+            attempt.answer(attempt.replica.models().get_model(call)).await
+        };
+        let answer = self.calls.ask(ANY_REPLICA, self.connection.timeout, get).await?;
         answer.into_inner().model.ok_or(ClientError::Answer("it holds no model"))
+    }
+
+    /// A message that fits.
+    fn checked<M: Message>(&self, message: M) -> Result<M, ClientError> {
+        let (found, limit) = (message.encoded_len(), self.connection.message_bytes);
+        if found > limit {
+            return Err(ClientError::RequestTooLong { found, limit });
+        }
+        Ok(message)
     }
 }
 
-/// The call that ranks a graph, which is sent whole or by hash.
-fn rank_call(request: &RankRequest<'_>, graph: v1::Graph) -> Request<RankConfigsRequest> {
-    routed(request.graph, RankConfigsRequest { graph: Some(graph), ..request.message() })
-}
+/// The route key of calls without a graph.
+const ANY_REPLICA: &[u8] = &[];
 
-/// Adds the route key of a graph.
-fn routed<T>(graph: &GraphHandle, message: T) -> Request<T> {
-    let mut request = Request::new(message);
-    request.metadata_mut().insert(ROUTE_HEADER, graph.route().clone());
-    request
+/// What ranks a graph, which is sent whole or by hash.
+fn rank_message(request: &RankRequest<'_>, graph: v1::Graph) -> RankConfigsRequest {
+    RankConfigsRequest { graph: Some(graph), ..request.message() }
 }
 
 impl TryFrom<PutGraphResponse> for CachedGraph {
@@ -161,32 +213,14 @@ mod tests {
 
     use super::*;
 
-    fn source(call: Request<RankConfigsRequest>) -> Option<Source> {
-        call.into_inner().graph.and_then(|graph| graph.source)
-    }
-
-    #[test]
-    fn every_call_about_a_graph_has_its_route() {
-        let handle = GraphHandle::hlo_module(vec![1, 2, 3], Task::Tile, vec![]);
-        let request = RankRequest::new(&handle, &Configurations::Tile(TileBatch::default()));
-        let put = routed(&handle, PutGraphRequest { graph: Some(handle.whole()) });
-        let whole = rank_call(&request, handle.whole());
-        handle.learn(Digest([7; 32]));
-        let by_hash = rank_call(&request, handle.by_hash().unwrap());
-        let route = Some(handle.route());
-        for metadata in [put.metadata(), whole.metadata(), by_hash.metadata()] {
-            assert_eq!(metadata.get("x-hlorank-route"), route);
-        }
-    }
-
     #[test]
     fn a_call_has_the_graph_or_its_hash() {
         let handle = GraphHandle::hlo_module(vec![1, 2, 3], Task::Tile, vec![]);
         let request = RankRequest::new(&handle, &Configurations::Tile(TileBatch::default()));
-        let whole = rank_call(&request, handle.whole());
-        assert_eq!(source(whole), Some(Source::HloModule(vec![1, 2, 3].into())));
+        let source = |graph| rank_message(&request, graph).graph.and_then(|graph| graph.source);
+        assert_eq!(source(handle.whole()), Some(Source::HloModule(vec![1, 2, 3].into())));
         handle.learn(Digest([7; 32]));
-        let by_hash = rank_call(&request, handle.by_hash().unwrap());
+        let by_hash = handle.by_hash().unwrap();
         assert_eq!(source(by_hash), Some(Source::GraphHash(vec![7; 32].into())));
     }
 }

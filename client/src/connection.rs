@@ -1,14 +1,19 @@
 use std::time::Duration;
 
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Endpoint;
 
 use crate::ClientError;
 
-/// How a client connects.
+/// How a client connects, and how long and how often it tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// How long to wait for the connection; 10 seconds unless set.
+    /// How long to wait for a connection; 10 seconds unless set.
     pub connect_timeout: Duration,
+    /// How long a call may take, retries included, where it sets no time itself; 30 seconds unless set, `None` for as
+    /// long as it takes. Streams and admin calls have no such limit.
+    pub timeout: Option<Duration>,
+    /// How often a call is tried again where the server is unavailable, or asks for it; 4 times unless set.
+    pub retries: u32,
     /// Bytes of one message in either direction; 64 MiB unless set, as much as a server takes by default.
     pub message_bytes: usize,
     /// Bytes of one call on their way before the other side has taken them (HTTP/2 windows); 8 MiB unless set,
@@ -27,25 +32,32 @@ const CALLS_WITH_FULL_WINDOWS: u32 = 4;
 
 impl Default for Connection {
     fn default() -> Self {
-        Self { connect_timeout: Duration::from_secs(10), message_bytes: 64 << 20, window_bytes: 8 << 20 }
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            timeout: Some(Duration::from_secs(30)),
+            retries: 4,
+            message_bytes: 64 << 20,
+            window_bytes: 8 << 20,
+        }
     }
 }
 
 impl Connection {
-    /// Opens a channel to a server such as `http://127.0.0.1:7070`.
-    pub(crate) async fn open(&self, endpoint: &str) -> Result<Channel, ClientError> {
-        let failed = |source| ClientError::Connect { endpoint: endpoint.to_owned(), source };
-        let channel = Endpoint::from_shared(endpoint.to_owned()).map_err(failed)?;
+    /// How to connect to a server such as `http://127.0.0.1:7070`.
+    pub(crate) fn open(&self, endpoint: &str) -> Result<Endpoint, ClientError> {
+        let channel = Endpoint::from_shared(endpoint.to_owned()).map_err(|source| ClientError::Connect {
+            endpoint: endpoint.to_owned(),
+            source: source.into(),
+        })?;
         if channel.uri().scheme_str() != Some("http") {
             return Err(ClientError::Scheme { endpoint: endpoint.to_owned() });
         }
         let connection_window = self.window_bytes.saturating_mul(CALLS_WITH_FULL_WINDOWS).min(LARGEST_WINDOW);
-        let channel = channel
+        Ok(channel
             .http2_keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(KEEP_ALIVE)
             .connect_timeout(self.connect_timeout)
             .initial_stream_window_size(self.window_bytes)
-            .initial_connection_window_size(connection_window);
-        channel.connect().await.map_err(failed)
+            .initial_connection_window_size(connection_window))
     }
 }

@@ -6,19 +6,30 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 /// Why a call gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// No connection.
+    /// No connection, or one that broke before the answer was there.
     #[error("no connection to {endpoint}")]
     Connect {
-        /// The server's address.
+        /// The server's address, or those of all that were given.
         endpoint: String,
         /// Why.
-        source: tonic::transport::Error,
+        source: Box<dyn Error + Send + Sync>,
     },
+    /// A client of no servers.
+    #[error("no endpoint was given; name one, such as http://127.0.0.1:7070")]
+    NoEndpoint,
     /// Another scheme than `http`: calls are not encrypted, so `https` would promise what does not hold.
     #[error("cannot connect to {endpoint}: only http:// is spoken, as in http://127.0.0.1:7070")]
     Scheme {
         /// The server's address.
         endpoint: String,
+    },
+    /// The call, or the stream, took longer than it may.
+    #[error("{endpoint} did not answer within {allowed:?} (DEADLINE_EXCEEDED)")]
+    Deadline {
+        /// The server that was asked last.
+        endpoint: String,
+        /// How long the call was allowed to take, retries included.
+        allowed: Duration,
     },
     /// The server, or the way to it, answered with an error.
     #[error(transparent)]
@@ -27,6 +38,16 @@ pub enum ClientError {
     #[error("the batch takes {found} bytes, at most {limit} go in one message; send it as several batches")]
     BatchTooLong {
         /// Bytes of the batch.
+        found: usize,
+        /// Bytes allowed: [`Connection::message_bytes`](crate::Connection::message_bytes).
+        limit: usize,
+    },
+    /// A graph, or a graph and candidates, that do not fit a message.
+    #[error(
+        "the request takes {found} bytes, at most {limit} go in one message; raise the limit here and at the server, or send the candidates in a stream"
+    )]
+    RequestTooLong {
+        /// Bytes of the request.
         found: usize,
         /// Bytes allowed: [`Connection::message_bytes`](crate::Connection::message_bytes).
         limit: usize,
@@ -88,6 +109,23 @@ impl ClientError {
         }
     }
 
+    /// The gRPC status code: of the answer, `UNAVAILABLE` where there was no connection, `DEADLINE_EXCEEDED` where
+    /// the time was over. `None` for what was never sent, and for an answer that breaks the contract.
+    #[must_use]
+    pub fn code(&self) -> Option<Code> {
+        match self {
+            Self::Connect { .. } => Some(Code::Unavailable),
+            Self::Deadline { .. } => Some(Code::DeadlineExceeded),
+            Self::Refused(refusal) => Some(refusal.code()),
+            _ => None,
+        }
+    }
+
+    /// A connection that failed, as a status tells that was made of its error.
+    pub(crate) fn lost(endpoint: &str, status: Status) -> Self {
+        Self::Connect { endpoint: endpoint.to_owned(), source: Box::new(Lost(status)) }
+    }
+
     /// Whether the server wants the graph itself, since it does not hold the one of the hash.
     pub(crate) fn is_graph_not_cached(&self) -> bool {
         self.refusal().is_some_and(|refusal| {
@@ -119,6 +157,25 @@ impl fmt::Display for Refusal {
 impl Error for Refusal {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.status.source()
+    }
+}
+
+/// The cause of a status, which owns it.
+#[derive(Debug)]
+struct Lost(Status);
+
+impl fmt::Display for Lost {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.source() {
+            Some(cause) => write!(formatter, "{cause}"),
+            None => formatter.write_str(self.0.message()),
+        }
+    }
+}
+
+impl Error for Lost {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()?.source()
     }
 }
 

@@ -14,14 +14,19 @@
 //! ```
 
 mod admin;
+mod attempt;
+mod calls;
 mod client;
 mod connection;
+mod deadline;
 mod error;
 mod graph;
 mod model;
 pub mod quality;
 mod ranking;
+mod replicas;
 mod request;
+mod retry;
 mod stream;
 #[cfg(test)]
 mod vectors;

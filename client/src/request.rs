@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use hlorank_graph::Configurations;
 use hlorank_proto::v1::{RankConfigsRequest, rank_configs_request::Configs};
 
@@ -11,13 +13,15 @@ pub struct RankRequest<'a> {
     model: Option<ModelReference>,
     top: u32,
     scores: bool,
+    pub(crate) timeout: Option<Duration>,
 }
 
 impl<'a> RankRequest<'a> {
     /// Asks for the whole ranking, by the default model of the task, without the scores in the order sent.
     #[must_use]
     pub fn new(graph: &'a GraphHandle, configurations: &Configurations) -> Self {
-        Self { graph, configurations: smallest_form(configurations), model: None, top: 0, scores: false }
+        let configurations = smallest_form(configurations);
+        Self { graph, configurations, model: None, top: 0, scores: false, timeout: None }
     }
 
     /// Asks this model.
@@ -36,6 +40,12 @@ impl<'a> RankRequest<'a> {
     #[must_use]
     pub fn with_scores(self) -> Self {
         Self { scores: true, ..self }
+    }
+
+    /// Allows the call so long, retries included, in place of [`Connection::timeout`](crate::Connection::timeout).
+    #[must_use]
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self { timeout: Some(timeout), ..self }
     }
 
     /// The message, without a graph.

@@ -1,3 +1,5 @@
+use std::{sync::Arc, time::Duration};
+
 use hlorank_graph::Configurations;
 use hlorank_proto::v1::{
     self, ConfigBatch, RankConfigsResponse, RankConfigsStart, RankConfigsStarted, RankConfigsStreamRequest,
@@ -8,7 +10,9 @@ use prost::Message as _;
 use tokio::sync::mpsc;
 use tonic::Streaming;
 
-use crate::{ClientError, GraphHandle, ModelReference, Ranking, Timings, request::smallest_form};
+use crate::{
+    ClientError, GraphHandle, ModelReference, Ranking, Timings, attempt::Attempt, request::smallest_form,
+};
 
 /// A graph whose candidates come in batches.
 #[derive(Debug)]
@@ -16,6 +20,7 @@ pub struct StreamRequest<'a> {
     pub(crate) graph: &'a GraphHandle,
     model: Option<ModelReference>,
     top: u32,
+    pub(crate) timeout: Option<Duration>,
 }
 
 /// Batches of candidates on their way to a server, and their scores on the way back. Dropping it ends the call.
@@ -25,6 +30,7 @@ pub struct StreamRequest<'a> {
 /// and for ever.
 #[derive(Debug)]
 pub struct RankStream {
+    attempt: Arc<Attempt>,
     answers: Streaming<RankConfigsStreamResponse>,
     batches: mpsc::Sender<RankConfigsStreamRequest>,
     message_bytes: usize,
@@ -55,7 +61,7 @@ impl<'a> StreamRequest<'a> {
     /// Asks for the whole ranking, by the default model of the task.
     #[must_use]
     pub fn new(graph: &'a GraphHandle) -> Self {
-        Self { graph, model: None, top: 0 }
+        Self { graph, model: None, top: 0, timeout: None }
     }
 
     /// Asks this model.
@@ -68,6 +74,12 @@ impl<'a> StreamRequest<'a> {
     #[must_use]
     pub fn top(self, top: u32) -> Self {
         Self { top, ..self }
+    }
+
+    /// Allows the stream so long, from its start to its ranking; without it, as long as it takes.
+    #[must_use]
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self { timeout: Some(timeout), ..self }
     }
 
     /// The message that starts a stream.
@@ -91,17 +103,19 @@ pub(crate) fn outgoing(
 impl RankStream {
     /// Waits until the server has found the graph, which then learns its hash.
     pub(crate) async fn open(
+        attempt: Arc<Attempt>,
         graph: &GraphHandle,
         batches: mpsc::Sender<RankConfigsStreamRequest>,
         mut answers: Streaming<RankConfigsStreamResponse>,
         message_bytes: usize,
     ) -> Result<Self, ClientError> {
-        let Answer::Started(started) = next_answer(&mut answers).await? else {
+        let Answer::Started(started) = next_answer(&attempt, &mut answers).await? else {
             return Err(ClientError::Answer("the stream did not start"));
         };
         let RankConfigsStarted { model, graph_hash, timings, .. } = started;
         graph.learn(crate::ranking::graph_hash(&graph_hash)?);
         Ok(Self {
+            attempt,
             answers,
             batches,
             message_bytes,
@@ -126,7 +140,7 @@ impl RankStream {
         if found > limit {
             return Err(ClientError::BatchTooLong { found, limit });
         }
-        if self.batches.send(message).await.is_err() {
+        if self.attempt.within(self.batches.send(message)).await?.is_err() {
             return Err(self.refusal().await);
         }
         self.unscored += 1;
@@ -139,7 +153,7 @@ impl RankStream {
         if self.unscored == 0 {
             return Ok(None);
         }
-        let Answer::Scores(batch) = next_answer(&mut self.answers).await? else {
+        let Answer::Scores(batch) = next_answer(&self.attempt, &mut self.answers).await? else {
             return Err(ClientError::Answer("it is not the scores of a batch"));
         };
         let batch = BatchScores::from(batch);
@@ -155,11 +169,11 @@ impl RankStream {
         // Closes the stream once all that was sent has left.
         self.batches = mpsc::channel(1).0;
         while self.scores().await?.is_some() {}
-        let Answer::Ranking(ranking) = next_answer(&mut self.answers).await? else {
+        let Answer::Ranking(ranking) = next_answer(&self.attempt, &mut self.answers).await? else {
             return Err(ClientError::Answer("it is not a ranking"));
         };
         // Until the end, so that the call is not cancelled.
-        self.answers.message().await?;
+        self.attempt.answer(self.answers.message()).await?;
         let mut ranking = Ranking::try_from(ranking)?;
         ranking.timings += self.timings;
         Ok(ranking)
@@ -168,15 +182,18 @@ impl RankStream {
     /// Why the server takes no more batches.
     async fn refusal(&mut self) -> ClientError {
         loop {
-            if let Err(error) = next_answer(&mut self.answers).await {
+            if let Err(error) = next_answer(&self.attempt, &mut self.answers).await {
                 return error;
             }
         }
     }
 }
 
-async fn next_answer(answers: &mut Streaming<RankConfigsStreamResponse>) -> Result<Answer, ClientError> {
-    let answer = answers.message().await?.and_then(|answer| answer.part);
+async fn next_answer(
+    attempt: &Attempt,
+    answers: &mut Streaming<RankConfigsStreamResponse>,
+) -> Result<Answer, ClientError> {
+    let answer = attempt.answer(answers.message()).await?.and_then(|answer| answer.part);
     answer.ok_or(ClientError::Answer("the stream ended too early"))
 }
 

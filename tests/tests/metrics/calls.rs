@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hlorank_client::{Client, GraphHandle, RankRequest, StreamRequest};
+use hlorank_client::{Client, Connection, GraphHandle, RankRequest, StreamRequest};
 use hlorank_graph::Configurations;
 use hlorank_proto::v1::{RankConfigsRequest, RankConfigsStreamRequest};
 use hlorank_tests::{Artifacts, Scrape, TestServer, chain_kernel, grid_tiles, kernel_of};
@@ -134,7 +134,9 @@ async fn a_call_that_its_client_leaves_is_cancelled() {
 #[tokio::test]
 async fn a_refusal_for_load_is_counted_beside_what_is_in_progress() {
     let server = TestServer::start_with(&["--max-requests=1"]).await;
-    let (client, graph) = (server.client().await, GraphHandle::features(&kernel_of(3)));
+    let once = Connection { retries: 0, ..Connection::default() };
+    let client = Client::connect(server.endpoint(), once).await.unwrap();
+    let graph = GraphHandle::features(&kernel_of(3));
     let stream = client.rank_stream(&StreamRequest::new(&graph)).await.unwrap();
     assert_eq!(rank(&client, &graph, None).await, Some(Code::ResourceExhausted));
     let scrape = server.scrape().await;

@@ -1,0 +1,123 @@
+//! One try of a call.
+
+use std::{error::Error, sync::Arc};
+
+use tokio::time::timeout_at;
+use tonic::{Code, Request, Status};
+
+use crate::{ClientError, GraphHandle, ROUTE_HEADER, deadline::Deadline, replicas::Replica};
+
+/// One try of a call: at which server, and until when.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    pub(crate) replica: Arc<Replica>,
+    pub(crate) deadline: Deadline,
+}
+
+impl Attempt {
+    /// A request that tells the server the deadline.
+    pub(crate) fn request<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        if let Some(left) = self.deadline.left() {
+            request.set_timeout(left);
+        }
+        request
+    }
+
+    /// A request about a graph, with its route key.
+    pub(crate) fn routed<T>(&self, graph: &GraphHandle, message: T) -> Request<T> {
+        let mut request = self.request(message);
+        request.metadata_mut().insert(ROUTE_HEADER, graph.route().clone());
+        request
+    }
+
+    /// Waits until the deadline, and no longer.
+    pub(crate) async fn within<F: Future>(&self, awaited: F) -> Result<F::Output, ClientError> {
+        match self.deadline.end {
+            Some(end) => timeout_at(end, awaited).await.map_err(|_| self.expired()),
+            None => Ok(awaited.await),
+        }
+    }
+
+    /// Waits for an answer until the deadline.
+    pub(crate) async fn answer<T>(
+        &self,
+        answer: impl Future<Output = Result<T, Status>>,
+    ) -> Result<T, ClientError> {
+        self.within(answer).await?.map_err(|status| self.error(status))
+    }
+
+    /// The error of a status, which a server sent, or which was made here where the connection failed.
+    fn error(&self, status: Status) -> ClientError {
+        // A call that is no stream ends by CANCELLED: tonic's word, here and at the server, for one that is late.
+        let is_late = match status.code() {
+            Code::DeadlineExceeded => self.deadline.end.is_some(),
+            Code::Cancelled => self.deadline.is_over(),
+            _ => false,
+        };
+        if is_late {
+            self.expired()
+        } else if status.source().is_some() {
+            ClientError::lost(&self.replica.endpoint, status)
+        } else {
+            status.into()
+        }
+    }
+
+    fn expired(&self) -> ClientError {
+        ClientError::Deadline { endpoint: self.replica.endpoint.clone(), allowed: self.deadline.allowed }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::pending, time::Duration};
+
+    use hlorank_graph::Task;
+
+    use super::*;
+
+    fn attempt(allowed: Option<Duration>) -> Attempt {
+        let replica = Arc::new(Replica::unconnected("http://127.0.0.1:7070"));
+        Attempt { replica, deadline: Deadline::after(allowed) }
+    }
+
+    #[tokio::test]
+    async fn the_server_is_told_what_is_left() {
+        let request = attempt(Some(Duration::from_secs(30))).request(());
+        let told = request.metadata().get("grpc-timeout").unwrap().to_str().unwrap().to_owned();
+        let microseconds: u64 = told.strip_suffix('u').unwrap().parse().unwrap();
+        assert!((20_000_000..=30_000_000).contains(&microseconds), "{told}");
+        assert!(attempt(None).request(()).metadata().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_call_about_a_graph_has_its_route() {
+        let graph = GraphHandle::hlo_module(vec![1, 2, 3], Task::Tile, vec![]);
+        let request = attempt(None).routed(&graph, ());
+        assert_eq!(request.metadata().get("x-hlorank-route"), Some(graph.route()));
+    }
+
+    #[tokio::test]
+    async fn no_answer_is_a_deadline_that_says_how_long_was_allowed() {
+        let attempt = attempt(Some(Duration::from_millis(20)));
+        let error = attempt.answer(pending::<Result<(), Status>>()).await.unwrap_err();
+        assert_eq!(error.code(), Some(Code::DeadlineExceeded));
+        assert_eq!(error.to_string(), "http://127.0.0.1:7070 did not answer within 20ms (DEADLINE_EXCEEDED)");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_gives_up_first_is_a_deadline_too() {
+        let cases = [
+            (Code::DeadlineExceeded, Some(Duration::from_secs(60)), true),
+            (Code::DeadlineExceeded, None, false),
+            (Code::Cancelled, Some(Duration::ZERO), true),
+            (Code::Cancelled, Some(Duration::from_secs(60)), false),
+            (Code::InvalidArgument, Some(Duration::ZERO), false),
+        ];
+        for (code, allowed, is_deadline) in cases {
+            let error = attempt(allowed).error(Status::new(code, "Timeout expired"));
+            assert_eq!(matches!(error, ClientError::Deadline { .. }), is_deadline, "{error}");
+        }
+    }
+}
