@@ -32,21 +32,18 @@ impl Calls {
         let mut turns = self.replicas.turns(route);
         let mut replica = turns.take();
         loop {
-            let error = match ask(Attempt { replica: Arc::clone(&replica), deadline }).await {
-                Ok(answer) => {
-                    replica.did_answer();
-                    return Ok(answer);
-                }
-                Err(error) => error,
-            };
-            let is_absent = error.code() == Some(Code::Unavailable);
-            if is_absent {
-                replica.did_not_answer();
+            let answer = ask(Attempt { replica: Arc::clone(&replica), deadline }).await;
+            let code = answer.as_ref().err().and_then(ClientError::code);
+            match code {
+                Some(Code::Unavailable) => replica.did_not_answer(),
+                Some(Code::DeadlineExceeded) => {}
+                _ => replica.did_answer(),
             }
+            let Err(error) = answer else { return answer };
             let pause = retries.pause(&error, turns.is_one_left());
             let Some(pause) = pause.filter(|pause| deadline.allows(*pause)) else { return Err(error) };
             tokio::time::sleep(pause).await;
-            if is_absent {
+            if code == Some(Code::Unavailable) {
                 replica = turns.take();
             }
         }

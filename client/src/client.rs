@@ -34,7 +34,8 @@ pub struct CachedGraph {
 }
 
 impl Client {
-    /// Connects to a server such as `http://127.0.0.1:7070`.
+    /// Connects to a server such as `http://127.0.0.1:7070`, which must be there; a connection that breaks later is
+    /// made again by the next call.
     pub async fn connect(endpoint: &str, connection: Connection) -> Result<Self, ClientError> {
         Self::connect_replicas([endpoint], connection).await
     }

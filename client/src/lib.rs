@@ -1,17 +1,29 @@
 //! Client of hlorank: sends graphs and configurations, and takes rankings back.
 //!
 //! ```no_run
-//! # async fn example(measured: hlorank_graph::MeasuredGraph, configurations: hlorank_graph::Configurations)
-//! # -> Result<(), hlorank_client::ClientError> {
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::{path::Path, time::Duration};
+//!
 //! use hlorank_client::{Client, Connection, GraphHandle, RankRequest};
+//! use hlorank_graph::{GraphFile, Limits, Task};
 //!
 //! let client = Client::connect("http://127.0.0.1:7070", Connection::default()).await?;
-//! let graph = GraphHandle::of(&measured);
-//! let ranking = client.rank(&RankRequest::new(&graph, &configurations).top(10)).await?;
-//! println!("measure these first: {:?}", ranking.best);
+//! let file = GraphFile::read(Path::new("layouts.pb"), Task::Layout, &Limits::default())?;
+//! for measured in &file.graphs {
+//!     let Some(measurements) = &measured.measurements else { continue };
+//!     let graph = GraphHandle::of(measured);
+//!     let request = RankRequest::new(&graph, &measurements.configurations).top(10).timeout(Duration::from_secs(5));
+//!     println!("measure these first: {:?}", client.rank(&request).await?.best);
+//! }
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! * [`Client::connect`] is for one server, [`Client::connect_replicas`] for several, of which each has its graphs.
+//! * [`Client::rank`] ranks candidates that are known at once; [`Client::rank_stream`] those that come in batches.
+//! * A [`GraphHandle`] is sent once, then by hash, and again where a server has lost the graph.
+//! * Calls have a deadline ([`Connection::timeout`]), and are tried again where that is safe ([`Connection::retries`]).
+//!   `client/README.md` tells which errors are final.
 
 mod admin;
 mod attempt;

@@ -51,7 +51,7 @@ impl Replicas {
     /// Connects to all of them at once; fails where none answers.
     pub(crate) async fn connect(endpoints: &[&str], connection: Connection) -> Result<Self, ClientError> {
         let opened: Vec<Endpoint> =
-            endpoints.iter().map(|endpoint| connection.open(endpoint)).collect::<Result<_, _>>()?;
+            endpoints.iter().map(|endpoint| connection.endpoint(endpoint)).collect::<Result<_, _>>()?;
         let connected = join_all(opened.iter().map(Endpoint::connect)).await;
         if connected.iter().all(Result::is_err) {
             let source = connected.into_iter().find_map(Result::err).ok_or(ClientError::NoEndpoint)?;
@@ -166,7 +166,7 @@ mod tests {
     impl Replica {
         /// Nobody is there.
         pub(crate) fn unconnected(address: &str) -> Self {
-            let endpoint = Connection::default().open(address).unwrap();
+            let endpoint = Connection::default().endpoint(address).unwrap();
             Self::new(address, &endpoint, endpoint.connect_lazy(), Connection::default())
         }
     }
@@ -179,6 +179,13 @@ mod tests {
     fn tried(replicas: &Replicas, route: u32) -> Vec<String> {
         let mut turns = replicas.turns(&route.to_le_bytes());
         replicas.0.iter().map(|_| turns.take().endpoint.clone()).collect()
+    }
+
+    #[test]
+    fn the_choice_is_the_same_in_every_version() {
+        let weight = weight("0".repeat(64).as_bytes(), "127.0.0.1:7070");
+        let digits = "99797556d38fb20be68738075ca9a8cb7ac69ea4f99674331cf7c77e18ed677c";
+        assert_eq!(weight.to_string(), digits);
     }
 
     #[tokio::test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tonic::Code;
 
-use crate::ClientError;
+use crate::{ClientError, Refusal};
 
 /// How often one call is tried again, and after how long.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Retries {
     /// was not tried.
     pub(crate) fn pause(&mut self, error: &ClientError, is_replica_left: bool) -> Option<Duration> {
         self.left = self.left.checked_sub(1)?;
-        let asked = error.refusal().and_then(|refusal| refusal.retry_after());
+        let asked = error.refusal().and_then(Refusal::retry_after);
         match error.code()? {
             Code::Unavailable if is_replica_left => Some(Duration::ZERO),
             Code::Unavailable => {

@@ -1,0 +1,96 @@
+//! Searches good layouts of a graph by its scores alone: a stochastic local search, which goes on from the best
+//! neighbour of the best layout so far.
+//!
+//! ```console
+//! $ cargo run --release -p hlorank-client --example search_layouts -- tests/data/measured/layout_random_window_reversed.pb
+//! ```
+//!
+//! Servers may follow the file; without any it is the one at `http://127.0.0.1:7070`. Every step sends some bytes for
+//! each neighbour: the graph goes by hash, and neighbours as changes to the layout that they are of.
+
+use std::{env, error::Error, path::Path};
+
+use fastrand::Rng;
+use hlorank_client::{Client, Connection, GraphHandle, RankRequest, v1::ConfigurableNode};
+use hlorank_graph::{
+    ConfigurationError, Configurations, GraphFile, LayoutBatchBuilder, LayoutEntry, Limits, Task,
+};
+
+const ENDPOINT: &str = "http://127.0.0.1:7070";
+const STEPS: usize = 200;
+const NEIGHBOURS: usize = 100;
+/// Nodes of a neighbour that are drawn anew, at most.
+const CHANGES: usize = 3;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = env::args().skip(1);
+    let path = arguments.next().ok_or("name a file of a graph")?;
+    let mut endpoints: Vec<String> = arguments.collect();
+    if endpoints.is_empty() {
+        endpoints.push(ENDPOINT.to_owned());
+    }
+    let client = Client::connect_replicas(endpoints, Connection::default()).await?;
+    let file = GraphFile::read(Path::new(&path), Task::Layout, &Limits::default())?;
+    let graph = GraphHandle::of(file.graphs.first().ok_or("the file has no graph")?);
+    let nodes = client.put_graph(&graph).await?.configurable_nodes;
+    println!("{} nodes to configure", nodes.len());
+
+    let mut draw = Rng::with_seed(0);
+    let mut best = vec![LayoutEntry::DEFAULT; nodes.len()];
+    for step in 0..STEPS {
+        let layouts = with_neighbours(&best, &nodes, &mut draw)?;
+        let candidates = batch(&layouts)?;
+        let ranking = client.rank(&RankRequest::new(&graph, &candidates).with_scores()).await?;
+        let first = ranking.best.first().ok_or("nothing was ranked")?;
+        if step == 0 {
+            println!("the compiler's default: score {:.4}", ranking.scores[0]);
+        }
+        if first.score < ranking.scores[0] {
+            let milliseconds = ranking.timings.total.as_secs_f64() * 1e3;
+            println!("step {step:3}: score {:.4} in {milliseconds:.1} ms", first.score);
+            best.clone_from(&layouts[first.config]);
+        }
+    }
+    for (node, entry) in nodes.iter().zip(&best).filter(|(_, entry)| **entry != LayoutEntry::DEFAULT) {
+        println!("{} {}: {:?}", node.opcode, node.name, entry.tensors());
+    }
+    Ok(())
+}
+
+/// A layout, and some that differ from it in a few nodes.
+fn with_neighbours(
+    layout: &[LayoutEntry],
+    nodes: &[ConfigurableNode],
+    draw: &mut Rng,
+) -> Result<Vec<Vec<LayoutEntry>>, ConfigurationError> {
+    let mut layouts = vec![layout.to_vec()];
+    for _ in 0..NEIGHBOURS {
+        let mut neighbour = layout.to_vec();
+        for _ in 0..draw.usize(1..=CHANGES) {
+            let slot = draw.usize(..nodes.len());
+            neighbour[slot] = random_entry(&nodes[slot], draw)?;
+        }
+        layouts.push(neighbour);
+    }
+    Ok(layouts)
+}
+
+/// Any order of the dimensions, for every tensor of a node.
+fn random_entry(node: &ConfigurableNode, draw: &mut Rng) -> Result<LayoutEntry, ConfigurationError> {
+    let order = |rank: &u32| {
+        let mut dimensions: Vec<i32> = (0..).take(*rank as usize).collect();
+        draw.shuffle(&mut dimensions);
+        dimensions
+    };
+    LayoutEntry::from_tensors(node.tensor_ranks.iter().map(order), || node.name.clone())
+}
+
+fn batch(layouts: &[Vec<LayoutEntry>]) -> Result<Configurations, ConfigurationError> {
+    let slots = layouts.first().map_or(0, Vec::len);
+    let mut batch = LayoutBatchBuilder::new(slots, Limits::default());
+    for layout in layouts {
+        batch.push(layout)?;
+    }
+    Ok(Configurations::Layout(batch.build()?))
+}
