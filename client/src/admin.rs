@@ -19,10 +19,7 @@ impl AdminClient {
     /// Connects to the admin listener of a server, such as `http://127.0.0.1:7072`.
     pub async fn connect(endpoint: &str, connection: Connection) -> Result<Self, ClientError> {
         let channel = connection.endpoint(endpoint)?.connect().await;
-        let channel = channel.map_err(|source| ClientError::Connect {
-            endpoint: endpoint.to_owned(),
-            source: source.into(),
-        })?;
+        let channel = channel.map_err(|source| ClientError::no_connection(endpoint, source))?;
         Ok(Self { models: ModelAdminServiceClient::new(channel) })
     }
 

@@ -45,10 +45,8 @@ impl Default for Connection {
 impl Connection {
     /// How to connect to a server such as `http://127.0.0.1:7070`.
     pub(crate) fn endpoint(&self, endpoint: &str) -> Result<Endpoint, ClientError> {
-        let channel = Endpoint::from_shared(endpoint.to_owned()).map_err(|source| ClientError::Connect {
-            endpoint: endpoint.to_owned(),
-            source: source.into(),
-        })?;
+        let channel = Endpoint::from_shared(endpoint.to_owned())
+            .map_err(|source| ClientError::no_connection(endpoint, source))?;
         if channel.uri().scheme_str() != Some("http") {
             return Err(ClientError::Scheme { endpoint: endpoint.to_owned() });
         }

@@ -44,7 +44,8 @@ pub enum ClientError {
     },
     /// A graph, or a graph and candidates, that do not fit a message.
     #[error(
-        "the request takes {found} bytes, at most {limit} go in one message; raise the limit here and at the server, or send the candidates in a stream"
+        "the request takes {found} bytes, at most {limit} go in one message; raise the limit here and at the \
+         server, or send the candidates in a stream"
     )]
     RequestTooLong {
         /// Bytes of the request.
@@ -119,6 +120,11 @@ impl ClientError {
             Self::Refused(refusal) => Some(refusal.code()),
             _ => None,
         }
+    }
+
+    /// No connection to this address.
+    pub(crate) fn no_connection(endpoint: &str, source: tonic::transport::Error) -> Self {
+        Self::Connect { endpoint: endpoint.to_owned(), source: source.into() }
     }
 
     /// A connection that failed, as a status tells that was made of its error.

@@ -55,7 +55,7 @@ impl Replicas {
         let connected = join_all(opened.iter().map(Endpoint::connect)).await;
         if connected.iter().all(Result::is_err) {
             let source = connected.into_iter().find_map(Result::err).ok_or(ClientError::NoEndpoint)?;
-            return Err(ClientError::Connect { endpoint: endpoints.join(", "), source: source.into() });
+            return Err(ClientError::no_connection(&endpoints.join(", "), source));
         }
         let replicas = endpoints.iter().zip(&opened).zip(connected).map(|((address, endpoint), channel)| {
             let is_absent = channel.is_err();
@@ -90,7 +90,7 @@ impl Turns {
         if self.untried.is_empty() {
             self.untried.clone_from(&self.order);
         }
-        let next = self.untried.iter().position(|replica| replica.may_answer()).unwrap_or(0);
+        let next = self.untried.iter().position(|replica| replica.claim()).unwrap_or(0);
         self.untried.remove(next)
     }
 
@@ -138,9 +138,9 @@ impl Replica {
         *self.absent_until() = Some(Instant::now() + ABSENCE);
     }
 
-    /// Whether to try it before the others. After its absence one call does, and the rest wait for what comes of it:
+    /// Whether a call tries it before the others. After its absence one call does, and the rest wait for what comes of it:
     /// where packets are dropped, that takes as long as a connection may.
-    fn may_answer(&self) -> bool {
+    fn claim(&self) -> bool {
         let (mut absent_until, now) = (self.absent_until(), Instant::now());
         match *absent_until {
             None => true,

@@ -27,7 +27,7 @@ pub struct StreamRequest<'a> {
 ///
 /// The server reads a batch once the scores of the one before have been taken, but for what is on its way (windows
 /// of some megabytes). So take scores while you send: where none are taken, [`send`](Self::send) waits in the end,
-/// and for ever.
+/// until the stream's deadline or for ever.
 #[derive(Debug)]
 pub struct RankStream {
     attempt: Arc<Attempt>,

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use hlorank_client::{Client, ClientError, Connection, GraphHandle, RankRequest, StreamRequest};
-use hlorank_tests::kernel_of;
+use hlorank_tests::{Load, Question, kernel_of};
 
 use crate::{
     replica::{Replica, graphs, tiles},
@@ -82,7 +82,7 @@ async fn the_graphs_of_a_killed_replica_go_elsewhere_and_come_back() {
 async fn a_call_that_a_killed_replica_worked_on_is_answered_by_another() {
     let mut replicas = [Replica::start().await, Replica::start().await];
     let client = Client::connect_replicas(endpoints(&replicas), Connection::default()).await.unwrap();
-    let (graph, large) = (GraphHandle::features(&kernel_of(40)), tiles(10_000));
+    let (graph, large) = (GraphHandle::features(&kernel_of(40)), tiles(20_000));
     client.put_graph(&graph).await.unwrap();
     let asking = tokio::spawn(async move { client.rank(&RankRequest::new(&graph, &large).top(1)).await });
     let since = Instant::now();
@@ -96,6 +96,23 @@ async fn a_call_that_a_killed_replica_worked_on_is_answered_by_another() {
         assert!(!asking.is_finished() && since.elapsed() < Duration::from_secs(20), "nobody works on it");
     }
     assert_eq!(asking.await.unwrap().unwrap().best.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_fails_while_a_replica_is_killed_and_started_again() {
+    let (mut killed, other) = (Replica::start().await, Replica::start().await);
+    let listed = [killed.endpoint(), other.endpoint()];
+    let client = Client::connect_replicas(listed, Connection::default()).await.unwrap();
+    let questions = graphs().into_iter().map(|graph| Question { graph, configurations: tiles(5) });
+    let load = Load::start(client, questions.collect(), Duration::from_millis(10));
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    killed.kill().await.unwrap();
+    let restarted = killed.restart().await;
+    tokio::time::sleep(ABSENCE).await;
+    let answers = load.finish().await;
+    let errors: Vec<_> = answers.iter().filter_map(|answer| answer.ranking.as_ref().err()).collect();
+    assert!(errors.is_empty(), "{} of {}, such as {}", errors.len(), answers.len(), errors[0]);
+    assert!(restarted.ranked().await > 0.0, "its graphs have come back");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

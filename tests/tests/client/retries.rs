@@ -37,7 +37,7 @@ async fn nothing_is_tried_again_past_the_deadline() {
     let (client, graph, tiles) = (server.client().await, GraphHandle::features(&kernel_of(3)), tiles(5));
     let _holding = client.rank_stream(&StreamRequest::new(&graph)).await.unwrap();
     // Less than the server says to wait.
-    let request = RankRequest::new(&graph, &tiles).timeout(Duration::from_millis(150));
+    let request = RankRequest::new(&graph, &tiles).timeout(Duration::from_millis(190));
     let error = client.rank(&request).await.unwrap_err();
     assert_eq!(error.code(), Some(Code::ResourceExhausted), "{error}");
     assert_eq!(overloaded(&server.scrape().await), 1.0);
