@@ -1,4 +1,4 @@
-use std::{error::Error as _, process::ExitCode};
+use std::process::ExitCode;
 
 use hlorank_client::{ClientError, Refusal};
 use tonic::Code;
@@ -29,8 +29,11 @@ Exit codes:
 impl From<&ClientError> for Exit {
     fn from(error: &ClientError) -> Self {
         match error {
-            ClientError::Connect { .. } => Self::NoAnswer,
-            ClientError::Scheme { .. } | ClientError::BatchTooLong { .. } => Self::WrongInput,
+            ClientError::Connect { .. } | ClientError::Deadline { .. } => Self::NoAnswer,
+            ClientError::NoEndpoint
+            | ClientError::Scheme { .. }
+            | ClientError::BatchTooLong { .. }
+            | ClientError::RequestTooLong { .. } => Self::WrongInput,
             ClientError::Refused(refusal) => refusal.as_ref().into(),
             ClientError::Answer(_) => Self::Failed,
         }
@@ -39,8 +42,7 @@ impl From<&ClientError> for Exit {
 
 impl From<&Refusal> for Exit {
     fn from(refusal: &Refusal) -> Self {
-        // With a cause on this side, it is the connection that failed.
-        if refusal.retry_after().is_some() || refusal.source().is_some() {
+        if refusal.retry_after().is_some() {
             return Self::NoAnswer;
         }
         match refusal.code() {

@@ -1,16 +1,21 @@
 //! The server that a command asks.
 
-use clap::Args;
+use std::time::Duration;
+
+use clap::{Args, value_parser};
 use hlorank_client::{Client, ClientError, Connection, ModelReference};
 use tonic::transport::Uri;
 
 /// Where the server is.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Server {
-    /// Address of the server
-    #[arg(long, value_name = "URL", env = "HLORANK_ENDPOINT", value_parser = address)]
+    /// Address of the server; with commas between, of replicas that share the graphs
+    #[arg(long, value_name = "URL", env = "HLORANK_ENDPOINT", value_parser = address, value_delimiter = ',')]
     #[arg(default_value = "http://127.0.0.1:7070")]
-    endpoint: String,
+    endpoint: Vec<String>,
+    /// How long a call may take, retries included
+    #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(1..), default_value_t = 30)]
+    timeout: u64,
 }
 
 /// Which model answers.
@@ -28,6 +33,7 @@ pub(crate) fn address(text: &str) -> Result<String, String> {
 
 impl Server {
     pub(crate) async fn connect(&self) -> Result<Client, ClientError> {
-        Client::connect(&self.endpoint, Connection::default()).await
+        let timeout = Some(Duration::from_secs(self.timeout));
+        Client::connect_replicas(&self.endpoint, Connection { timeout, ..Connection::default() }).await
     }
 }
