@@ -2,8 +2,7 @@
 
 >>> from hlorank.tune import Program, tune
 >>> program = Program.from_function(step, *arguments)
->>> run = tune(program, "127.0.0.1:7070", "tuned/step")
->>> print(f"{1 / run.final_ratio:.2f} times as fast as the default")
+>>> print(tune(program, "127.0.0.1:7070", "tuned/step"))
 """
 
 from hlorank.tune.hardware import HardwareError, Outcome

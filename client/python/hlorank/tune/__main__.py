@@ -169,13 +169,7 @@ def _tune(given: argparse.Namespace) -> int:
             threads=given.threads,
             listener=live,
         )
-    report = write_report([out], out)
-    if run.best:
-        faster = 1 / run.final_ratio - 1
-        console.print(f"number {run.best} is {faster:.1%} faster than the default", end="")
-    else:
-        console.print("nothing is faster than the default", end="")
-    console.print(f" (noise {run.noise:.1%}); {report}", highlight=False)
+    console.print(f"{run}; {write_report([out], out)}", highlight=False, soft_wrap=True)
     return 0
 
 

@@ -72,6 +72,18 @@ class Run:
         ratios = [min(m.outcome.ratio, 1.0) for m in self.measurements]
         return np.minimum.accumulate(np.array([1.0, *ratios[1:]]))
 
+    def __str__(self) -> str:
+        """The verdict in a line."""
+        spent = f"after {len(self.measurements)} measurements"
+        if self.best is None:
+            return f"{self.program}: still searching {spent}"
+        if not self.best:
+            return f"{self.program}: nothing is faster than the default {spent}"
+        return (
+            f"{self.program}: {1 / self.final_ratio:.2f} times as fast as the default {spent} "
+            f"(noise {self.noise:.1%})"
+        )
+
     @property
     def winner(self) -> Measurement | None:
         """The measurement of the winner; None while it is not known."""
