@@ -26,6 +26,8 @@ from .zoo import Network, networks
 
 TILES = 60
 """Tiles to choose from, where a kernel has as many."""
+QUIET = 0.05
+"""A search whose last measurements differ by more from each other is run again."""
 WITHIN = 0.01
 """Two run times that differ by no more are equal."""
 REACHED = "with the model"
@@ -56,7 +58,7 @@ SEARCHES = {
 def study(task: str, prepared: Prepared, server: str, out: Path, subjects: int, seeds: int) -> str:
     """Runs what has not run, plots into ``out``, and gives the table."""
     chosen = held_out_subjects(task, prepared, subjects)
-    plan = [(n, s, i) for i in range(seeds) for n in chosen for s in SEARCHES[task]]
+    plan = [(n, s, i) for s in SEARCHES[task] for i in range(seeds) for n in chosen]
     for name, search, seed in tqdm(plan, desc="searches"):
         folder = _folder(out, name, search, seed)
         if not _has_ended(folder):
@@ -77,7 +79,15 @@ def _folder(out: Path, name: str, search: Search, seed: int) -> Path:
 
 
 def _has_ended(folder: Path) -> bool:
-    return (folder / NAME).exists() and run_of(folder)[1].best is not None
+    """Whether its results stand; those of a search that a busy machine disturbed are removed."""
+    results = folder / NAME
+    if not results.exists():
+        return False
+    _, run = run_of(folder)
+    if run.noise is not None and run.noise > QUIET:
+        results.unlink()
+        return False
+    return run.best is not None
 
 
 def _subject(task: str, name: str) -> Program | TiledKernel:

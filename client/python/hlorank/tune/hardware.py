@@ -24,9 +24,9 @@ MEASURED = "measured"
 SLOW = "slow"
 """Measured by a single run, since that took so much longer than the default."""
 
-SEARCH = Protocol(warmups=1, rounds=4, most_rounds=32, seconds=0.2, tries=20)
+SEARCH = Protocol(warmups=1, rounds=5, most_rounds=32, seconds=0.3, tries=60)
 """What a search judges by."""
-CONFIRM = Protocol(rounds=10, seconds=1.0, tries=40)
+CONFIRM = Protocol(rounds=12, seconds=1.0, tries=100)
 """What the winner is chosen by."""
 
 
