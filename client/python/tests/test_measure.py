@@ -179,10 +179,14 @@ class System:
         monkeypatch.setattr(quiet, "time", clock)
         monkeypatch.setattr(quiet, "_STATISTICS", statistics)
         monkeypatch.setattr(quiet.os, "sysconf", lambda _: 100)
+        monkeypatch.setattr(quiet.os, "sched_getaffinity", lambda _: {1, 12})
 
     def tell(self, user=1.0, system=0.0, idle=0.0, waiting=0.0, stolen=0.0, guest=0.0) -> None:
         ticks = [int(100 * s) for s in (user, 0, system, idle, waiting, 0, 0, stolen, guest, 0)]
-        self._statistics.write_text(f"cpu  {' '.join(map(str, ticks))}\ncpu0 1 2 3\n")
+        counts = " ".join(map(str, ticks))
+        # Another processor, and two that this process may run on.
+        lines = ["cpu  9000 9000 9000", "cpu0 7000 0 7000", "cpu1 1 0 1", f"cpu12 {counts}"]
+        self._statistics.write_text("\n".join(lines) + "\nctxt 99\n")
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from .prepare import Prepared
 from .tables import markdown
 from .zoo import Network, networks
 
-TILES = 60
+TILES = 40
 """Tiles to choose from, where a kernel has as many."""
 QUIET = 0.05
 """A search whose last measurements differ by more from each other is run again."""

@@ -12,7 +12,11 @@ _GUEST_FIELDS = 8
 
 
 class OtherLoad:
-    """How many processors were busy with anything but this process, stolen time included."""
+    """How many processors were busy with anything but this process, stolen time included.
+
+    Of those that this process may run on: ``taskset`` keeps a measurement apart from what else
+    runs.
+    """
 
     def __init__(self) -> None:
         self._last = self._now()
@@ -32,9 +36,13 @@ class OtherLoad:
 def _busy_seconds() -> float:
     """Processor seconds since the system started, 0 where it does not tell."""
     try:
-        line = _STATISTICS.read_text(encoding="ascii").partition("\n")[0]
-    except OSError:
+        lines = _STATISTICS.read_text(encoding="ascii").splitlines()
+        own = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+    except (AttributeError, OSError):
         return 0.0
-    fields = [int(field) for field in line.split()[1 : 1 + _GUEST_FIELDS]]
-    ticks = sum(value for place, value in enumerate(fields) if place not in _IDLE_FIELDS)
+    rows = [line.split() for line in lines]
+    fields = [row[1 : 1 + _GUEST_FIELDS] for row in rows if row and row[0] in own]
+    ticks = sum(
+        int(value) for row in fields for place, value in enumerate(row) if place not in _IDLE_FIELDS
+    )
     return ticks / os.sysconf("SC_CLK_TCK")
