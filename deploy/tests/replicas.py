@@ -1,0 +1,155 @@
+"""Real servers, as replicas of each other, and what their metrics say."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from sources import NO_TELEMETRY, REPOSITORY
+
+PATIENCE = 30.0  # seconds
+TARGET = REPOSITORY / "target"
+LIBRARY = TARGET / "onnxruntime/libonnxruntime.so"
+# A stream is one of them until it ends.
+MAX_REQUESTS = 16
+GRAPH_CACHE = "hlorank_graph_cache_requests_total"
+
+
+def server_program() -> Path:
+    """The server that was built last; the test is skipped where there is none."""
+    built = [TARGET / profile / "hlorank-server" for profile in ("release", "debug")]
+    built = [program for program in built if program.exists()]
+    if not built:
+        pytest.skip("the programs are not built: make build")
+    return max(built, key=lambda program: program.stat().st_mtime)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback that nobody listens on."""
+    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [listener.getsockname()[1] for listener in listeners]
+    for listener in listeners:
+        listener.close()
+    return ports
+
+
+def wait_for(what: str, is_so: Callable[[], bool]) -> None:
+    """Waits until something is so."""
+    end = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < end, f"waited {PATIENCE:g} s for {what}"
+        time.sleep(0.02)
+
+
+def answer(url: str) -> str | None:
+    """What is answered there; None where nobody does, or not with 200."""
+    try:
+        with urllib.request.urlopen(url, timeout=5) as response:
+            return response.read().decode()
+    except (urllib.error.URLError, ConnectionError):
+        return None
+
+
+@dataclass
+class Replica:
+    """A server, which may be stopped and started again on its ports."""
+
+    log: Path
+    port: int
+    metrics_port: int
+    process: subprocess.Popen = field(init=False)
+
+    def start(self) -> None:
+        """Starts it, and waits until it serves."""
+        settings = {
+            "LISTEN": f"127.0.0.1:{self.port}",
+            "METRICS_LISTEN": f"127.0.0.1:{self.metrics_port}",
+            "MODELS": REPOSITORY / "models/registry",
+            "ONNXRUNTIME": os.environ.get("HLORANK_ONNXRUNTIME", LIBRARY),
+            "WORKERS": 1,
+            "GRAPH_CACHE_BYTES": 64 << 20,
+            "EMBEDDING_CACHE_BYTES": 64 << 20,
+            "MAX_REQUESTS": MAX_REQUESTS,
+        }
+        settings = {f"HLORANK_{name}": str(value) for name, value in settings.items()}
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen(
+                [server_program()], env=settings | NO_TELEMETRY, stderr=log
+            )
+        wait_for(f"a server; its log is {self.log}", self._serves)
+
+    def _serves(self) -> bool:
+        assert self.process.poll() is None, self.log.read_text()
+        return answer(f"http://127.0.0.1:{self.metrics_port}/readyz") is not None
+
+    def kill_in_the_middle_of_calls(self) -> None:
+        """Kills it once calls wait for an answer that does not come."""
+        self.process.send_signal(signal.SIGSTOP)
+        time.sleep(0.5)
+        self.process.kill()
+        self.process.wait(PATIENCE)
+
+    def drain(self) -> None:
+        """Asks it to stop, and waits until it has finished its calls."""
+        self.process.terminate()
+        assert self.process.wait(PATIENCE) == 0, self.log.read_text()
+
+    def metric(self, name: str, *labels: str) -> float:
+        """The sum of a metric's series with these labels, as in ``result="hit"``."""
+        text = answer(f"http://127.0.0.1:{self.metrics_port}/metrics") or ""
+        series = re.findall(rf"^{name}(?:{{(.*)}})? (\S+)$", text, re.MULTILINE)
+        assert series, f"{name} is not among the metrics"
+        return sum(float(value) for of, value in series if set(labels) <= set(of.split(",")))
+
+    def ranked(self) -> float:
+        """Calls of RankConfigs that were answered."""
+        return self.metric("hlorank_requests_total", 'method="RankConfigs"', 'code="OK"')
+
+
+@contextmanager
+def running(count: int, folder: Path) -> Iterator[list[Replica]]:
+    """So many servers, which are killed in the end."""
+    if not LIBRARY.exists() and "HLORANK_ONNXRUNTIME" not in os.environ:
+        pytest.skip("ONNX Runtime is missing: make setup")
+    ports = free_ports(2 * count)
+    replicas = [
+        Replica(folder / f"server-{port}.log", port, metrics)
+        for port, metrics in zip(ports[:count], ports[count:], strict=True)
+    ]
+    started: list[Replica] = []
+    try:
+        for replica in replicas:
+            replica.start()
+            started.append(replica)
+        yield replicas
+    finally:
+        for replica in started:
+            replica.process.kill()
+            replica.process.wait(PATIENCE)
+
+
+def graph_cache_requests(replicas: Sequence[Replica]) -> Counter[tuple[str, str]]:
+    """How often graphs were looked up, by index (by hash, or by what was sent) and result."""
+    found: Counter[tuple[str, str]] = Counter()
+    for replica in replicas:
+        for index in ("hash", "source"):
+            for result in ("hit", "miss"):
+                labels = (f'index="{index}"', f'result="{result}"')
+                found[index, result] += int(replica.metric(GRAPH_CACHE, *labels))
+    return found
+
+
+def hit_ratio(requests: Counter[tuple[str, str]]) -> float:
+    """The part of look-ups that found a graph."""
+    hits = sum(count for (_, result), count in requests.items() if result == "hit")
+    return hits / requests.total()

@@ -1,0 +1,349 @@
+"""Replicas that share the work: three real servers behind Envoy and HAProxy as they ship."""
+
+import random
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from proxies import ENVOY, HAPROXY, KINDS, Kind, Proxy, proxy_before
+from replicas import (
+    MAX_REQUESTS,
+    Replica,
+    graph_cache_requests,
+    hit_ratio,
+    running,
+    wait_for,
+)
+
+hlorank = pytest.importorskip("hlorank", reason="the Python client is not on PYTHONPATH")
+from hlorank import (  # noqa: E402
+    Client,
+    Graph,
+    HlorankError,
+    InvalidRequestError,
+    OverloadedError,
+    Tiles,
+)
+from hlorank.retry import Retry  # noqa: E402
+
+GRAPHS = 60
+ROUNDS = 4
+THREADS = 4
+PAUSE = 0.1
+"""Seconds between two calls of a thread."""
+TILES = Tiles(output_bounds=[[8, 16], [16, 64], [128, 64], [64, 8]])
+KERNEL = """HloModule kernel
+
+ENTRY kernel {{
+  a = f32[{rows},128]{{1,0}} parameter(0)
+  b = f32[{rows},128]{{1,0}} parameter(1)
+  sum = f32[{rows},128]{{1,0}} add(a, b)
+  ROOT result = f32[{rows},128]{{1,0}} tanh(sum)
+}}
+"""
+
+
+def kernels() -> list[Graph]:
+    """Graphs of which no server has told the hash."""
+    texts = (KERNEL.format(rows=8 * number) for number in range(1, GRAPHS + 1))
+    return [Graph.from_hlo_text(text, task="tile") for text in texts]
+
+
+def rank_in_rounds(address: str) -> None:
+    """Ranks every graph several times, in another order each time."""
+    graphs, draw = kernels(), random.Random(2026)
+    with Client(address) as client:
+        for _ in range(ROUNDS):
+            for graph in draw.sample(graphs, GRAPHS):
+                client.rank(graph, TILES)
+
+
+@dataclass
+class Load:
+    """Calls of several threads that go on until it is stopped."""
+
+    address: str
+    graphs: Sequence[Graph]
+    answered: int = 0
+    errors: list[HlorankError] = field(default_factory=list)
+    stopped: threading.Event = field(default_factory=threading.Event)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def call(self, seed: int) -> None:
+        """The calls of one thread, over a connection of its own."""
+        draw = random.Random(seed)
+        with Client(self.address) as client:
+            while not self.stopped.wait(PAUSE):
+                try:
+                    client.rank(draw.choice(self.graphs), TILES)
+                    with self.lock:
+                        self.answered += 1
+                except HlorankError as error:
+                    self.errors.append(error)
+
+
+@dataclass
+class Fleet:
+    """Replicas behind a proxy."""
+
+    proxy: Proxy
+    replicas: list[Replica]
+    client: Client
+
+    def owners(self, graphs: Sequence[Graph]) -> list[Replica]:
+        """Who answers calls about each graph, while nobody else calls."""
+        alive = [replica for replica in self.replicas if replica.process.poll() is None]
+        time.sleep(0.1)  # for calls that were answered and are not counted yet
+        counts, owners = [replica.ranked() for replica in alive], []
+        for graph in graphs:
+            before, total = counts, sum(counts) + 1
+            self.client.rank(graph, TILES)
+            wait_for("a call to be counted", lambda t=total: sum(r.ranked() for r in alive) >= t)
+            counts = [replica.ranked() for replica in alive]
+            [owner] = [r for r, b, c in zip(alive, before, counts, strict=True) if c > b]
+            owners.append(owner)
+        return owners
+
+    @contextmanager
+    def load(self, graphs: Sequence[Graph]) -> Iterator[None]:
+        """Calls that go on meanwhile, all of which must be answered."""
+        load = Load(self.proxy.address, graphs)
+        threads = [threading.Thread(target=load.call, args=[seed]) for seed in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        try:
+            time.sleep(0.5)
+            yield
+        finally:
+            load.stopped.set()
+            for thread in threads:
+                thread.join()
+        print(f"{load.answered} calls answered, {len(load.errors)} failed")
+        assert not load.errors
+        assert load.answered > 50
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    return KINDS[request.param]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def fleet(request: pytest.FixtureRequest, tmp_path_factory) -> Iterator[Fleet]:
+    kind = KINDS[request.param]
+    kind.command(kind.run, kind.configuration)
+    folder = tmp_path_factory.mktemp(kind.name)
+    with (
+        running(3, folder) as replicas,
+        proxy_before(kind, replicas, folder) as proxy,
+        Client(proxy.address) as client,
+    ):
+        yield Fleet(proxy, replicas, client)
+
+
+@pytest.fixture
+def retries(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """What clients tried again, by the error that made them."""
+    counted: Counter[str] = Counter()
+    pause = Retry.pause
+
+    def counting(self: Retry, error, retries):
+        seconds = pause(self, error, retries)
+        if seconds is not None:
+            counted[error.code.name] += 1
+        return seconds
+
+    monkeypatch.setattr(Retry, "pause", counting)
+    return counted
+
+
+def test_the_proxy_takes_what_ships(kind: Kind):
+    judged = kind.judge(kind.configuration)
+    assert judged.returncode == 0, judged.stderr
+    assert not re.search("warning|deprecated", judged.stderr, re.IGNORECASE), judged.stderr
+
+
+def test_envoy_takes_the_name_of_the_headless_service(tmp_path: Path):
+    configuration = yaml.safe_load(ENVOY.configuration.read_text())
+    [cluster] = configuration["static_resources"]["clusters"]
+    [locality] = cluster["load_assignment"]["endpoints"]
+    address = locality["lb_endpoints"][0]["endpoint"]["address"]["socket_address"]
+    address["address"] = "hlorank-replicas.default.svc.cluster.local"
+    del locality["lb_endpoints"][1:]
+    file = tmp_path / "envoy.yaml"
+    file.write_text(yaml.safe_dump(configuration))
+    judged = ENVOY.judge(file)
+    assert judged.returncode == 0, judged.stderr
+
+
+def test_haproxy_takes_the_lines_for_kubernetes(tmp_path: Path):
+    text = HAPROXY.configuration.read_text()
+    text, servers = re.subn(r"^ +server .*\n", "", text, flags=re.MULTILINE)
+    text, lines = re.subn(r"^( *)#(?=[a-z])", r"\1", text, flags=re.MULTILINE)
+    assert (servers, lines) == (3, 4)
+    file = tmp_path / "haproxy.cfg"
+    file.write_text(text)
+    judged = HAPROXY.judge(file)
+    assert judged.returncode == 0, judged.stderr
+
+
+def test_each_graph_has_its_replica_and_hits_are_those_of_one_server(fleet: Fleet, tmp_path: Path):
+    with running(1, tmp_path) as [alone]:
+        rank_in_rounds(f"127.0.0.1:{alone.port}")
+        expected = graph_cache_requests([alone])
+    earlier = graph_cache_requests(fleet.replicas)
+    rank_in_rounds(fleet.proxy.address)
+    requests = graph_cache_requests(fleet.replicas) - earlier
+    entries = [
+        int(replica.metric("hlorank_graph_cache_entries", 'index="hash"'))
+        for replica in fleet.replicas
+    ]
+    print(f"hit ratio {hit_ratio(requests):.4f}, of one server {hit_ratio(expected):.4f}")
+    print(f"graphs of each replica: {entries}, of {GRAPHS}")
+    assert requests == expected
+    assert sum(entries) == GRAPHS
+    assert min(entries) >= GRAPHS / 6
+
+
+def test_calls_about_no_graph_are_spread_over_all(fleet: Fleet):
+    for _ in range(40):
+        fleet.client.list_models()
+    label = 'method="ListModels"'
+    counts = [int(r.metric("hlorank_requests_total", label)) for r in fleet.replicas]
+    print(f"calls of each replica: {counts}")
+    assert min(counts) >= 4
+
+
+def test_the_graphs_of_a_replica_that_is_killed_move_and_come_back(
+    fleet: Fleet, retries: Counter[str]
+):
+    gone_and_back(fleet, retries, Replica.kill_in_the_middle_of_calls)
+    assert retries["UNAVAILABLE"] > 0
+
+
+def test_the_graphs_of_a_replica_that_stops_move_and_come_back(fleet: Fleet, retries: Counter[str]):
+    gone_and_back(fleet, retries, Replica.drain)
+
+
+def gone_and_back(fleet: Fleet, retries: Counter[str], end) -> None:
+    """Ends a replica under load, and starts it again."""
+    graphs, victim, earlier = kernels(), fleet.replicas[1], fleet.proxy.retries()
+    before = fleet.owners(graphs)
+    with fleet.load(graphs):
+        end(victim)
+        time.sleep(1.5)
+    without = fleet.owners(graphs)
+    with fleet.load(graphs):
+        victim.start()
+        time.sleep(2)
+    one = graphs[before.index(victim)]
+    wait_for("graphs to come back", lambda: fleet.owners([one]) == [victim])
+    pairs = list(zip(before, without, strict=True))
+    its = sum(b is victim and a is not victim for b, a in pairs)
+    others = sum(b is not victim and a is not b for b, a in pairs)
+    print(f"its {its} graphs moved, and {others} of the {GRAPHS - before.count(victim)} others")
+    print(
+        f"tried again: {sum(retries.values())} by clients ({', '.join(retries) or 'no error'}), ",
+        end="",
+    )
+    print(f"{fleet.proxy.retries() - earlier} by the proxy")
+    assert its == before.count(victim)
+    # A table of Envoy's moves one in some thousand.
+    assert others <= 1
+    assert {id(owner) for owner in without} == {id(r) for r in fleet.replicas if r is not victim}
+    assert fleet.owners(graphs) == before
+
+
+def test_a_stream_goes_on_while_its_replica_stops(fleet: Fleet):
+    graph = kernels()[0]
+    [owner] = fleet.owners([graph])
+    expected = fleet.client.rank(graph, TILES, with_scores=True)
+    with fleet.client.rank_stream(graph) as stream:
+        stream.send(TILES)
+        assert stream.scores().scores.tolist() == expected.scores.tolist()
+        owner.process.terminate()
+        time.sleep(1.5)
+        assert owner.process.poll() is None
+        assert fleet.owners([graph]) != [owner]
+        stream.send(TILES)
+        assert len(stream.finish().best) == 2 * len(TILES)
+    owner.drain()
+    owner.start()
+    wait_for("the graph to come back", lambda: fleet.owners([graph]) == [owner])
+
+
+def test_a_client_that_takes_no_scores_holds_up_itself_alone(fleet: Fleet):
+    graph, many = kernels()[0], Tiles(output_bounds=np.ones((100_000, 1), np.int64))
+    [owner] = fleet.owners([graph])
+    taken = 0
+    with Client(fleet.proxy.address) as lazy, lazy.rank_stream(graph) as stream:
+
+        def send() -> None:
+            nonlocal taken
+            with suppress(HlorankError):
+                for _ in range(200):
+                    stream.send(many)
+                    taken += 1
+
+        sending = threading.Thread(target=send)
+        sending.start()
+        reached = -1
+        while reached < taken:
+            reached = taken
+            time.sleep(0.5)
+        print(f"a stream stands still after {taken} batches")
+        assert sending.is_alive()
+        start = time.monotonic()
+        fleet.client.rank(graph, TILES, timeout=5)
+        print(f"another client had its answer after {time.monotonic() - start:.3f} s")
+        stream.cancel()
+        sending.join()
+    wait_for("calls to end", lambda: owner.metric("hlorank_requests_in_progress") == 0)
+
+
+def test_large_requests_and_answers_go_through(fleet: Fleet):
+    bounds = np.arange(16) % 4 + 1
+    many = Tiles(output_bounds=np.tile(bounds, (495_000, 1)))
+    assert len(many.serialized) > 30 << 20
+    ranking = fleet.client.rank(kernels()[0], many, with_scores=True)
+    print(f"{len(many.serialized)} bytes there, {len(ranking.scores)} scores back")
+    assert len(ranking.scores) == len(ranking.best) == len(many)
+
+
+def test_what_is_wrong_with_a_request_is_told(fleet: Fleet):
+    with pytest.raises(InvalidRequestError, match="line 1") as refused:
+        fleet.client.put_graph(Graph.from_hlo_text("HloModule broken, {"))
+    assert (refused.value.reason, refused.value.fields) == ("HLO_MALFORMED", ("graph",))
+
+
+def test_an_overloaded_replica_tells_when_to_come_back_and_learns_who_went(fleet: Fleet):
+    graph = kernels()[0]
+    [owner] = fleet.owners([graph])
+    with Client(fleet.proxy.address, retries=0) as client, ExitStack() as streams:
+        for _ in range(MAX_REQUESTS):
+            streams.enter_context(client.rank_stream(graph))
+        with pytest.raises(OverloadedError) as refused:
+            client.rank(graph, TILES)
+    assert refused.value.reason == "OVERLOADED"
+    assert refused.value.retry_after > 0
+    print(f"come back in {refused.value.retry_after} s")
+    wait_for("calls to end", lambda: owner.metric("hlorank_requests_in_progress") == 0)
+
+
+def test_admin_calls_are_not_routed(fleet: Fleet):
+    grpc = pytest.importorskip("grpc")
+    with grpc.insecure_channel(fleet.proxy.address) as channel:
+        reload = channel.unary_unary("/hlorank.v1.ModelAdminService/Reload")
+        with pytest.raises(grpc.RpcError) as refused:
+            reload(b"", timeout=10)
+    assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
+    calls = 'method="Reload"'
+    assert not any(r.metric("hlorank_requests_total", calls) for r in fleet.replicas)
