@@ -40,8 +40,8 @@ export HLORANK_ONNXRUNTIME
 # Or it tells its makers what it runs.
 export ORT_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup setup-prometheus build test test-rust test-python lint lint-rust lint-deny lint-proto lint-python demo \
-	serve image bench baselines-setup client-messages figures train-setup train train-test clean
+.PHONY: help setup setup-prometheus setup-proxies build test test-rust test-python lint lint-rust lint-deny lint-proto \
+	lint-python demo serve image bench baselines-setup client-messages figures train-setup train train-test clean
 
 help: ## list these
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)$$/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-17s %s\n", $$1, $$2 }'
@@ -52,6 +52,9 @@ setup: ## fetch ONNX Runtime (digest checked, once)
 
 setup-prometheus: ## fetch Prometheus and promtool for the tests that want them (Debian's package, once)
 	@deploy/setup-prometheus.sh target/prometheus
+
+setup-proxies: ## fetch Envoy and HAProxy for the tests that want them (once)
+	@deploy/setup-proxies.sh target/proxies
 
 build: ## build server and command line, optimized
 	cargo build --release --workspace --bins $(LOCKED)
