@@ -10,6 +10,7 @@ use std::{
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use tokio::sync::oneshot;
+use tracing::Span;
 
 /// A fixed number of worker threads that take work in the order it came, whoever it came from: calls take turns by
 /// that. The threads end once the pool is dropped and its work is done.
@@ -79,14 +80,16 @@ impl ComputePool {
         let _ = self.work.send(Box::new(work));
     }
 
-    /// Runs work on a worker. Dropping the future before the work starts cancels it.
+    /// Runs work on a worker, in the span of the call that it is for. Dropping the future before the work starts cancels
+    /// it.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(Worker) -> T + Send + 'static,
     ) -> Result<Computed<T>, WorkerFailed> {
         let (sender, receiver) = oneshot::channel();
-        let submitted = Instant::now();
+        let (submitted, call) = (Instant::now(), Span::current());
         self.spawn(move |worker| {
+            let _entered = call.enter();
             if sender.is_closed() {
                 return;
             }
@@ -110,7 +113,7 @@ pub fn yield_to_others() {
 
 fn work_through(receiver: &Receiver<Work>, worker: Worker) {
     for work in receiver {
-        // The panic message is on standard error already; the one who waits gets `WorkerFailed`.
+        // The panic is logged already; the one who waits gets `WorkerFailed`.
         if catch_unwind(AssertUnwindSafe(|| work(worker))).is_err() {
             tracing::error!("a worker panicked");
         }

@@ -9,9 +9,9 @@ use tonic::transport::{Server, server::Router};
 use tower::layer::util::{Identity, Stack};
 
 use crate::{
-    metrics::Metrics,
     serve::StartError,
-    service::{CountCallsLayer, ExplainRefusalsLayer},
+    service::ExplainRefusalsLayer,
+    telemetry::{ObserveCallsLayer, Observer},
 };
 
 /// One address that is listened on, until it is stopped or dropped.
@@ -22,7 +22,7 @@ pub(crate) struct Listening {
 }
 
 /// What every call goes through.
-pub(crate) type Layers = Stack<ExplainRefusalsLayer, Stack<CountCallsLayer, Identity>>;
+pub(crate) type Layers = Stack<ExplainRefusalsLayer, Stack<ObserveCallsLayer, Identity>>;
 
 /// HTTP/2 window of a call: large enough that a packed batch is one round trip.
 const CALL_WINDOW_BYTES: u32 = 8 << 20;
@@ -35,14 +35,14 @@ const CONNECTION_WINDOW_BYTES: u32 = 4 * CALL_WINDOW_BYTES;
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
 /// A server without services yet.
-pub(crate) fn builder(metrics: &Arc<Metrics>) -> Server<Layers> {
+pub(crate) fn builder(observer: &Arc<Observer>) -> Server<Layers> {
     Server::builder()
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .initial_stream_window_size(CALL_WINDOW_BYTES)
         .http2_keepalive_interval(Some(KEEP_ALIVE))
         .http2_keepalive_timeout(Some(KEEP_ALIVE))
         .tcp_nodelay(true)
-        .layer(CountCallsLayer(Arc::clone(metrics)))
+        .layer(ObserveCallsLayer(Arc::clone(observer)))
         .layer(ExplainRefusalsLayer)
 }
 

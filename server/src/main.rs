@@ -42,7 +42,7 @@ fn start_without_telemetry() -> io::Error {
 
 #[tokio::main]
 async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
-    telemetry::init(&settings.log, settings.log_format)?;
+    let _logging = telemetry::init(&settings.log, settings.log_format)?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     // Before the models are loaded, so that it never ends the program.

@@ -1,4 +1,8 @@
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use hlorank_proto::v1::{
     cost_model_service_server::CostModelServiceServer, model_admin_service_server::ModelAdminServiceServer,
@@ -18,6 +22,7 @@ use crate::{
     runtime::{Runtime, RuntimeError},
     service::{Bounds, CostModel, ModelAdmin, Models},
     settings::{AddressOrOff, Settings},
+    telemetry::{AccessLog, ExporterBuildError, Observer, Tracing},
 };
 
 /// Why the server did not start.
@@ -48,6 +53,9 @@ pub enum StartError {
     /// The reflection service does not read the descriptors that were built in.
     #[error("server reflection: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
+    /// What sends spans does not take its settings.
+    #[error("cannot send spans to --otlp-endpoint: {0}")]
+    Spans(#[from] ExporterBuildError),
 }
 
 /// A server that accepts calls until it is stopped.
@@ -57,6 +65,7 @@ pub struct RunningServer {
     admin: Option<Listening>,
     monitoring: Option<Monitoring>,
     readiness: Arc<Readiness>,
+    tracing: Tracing,
     drain: Duration,
 }
 
@@ -86,12 +95,15 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         readiness: Arc::clone(&readiness),
     };
     let monitoring = monitor(settings.metrics_listen, monitored).await?;
-    let admin = listen_for_admin(settings.admin_listen, &registry, health.clone(), &metrics).await?;
+    let tracing = Tracing::start(settings.otlp_endpoint.0.clone(), settings.trace_sample_ratio)?;
+    let access_log = AccessLog { ratio: settings.access_log_sample };
+    let observer = Arc::new(Observer { metrics, access_log, tracer: tracing.tracer() });
+    let admin = listen_for_admin(settings.admin_listen, &registry, health.clone(), &observer).await?;
 
     let cost_model = CostModelServiceServer::new(cost_model)
         .max_decoding_message_size(settings.max_message_bytes)
         .max_encoding_message_size(usize::MAX);
-    let router = builder(&metrics)
+    let router = builder(&observer)
         .add_service(cost_model)
         .add_service(ModelServiceServer::new(Models::new(Arc::clone(&registry))))
         .add_service(health);
@@ -105,7 +117,15 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         admin = shown(admin.as_ref().map(Listening::address)),
         "serving"
     );
-    Ok(RunningServer { registry, calls, admin, monitoring, readiness, drain: settings.drain_seconds })
+    Ok(RunningServer {
+        registry,
+        calls,
+        admin,
+        monitoring,
+        readiness,
+        tracing,
+        drain: settings.drain_seconds,
+    })
 }
 
 /// Loads the models, which takes a while, on a thread of its own.
@@ -142,10 +162,10 @@ async fn listen_for_admin(
     address: AddressOrOff,
     registry: &Arc<Registry>,
     health: HealthServer<impl Health>,
-    metrics: &Arc<Metrics>,
+    observer: &Arc<Observer>,
 ) -> Result<Option<Listening>, StartError> {
     let Some(address) = address.0 else { return Ok(None) };
-    let router = builder(metrics)
+    let router = builder(observer)
         .add_service(ModelAdminServiceServer::new(ModelAdmin::new(Arc::clone(registry))))
         .add_service(ModelServiceServer::new(Models::new(Arc::clone(registry))))
         .add_service(health);
@@ -202,7 +222,9 @@ impl RunningServer {
                 None => Ok(()),
             }
         };
+        let started = Instant::now();
         let (calls, admin) = tokio::join!(self.calls.stop(self.drain), admin);
+        self.tracing.stop(self.drain.saturating_sub(started.elapsed())).await;
         if calls.is_ok() && admin.is_ok() {
             tracing::info!("stopped");
         } else {

@@ -4,6 +4,7 @@ use std::{fmt, net::SocketAddr, num::NonZeroUsize, path::PathBuf, str::FromStr, 
 
 use clap::{Args, Parser, ValueEnum};
 use hlorank_graph::Limits;
+use http::{Uri, uri::Scheme};
 
 /// Ranks compiler configurations by predicted run time, over gRPC.
 #[derive(Clone, Debug, Parser)]
@@ -105,7 +106,28 @@ pub struct Settings {
     /// How log lines look
     #[arg(long, env = "HLORANK_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormat,
+
+    /// Part of the calls that have a log line once they have ended, from 0 to 1; those that fail all have one
+    #[arg(long, env = "HLORANK_ACCESS_LOG_SAMPLE", value_name = "RATIO", default_value_t = 1.0, value_parser = ratio)]
+    pub access_log_sample: f64,
+
+    /// Collector that spans of calls are sent to, over OTLP/gRPC, such as `http://127.0.0.1:4317`; `off` for none
+    #[arg(long, env = "HLORANK_OTLP_ENDPOINT", value_name = "URL", default_value = "off")]
+    pub otlp_endpoint: CollectorOrOff,
+
+    /// Part of the traces that begin here whose spans are sent, from 0 to 1; callers decide about those that they began
+    #[arg(long, env = "HLORANK_TRACE_SAMPLE_RATIO", value_name = "RATIO", default_value_t = 1.0, value_parser = ratio)]
+    pub trace_sample_ratio: f64,
 }
+
+/// Where to send spans, if anywhere: a URL, or `off`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CollectorOrOff(pub Option<Uri>);
+
+/// The text is neither the URL of a collector nor `off`.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("expected http://, a host and a port, such as http://127.0.0.1:4317, or `off`; https is not spoken")]
+pub struct NoCollector;
 
 /// Where to listen, if at all: an address and port, or `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,6 +187,19 @@ impl fmt::Display for AddressOrOff {
     }
 }
 
+impl FromStr for CollectorOrOff {
+    type Err = NoCollector;
+
+    fn from_str(text: &str) -> Result<Self, NoCollector> {
+        if text == "off" {
+            return Ok(Self(None));
+        }
+        let uri: Uri = text.parse().map_err(|_| NoCollector)?;
+        let is_plain = uri.scheme() == Some(&Scheme::HTTP) && uri.path() == "/" && uri.query().is_none();
+        if is_plain { Ok(Self(Some(uri))) } else { Err(NoCollector) }
+    }
+}
+
 impl LimitSettings {
     /// As the graph crate takes them.
     #[must_use]
@@ -197,6 +232,11 @@ fn positive_seconds(text: &str) -> Result<Duration, String> {
 fn factor(text: &str) -> Result<f64, String> {
     let factor = text.parse().ok().filter(|factor: &f64| *factor > 0.0);
     factor.ok_or_else(|| "expected a factor above 0, such as 3 or 1.5".to_owned())
+}
+
+fn ratio(text: &str) -> Result<f64, String> {
+    let ratio = text.parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
+    ratio.ok_or_else(|| "expected a number from 0 to 1, such as 0.01".to_owned())
 }
 
 #[cfg(test)]
@@ -240,5 +280,27 @@ mod tests {
             assert_eq!(listen(text).unwrap().metrics_listen.to_string(), text);
         }
         assert!(listen("7071").unwrap_err().to_string().contains("or `off`"));
+    }
+
+    #[test]
+    fn a_collector_is_spoken_to_in_the_clear_or_not_at_all() {
+        let endpoint = |url| Settings::try_parse_from(["hlorank-server", "--otlp-endpoint", url]);
+        let collector = endpoint("http://collector.example:4317").unwrap().otlp_endpoint.0.unwrap();
+        assert_eq!(collector.authority().unwrap().as_str(), "collector.example:4317");
+        assert_eq!(endpoint("off").unwrap().otlp_endpoint, CollectorOrOff(None));
+        for wrong in ["", "collector:4317", "https://collector:4317", "http://collector:4318/v1/traces"] {
+            assert!(endpoint(wrong).unwrap_err().to_string().contains("or `off`"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_ratio_lies_between_0_and_1() {
+        let sample = |ratio| Settings::try_parse_from(["hlorank-server", "--access-log-sample", ratio]);
+        for good in ["0", "1", "0.25"] {
+            assert_eq!(sample(good).unwrap().access_log_sample.to_string(), good);
+        }
+        for wrong in ["-0.1", "1.1", "NaN", "half"] {
+            assert!(sample(wrong).is_err(), "{wrong}");
+        }
     }
 }

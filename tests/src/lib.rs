@@ -26,7 +26,7 @@ pub use memory::resident_bytes;
 pub use model::load_model;
 pub use naive::score_naively;
 pub use npz::Arrays;
-pub use process::ServerProcess;
+pub use process::{ServerProcess, Stopped};
 pub use prometheus::{Prometheus, prometheus};
 pub use scrape::{Sample, Scrape, ScrapedFamily, http_get};
 pub use server::TestServer;

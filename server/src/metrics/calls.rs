@@ -1,14 +1,9 @@
-use std::{
-    collections::HashMap,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use hlorank_proto::FILE_DESCRIPTOR_SET;
 use metrics::{Counter, Histogram};
 use prost_types::FileDescriptorSet;
-use tonic::{Code, Status};
-use tonic_types::StatusExt;
+use tonic::Code;
 
 use super::{Family, ModelSeries, NO_MODEL, Recorder};
 use crate::service::REASONS;
@@ -70,7 +65,10 @@ pub struct Methods {
 
 /// A method.
 pub struct Method {
-    name: String,
+    /// As in `hlorank.v1.CostModelService`.
+    pub service: String,
+    /// As in `PutGraph`.
+    pub name: String,
     without_model: CallSeries,
 }
 
@@ -81,15 +79,18 @@ pub struct CallSeries {
     seconds: Histogram,
 }
 
-/// Where a call leaves which model it selected, for whoever counts the call.
-#[derive(Clone, Default)]
-pub struct SelectedModel(Arc<OnceLock<Arc<ModelSeries>>>);
+/// The name of a gRPC status code, as in the specification.
+#[must_use]
+pub fn code_name(code: Code) -> &'static str {
+    CODES[code as usize]
+}
 
 impl Methods {
     pub(super) fn new(recorder: &Recorder) -> Self {
-        let methods = paths().into_iter().map(|(path, name)| {
-            let without_model = CallSeries::new(recorder, &name, NO_MODEL);
-            (path, Arc::new(Method { name, without_model }))
+        let methods = methods().into_iter().map(|(service, name)| {
+            let (path, without_model) =
+                (format!("/{service}/{name}"), CallSeries::new(recorder, &name, NO_MODEL));
+            (path, Arc::new(Method { service, name, without_model }))
         });
         let reasons = REASONS.into_iter().chain([OTHER]);
         Self {
@@ -104,30 +105,34 @@ impl Methods {
         self.by_path.get(path).cloned()
     }
 
-    /// Counts a call that ended.
-    pub fn ended(&self, method: &Method, model: &SelectedModel, status: &Status, took: Duration) {
-        let of_model = model.0.get().and_then(|model| model.calls(&method.name));
-        of_model.unwrap_or(&method.without_model).ended(status.code(), took);
-        if status.code() == Code::Ok {
-            return;
-        }
-        if let Some(info) = status.get_details_error_info()
-            && let Some(counter) = self.errors.get(info.reason.as_str()).or_else(|| self.errors.get(OTHER))
+    /// Counts a call that ended, about the model that it selected; a failure may have a reason.
+    pub fn ended(
+        &self,
+        method: &Method,
+        model: Option<&ModelSeries>,
+        code: Code,
+        reason: Option<&str>,
+        took: Duration,
+    ) {
+        let of_model = model.and_then(|model| model.calls(&method.name));
+        of_model.unwrap_or(&method.without_model).ended(code, took);
+        if let Some(reason) = reason
+            && let Some(counter) = self.errors.get(reason).or_else(|| self.errors.get(OTHER))
         {
             counter.increment(1);
         }
     }
 }
 
-/// The path and the name of every method of our services.
-fn paths() -> Vec<(String, String)> {
+/// Every method of our services, after the name of its service.
+fn methods() -> Vec<(String, String)> {
     let descriptors: FileDescriptorSet =
         prost::Message::decode(FILE_DESCRIPTOR_SET).expect("the descriptors were built in");
     let files = descriptors.file.iter().filter(|file| file.package() == PACKAGE);
     let services = files.flat_map(|file| &file.service);
     let methods = services.flat_map(|service| service.method.iter().map(move |method| (service, method)));
-    let path = |service: &str, method: &str| format!("/{PACKAGE}.{service}/{method}");
-    methods.map(|(service, method)| (path(service.name(), method.name()), method.name().to_owned())).collect()
+    let service_name = |service: &str| format!("{PACKAGE}.{service}");
+    methods.map(|(service, method)| (service_name(service.name()), method.name().to_owned())).collect()
 }
 
 impl CallSeries {
@@ -141,14 +146,6 @@ impl CallSeries {
     fn ended(&self, code: Code, took: Duration) {
         self.codes[code as usize].increment(1);
         self.seconds.record(took);
-    }
-}
-
-impl SelectedModel {
-    /// Has the call counted as one of this model.
-    pub fn set(&self, model: &Arc<ModelSeries>) {
-        // A call selects once.
-        let _ = self.0.set(Arc::clone(model));
     }
 }
 
@@ -166,7 +163,7 @@ mod tests {
 
     #[test]
     fn methods_that_select_a_model_are_there() {
-        let names: Vec<String> = paths().into_iter().map(|(_, name)| name).collect();
+        let names: Vec<String> = methods().into_iter().map(|(_, name)| name).collect();
         assert!(RANKING.iter().all(|ranking| names.iter().any(|name| name == ranking)), "{names:?}");
     }
 }

@@ -32,7 +32,7 @@ use std::{
 };
 
 pub use caches::{CacheSeries, GraphCacheSeries};
-pub use calls::{CallSeries, Method, Methods, SelectedModel};
+pub use calls::{CallSeries, Method, Methods, code_name};
 pub use family::{Family, Handle, set};
 pub use life_cycle::{LoadingSeries, VersionSeries};
 pub use load::LoadSeries;

@@ -24,9 +24,9 @@ use crate::{
     compute::{ComputePool, Computed},
     engine::{Engine, Evaluation, rank},
     graphs::{GraphCache, Source, Warning},
-    metrics::{Metrics, ModelSeries, SelectedModel, set},
-    model::Model,
+    metrics::{Metrics, ModelSeries, set},
     registry::{Registry, Selection},
+    telemetry::CallRecord,
 };
 
 /// `hlorank.v1.CostModelService`. Clones share everything.
@@ -104,9 +104,9 @@ impl CostModel {
     }
 
     /// The series of the model that a call selected.
-    pub(super) fn count_selected(&self, selection: &Selection, selected: &SelectedModel) -> Arc<ModelSeries> {
+    pub(super) fn count_selected(&self, selection: &Selection, record: &CallRecord) -> Arc<ModelSeries> {
         let series = self.metrics.model(selection.name());
-        selected.set(&series);
+        record.selected(&series);
         series
     }
 
@@ -118,28 +118,30 @@ impl CostModel {
     async fn rank(
         &self,
         request: RankConfigsRequest,
-        selected: &SelectedModel,
+        record: &CallRecord,
     ) -> Result<RankConfigsResponse, ServiceError> {
         let started = Instant::now();
         let _permit = self.admit()?;
         let configs = present(request.configs)?;
         let task = batch_task(&configs);
         let selection = self.select(&request.model.unwrap_or_default(), task)?;
-        let counted = self.count_selected(&selection, selected);
+        let counted = self.count_selected(&selection, record);
         let origin = GraphOrigin::read(request.graph, Some(task))?;
 
-        let FoundGraph { graph, warnings, featurize } = self.find(origin).await?;
+        let FoundGraph { graph, warnings, featurize } = self.find(origin, record).await?;
         let found = Instant::now();
         let model = selection.of_graph(graph.hash);
+        record.answered_by(&model);
         let evaluation = self.engine.score(&model, &graph, self.reader(configs, &graph)).await?;
         let Evaluation { scores, reuse, stages } = evaluation;
-        let Ranked { ranking, ranking_scores, scores } = self.ranked(scores, request.top_k).await?.value;
         counted.scored(reuse);
         let reuse = reuse_counts(reuse);
+        record.scored(&reuse, found, &stages);
+        let Ranked { ranking, ranking_scores, scores } = self.ranked(scores, request.top_k).await?.value;
+        record.ranked(stages.scored);
         let timings = timings(started, found, featurize, stages);
         self.metrics.stages.scored(&timings);
         self.metrics.stages.ranked(&timings);
-        log_ranked("configurations", &model, &graph, &reuse, None, started);
         Ok(RankConfigsResponse {
             ranking,
             ranking_scores,
@@ -157,15 +159,19 @@ impl CostModel {
         Ok(self.registry.select(&selector.name, &wanted(selector)?, task)?)
     }
 
-    async fn put(&self, request: PutGraphRequest) -> Result<PutGraphResponse, ServiceError> {
+    async fn put(
+        &self,
+        request: PutGraphRequest,
+        record: &CallRecord,
+    ) -> Result<PutGraphResponse, ServiceError> {
         let _permit = self.admit()?;
         let GraphOrigin::Sent(graph) = GraphOrigin::read(request.graph, None)? else {
             let hint = "PutGraph takes the graph itself: set hlo_module, hlo_text or features";
             return Err(ServiceError::Missing { field: "graph.source", hint });
         };
-        let (source, _) = self.read(graph).await?;
+        let (source, featurize) = self.read(graph).await?;
         let Source { graph, nodes, warnings } = source.as_ref();
-        tracing::info!(graph = %graph.hash, nodes = graph.summary.nodes, "graph cached");
+        record.found(graph, featurize);
         Ok(PutGraphResponse {
             graph_hash: graph.hash.0.to_vec().into(),
             summary: Some(summary(graph)),
@@ -189,18 +195,24 @@ impl CostModel {
     }
 
     /// The graph from the cache or the request.
-    pub(super) async fn find(&self, origin: GraphOrigin) -> Result<FoundGraph, ServiceError> {
-        match origin {
+    pub(super) async fn find(
+        &self,
+        origin: GraphOrigin,
+        record: &CallRecord,
+    ) -> Result<FoundGraph, ServiceError> {
+        let found = match origin {
             GraphOrigin::Hash(hash) => {
                 let graph = self.graphs.get(hash).await.ok_or(ServiceError::GraphNotCached { hash })?;
-                Ok(FoundGraph { graph, warnings: Vec::new(), featurize: Duration::ZERO })
+                FoundGraph { graph, warnings: Vec::new(), featurize: Duration::ZERO }
             }
             GraphOrigin::Sent(graph) => {
                 let (source, featurize) = self.read(graph).await?;
                 let (graph, warnings) = (Arc::clone(&source.graph), source.warnings.clone());
-                Ok(FoundGraph { graph, warnings, featurize })
+                FoundGraph { graph, warnings, featurize }
             }
-        }
+        };
+        record.found(&found.graph, found.featurize);
+        Ok(found)
     }
 
     /// The source in the cache, or read now, and how long reading took.
@@ -241,8 +253,8 @@ impl CostModelService for CostModel {
         &self,
         request: Request<RankConfigsRequest>,
     ) -> Result<Response<RankConfigsResponse>, Status> {
-        let selected = selected_model(request.extensions());
-        Ok(Response::new(self.rank(request.into_inner(), &selected).await?))
+        let record = record_of(request.extensions());
+        Ok(Response::new(self.rank(request.into_inner(), &record).await?))
     }
 
     type RankConfigsStreamStream = Answers;
@@ -253,8 +265,8 @@ impl CostModelService for CostModel {
     ) -> Result<Response<Answers>, Status> {
         let permit = self.admit()?;
         let allowed = time_allowed(request.metadata());
-        let selected = selected_model(request.extensions());
-        let answers = RankStream::new(self.clone(), request.into_inner(), permit, selected).answers();
+        let record = record_of(request.extensions());
+        let answers = RankStream::new(self.clone(), request.into_inner(), permit, record).answers();
         Ok(Response::new(match allowed {
             Some(allowed) => Box::pin(within(allowed, answers)),
             None => answers,
@@ -265,34 +277,12 @@ impl CostModelService for CostModel {
         &self,
         request: Request<PutGraphRequest>,
     ) -> Result<Response<PutGraphResponse>, Status> {
-        Ok(Response::new(self.put(request.into_inner()).await?))
+        let record = record_of(request.extensions());
+        Ok(Response::new(self.put(request.into_inner(), &record).await?))
     }
 }
 
-/// Where a call tells its model; nobody reads it where the calls are not counted.
-fn selected_model(extensions: &Extensions) -> SelectedModel {
-    extensions.get::<SelectedModel>().cloned().unwrap_or_default()
-}
-
-/// One line for every call that was answered; `batches` of a stream.
-pub(super) fn log_ranked(
-    what: &str,
-    model: &Model,
-    graph: &SegmentedGraph,
-    reuse: &v1::ReuseCounts,
-    batches: Option<usize>,
-    started: Instant,
-) {
-    tracing::info!(
-        graph = %graph.hash,
-        model = model.manifest().name,
-        version = model.manifest().version,
-        batches,
-        configs = reuse.configs,
-        distinct_configs = reuse.distinct_configs,
-        rows = reuse.distinct_segment_rows,
-        evaluated = reuse.rows_evaluated,
-        micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
-        "{what} ranked"
-    );
+/// Where a call leaves what it is about; nobody reads it where calls are not observed.
+fn record_of(extensions: &Extensions) -> CallRecord {
+    extensions.get::<CallRecord>().cloned().unwrap_or_default()
 }

@@ -3,7 +3,6 @@
 mod answer;
 mod configs_request;
 mod cost_model;
-mod count_calls;
 mod deadline;
 mod error;
 mod graph_request;
@@ -13,7 +12,6 @@ mod rank_stream;
 mod transport;
 
 pub use cost_model::{Bounds, CostModel};
-pub use count_calls::{CountCalls, CountCallsLayer, CountedBody};
 pub use error::{REASONS, ServiceError};
 pub use model::Models;
 pub use model_admin::ModelAdmin;

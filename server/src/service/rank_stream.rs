@@ -20,14 +20,15 @@ use super::{
     ServiceError,
     answer::{add_reuse, reuse_counts, selector, timings, to_proto},
     configs_request::present,
-    cost_model::{CostModel, FoundGraph, Ranked, log_ranked},
+    cost_model::{CostModel, FoundGraph, Ranked},
     graph_request::GraphOrigin,
     transport::explained,
 };
 use crate::{
     engine::{EngineError, Evaluation},
-    metrics::{ModelSeries, SelectedModel},
+    metrics::ModelSeries,
     model::Model,
+    telemetry::CallRecord,
 };
 
 /// What a stream answers. Each answer is made when the transport has room for it, and only then is the next
@@ -39,7 +40,7 @@ pub(super) struct RankStream {
     service: CostModel,
     messages: Streaming<RankConfigsStreamRequest>,
     _permit: OwnedSemaphorePermit,
-    selected: SelectedModel,
+    record: CallRecord,
 }
 
 /// How far a stream has come.
@@ -74,10 +75,10 @@ impl Stage {
             }
             Self::Started(mut stream, mut candidates) => match stream.batch().await? {
                 Some(configs) => {
-                    let scores = candidates.score(&stream.service, configs).await?;
+                    let scores = candidates.score(&stream, configs).await?;
                     (Answer::Scores(scores), Self::Started(stream, candidates))
                 }
-                None => (Answer::Ranking(candidates.rank(&stream.service).await?), Self::Ranked),
+                None => (Answer::Ranking(candidates.rank(&stream).await?), Self::Ranked),
             },
             Self::Ranked => return Ok(None),
         };
@@ -90,9 +91,9 @@ impl RankStream {
         service: CostModel,
         messages: Streaming<RankConfigsStreamRequest>,
         permit: OwnedSemaphorePermit,
-        selected: SelectedModel,
+        record: CallRecord,
     ) -> Self {
-        Self { service, messages, _permit: permit, selected }
+        Self { service, messages, _permit: permit, record }
     }
 
     pub(super) fn answers(self) -> Answers {
@@ -106,10 +107,11 @@ impl RankStream {
             return Err(ServiceError::Missing { field: "start", hint }.into());
         };
         let started = Instant::now();
-        let found = self.service.find(GraphOrigin::read(start.graph, None)?).await?;
+        let found = self.service.find(GraphOrigin::read(start.graph, None)?, &self.record).await?;
         let selection = self.service.select(&start.model.unwrap_or_default(), found.graph.task)?;
-        let counted = self.service.count_selected(&selection, &self.selected);
+        let counted = self.service.count_selected(&selection, &self.record);
         let model = selection.of_graph(found.graph.hash);
+        self.record.answered_by(&model);
         let featurize = found.featurize;
         let candidates = Candidates::new(model, counted, found, start.top_k, started);
         Ok((candidates.started(featurize), candidates))
@@ -170,7 +172,8 @@ impl Candidates {
         }
     }
 
-    async fn score(&mut self, service: &CostModel, configs: Configs) -> Result<BatchScores, ServiceError> {
+    async fn score(&mut self, stream: &RankStream, configs: Configs) -> Result<BatchScores, ServiceError> {
+        let service = &stream.service;
         let started = Instant::now();
         let (batch, first) = (self.batches, self.scores.len());
         let refused = move |source| ServiceError::Batch { batch, first, source: Box::new(source) };
@@ -192,6 +195,7 @@ impl Candidates {
         self.batches += 1;
         self.scores.extend_from_slice(&scores);
         add_reuse(&mut self.reuse, &reuse);
+        stream.record.scored(&self.reuse, started, &stages);
         Ok(BatchScores {
             // Below the limit, which is one.
             first_config: u32::try_from(first).unwrap_or(u32::MAX),
@@ -201,13 +205,14 @@ impl Candidates {
         })
     }
 
-    async fn rank(self, service: &CostModel) -> Result<StreamRanking, ServiceError> {
+    async fn rank(self, stream: &RankStream) -> Result<StreamRanking, ServiceError> {
         if self.batches == 0 {
             let hint = "send at least one before closing the stream";
             return Err(ServiceError::Missing { field: "batch", hint });
         }
         let closed = Instant::now();
-        let ranked = service.ranked(self.scores, self.top_k).await?;
+        let ranked = stream.service.ranked(self.scores, self.top_k).await?;
+        stream.record.ranked(closed + ranked.waited);
         let Ranked { ranking, ranking_scores, .. } = ranked.value;
         let total = closed.elapsed();
         let timings = StageTimings {
@@ -216,8 +221,7 @@ impl Candidates {
             total: to_proto(total),
             ..StageTimings::default()
         };
-        service.metrics.stages.ranked(&timings);
-        log_ranked("stream", &self.model, &self.graph, &self.reuse, Some(self.batches), self.started);
+        stream.service.metrics.stages.ranked(&timings);
         Ok(StreamRanking {
             ranking,
             ranking_scores,

@@ -1,0 +1,43 @@
+//! One line for every call that has ended.
+
+use tonic::Code;
+
+use super::{call_record::Facts, observe_calls::Ended};
+use crate::metrics::code_name;
+
+/// Logs calls that have ended: those that failed all, of the others a part.
+pub(crate) struct AccessLog {
+    /// Of calls that succeed, from 0 to 1.
+    pub(crate) ratio: f64,
+}
+
+impl AccessLog {
+    pub(super) fn log(&self, call: &Ended<'_>, facts: &Facts) {
+        if call.code == Code::Ok && fastrand::f64() >= self.ratio {
+            return;
+        }
+        let model = facts.model.as_ref();
+        let scored = (facts.batches > 0).then_some(facts.reuse);
+        tracing::info!(
+            target: "access",
+            method = call.method.name,
+            code = code_name(call.code),
+            reason = call.reason,
+            seconds = call.took.as_secs_f64(),
+            request_bytes = call.request_bytes,
+            answer_bytes = call.answer_bytes,
+            model = model.map(|(name, _)| name.as_str()),
+            version = model.map(|(_, version)| *version),
+            graph = facts.graph.map(|graph| tracing::field::display(graph.hash)),
+            nodes = facts.graph.map(|graph| graph.nodes),
+            cached = facts.graph.map(|graph| graph.cached),
+            batches = scored.map(|_| facts.batches),
+            configs = scored.map(|scored| scored.configs),
+            distinct_configs = scored.map(|scored| scored.distinct_configs),
+            rows = scored.map(|scored| scored.distinct_segment_rows),
+            evaluated = scored.map(|scored| scored.rows_evaluated),
+            peer = call.peer.map(tracing::field::display),
+            "call ended"
+        );
+    }
+}

@@ -1,0 +1,120 @@
+//! The trace that a call belongs to, as its client tells it: <https://www.w3.org/TR/trace-context/>.
+
+use http::{HeaderMap, HeaderName};
+use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
+
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+
+/// Of version 00, and of what is known of later ones: 2, 32, 16 and 2 digits with `-` between them.
+const LENGTH: usize = 55;
+
+/// The span that a call is a part of; `None` where its headers tell none, or not as the standard says.
+pub(super) fn caller(headers: &HeaderMap) -> Option<SpanContext> {
+    let mut given = headers.get_all(TRACEPARENT).into_iter();
+    let (Some(traceparent), None) = (given.next(), given.next()) else { return None };
+    let (trace, span, flags) = parse(traceparent.to_str().ok()?)?;
+    let caller = SpanContext::new(trace, span, flags, true, state(headers));
+    caller.is_valid().then_some(caller)
+}
+
+fn parse(traceparent: &str) -> Option<(TraceId, SpanId, TraceFlags)> {
+    let (known, more) = traceparent.split_at_checked(LENGTH)?;
+    let parts: Vec<&str> = known.split('-').collect();
+    let [version, trace, span, flags] = parts.try_into().ok()?;
+    let are_digits =
+        [(version, 2), (trace, 32), (span, 16), (flags, 2)].iter().all(|(part, count)| is_hex(part, *count));
+    let ends = more.is_empty() || version != "00" && more.starts_with('-');
+    if !are_digits || !ends || version == "ff" {
+        return None;
+    }
+    // The only flag that is known.
+    let flags = TraceFlags::new(u8::from_str_radix(flags, 16).ok()?) & TraceFlags::SAMPLED;
+    Some((TraceId::from_hex(trace).ok()?, SpanId::from_hex(span).ok()?, flags))
+}
+
+/// Capitals are not allowed.
+fn is_hex(text: &str, count: usize) -> bool {
+    text.len() == count && text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// What tracing systems pass on to each other.
+fn state(headers: &HeaderMap) -> TraceState {
+    let lists: Vec<&str> =
+        headers.get_all(TRACESTATE).into_iter().filter_map(|list| list.to_str().ok()).collect();
+    lists.join(",").parse().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+    const SPAN: &str = "00f067aa0ba902b7";
+
+    fn of(given: &[(HeaderName, &str)]) -> Option<SpanContext> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in given {
+            headers.append(name, HeaderValue::from_str(value).unwrap());
+        }
+        caller(&headers)
+    }
+
+    #[test]
+    fn a_trace_is_joined() {
+        for (version, flags, sampled, more) in [
+            ("00", "01", true, ""),
+            ("00", "00", false, ""),
+            ("00", "03", true, ""),
+            ("cc", "01", true, "-what"),
+        ] {
+            let given = format!("{version}-{TRACE}-{SPAN}-{flags}{more}");
+            let caller = of(&[(TRACEPARENT, &given)]).unwrap();
+            assert_eq!(
+                (caller.trace_id().to_string(), caller.span_id().to_string()),
+                (TRACE.into(), SPAN.into())
+            );
+            assert_eq!(caller.is_sampled(), sampled);
+            assert!(caller.is_remote());
+        }
+    }
+
+    #[test]
+    fn a_malformed_trace_is_ignored() {
+        let (no_trace, no_span) = ("0".repeat(32), "0".repeat(16));
+        for wrong in [
+            String::new(),
+            "00".to_owned(),
+            format!("00-{TRACE}-{SPAN}"),
+            format!("00-{TRACE}-{SPAN}-1"),
+            format!("00-{TRACE}-{SPAN}-01-more"),
+            format!("cc-{TRACE}-{SPAN}-01more"),
+            format!("ff-{TRACE}-{SPAN}-01"),
+            format!("00-{}-{SPAN}-01", TRACE.to_uppercase()),
+            format!("00-{}-{SPAN}-01", TRACE.replace('4', "+")),
+            format!("00-{}-{SPAN}0-01", &TRACE[1..]),
+            format!("00-{no_trace}-{SPAN}-01"),
+            format!("00-{TRACE}-{no_span}-01"),
+            format!("00_{TRACE}_{SPAN}_01"),
+        ] {
+            assert!(of(&[(TRACEPARENT, &wrong)]).is_none(), "{wrong}");
+        }
+        let good = format!("00-{TRACE}-{SPAN}-01");
+        assert!(of(&[(TRACEPARENT, &good), (TRACEPARENT, &good)]).is_none(), "which of them?");
+        assert!(of(&[]).is_none());
+    }
+
+    #[test]
+    fn what_tracing_systems_say_is_passed_on_in_order() {
+        let good = format!("00-{TRACE}-{SPAN}-01");
+        let state = |lists: &[&str]| {
+            let lists = lists.iter().map(|list| (TRACESTATE, *list));
+            let given: Vec<_> = [(TRACEPARENT, good.as_str())].into_iter().chain(lists).collect();
+            of(&given).unwrap().trace_state().header()
+        };
+        assert_eq!(state(&["one=1,two=2", "three=3"]), "one=1,two=2,three=3");
+        assert_eq!(state(&["no list"]), "");
+    }
+}
