@@ -4,8 +4,10 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use hlorank_proto::FILE_DESCRIPTOR_SET;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle, time::error::Elapsed};
-use tokio_stream::wrappers::TcpListenerStream;
-use tonic::transport::{Server, server::Router};
+use tonic::transport::{
+    Server,
+    server::{Router, TcpIncoming},
+};
 use tower::layer::util::{Identity, Stack};
 
 use crate::{
@@ -41,7 +43,6 @@ pub(crate) fn builder(observer: &Arc<Observer>) -> Server<Layers> {
         .initial_stream_window_size(CALL_WINDOW_BYTES)
         .http2_keepalive_interval(Some(KEEP_ALIVE))
         .http2_keepalive_timeout(Some(KEEP_ALIVE))
-        .tcp_nodelay(true)
         .layer(ObserveCallsLayer(Arc::clone(observer)))
         .layer(ExplainRefusalsLayer)
 }
@@ -84,7 +85,9 @@ impl Listening {
             // A dropped server stops like a stopped one.
             let _ = stopped.await;
         };
-        let serving = router.serve_with_incoming_shutdown(TcpListenerStream::new(listener), until_stopped);
+        // An answer of several packets would wait for the client to acknowledge the first of them.
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        let serving = router.serve_with_incoming_shutdown(incoming, until_stopped);
         Ok(Self { address, stop, serving: tokio::spawn(serving) })
     }
 
