@@ -294,6 +294,18 @@ mod tests {
     }
 
     #[test]
+    fn the_readme_tells_the_settings_of_logs_and_traces() {
+        let readme = include_str!("../README.md");
+        for name in ["log", "log_format", "access_log_sample", "otlp_endpoint", "trace_sample_ratio"] {
+            let (settings, flag) = (Settings::command(), name.replace('_', "-"));
+            let setting = settings.get_arguments().find(|setting| setting.get_id() == name).unwrap();
+            let default = setting.get_default_values()[0].display();
+            let row = format!("| `--{flag}`, `HLORANK_{}` | `{default}` |", name.to_uppercase());
+            assert!(readme.contains(&row), "{row}");
+        }
+    }
+
+    #[test]
     fn a_ratio_lies_between_0_and_1() {
         let sample = |ratio| Settings::try_parse_from(["hlorank-server", "--access-log-sample", ratio]);
         for good in ["0", "1", "0.25"] {

@@ -70,9 +70,14 @@ impl Drop for Logging {
 impl LostLines {
     fn tell(&self) {
         let lost = self.counted.dropped_lines();
-        let lines = lost - self.told.swap(lost, Ordering::Relaxed).min(lost);
-        if lines > 0 {
-            tracing::warn!(lines, "log lines were lost: they are not written as fast as they come");
+        let lines = lost - self.told.load(Ordering::Relaxed);
+        if lines == 0 {
+            return;
+        }
+        tracing::warn!(lines, "log lines were lost: they are not written as fast as they come");
+        // Unless this line was lost as well.
+        if self.counted.dropped_lines() == lost {
+            self.told.store(lost, Ordering::Relaxed);
         }
     }
 }

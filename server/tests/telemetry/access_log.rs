@@ -2,15 +2,20 @@
 
 use std::{
     io::{BufRead as _, BufReader},
-    process::Stdio,
+    process::{Child, Stdio},
     time::Duration,
 };
 
-use hlorank_proto::v1::{GetModelRequest, ListModelsRequest};
+use hlorank_proto::v1::{
+    GetModelRequest, ListModelsRequest, cost_model_service_client::CostModelServiceClient,
+    model_service_client::ModelServiceClient,
+};
+use hlorank_tests::repository;
 use serde_json::Value;
+use tonic::transport::Channel;
 
 use crate::asking::{
-    KERNEL, MODEL, cost_model, is_access, models, program, putting, ranking, start, streamed, with,
+    KERNEL, MODEL, cost_model, hex, is_access, models, program, putting, ranking, start, streamed, with,
 };
 
 fn fields<'a>(line: &'a Value, names: &[&str]) -> Vec<&'a Value> {
@@ -33,8 +38,7 @@ async fn a_line_tells_what_the_call_was_about() {
     let [first, second, refused, streamed] = lines.as_slice() else { panic!("{lines:?}") };
     assert_eq!(fields(first, &["method", "code", "model"]), ["RankConfigs", "OK", MODEL]);
     assert_eq!(first["fields"]["version"], ranked.model.unwrap().version);
-    let hash: String = ranked.graph_hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(first["fields"]["graph"], hash);
+    assert_eq!(first["fields"]["graph"], hex(&ranked.graph_hash));
     assert_eq!(fields(first, &["nodes", "configs", "rows", "evaluated", "batches"]), [2, 5, 5, 5, 1]);
     assert_eq!((&first["fields"]["cached"], &second["fields"]["cached"]), (&false.into(), &true.into()));
     assert_eq!(second["fields"]["evaluated"], 0);
@@ -55,6 +59,12 @@ async fn a_line_tells_what_the_call_was_about() {
     assert!(refused["fields"].get("model").is_none(), "{refused}");
     assert_eq!(fields(streamed, &["method", "code"]), ["RankConfigsStream", "OK"]);
     assert_eq!(fields(streamed, &["configs", "batches"]), [5, 2]);
+
+    let readme = include_str!("../../README.md");
+    let told = lines.iter().flat_map(|line| line["fields"].as_object().unwrap().keys());
+    for field in told.filter(|field| *field != "message") {
+        assert!(readme.contains(&format!("`{field}`")), "{field} is not in the table of the README");
+    }
 }
 
 #[tokio::test]
@@ -94,18 +104,25 @@ async fn a_part_of_the_calls_has_lines_and_every_failure() {
     assert_eq!(codes("1").await.len(), 400);
 }
 
-#[tokio::test]
-async fn text_is_for_people() {
+/// A server that logs text, and the lines that it prints from now on.
+fn start_text() -> (Child, impl Iterator<Item = String>, String) {
     let mut program = program(&["--listen=127.0.0.1:0", "--metrics-listen=off", "--log-format=text"]);
-    let mut server =
-        program.current_dir(hlorank_tests::repository(".")).stderr(Stdio::piped()).spawn().unwrap();
+    let program = program.current_dir(repository(".")).stderr(Stdio::piped());
+    let mut server = program.spawn().unwrap();
     let mut lines = BufReader::new(server.stderr.take().unwrap()).lines().map(Result::unwrap);
     let serving = lines.find(|line| line.contains("serving address=")).expect("it starts");
-    let address = serving.split("address=").nth(1).unwrap().split(' ').next().unwrap().to_owned();
-    let channel = tonic::transport::Channel::from_shared(format!("http://{address}")).unwrap();
-    let mut cost_model = hlorank_proto::v1::cost_model_service_client::CostModelServiceClient::new(
-        channel.connect().await.unwrap(),
-    );
+    let address = serving.split("address=").nth(1).unwrap().split(' ').next().unwrap();
+    (server, lines, format!("http://{address}"))
+}
+
+async fn connect(endpoint: String) -> Channel {
+    Channel::from_shared(endpoint).unwrap().connect().await.unwrap()
+}
+
+#[tokio::test]
+async fn text_is_for_people() {
+    let (mut server, mut lines, endpoint) = start_text();
+    let mut cost_model = CostModelServiceClient::new(connect(endpoint).await);
     cost_model.put_graph(with(putting("no HLO"), &[("x-request-id", "tune-2")])).await.unwrap_err();
     let line = lines.next().unwrap();
     server.kill().unwrap();
@@ -115,4 +132,19 @@ async fn text_is_for_people() {
         line.contains(r#"call ended method="PutGraph" code="INVALID_ARGUMENT" reason="HLO_MALFORMED""#),
         "{line}"
     );
+}
+
+#[tokio::test]
+async fn a_log_that_nobody_reads_holds_no_call_up() {
+    let (mut server, mut lines, endpoint) = start_text();
+    let mut models = ModelServiceClient::new(connect(endpoint).await);
+    // More lines than the pipe and the server hold.
+    for _ in 0..20_000 {
+        models.list_models(ListModelsRequest {}).await.unwrap();
+    }
+    let lost = lines.find(|line| line.contains("log lines were lost")).unwrap();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let count: usize = lost.split("lines=").nth(1).unwrap().trim().parse().unwrap();
+    assert!(lost.contains("WARN") && count > 1000, "{lost}");
 }

@@ -88,3 +88,8 @@ fn packed(tiles: i64) -> PackedTileConfigs {
 pub(crate) fn is_access(line: &Value) -> bool {
     line["target"] == "access"
 }
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.map(|digit| char::from_digit(digit.into(), 16).unwrap()).collect()
+}

@@ -11,7 +11,7 @@ use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind, status::Status
 
 use crate::{
     asking::{
-        KERNEL, MODEL, cost_model, is_access, models, program, putting, ranking, start, streamed, with,
+        KERNEL, MODEL, cost_model, hex, is_access, models, program, putting, ranking, start, streamed, with,
     },
     collector::{Collector, Manner, attributes},
 };
@@ -28,10 +28,6 @@ fn sending(flags: &[&str]) -> Command {
     let mut program = program(flags);
     program.env("OTEL_BSP_SCHEDULE_DELAY", "50");
     program
-}
-
-fn hex(id: &[u8]) -> String {
-    id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn traceparent(flags: &str) -> String {
