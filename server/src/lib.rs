@@ -13,6 +13,7 @@ pub mod model;
 mod monitoring;
 pub mod registry;
 pub mod runtime;
+pub mod security;
 mod serve;
 pub mod service;
 pub mod settings;

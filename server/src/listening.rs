@@ -4,15 +4,20 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use hlorank_proto::FILE_DESCRIPTOR_SET;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle, time::error::Elapsed};
-use tonic::transport::{
-    Server,
-    server::{Router, TcpIncoming},
+use tonic::{
+    body::Body,
+    codec::CompressionEncoding,
+    transport::{Server, server::Router},
 };
-use tower::layer::util::{Identity, Stack};
+use tower::{
+    layer::util::{Identity, Stack},
+    util::MapRequestLayer,
+};
 
 use crate::{
+    security::{AuthorizeLayer, Credentials, Door, SecuritySettings, connections},
     serve::StartError,
-    service::ExplainRefusalsLayer,
+    service::{ExplainRefusalsLayer, answer_as_asked},
     telemetry::{ObserveCallsLayer, Observer},
 };
 
@@ -24,7 +29,25 @@ pub(crate) struct Listening {
 }
 
 /// What every call goes through.
-pub(crate) type Layers = Stack<ExplainRefusalsLayer, Stack<ObserveCallsLayer, Identity>>;
+pub(crate) type Layers = Stack<
+    MapRequestLayer<fn(Request) -> Request>,
+    Stack<AuthorizeLayer, Stack<ExplainRefusalsLayer, Stack<ObserveCallsLayer, Identity>>>,
+>;
+
+type Request = http::Request<Body>;
+
+/// How messages may be compressed.
+pub(crate) const ENCODINGS: [CompressionEncoding; 2] = [CompressionEncoding::Gzip, CompressionEncoding::Zstd];
+
+/// A generated service that takes compressed messages and answers with them; such services have no trait in common.
+macro_rules! compressed {
+    ($service:expr) => {
+        $crate::listening::ENCODINGS
+            .into_iter()
+            .fold($service, |service, encoding| service.accept_compressed(encoding).send_compressed(encoding))
+    };
+}
+pub(crate) use compressed;
 
 /// HTTP/2 window of a call: large enough that a packed batch is one round trip.
 const CALL_WINDOW_BYTES: u32 = 8 << 20;
@@ -37,14 +60,22 @@ const CONNECTION_WINDOW_BYTES: u32 = 4 * CALL_WINDOW_BYTES;
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
 /// A server without services yet.
-pub(crate) fn builder(observer: &Arc<Observer>) -> Server<Layers> {
+pub(crate) fn builder(
+    settings: &SecuritySettings,
+    credentials: &Credentials,
+    observer: &Arc<Observer>,
+) -> Server<Layers> {
     Server::builder()
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .initial_stream_window_size(CALL_WINDOW_BYTES)
         .http2_keepalive_interval(Some(KEEP_ALIVE))
         .http2_keepalive_timeout(Some(KEEP_ALIVE))
+        .max_concurrent_streams(settings.max_connection_calls)
+        .http2_max_header_list_size(settings.max_header_bytes)
         .layer(ObserveCallsLayer(Arc::clone(observer)))
         .layer(ExplainRefusalsLayer)
+        .layer(credentials.authorize())
+        .layer(MapRequestLayer::new(answer_as_asked::<Body> as fn(Request) -> Request))
 }
 
 /// Adds reflection, which tells about these services.
@@ -59,7 +90,7 @@ pub(crate) fn reflecting(router: Router<Layers>, services: &[&str]) -> Result<Ro
     };
     let v1 = reflection("grpc.reflection.v1.ServerReflection").build_v1()?;
     let v1alpha = reflection("grpc.reflection.v1alpha.ServerReflection").build_v1alpha()?;
-    Ok(router.add_service(v1).add_service(v1alpha))
+    Ok(router.add_service(compressed!(v1)).add_service(compressed!(v1alpha)))
 }
 
 /// Binds the address that a flag gave.
@@ -77,6 +108,7 @@ impl Listening {
     pub(crate) async fn start(
         address: SocketAddr,
         flag: &'static str,
+        door: Door,
         router: Router<Layers>,
     ) -> Result<Self, StartError> {
         let (address, listener) = bind(address, flag).await?;
@@ -85,9 +117,7 @@ impl Listening {
             // A dropped server stops like a stopped one.
             let _ = stopped.await;
         };
-        // An answer of several packets would wait for the client to acknowledge the first of them.
-        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-        let serving = router.serve_with_incoming_shutdown(incoming, until_stopped);
+        let serving = router.serve_with_incoming_shutdown(connections(listener, door), until_stopped);
         Ok(Self { address, stop, serving: tokio::spawn(serving) })
     }
 

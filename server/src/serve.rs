@@ -15,11 +15,12 @@ use crate::{
     engine::Engine,
     graphs::GraphCache,
     health::report_health,
-    listening::{Listening, bind, builder, reflecting},
+    listening::{Listening, bind, builder, compressed, reflecting},
     metrics::Metrics,
     monitoring::{Monitored, Monitoring, Readiness},
     registry::{Defaults, Registry, RegistryError, RegistrySettings},
     runtime::{Runtime, RuntimeError},
+    security::{CredentialError, Credentials},
     service::{Bounds, CostModel, ModelAdmin, Models},
     settings::{AddressOrOff, Settings},
     telemetry::{AccessLog, ExporterBuildError, Observer, Tracing},
@@ -40,6 +41,9 @@ pub enum StartError {
     /// Loading the models panicked.
     #[error("loading the models failed: {0}")]
     Loading(#[from] tokio::task::JoinError),
+    /// Certificates or tokens cannot be used.
+    #[error(transparent)]
+    Credentials(#[from] CredentialError),
     /// The address is taken or not ours.
     #[error("cannot listen on {address}: {source}; choose another with {flag}")]
     Listen {
@@ -61,6 +65,7 @@ pub enum StartError {
 /// A server that accepts calls until it is stopped.
 pub struct RunningServer {
     registry: Arc<Registry>,
+    credentials: Arc<Credentials>,
     calls: Listening,
     admin: Option<Listening>,
     monitoring: Option<Monitoring>,
@@ -78,6 +83,8 @@ const HEALTH: &str = "grpc.health.v1.Health";
 pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     let metrics = Arc::new(Metrics::new());
     tokio::spawn(Arc::clone(&metrics).keep_up());
+    let credentials = Arc::new(Credentials::open(&settings.security, &metrics)?);
+    tokio::spawn(Arc::clone(&credentials).keep_watch(settings.poll_seconds));
     let pool = Arc::new(ComputePool::new(settings.workers)?);
     let engine = Engine::new(Arc::clone(&pool), settings.embedding_cache_bytes, &metrics);
     let engine = Arc::new(engine.remembering(settings.recompute_graphs));
@@ -97,18 +104,20 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     let monitoring = monitor(settings.metrics_listen, monitored).await?;
     let tracing = Tracing::start(settings.otlp_endpoint.0.clone(), settings.trace_sample_ratio)?;
     let access_log = AccessLog { ratio: settings.access_log_sample };
-    let observer = Arc::new(Observer { metrics, access_log, tracer: tracing.tracer() });
-    let admin = listen_for_admin(settings.admin_listen, &registry, health.clone(), &observer).await?;
+    let observer = Arc::new(Observer { metrics: Arc::clone(&metrics), access_log, tracer: tracing.tracer() });
+    let admin = listen_for_admin(&settings, &registry, health.clone(), &credentials, &observer).await?;
 
     let cost_model = CostModelServiceServer::new(cost_model)
         .max_decoding_message_size(settings.max_message_bytes)
         .max_encoding_message_size(usize::MAX);
-    let router = builder(&observer)
-        .add_service(cost_model)
-        .add_service(ModelServiceServer::new(Models::new(Arc::clone(&registry))))
-        .add_service(health);
+    let router = builder(&settings.security, &credentials, &observer)
+        .add_service(compressed!(cost_model))
+        .add_service(compressed!(ModelServiceServer::new(Models::new(Arc::clone(&registry)))))
+        .add_service(compressed!(health));
     let router = reflecting(router, &[COST_MODEL, MODELS, HEALTH])?;
-    let calls = Listening::start(settings.listen, "--listen", router).await?;
+    let door = credentials.door(&metrics.security.calls);
+    let calls = Listening::start(settings.listen, "--listen", door, router).await?;
+    credentials.warn(calls.address(), admin.as_ref().map(Listening::address));
 
     let shown = |address: Option<SocketAddr>| address.map(tracing::field::display);
     tracing::info!(
@@ -119,6 +128,7 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     );
     Ok(RunningServer {
         registry,
+        credentials,
         calls,
         admin,
         monitoring,
@@ -159,18 +169,20 @@ async fn monitor(address: AddressOrOff, monitored: Monitored) -> Result<Option<M
 }
 
 async fn listen_for_admin(
-    address: AddressOrOff,
+    settings: &Settings,
     registry: &Arc<Registry>,
     health: HealthServer<impl Health>,
+    credentials: &Credentials,
     observer: &Arc<Observer>,
 ) -> Result<Option<Listening>, StartError> {
-    let Some(address) = address.0 else { return Ok(None) };
-    let router = builder(observer)
-        .add_service(ModelAdminServiceServer::new(ModelAdmin::new(Arc::clone(registry))))
-        .add_service(ModelServiceServer::new(Models::new(Arc::clone(registry))))
-        .add_service(health);
+    let Some(address) = settings.admin_listen.0 else { return Ok(None) };
+    let router = builder(&settings.security, credentials, observer)
+        .add_service(compressed!(ModelAdminServiceServer::new(ModelAdmin::new(Arc::clone(registry)))))
+        .add_service(compressed!(ModelServiceServer::new(Models::new(Arc::clone(registry)))))
+        .add_service(compressed!(health));
     let router = reflecting(router, &[MODEL_ADMIN, MODELS, HEALTH])?;
-    Ok(Some(Listening::start(address, "--admin-listen", router).await?))
+    let door = credentials.door(&observer.metrics.security.admin);
+    Ok(Some(Listening::start(address, "--admin-listen", door, router).await?))
 }
 
 fn bounds(settings: &Settings) -> Bounds {
@@ -201,8 +213,10 @@ impl RunningServer {
         self.monitoring.as_ref().map(Monitoring::address)
     }
 
-    /// Has new model versions looked for at once, and rejected ones tried again; does not wait for it.
+    /// Has new model versions, certificates and tokens looked for at once, and rejected versions tried again; does not
+    /// wait for it.
     pub fn reload(&self) {
+        tokio::spawn(Arc::clone(&self.credentials).look());
         let registry = Arc::clone(&self.registry);
         tokio::spawn(async move {
             if let Err(error) = registry.reload().await {

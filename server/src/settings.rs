@@ -6,11 +6,13 @@ use clap::{Args, Parser, ValueEnum};
 use hlorank_graph::Limits;
 use http::{Uri, uri::Scheme};
 
+use crate::security::SecuritySettings;
+
 /// Ranks compiler configurations by predicted run time, over gRPC.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "hlorank-server", version)]
 pub struct Settings {
-    /// Address and port to listen on; loopback unless told otherwise, since calls are not authenticated
+    /// Address and port to listen on; loopback unless told otherwise, since calls need no token by default
     #[arg(long, env = "HLORANK_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:7070")]
     pub listen: SocketAddr,
 
@@ -31,8 +33,8 @@ pub struct Settings {
     )]
     pub onnxruntime: PathBuf,
 
-    /// Address and port of the admin calls that change which versions serve, or `off`. They are not authenticated: keep
-    /// it on loopback or a network of its own
+    /// Address and port of the admin calls that change which versions serve, or `off`. Without
+    /// --tokens or --tls-client-ca whoever reaches it may: keep it on loopback or a network of its own
     #[arg(long, env = "HLORANK_ADMIN_LISTEN", value_name = "ADDRESS", default_value = "off")]
     pub admin_listen: AddressOrOff,
 
@@ -77,7 +79,7 @@ pub struct Settings {
     #[arg(long, env = "HLORANK_MAX_REQUESTS", value_name = "REQUESTS", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_requests: u32,
 
-    /// Bytes of one request, or of one message of a stream; decoding it can take some 40 times as much for a moment,
+    /// Bytes of one request, or of one message of a stream, before and after it is decompressed; decoding it can take some 40 times as much for a moment,
     /// where it is made of empty messages
     #[arg(long, env = "HLORANK_MAX_MESSAGE_BYTES", value_name = "BYTES", default_value_t = 64 << 20)]
     pub max_message_bytes: usize,
@@ -90,6 +92,10 @@ pub struct Settings {
     /// Bytes of one serialized HLO module
     #[arg(long, env = "HLORANK_MAX_GRAPH_BYTES", value_name = "BYTES", default_value_t = 32 << 20)]
     pub max_graph_bytes: usize,
+
+    /// Who may call, and how much of the server a connection may take
+    #[command(flatten)]
+    pub security: SecuritySettings,
 
     /// What one graph and one batch may be at most
     #[command(flatten)]

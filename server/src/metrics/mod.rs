@@ -23,6 +23,7 @@ mod life_cycle;
 mod load;
 mod model;
 mod recorder;
+mod security;
 mod stages;
 
 use std::{
@@ -39,6 +40,7 @@ pub use load::LoadSeries;
 use metrics::Gauge;
 pub use model::ModelSeries;
 pub use recorder::Recorder;
+pub use security::{ConnectionSeries, ReloadSeries, SecuritySeries};
 pub use stages::StageSeries;
 
 /// Every metric of one server.
@@ -55,6 +57,8 @@ pub struct Metrics {
     pub load: LoadSeries,
     /// Versions of models that are tried.
     pub loading: LoadingSeries,
+    /// Connections, certificates and tokens.
+    pub security: SecuritySeries,
     models: RwLock<HashMap<String, Arc<ModelSeries>>>,
     recorder: Recorder,
 }
@@ -85,6 +89,7 @@ impl Metrics {
             embedding_cache: CacheSeries::of_embeddings(&recorder),
             load: LoadSeries::new(&recorder),
             loading: LoadingSeries::new(&recorder),
+            security: SecuritySeries::new(&recorder),
             models: RwLock::default(),
             recorder,
         }

@@ -10,13 +10,14 @@ use crate::{
     compute::WorkerFailed,
     engine::EngineError,
     registry::{AdminError, LookError, SelectError},
+    security::Scope,
 };
 
 /// Domain of the `ErrorInfo` of every error.
 pub(super) const DOMAIN: &str = "hlorank";
 
 /// The reason of every error, as in `ErrorInfo`; server/README.md says what each is.
-pub const REASONS: [&str; 41] = [
+pub const REASONS: [&str; 44] = [
     "CONFIGS_EMPTY",
     "CONFIGURABLE_NODES_INVALID",
     "DEADLINE_EXCEEDED",
@@ -48,9 +49,12 @@ pub const REASONS: [&str; 41] = [
     "PAD_UNKNOWN",
     "POLICY_NOT_KEPT",
     "REQUEST_MALFORMED",
+    "SCOPE_MISSING",
     "SERVES_ALREADY",
     "STOPPING",
     "STREAM_TOO_LONG",
+    "TOKEN_MISSING",
+    "TOKEN_UNKNOWN",
     "TOO_MANY_CONFIGS",
     "UNKNOWN_CALLEE",
     "UNKNOWN_NODE",
@@ -166,6 +170,20 @@ pub enum ServiceError {
     /// A worker panicked.
     #[error(transparent)]
     Worker(#[from] WorkerFailed),
+    /// A call without a token to a server that asks for one.
+    #[error("the call has no token; send one in the header authorization, as Bearer TOKEN")]
+    TokenMissing,
+    /// A token that is nobody's.
+    #[error("the server does not know this token; it may have been replaced")]
+    TokenUnknown,
+    /// A token for other calls.
+    #[error("the token of `{name}` has not the scope `{scope}`, which this call needs")]
+    ScopeMissing {
+        /// Whose token it is.
+        name: String,
+        /// What it lacks.
+        scope: Scope,
+    },
     /// Too many requests.
     #[error("the server has {limit} requests in progress or waiting, its most; try again in {} ms", RETRY_DELAY.as_millis())]
     Overloaded {
@@ -238,6 +256,9 @@ impl ServiceError {
                 EngineError::Worker(_) => (Internal, "WORKER_FAILED", None),
             },
             Self::Worker(_) => (Internal, "WORKER_FAILED", None),
+            Self::TokenMissing => (Code::Unauthenticated, "TOKEN_MISSING", None),
+            Self::TokenUnknown => (Code::Unauthenticated, "TOKEN_UNKNOWN", None),
+            Self::ScopeMissing { .. } => (Code::PermissionDenied, "SCOPE_MISSING", None),
             Self::Overloaded { .. } => (ResourceExhausted, "OVERLOADED", None),
         }
     }

@@ -1,6 +1,7 @@
 //! The gRPC services.
 
 mod answer;
+mod compression;
 mod configs_request;
 mod cost_model;
 mod deadline;
@@ -11,6 +12,7 @@ mod model_admin;
 mod rank_stream;
 mod transport;
 
+pub use compression::answer_as_asked;
 pub use cost_model::{Bounds, CostModel};
 pub use error::{REASONS, ServiceError};
 pub use model::Models;

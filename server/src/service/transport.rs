@@ -71,7 +71,8 @@ fn explain(status: &Status) -> Option<Status> {
         Some(Status::with_error_details(code, message, details))
     };
     match status.code() {
-        Code::OutOfRange => {
+        // The second is what a message is that grows beyond the limit while it is decompressed.
+        Code::OutOfRange | Code::ResourceExhausted => {
             let message = format!(
                 "the request is too long ({}); send fewer configurations at a time, or raise --max-message-bytes on \
                  the server",

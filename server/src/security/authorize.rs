@@ -1,0 +1,113 @@
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures::future::{Either, Ready, ready};
+use http::{HeaderMap, Request, Response, header::AUTHORIZATION};
+use tonic::Status;
+use tower::{Layer, Service};
+
+use super::{
+    Scope,
+    tokens::{TokenFile, Tokens},
+    watched::Watched,
+};
+use crate::service::ServiceError;
+
+/// Wraps services in [`Authorize`].
+#[derive(Clone)]
+pub(crate) struct AuthorizeLayer(pub(super) Option<Arc<Watched<TokenFile>>>);
+
+/// Refuses calls without a token that allows them, before anything of their messages is read.
+#[derive(Clone)]
+pub(crate) struct Authorize<S> {
+    tokens: Option<Arc<Watched<TokenFile>>>,
+    inner: S,
+}
+
+impl<S> Layer<S> for AuthorizeLayer {
+    type Service = Authorize<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Authorize { tokens: self.0.clone(), inner }
+    }
+}
+
+impl<S, Incoming, Outgoing> Service<Request<Incoming>> for Authorize<S>
+where
+    S: Service<Request<Incoming>, Response = Response<Outgoing>>,
+    Outgoing: Default,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Either<S::Future, Ready<Result<S::Response, S::Error>>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
+        if let Some(tokens) = &self.tokens
+            && let Some(scope) = needed_scope(request.uri().path())
+            && let Err(error) = authorize(&tokens.current(), request.headers(), scope)
+        {
+            return Either::Right(ready(Ok(Status::from(error).into_http())));
+        }
+        // Nothing behind this can tell it to anybody.
+        request.headers_mut().remove(AUTHORIZATION);
+        Either::Left(self.inner.call(request))
+    }
+}
+
+/// What a method needs; `None` for health, which probes ask without a token.
+fn needed_scope(path: &str) -> Option<Scope> {
+    match path.split('/').nth(1) {
+        Some("grpc.health.v1.Health") => None,
+        Some("hlorank.v1.ModelAdminService") => Some(Scope::Admin),
+        _ => Some(Scope::Read),
+    }
+}
+
+fn authorize(tokens: &Tokens, headers: &HeaderMap, scope: Scope) -> Result<(), ServiceError> {
+    let token = bearer(headers).ok_or(ServiceError::TokenMissing)?;
+    let holder = tokens.holder(token).ok_or(ServiceError::TokenUnknown)?;
+    if holder.allows(scope) {
+        return Ok(());
+    }
+    Err(ServiceError::ScopeMissing { name: holder.name.clone(), scope })
+}
+
+/// The token of `authorization: Bearer TOKEN`.
+fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+    let value = headers.get(AUTHORIZATION)?.as_bytes();
+    let (scheme, token) = value.split_at_checked(b"Bearer ".len())?;
+    scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bearer_token_is_read() {
+        let token = |value: &'static str| {
+            let headers = HeaderMap::from_iter([(AUTHORIZATION, value.parse().unwrap())]);
+            bearer(&headers).map(<[u8]>::to_vec)
+        };
+        assert_eq!(token("Bearer abc"), Some(b"abc".to_vec()));
+        assert_eq!(token("bearer  abc "), Some(b"abc".to_vec()));
+        assert_eq!(token("Basic abc"), None);
+        assert_eq!(token("abc"), None);
+        assert_eq!(bearer(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn whatever_is_not_health_needs_a_scope() {
+        assert_eq!(needed_scope("/grpc.health.v1.Health/Check"), None);
+        assert_eq!(needed_scope("/hlorank.v1.ModelAdminService/Pin"), Some(Scope::Admin));
+        for path in ["/hlorank.v1.CostModelService/RankConfigs", "/no.such.Service/Method", "/", ""] {
+            assert_eq!(needed_scope(path), Some(Scope::Read), "{path}");
+        }
+    }
+}

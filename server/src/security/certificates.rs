@@ -1,0 +1,127 @@
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use rustls::{
+    InconsistentKeys, RootCertStore, ServerConfig,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    server::WebPkiClientVerifier,
+};
+use x509_cert::{Certificate, der::Decode};
+
+use super::{CredentialError, SecuritySettings, watched::Source};
+
+/// Files in PEM that TLS is spoken with.
+pub(super) struct TlsFiles {
+    certificate: PathBuf,
+    key: PathBuf,
+    client_ca: Option<PathBuf>,
+}
+
+/// How connections begin.
+pub(super) struct Tls {
+    pub(super) config: Arc<ServerConfig>,
+    /// When the server's certificate ends, since the Unix epoch.
+    pub(super) expiry: Duration,
+}
+
+/// HTTP/2, which gRPC is spoken over.
+const ALPN: &[u8] = b"h2";
+
+impl TlsFiles {
+    /// Those that settings name; `None` if they name none.
+    pub(super) fn of(settings: &SecuritySettings) -> Result<Option<Self>, CredentialError> {
+        let needs = |given, missing| Err(CredentialError::Incomplete { given, missing });
+        let client_ca = settings.tls_client_ca.0.clone();
+        match (settings.tls_certificate.0.clone(), settings.tls_key.0.clone()) {
+            (Some(certificate), Some(key)) => Ok(Some(Self { certificate, key, client_ca })),
+            (Some(_), None) => needs("--tls-certificate", "--tls-key"),
+            (None, Some(_)) => needs("--tls-key", "--tls-certificate"),
+            (None, None) if client_ca.is_some() => needs("--tls-client-ca", "--tls-certificate"),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// Asks for a certificate of every client.
+    pub(super) fn is_mutual(&self) -> bool {
+        self.client_ca.is_some()
+    }
+
+    fn refused(&self, source: rustls::Error) -> CredentialError {
+        let (certificate, key) = (self.certificate.clone(), self.key.clone());
+        match source {
+            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                CredentialError::Mismatch { key, certificate }
+            }
+            source => CredentialError::Tls { certificate, key, source },
+        }
+    }
+}
+
+impl Source for TlsFiles {
+    type Made = Tls;
+
+    fn files(&self) -> Vec<&Path> {
+        [&self.certificate, &self.key].into_iter().chain(&self.client_ca).map(PathBuf::as_path).collect()
+    }
+
+    fn make(&self, contents: &[Vec<u8>]) -> Result<Tls, CredentialError> {
+        let chain = certificates(&self.certificate, &contents[0])?;
+        let expiry = expiry(&self.certificate, &chain[0])?;
+        let key = PrivateKeyDer::from_pem_slice(&contents[1]).map_err(|source| CredentialError::Pem {
+            path: self.key.clone(),
+            expected: "private key",
+            source,
+        })?;
+        let provider = Arc::new(ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| self.refused(error))?;
+        let builder = match &self.client_ca {
+            None => builder.with_no_client_auth(),
+            Some(path) => {
+                let authorities = Arc::new(authorities(path, &contents[2])?);
+                let verifier = WebPkiClientVerifier::builder_with_provider(authorities, provider)
+                    .build()
+                    .map_err(|error| CredentialError::ClientAuthority {
+                        path: path.clone(),
+                        detail: error.to_string(),
+                    })?;
+                builder.with_client_cert_verifier(verifier)
+            }
+        };
+        let mut config = builder.with_single_cert(chain, key).map_err(|error| self.refused(error))?;
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        Ok(Tls { config: Arc::new(config), expiry })
+    }
+}
+
+/// At least one.
+fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, CredentialError> {
+    let found = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+    let found = found.and_then(|certificates| match certificates[..] {
+        [] => Err(rustls::pki_types::pem::Error::NoItemsFound),
+        _ => Ok(certificates),
+    });
+    found.map_err(|source| CredentialError::Pem { path: path.to_owned(), expected: "certificate", source })
+}
+
+fn authorities(path: &Path, pem: &[u8]) -> Result<RootCertStore, CredentialError> {
+    let mut authorities = RootCertStore::empty();
+    for certificate in certificates(path, pem)? {
+        authorities.add(certificate).map_err(|error| CredentialError::ClientAuthority {
+            path: path.to_owned(),
+            detail: error.to_string(),
+        })?;
+    }
+    Ok(authorities)
+}
+
+fn expiry(path: &Path, certificate: &CertificateDer<'_>) -> Result<Duration, CredentialError> {
+    let read = Certificate::from_der(certificate)
+        .map_err(|error| CredentialError::Certificate { path: path.to_owned(), detail: error.to_string() })?;
+    Ok(read.tbs_certificate.validity.not_after.to_unix_duration())
+}

@@ -1,0 +1,158 @@
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use super::{CredentialError, watched::Source};
+
+/// What a token allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// To rank, and to ask what models there are.
+    Read,
+    /// To change which versions of models serve.
+    Admin,
+}
+
+/// A file of a token's name, scopes and digest a line.
+pub(super) struct TokenFile(pub(super) PathBuf);
+
+/// Who may call.
+pub(super) struct Tokens(Vec<Token>);
+
+/// One caller. The token itself is known to nobody but its holder.
+pub(super) struct Token {
+    pub(super) name: String,
+    scopes: Vec<Scope>,
+    digest: [u8; 32],
+}
+
+/// SHA-256 is what tokens are kept as: a token is 256 random bits, so there is nothing to guess that a slow hash would
+/// make costly, and a call pays for the hash.
+const ALGORITHM: &str = "sha256:";
+
+impl Tokens {
+    /// Whose token this is. Takes the same time whichever it is, and whether or not it is one.
+    pub(super) fn holder(&self, token: &[u8]) -> Option<&Token> {
+        let digest = Sha256::digest(token);
+        self.0.iter().fold(None, |found, known| {
+            let is_known: bool = known.digest.ct_eq(digest.as_slice()).into();
+            if is_known { Some(known) } else { found }
+        })
+    }
+}
+
+impl Token {
+    pub(super) fn allows(&self, scope: Scope) -> bool {
+        self.scopes.contains(&scope)
+    }
+}
+
+impl Source for TokenFile {
+    type Made = Tokens;
+
+    fn files(&self) -> Vec<&Path> {
+        vec![&self.0]
+    }
+
+    fn make(&self, contents: &[Vec<u8>]) -> Result<Tokens, CredentialError> {
+        let wrong = |line, detail| CredentialError::TokenLine { path: self.0.clone(), line, detail };
+        let text = String::from_utf8_lossy(&contents[0]);
+        let lines = (1..).zip(text.lines().map(str::trim));
+        let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+        let tokens = lines.map(|(number, line)| token(line).map_err(|detail| wrong(number, detail)));
+        match tokens.collect::<Result<Vec<Token>, _>>()? {
+            // Half of a file that is being written, more likely than a wish.
+            tokens if tokens.is_empty() => Err(CredentialError::NoTokens { path: self.0.clone() }),
+            tokens => Ok(Tokens(tokens)),
+        }
+    }
+}
+
+/// The token of a line, or what is wrong with it.
+fn token(line: &str) -> Result<Token, &'static str> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [name, scopes, digest] = words[..] else { return Err("it has not three words") };
+    let digest = digest.strip_prefix(ALGORITHM).ok_or("the digest does not begin with sha256:")?;
+    Ok(Token {
+        name: name.to_owned(),
+        scopes: scopes.split(',').map(scope).collect::<Result<_, _>>()?,
+        digest: unhex(digest).ok_or("the digest has not 64 hexadecimal digits")?,
+    })
+}
+
+fn scope(text: &str) -> Result<Scope, &'static str> {
+    match text {
+        "read" => Ok(Scope::Read),
+        "admin" => Ok(Scope::Admin),
+        _ => Err("a scope is neither read nor admin"),
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Read => "read",
+            Self::Admin => "admin",
+        })
+    }
+}
+
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    let digits: Vec<u32> = text.chars().map(|digit| digit.to_digit(16)).collect::<Option<_>>()?;
+    let bytes = digits.chunks_exact(2).map(|pair| u8::try_from(pair[0] << 4 | pair[1]));
+    let bytes: Vec<u8> = bytes.collect::<Result<_, _>>().ok()?;
+    bytes.try_into().ok().filter(|_| digits.len() == 64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `printf %s secret | sha256sum`
+    const DIGEST_OF_SECRET: &str = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
+
+    fn tokens(text: &str) -> Result<Tokens, String> {
+        let file = TokenFile(PathBuf::from("tokens"));
+        file.make(&[text.as_bytes().to_vec()]).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_token_is_known_by_its_digest() {
+        let text = format!("# who\n\n ci  read,admin\tsha256:{DIGEST_OF_SECRET}\r\n");
+        let tokens = tokens(&text).unwrap();
+        let holder = tokens.holder(b"secret").unwrap();
+        assert_eq!(holder.name, "ci");
+        assert!(holder.allows(Scope::Read) && holder.allows(Scope::Admin));
+        for other in [b"".as_slice(), b"Secret", b"secret ", DIGEST_OF_SECRET.as_bytes()] {
+            assert!(tokens.holder(other).is_none());
+        }
+    }
+
+    #[test]
+    fn a_scope_is_allowed_alone() {
+        let tokens = tokens(&format!("ci read sha256:{DIGEST_OF_SECRET}")).unwrap();
+        let holder = tokens.holder(b"secret").unwrap();
+        assert!(holder.allows(Scope::Read) && !holder.allows(Scope::Admin));
+    }
+
+    #[test]
+    fn a_line_that_names_no_token_is_told_without_what_it_holds() {
+        let wrong = [
+            ("ci read", "it has not three words"),
+            ("ci read secret", "the digest does not begin with sha256:"),
+            ("ci read sha256:2bb8", "the digest has not 64 hexadecimal digits"),
+            ("ci write sha256:2bb8", "a scope is neither read nor admin"),
+            (&format!("ci read sha256:{DIGEST_OF_SECRET}00"), "the digest has not 64 hexadecimal digits"),
+        ];
+        for (line, detail) in wrong {
+            let error = tokens(&format!("# who\n{line}\n")).err().unwrap();
+            assert!(error.starts_with(&format!("line 2 of `tokens`: {detail}")), "{error}");
+            assert!(!error.contains("2bb8") && !error.contains("secret"), "{error}");
+        }
+        assert!(tokens("# nobody\n").err().unwrap().contains("has no token"));
+    }
+}
