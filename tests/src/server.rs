@@ -11,7 +11,7 @@ use hlorank_proto::v1::{
     Model, ModelState, cost_model_service_client::CostModelServiceClient,
     model_service_client::ModelServiceClient,
 };
-use hlorank_server::{RunningServer, settings::Settings};
+use hlorank_server::{RunningServer, StartError, settings::Settings};
 use tonic::transport::Channel;
 
 use crate::{Scrape, http_get, onnxruntime, repository};
@@ -39,6 +39,14 @@ impl TestServer {
     /// # Panics
     /// If it does not start; the message says what to run.
     pub async fn start_with(flags: &[&str]) -> Self {
+        Self::try_start_with(flags).await.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Starts a server with these flags beside the default settings.
+    ///
+    /// # Errors
+    /// Why it does not start.
+    pub async fn try_start_with(flags: &[&str]) -> Result<Self, StartError> {
         let models = repository("models/registry").display().to_string();
         let library = onnxruntime().display().to_string();
         let mut arguments = vec!["hlorank-server", "--onnxruntime", &library];
@@ -48,8 +56,8 @@ impl TestServer {
         arguments.extend(defaults.iter().filter(|default| !is_given(default)).flatten());
         arguments.extend(flags);
         let settings = Settings::parse_from(arguments);
-        let server = hlorank_server::start(settings).await.unwrap_or_else(|error| panic!("{error}"));
-        Self { endpoint: format!("http://{}", server.address()), server }
+        let server = hlorank_server::start(settings).await?;
+        Ok(Self { endpoint: format!("http://{}", server.address()), server })
     }
 
     /// Where it listens.
@@ -81,6 +89,11 @@ impl TestServer {
         let (status, text) = http_get(self.metrics_address(), "/metrics").await;
         assert_eq!(status, 200, "{text}");
         Scrape::parse(&text)
+    }
+
+    /// Looks at its files as it does on SIGHUP.
+    pub fn reload(&self) {
+        self.server.reload();
     }
 
     /// Stops as it does when the program is told to.

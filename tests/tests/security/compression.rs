@@ -1,0 +1,33 @@
+//! Compressed messages.
+
+use hlorank_proto::v1::{
+    Graph, RankConfigsRequest, TileConfig, TileConfigs, cost_model_service_client::CostModelServiceClient,
+    graph::Source, rank_configs_request::Configs,
+};
+use hlorank_tests::{TestServer, module::two_dots};
+use tonic::codec::CompressionEncoding::{Gzip, Zstd};
+
+fn request() -> RankConfigsRequest {
+    let configs = (1..=500).map(|bound| TileConfig { output_bounds: vec![bound], ..Default::default() });
+    RankConfigsRequest {
+        graph: Some(Graph { source: Some(Source::HloModule(two_dots().into())), ..Default::default() }),
+        configs: Some(Configs::TileConfigs(TileConfigs { configs: configs.collect() })),
+        include_scores: true,
+        ..Default::default()
+    }
+}
+
+#[tokio::test]
+async fn compressed_requests_have_compressed_answers() {
+    let server = TestServer::start().await;
+    let channel = server.channel().await;
+    let plain = CostModelServiceClient::new(channel.clone()).rank_configs(request()).await.unwrap();
+    for encoding in [Gzip, Zstd] {
+        let client = CostModelServiceClient::new(channel.clone()).accept_compressed(encoding);
+        let sent = client.clone().send_compressed(encoding).rank_configs(request()).await.unwrap();
+        assert_eq!(sent.metadata().get("grpc-encoding").unwrap(), &encoding.to_string());
+        assert_eq!(sent.get_ref().scores, plain.get_ref().scores);
+        let unsent = { client }.rank_configs(request()).await.unwrap();
+        assert!(unsent.metadata().get("grpc-encoding").is_none(), "the request was not compressed");
+    }
+}

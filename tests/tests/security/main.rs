@@ -1,0 +1,9 @@
+//! Who reaches the server, over what, and how much of it a connection may take.
+
+mod authority;
+mod compression;
+mod limits;
+mod rotation;
+mod secured;
+mod tls;
+mod tokens;
