@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from manifests import CHART, by_kind, container, environment, read, rendered, validate
-from sources import DEPLOY, IMAGE, server_settings
+from sources import DEPLOY, IMAGE, NO_TELEMETRY, server_settings
 
 Render = Callable[[str], dict[str, dict]]
 
@@ -78,6 +78,25 @@ def test_models_are_filled_in_by_containers(render):
     assert [container["name"] for container in filled["initContainers"]] == ["fetch"]
     with pytest.raises(ValueError, match="exclude each other"):
         render(f"models: {{existingClaim: shared, initContainers: [{fetch}]}}")
+
+
+@needs_helm
+def test_secrets_are_mounted_where_the_server_reads_them(render):
+    tls = "tls: {existingSecret: pair, clientCaSecret: clients}"
+    objects = render(f"{{{tls}, tokens: {{existingSecret: callers}}}}")
+    server = container(objects["Deployment/hlorank"])
+    secrets = {v["name"]: v["secret"]["secretName"] for v in pod(objects)["volumes"]}
+    assert secrets == {"tls": "pair", "client-ca": "clients", "tokens": "callers"}
+    mounts = {mount["mountPath"] for mount in server["volumeMounts"] if mount["readOnly"]}
+    variables = environment(objects["Deployment/hlorank"])
+    files = [value for value in variables.values() if value and value.startswith("/etc/hlorank/")]
+    assert len(files) == 4
+    assert {file.rpartition("/")[0] for file in files} == mounts
+    assert set(variables) - set(NO_TELEMETRY) <= set(server_settings())
+    probes = [server[name] for name in ("startupProbe", "readinessProbe", "livenessProbe")]
+    assert all(probe["httpGet"]["port"] == "metrics" and "grpc" not in probe for probe in probes)
+    with pytest.raises(ValueError, match=r"needs tls\.existingSecret"):
+        render("tls: {clientCaSecret: clients}")
 
 
 @needs_helm

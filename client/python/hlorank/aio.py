@@ -9,14 +9,22 @@ from typing import Any, Self, TypeVar
 import grpc
 import grpc.aio
 
-from hlorank.blocking import BlockingExchange, BlockingTransport, done
+from hlorank.blocking import BlockingExchange, BlockingTransport, channel, done
 from hlorank.errors import RefusedError, refused
 from hlorank.graph import Graph
 from hlorank.model import Model, ModelReference
 from hlorank.ranking import BatchScores, CachedGraph, Ranking
 from hlorank.retry import Retry
 from hlorank.session import Configurations, Session, StreamSession
-from hlorank.transport import Calls, Metadata, Method, channel_options, target
+from hlorank.transport import (
+    Calls,
+    Metadata,
+    Method,
+    authorization,
+    channel_credentials,
+    channel_options,
+    target,
+)
 
 T = TypeVar("T")
 
@@ -32,9 +40,12 @@ class AsyncClient:
         connect_timeout: float = 10.0,
         retries: int = 4,
         message_bytes: int = 64 << 20,
+        credentials: grpc.ChannelCredentials | None = None,
+        token: str | None = None,
     ):
         options = channel_options(connect_timeout, message_bytes)
-        self._transport = _AsyncTransport(target(address), options)
+        secured = channel_credentials(address, credentials)
+        self._transport = _AsyncTransport(target(address), secured, options, authorization(token))
         self._session = Session(self._transport, Retry(retries), message_bytes, timeout)
 
     async def put_graph(self, graph: Graph, *, timeout: float | None = None) -> CachedGraph:
@@ -131,25 +142,34 @@ class AsyncRankStream:
 
 
 class _AsyncTransport:
-    def __init__(self, address: str, options: list[tuple[str, int]]):
-        self._channel = grpc.aio.insecure_channel(address, options)
-        self._streams = grpc.insecure_channel(address, options)
+    def __init__(
+        self,
+        address: str,
+        credentials: grpc.ChannelCredentials | None,
+        options: list[tuple[str, int]],
+        headers: Metadata,
+    ):
+        if credentials is None:
+            self._channel = grpc.aio.insecure_channel(address, options)
+        else:
+            self._channel = grpc.aio.secure_channel(address, credentials, options)
+        self._streams = BlockingTransport(channel(address, credentials, options), headers)
         self._calls = Calls(self._channel)
+        self._headers = headers
 
     async def call(
         self, method: Method, message: bytes, metadata: Metadata, timeout: float | None
     ) -> Any:
         call = self._calls.of(method)
         try:
-            return await call(message, timeout=timeout, metadata=metadata)
+            return await call(message, timeout=timeout, metadata=self._headers + metadata)
         except grpc.aio.AioRpcError as error:
             raise refused(error) from None
 
     async def open(
         self, method: Method, metadata: Metadata, timeout: float | None
     ) -> "_ThreadedExchange":
-        blocking = BlockingTransport(self._streams)
-        return _ThreadedExchange(await blocking.open(method, metadata, timeout))
+        return _ThreadedExchange(await self._streams.open(method, metadata, timeout))
 
     async def pause(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

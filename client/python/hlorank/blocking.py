@@ -22,19 +22,29 @@ def done(coroutine: Coroutine[Any, Any, T]) -> T:
     raise RuntimeError("a blocking transport suspended")
 
 
+def channel(
+    address: str, credentials: grpc.ChannelCredentials | None, options: list[tuple[str, int]]
+) -> grpc.Channel:
+    """A channel, over TLS where there are credentials."""
+    if credentials is None:
+        return grpc.insecure_channel(address, options)
+    return grpc.secure_channel(address, credentials, options)
+
+
 class BlockingTransport:
     """Blocks the thread that calls, and so never suspends."""
 
-    def __init__(self, channel: grpc.Channel):
+    def __init__(self, channel: grpc.Channel, headers: Metadata):
         self._channel = channel
         self._calls = Calls(channel)
+        self._headers = headers
 
     async def call(
         self, method: Method, message: bytes, metadata: Metadata, timeout: float | None
     ) -> Any:
         call = self._calls.of(method)
         try:
-            return call(message, timeout=timeout, metadata=metadata)
+            return call(message, timeout=timeout, metadata=self._headers + metadata)
         except grpc.RpcError as error:
             raise refused(error) from None
 
@@ -42,10 +52,14 @@ class BlockingTransport:
         self, method: Method, metadata: Metadata, timeout: float | None
     ) -> "BlockingExchange":
         stream: Any = self._channel.stream_stream(method.path, None, method.response.FromString)
-        return BlockingExchange(stream, metadata, timeout)
+        return BlockingExchange(stream, self._headers + metadata, timeout)
 
     async def pause(self, seconds: float) -> None:
         time.sleep(seconds)
+
+    def close(self) -> None:
+        """Cancels what is in progress."""
+        self._channel.close()
 
 
 class BlockingExchange:

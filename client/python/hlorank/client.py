@@ -5,13 +5,13 @@ from typing import Self
 
 import grpc
 
-from hlorank.blocking import BlockingTransport, done
+from hlorank.blocking import BlockingTransport, channel, done
 from hlorank.graph import Graph
 from hlorank.model import Model, ModelReference
 from hlorank.ranking import BatchScores, CachedGraph, Ranking
 from hlorank.retry import Retry
 from hlorank.session import Configurations, Session, StreamSession
-from hlorank.transport import channel_options, target
+from hlorank.transport import authorization, channel_credentials, channel_options, target
 
 
 class Client:
@@ -22,6 +22,11 @@ class Client:
     take, ``retries`` how often a call is tried again where the server is unavailable or asks for
     it, and ``message_bytes`` the longest message in either direction. It connects with the first
     call.
+
+    TLS is spoken where the address begins with ``https://`` or there are ``credentials``:
+    ``grpc.ssl_channel_credentials(authority)`` trusts an authority of your own, given as PEM, and
+    takes a key and a certificate to show. ``token`` goes with every call to a server that asks for
+    one; without TLS everybody on the way can read it.
     """
 
     def __init__(
@@ -32,12 +37,13 @@ class Client:
         connect_timeout: float = 10.0,
         retries: int = 4,
         message_bytes: int = 64 << 20,
+        credentials: grpc.ChannelCredentials | None = None,
+        token: str | None = None,
     ):
         options = channel_options(connect_timeout, message_bytes)
-        self._channel = grpc.insecure_channel(target(address), options)
-        self._session = Session(
-            BlockingTransport(self._channel), Retry(retries), message_bytes, timeout
-        )
+        self._channel = channel(target(address), channel_credentials(address, credentials), options)
+        transport = BlockingTransport(self._channel, authorization(token))
+        self._session = Session(transport, Retry(retries), message_bytes, timeout)
 
     def put_graph(self, graph: Graph, *, timeout: float | None = None) -> CachedGraph:
         """Sends a graph to be cached, and learns which nodes a configuration sets."""

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import grpc
+
 from hlorank import messages
 
 
@@ -74,11 +76,28 @@ class Calls:
 def target(address: str) -> str:
     """What gRPC takes for an address such as ``127.0.0.1:7070`` or ``http://127.0.0.1:7070``."""
     scheme, separator, rest = address.rpartition("://")
-    if separator and scheme not in ("http", "unix", "dns", "ipv4", "ipv6"):
+    if separator and scheme not in ("http", "https", "unix", "dns", "ipv4", "ipv6"):
         raise ValueError(
-            f"cannot connect to {address}: only http:// is spoken, as in http://127.0.0.1:7070"
+            f"cannot connect to {address}: only http:// and https:// are spoken, "
+            "as in http://127.0.0.1:7070"
         )
-    return rest.rstrip("/") if scheme == "http" else address
+    return rest.rstrip("/") if scheme in ("http", "https") else address
+
+
+def channel_credentials(
+    address: str, credentials: grpc.ChannelCredentials | None
+) -> grpc.ChannelCredentials | None:
+    """What TLS is spoken with; None for no TLS."""
+    if address.startswith("https://"):
+        return credentials or grpc.ssl_channel_credentials()
+    if credentials is not None and address.startswith("http://"):
+        raise ValueError(f"credentials need TLS: connect to {address.replace('http', 'https', 1)}")
+    return credentials
+
+
+def authorization(token: str | None) -> Metadata:
+    """The header that brings a token."""
+    return (("authorization", f"Bearer {token}"),) if token is not None else ()
 
 
 def channel_options(connect_timeout: float, message_bytes: int) -> list[tuple[str, int]]:

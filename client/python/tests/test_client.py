@@ -200,8 +200,8 @@ def test_a_deadline_of_0_has_passed(server, tile_graph):
 
 
 def test_an_address_of_another_scheme_is_refused():
-    with pytest.raises(ValueError, match="only http:// is spoken"):
-        Client("https://127.0.0.1:7070")
+    with pytest.raises(ValueError, match="only http:// and https:// are spoken"):
+        Client("ftp://127.0.0.1:7070")
 
 
 def test_http_before_an_address_is_fine(server):

@@ -20,3 +20,11 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end }}
 {{- if or .Values.models.existingClaim .Values.models.initContainers }}yes{{ end }}
 {{- end }}
+
+{{- /* Whether there are volumes. */}}
+{{- define "hlorank.volumes" -}}
+{{- if and .Values.tls.clientCaSecret (not .Values.tls.existingSecret) }}
+{{- fail "tls.clientCaSecret needs tls.existingSecret" }}
+{{- end }}
+{{- if or (include "hlorank.volume" .) .Values.tls.existingSecret .Values.tokens.existingSecret }}yes{{ end }}
+{{- end }}

@@ -1,0 +1,86 @@
+"""TLS, and tokens."""
+
+import asyncio
+import hashlib
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+from conftest import run_server
+
+from hlorank import AsyncClient, Client, RefusedError, UnavailableError
+
+TOKEN = "a token of this test"
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a certificate for loopback that is its own authority, and a file of tokens."""
+    folder = tmp_path_factory.mktemp("authority")
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    command += ["-nodes", "-days", "1", "-subj", "/CN=localhost"]
+    command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    command += ["-keyout", folder / "tls.key", "-out", folder / "tls.crt"]
+    subprocess.run(command, check=True, capture_output=True)
+    digest = hashlib.sha256(TOKEN.encode()).hexdigest()
+    (folder / "tokens").write_text(f"tests read sha256:{digest}\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def secured(authority: Path) -> Iterator[str]:
+    """The address of a server over TLS that asks for a token."""
+    files = {"certificate": authority / "tls.crt", "key": authority / "tls.key"}
+    flags = [f"--tls-{name}={file}" for name, file in files.items()]
+    with run_server(*flags, f"--tokens={authority / 'tokens'}") as address:
+        yield address
+
+
+@pytest.fixture
+def credentials(authority: Path) -> grpc.ChannelCredentials:
+    return grpc.ssl_channel_credentials((authority / "tls.crt").read_bytes())
+
+
+def test_calls_go_over_tls_with_a_token(secured, credentials, tile_graph):
+    for address in (secured, f"https://{secured}"):
+        with Client(address, credentials=credentials, token=TOKEN) as client:
+            best = client.rank(tile_graph.graph, tile_graph.configurations).best
+            with client.rank_stream(tile_graph.graph) as stream:
+                stream.send(tile_graph.configurations)
+                assert stream.finish().best.tolist() == best.tolist()
+
+
+async def _rank_async(address: str, credentials: grpc.ChannelCredentials, tile_graph) -> None:
+    async with AsyncClient(address, credentials=credentials, token=TOKEN) as client:
+        best = (await client.rank(tile_graph.graph, tile_graph.configurations)).best
+        async with await client.rank_stream(tile_graph.graph) as stream:
+            await stream.send(tile_graph.configurations)
+            assert (await stream.finish()).best.tolist() == best.tolist()
+
+
+def test_the_async_client_does_so_too(secured, credentials, tile_graph):
+    asyncio.run(_rank_async(secured, credentials, tile_graph))
+
+
+def test_calls_without_a_known_token_are_refused(secured, credentials):
+    for token, reason in ((None, "TOKEN_MISSING"), ("another", "TOKEN_UNKNOWN")):
+        client = Client(secured, credentials=credentials, token=token)
+        with client, pytest.raises(RefusedError) as refused:
+            client.list_models()
+        assert refused.value.code == grpc.StatusCode.UNAUTHENTICATED
+        assert refused.value.reason == reason
+        assert "another" not in str(refused.value)
+
+
+def test_a_server_that_is_not_trusted_is_not_called(secured):
+    for address in (secured, f"https://{secured}"):
+        client = Client(address, retries=0, timeout=10, token=TOKEN)
+        with client, pytest.raises(UnavailableError):
+            client.list_models()
+
+
+def test_credentials_need_tls(credentials):
+    with pytest.raises(ValueError, match=r"https://127\.0\.0\.1:7070"):
+        Client("http://127.0.0.1:7070", credentials=credentials)
