@@ -47,7 +47,7 @@ pub struct ConnectionSeries {
     pub accepted: Counter,
     /// There were too many.
     pub over_limit: Counter,
-    /// The client spoke no TLS, took the server for another, or had no certificate that is asked for.
+    /// The client spoke no TLS, did not trust the server, or showed no certificate that the server trusts.
     pub handshake_failed: Counter,
     /// The client took too long.
     pub handshake_timeout: Counter,
