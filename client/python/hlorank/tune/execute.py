@@ -35,7 +35,9 @@ class Executable:
 
 def on_device(arguments: Sequence[np.ndarray]) -> list[Any]:
     """Arguments as a program takes them."""
-    return [jax.device_put(argument) for argument in arguments]
+    # Or JAX would make 32 bits of 64.
+    with jax.enable_x64(True):
+        return [jax.device_put(argument) for argument in arguments]
 
 
 def backend() -> str:
@@ -47,15 +49,25 @@ def largest_difference(left: Sequence[Any], right: Sequence[Any]) -> float:
     """The largest difference between two results, relative to the largest value of each array.
 
     Arrays below a thousandth of the largest value, such as gradients that cancel, are rounding
-    noise and are compared on that scale.
+    noise and are compared on that scale. What is infinite or not a number on the left has to be so
+    on the right.
     """
-    pairs = [
-        (np.asarray(a, np.float64), np.asarray(b, np.float64))
-        for a, b in zip(left, right, strict=True)
-    ]
-    floor = 1e-3 * max(np.abs(a).max(initial=0) for a, _ in pairs) + 1e-30
+    pairs = [(_wide(a), _wide(b)) for a, b in zip(left, right, strict=True)]
+    scales = [np.abs(a[np.isfinite(a)]).max(initial=0) for a, _ in pairs]
+    floor = 1e-3 * max(scales, default=0) + 1e-30
     differences = [
-        np.abs(a - b).max(initial=0) / max(np.abs(a).max(initial=0), floor) for a, b in pairs
+        _absolute(a, b).max(initial=0) / max(scale, floor)
+        for (a, b), scale in zip(pairs, scales, strict=True)
     ]
     # NumPy's maximum keeps what is not a number; Python's may drop it.
-    return float(np.max(differences))
+    return float(np.max(differences, initial=0))
+
+
+def _wide(array: Any) -> np.ndarray:
+    array = np.asarray(array)
+    return array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
+
+
+def _absolute(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        return np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, np.abs(a - b))

@@ -1,6 +1,7 @@
 """Measures programs on the machine at hand."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ import numpy as np
 
 from hlorank.errors import HlorankError
 from hlorank.tune.measure import Protocol
-from hlorank.tune.worker import Compiled, Ended, Measured, Setting, Started
+from hlorank.tune.worker import MESSAGE, Compiled, Ended, Measured, Setting, Started
 
 _WORKER = "from hlorank.tune.worker import main; main()"
 """Not as a main module, whose classes have another name."""
@@ -61,8 +62,8 @@ class Patience:
     start: float = 300.0
     """To compile and run the default."""
     compile: float = 120.0
-    run: float = 30.0
-    """For a first run, which is checked."""
+    run: float = 60.0
+    """For the first two runs, the results of which are checked."""
 
 
 @dataclass
@@ -77,6 +78,8 @@ class Hardware:
     """Threads that a program runs on, 0 for as many as XLA takes; models were trained with 1."""
     _process: "subprocess.Popen[bytes] | None" = None
     _connection: Connection | None = None
+    _said_before: int = 0
+    """Bytes of the log that are of earlier processes."""
 
     def measure(self, modules: Sequence[bytes], protocol: Protocol) -> list[Outcome]:
         """Measures programs (HloModuleProto) in turns with the default.
@@ -87,11 +90,11 @@ class Hardware:
         batch = _Batch(modules)
         if not self._run(batch, protocol):
             suspects = batch.suspects()
-            if len(suspects) > 1:
+            if len(suspects) == 1:
+                batch.blame(suspects[0])
+            else:
                 for program in suspects:
                     batch.outcomes[program] = self.measure([modules[program]], protocol)[0]
-            else:
-                batch.blame(suspects)
             rest = batch.unknown()
             again = self.measure([modules[i] for i in rest], protocol) if rest else []
             for program, outcome in zip(rest, again, strict=True):
@@ -115,7 +118,7 @@ class Hardware:
 
     def _run(self, batch: "_Batch", protocol: Protocol) -> bool:
         """Whether the batch came to its end."""
-        connection = self._connection or self._start()
+        connection = self._running() or self._start()
         try:
             connection.send((batch.modules, protocol))
             while not batch.is_measured:
@@ -130,13 +133,21 @@ class Hardware:
             return False
         return True
 
+    def _running(self) -> Connection | None:
+        """The way to the process; None where there is none, or it ended between two batches."""
+        if self._process is not None and self._process.poll() is not None:
+            self.close()
+        return self._connection
+
     def _start(self) -> Connection:
         here, there = Pipe()
         environment = dict(os.environ)
         if self.threads:
             # XLA reads it when it starts.
             environment["NPROC"] = str(self.threads)
+        self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
+            self._said_before = log.tell()
             command = [sys.executable, "-c", _WORKER, str(there.fileno())]
             self._process = subprocess.Popen(
                 command,
@@ -148,22 +159,34 @@ class Hardware:
             )
         there.close()
         self._connection = here
-        with suppress(EOFError, OSError):
-            here.send(self.setting)
-            if here.poll(self.patience.start):
-                here.recv()
-                return here
-        words = self._last_words()
-        self.close()
-        raise HardwareError(f"the program does not run with its default configuration: {words}")
+        if problem := self._problem_of_default(here):
+            self.close()
+            raise HardwareError(
+                f"the program does not run with its default configuration: {problem}"
+            )
+        return here
+
+    def _problem_of_default(self, connection: Connection) -> str:
+        """Why the default does not run; empty where it does."""
+        try:
+            connection.send(self.setting)
+            if not connection.poll(self.patience.start):
+                return f"it took longer than {self.patience.start:g} s"
+            event = connection.recv()
+        except (EOFError, OSError):
+            return self._last_words()
+        return event.message if isinstance(event, Ended) else ""
 
     def _last_words(self) -> str:
-        """The last line of the process."""
+        """How the process ended, and the last line that it wrote."""
+        words = []
         if self._process is not None:
             with suppress(subprocess.TimeoutExpired):
-                self._process.wait(5)
-        lines = self.log.read_text(errors="replace").strip().splitlines()
-        return lines[-1][:300] if lines else "it said nothing"
+                code = self._process.wait(5)
+                words += [signal.strsignal(-code) or f"signal {-code}"] if code < 0 else []
+        said = self.log.read_bytes()[self._said_before :].decode(errors="replace")
+        words += said.strip().splitlines()[-1:]
+        return ": ".join(words)[:MESSAGE] or "it said nothing"
 
 
 class _Batch:
@@ -174,6 +197,7 @@ class _Batch:
         self.outcomes: list[Outcome | None] = [None] * len(modules)
         self.is_measured = False
         self._running: set[int] = set()
+        self._compiled: set[int] = set()
         self._first_runs: dict[int, int] = {}
         self._end: Outcome | None = None
 
@@ -183,6 +207,7 @@ class _Batch:
                 self._running.add(program)
             case Compiled(program):
                 self._running.discard(program)
+                self._compiled.add(program)
             case Ended(program, problem=""):
                 self._running.discard(program)
                 self._first_runs[program] = event.nanoseconds
@@ -201,9 +226,11 @@ class _Batch:
 
     def patience(self, patience: Patience, protocol: Protocol) -> float:
         """Seconds within which something must happen."""
-        known = len(self._first_runs) + sum(outcome is not None for outcome in self.outcomes)
-        if known < len(self.modules):
-            return max(patience.compile, patience.run)
+        unknown = set(self.unknown())
+        if unknown - self._compiled:
+            return patience.compile
+        if unknown - self._first_runs.keys():
+            return patience.run
         # All are being measured: rounds, and those that are thrown away under load.
         round_ = sum(self._first_runs.values()) / 1e9 + 1
         stretch = max(round_, protocol.stretch_seconds)
@@ -214,13 +241,12 @@ class _Batch:
         self._end = Outcome(status, message=message)
 
     def suspects(self) -> list[int]:
-        """Who was being compiled or run then."""
-        return sorted(self._running)
+        """Who was being compiled or run for the first time then, or else all that are not known."""
+        return sorted(self._running) or self.unknown()
 
-    def blame(self, suspects: list[int]) -> None:
-        """Lays the end at the suspect's door; where there is none, at that of all who ran."""
-        for program in suspects or list(self._first_runs) or self.unknown():
-            self.outcomes[program] = self._end
+    def blame(self, program: int) -> None:
+        """Lays the end at the program's door."""
+        self.outcomes[program] = self._end
 
     def unknown(self) -> list[int]:
         """Those of which nothing is known."""

@@ -4,9 +4,13 @@
 laid at the right program's door.
 """
 
+import os
+import select
+import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,6 +23,10 @@ from hlorank.tune.measure import Protocol
 
 COMPILERS = 2
 """Programs compiled at a time; nothing is measured meanwhile."""
+DEFAULT = -1
+"""The number of the default, in place of a program's."""
+MESSAGE = 300
+"""Characters of a message that are kept."""
 
 
 @dataclass(frozen=True)
@@ -109,29 +117,38 @@ class _Bench:
             compiled = self._compile(module)
         # XLA has errors of several kinds.
         except Exception as error:
-            self._send(Ended(program, problem="compile failed", message=_first_line(error)))
+            self._send(Ended(program, problem="compile failed", message=first_line(error)))
             return None
         self._send(Compiled(program))
         return compiled
 
     def _check(self, program: int, executable: Any) -> bool:
         """Whether it is to be measured in rounds."""
-        from hlorank.tune.execute import largest_difference
-
         self._send(Started(program))
         try:
-            difference = largest_difference(self._expected, executable())
+            wrong = self._wrong(executable())
             taken = _second_run(executable)
         except Exception as error:
-            self._send(Ended(program, problem="run failed", message=_first_line(error)))
+            self._send(Ended(program, problem="run failed", message=first_line(error)))
             return False
-        # Not "greater than": what is not a number is wrong, too.
-        if not difference <= self._setting.tolerance:
-            message = f"results differ by {difference:.1e} of the largest value"
-            self._send(Ended(program, problem="wrong result", message=message))
+        if wrong:
+            self._send(Ended(program, problem="wrong result", message=wrong))
             return False
         self._send(Ended(program, taken))
         return taken <= self._setting.slow * self._reference_time
+
+    def _wrong(self, results: Sequence[Any]) -> str:
+        """What is wrong with results; empty for nothing."""
+        from hlorank.tune.execute import largest_difference
+
+        expected, shapes = ([a.shape for a in arrays] for arrays in (self._expected, results))
+        if shapes != expected:
+            return f"results have shapes {shapes}, expected {expected}"[:MESSAGE]
+        difference = largest_difference(self._expected, results)
+        # Not "greater than": what is not a number is wrong, too.
+        if not difference <= self._setting.tolerance:
+            return f"results differ by {difference:.1e} of the largest value"
+        return ""
 
 
 def _second_run(executable: Any) -> int:
@@ -140,17 +157,41 @@ def _second_run(executable: Any) -> int:
     return time.perf_counter_ns() - begin
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+def first_line(error: Exception) -> str:
+    """What an error says, in a line."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:MESSAGE]
 
 
 def main() -> None:
     """Serves the pipe whose number is the argument, until it is closed."""
+    # Ctrl-C in a terminal is for the process that started this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     connection = Connection(int(sys.argv[1]))
+    threading.Thread(target=_end_with_the_pipe, args=[connection], daemon=True).start()
     try:
-        bench = _Bench(connection.recv(), connection)
-        connection.send(Started(-1))
-        while True:
-            bench.measure(*connection.recv())
+        if (bench := _start(connection)) is not None:
+            while True:
+                bench.measure(*connection.recv())
     except EOFError:
         pass
+
+
+def _end_with_the_pipe(connection: Connection) -> None:
+    """Ends this process once the other side is gone, killed maybe, whatever XLA is at then."""
+    hung_up = select.poll()
+    hung_up.register(connection.fileno(), 0)
+    hung_up.poll()
+    os._exit(0)
+
+
+def _start(connection: Connection) -> _Bench | None:
+    """Runs the default, and tells how that went."""
+    setting = connection.recv()
+    try:
+        bench = _Bench(setting, connection)
+    except Exception as error:
+        traceback.print_exc()
+        connection.send(Ended(DEFAULT, problem="run failed", message=first_line(error)))
+        return None
+    connection.send(Started(DEFAULT))
+    return bench

@@ -1,0 +1,69 @@
+"""Small programs, and searches of them that do not wait for a quiet machine."""
+
+from dataclasses import replace
+from functools import cache
+
+import jax
+import numpy as np
+
+from hlorank import Client
+from hlorank.tune import Program, Settings, Tile, TiledKernel, search, tuning
+from hlorank.tune.measure import Protocol
+
+HASTE = Protocol(warmups=1, rounds=2, most_rounds=3, seconds=0.005, stretch_seconds=0.01, tries=0)
+"""Short measurements, which are worth as much."""
+
+
+def hurry(monkeypatch):
+    """Searches measure in haste, and ask a server that is gone once."""
+    for module, name in ((search, "SEARCH"), (search, "CONFIRM"), (tuning, "CONFIRM")):
+        monkeypatch.setattr(module, name, HASTE)
+    monkeypatch.setattr(tuning, "Client", lambda address: Client(address, retries=0))
+
+
+def short(strategy="genetic", **changes):
+    """Settings of a search that is short."""
+    return replace(Settings(strategy, measurements=6, predictions=128, top_k=2), **changes)
+
+
+@cache
+def convnet():
+    """Two convolutions and a dot."""
+
+    def network(image, first, second, weights):
+        for kernel in (first, second):
+            dimensions = ("NHWC", "HWIO", "NHWC")
+            image = jax.lax.conv_general_dilated(
+                image, kernel, (1, 1), "SAME", dimension_numbers=dimensions
+            )
+            image = jax.nn.relu(image)
+        return image.reshape(image.shape[0], -1) @ weights
+
+    shapes = ((2, 8, 8, 4), (3, 3, 4, 8), (3, 3, 8, 8), (512, 16))
+    return Program.from_function(network, *_arrays(*shapes), name="convnet")
+
+
+@cache
+def product():
+    """A single dot, with few layouts to choose."""
+    return Program.from_function(lambda x, y: x @ y, *_arrays((6, 8), (8, 5)), name="product")
+
+
+@cache
+def rows():
+    """A sum over rows that runs in tiles of rows."""
+
+    def tiled(tile):
+        def run(matrix):
+            parts = matrix.reshape(-1, tile.output[0], 32)
+            return jax.lax.map(lambda part: part.sum(1), parts).reshape(64)
+
+        return run
+
+    tiles = [Tile((count,), (32,)) for count in (64, 32, 16, 8, 4, 2, 1)]
+    return TiledKernel("rows", lambda matrix: matrix.sum(1), tiled, _arrays((64, 32)), tiles)
+
+
+def _arrays(*shapes):
+    random = np.random.default_rng(0)
+    return [random.standard_normal(shape).astype(np.float32) for shape in shapes]
