@@ -83,9 +83,10 @@ class Genetic:
 
     def tell(self, candidates: Candidates, costs: np.ndarray) -> None:
         """Keeps the best as parents."""
-        everyone = np.concatenate([self._parents, candidates])
+        # Of those that are equal the first is kept: the one whose cost is known.
+        everyone = np.concatenate([candidates, self._parents])
         everyone, places = np.unique(everyone, axis=0, return_index=True)
-        costs = np.concatenate([self._costs, costs])[places]
+        costs = np.concatenate([costs, self._costs])[places]
         best = np.argsort(costs, kind="stable")[: self._PARENTS]
         self._parents, self._costs = everyone[best], costs[best]
 
@@ -93,8 +94,10 @@ class Genetic:
 class Annealing:
     """Chains of small changes; a worse one is taken the rarer the later and the worse it is."""
 
+    _LEAST_SCALE = 1e-12
+    """Where all costs are equal."""
     _HOT, _COLD = 1.0, 0.02
-    """First and last temperature, in standard deviations of the first costs."""
+    """First and last temperature, in standard deviations of the first costs that differ."""
 
     def __init__(
         self,
@@ -110,7 +113,7 @@ class Annealing:
         self._current = begin[np.arange(batch) % len(begin)]
         self._costs = np.full(batch, np.inf)
         self._temperatures = np.geomspace(self._HOT, self._COLD, max(steps, 2)).tolist()
-        self._scale: float | None = None
+        self._scale = 0.0
 
     def ask(self) -> Candidates:
         """A change to every chain."""
@@ -119,14 +122,15 @@ class Annealing:
     def tell(self, candidates: Candidates, costs: np.ndarray) -> None:
         """Moves the chains."""
         count = len(candidates)
-        if self._scale is None:
-            finite = costs[np.isfinite(costs)]
-            self._scale = max(float(np.std(finite)) if len(finite) else 0.0, 1e-9)
+        finite = costs[np.isfinite(costs)]
+        self._scale = self._scale or (float(np.std(finite)) if len(finite) else 0.0)
         temperatures = self._temperatures
         temperature = temperatures.pop(0) if len(temperatures) > 1 else temperatures[0]
         # Infinite costs: a chain leaves what does not work, and never goes there.
         with np.errstate(invalid="ignore"):
-            worse = np.nan_to_num((costs - self._costs[:count]) / self._scale, nan=np.inf)
-        taken = self._random.random(count) < np.exp(-np.maximum(worse, 0) / temperature)
+            worse = np.maximum(costs - self._costs[:count], 0)
+        worse[~np.isfinite(costs)] = np.inf
+        scale = max(temperature * self._scale, self._LEAST_SCALE)
+        taken = self._random.random(count) < np.exp(-worse / scale)
         self._current[:count][taken] = candidates[taken]
         self._costs[:count][taken] = costs[taken]
