@@ -1,5 +1,6 @@
 """The results of a run, one JSON document a line, from which a stopped run goes on."""
 
+import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ NAME = "results.jsonl"
 
 
 class JournalError(HlorankError):
-    """A file of results that is not this run's, or no such file."""
+    """A file of results that is not this run's, that is broken, or that is not there."""
 
 
 class Journal:
@@ -33,9 +34,19 @@ class Journal:
         self.rows = rows[1:]
         """What an earlier start of the run has written."""
         self._file = self._path.open("a", encoding="utf-8")
+        self._lock()
         _end_half_a_line(self._path, self._file)
         if not rows:
             self.write({"run": run})
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self.close()
+            raise JournalError(
+                f"{self._path} is being written by another search; choose another folder"
+            ) from error
 
     def write(self, row: dict[str, Any]) -> None:
         """Adds a row, which is on the disk when this returns."""
@@ -58,12 +69,14 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     except OSError as error:
         raise JournalError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise JournalError(f"{path} is not UTF-8: {error}") from error
     for number, line in enumerate(lines, 1):
+        if not line.endswith("\n"):
+            return
         try:
             row = json.loads(line)
         except ValueError as error:
-            if not line.endswith("\n"):
-                return
             raise JournalError(f"{path}, line {number}: {error}") from error
         if not isinstance(row, dict):
             raise JournalError(f"{path}, line {number}: expected an object")

@@ -1,0 +1,113 @@
+import json
+
+import pytest
+
+from hlorank.tune.journal import NAME, Journal, JournalError, read_rows
+
+RUN = {"program": "step", "seed": 0, "model": None}
+ROWS = [
+    {"candidate": {"3": [[1, 0], [], []]}, "ratio": 0.5},
+    {"predictions": 64, "error": "é\u2028"},
+]
+
+
+@pytest.fixture
+def written(tmp_path):
+    journal = Journal(tmp_path, RUN)
+    for row in ROWS:
+        journal.write(row)
+    journal.close()
+    return tmp_path / NAME
+
+
+def reopened(folder, run=RUN):
+    journal = Journal(folder, run)
+    journal.close()
+    return journal.rows
+
+
+def test_a_run_that_goes_on_has_what_was_written(written):
+    assert reopened(written.parent) == ROWS
+    assert list(read_rows(written)) == [{"run": RUN}, *ROWS]
+
+
+def test_a_row_is_on_the_disk_before_anything_else_happens(tmp_path):
+    journal = Journal(tmp_path / "deep" / "er", RUN)
+    for number, row in enumerate(ROWS, 2):
+        journal.write(row)
+        assert len((tmp_path / "deep" / "er" / NAME).read_text().splitlines()) == number
+    journal.close()
+
+
+def test_of_a_line_that_a_kill_cut_anywhere_nothing_is_left(written):
+    whole = written.read_bytes()
+    last = whole.rstrip(b"\n").rfind(b"\n") + 1
+    for length in range(last, len(whole)):
+        written.write_bytes(whole[:length])
+        journal = Journal(written.parent, RUN)
+        assert journal.rows == ROWS[:1], f"cut after {length - last} bytes"
+        journal.write(ROWS[1])
+        journal.close()
+        assert written.read_bytes() == whole
+
+
+def test_a_first_line_that_a_kill_cut_anywhere_is_written_again(written):
+    first = written.read_bytes().split(b"\n")[0] + b"\n"
+    for length in range(len(first)):
+        written.write_bytes(first[:length])
+        assert reopened(written.parent) == []
+        assert written.read_bytes() == first
+
+
+def test_another_run_is_refused_with_what_differs_and_touches_nothing(written):
+    before = written.read_bytes()
+    other = RUN | {"seed": 1, "model": "layout-xla-cpu@3", "threads": 1}
+    with pytest.raises(JournalError) as refused:
+        Journal(written.parent, other)
+    message = str(refused.value)
+    for difference in (
+        "seed 0, not 1",
+        "model None, not 'layout-xla-cpu@3'",
+        "threads None, not 1",
+    ):
+        assert difference in message
+    assert "program" not in message.partition("another run")[2].partition("choose")[0]
+    assert written.read_bytes() == before
+
+
+def test_a_file_of_something_else_is_refused(tmp_path):
+    (tmp_path / NAME).write_text('{"loss": 0.5}\n')
+    with pytest.raises(JournalError, match="does not tell which"):
+        Journal(tmp_path, RUN)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [("{broken}", "line 2"), ("", "line 2"), ("[1, 2]", "line 2: expected an object")],
+)
+def test_a_line_that_is_broken_is_told_by_its_number(written, line, words):
+    lines = written.read_text().splitlines()
+    written.write_text("\n".join([lines[0], line, *lines[2:]]) + "\n")
+    with pytest.raises(JournalError, match=words):
+        Journal(written.parent, RUN)
+
+
+def test_a_file_that_is_no_text_is_told(tmp_path):
+    (tmp_path / NAME).write_bytes(b"\xff\xfe\n")
+    with pytest.raises(JournalError, match="not UTF-8"):
+        Journal(tmp_path, RUN)
+
+
+def test_no_file_is_told_with_its_path(tmp_path):
+    with pytest.raises(JournalError, match=f"{tmp_path / NAME} cannot be read"):
+        list(read_rows(tmp_path / NAME))
+
+
+def test_two_searches_do_not_write_one_file(tmp_path):
+    first = Journal(tmp_path, RUN)
+    before = (tmp_path / NAME).read_bytes()
+    with pytest.raises(JournalError, match="being written by another search"):
+        Journal(tmp_path, RUN)
+    first.close()
+    assert reopened(tmp_path) == []
+    assert json.loads(before) == {"run": RUN}
