@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 from jax.extend import core as jax_core
 
 from .schema import HloModuleProto
@@ -33,6 +34,11 @@ def lower(name: str, function: Callable[..., Any], arguments: Sequence[Any]):
     lowered = jax.jit(flat, keep_unused=True).lower(*jax.tree.leaves(arguments))
     serialized = lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
     return strip(HloModuleProto.FromString(serialized))
+
+
+def flat_arguments(arguments: Any) -> list[np.ndarray]:
+    """The arrays in a tree of arguments, of the types that a lowered function takes."""
+    return [np.asarray(jax.numpy.asarray(leaf)) for leaf in jax.tree.leaves(arguments)]
 
 
 def strip(module):

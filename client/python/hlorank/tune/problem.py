@@ -6,13 +6,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from hlorank.errors import HlorankError
 from hlorank.graph import Graph
 from hlorank.layouts import Layouts
 from hlorank.task import Task
 from hlorank.tiles import Tiles
 from hlorank.tune.constrain import UNCHANGED, configurable_nodes, constrained
-from hlorank.tune.program import Program, TiledKernel
+from hlorank.tune.hardware import HardwareError
+from hlorank.tune.program import Program, TiledKernel, repeatable
 from hlorank.tune.space import Candidates, LayoutSpace, TileSpace
+from hlorank.tune.tuning_data import Tile
+from hlorank.tune.worker import first_line
 
 
 class Problem(Protocol):
@@ -54,11 +58,16 @@ class LayoutProblem:
 
     def __init__(self, program: Program):
         self.name = program.name
-        self.arguments = program.arguments
-        self._module = program.module
-        self._nodes = configurable_nodes(program.module)
+        self.arguments = [np.asarray(argument) for argument in program.arguments]
+        self._module = repeatable(program.module)
+        self._nodes = configurable_nodes(self._module)
+        if not self._nodes:
+            raise HlorankError(
+                f"'{self.name}' has no layouts to choose: its entry computation has no "
+                "convolution, dot or reshape of 2 to 6 dimensions"
+            )
         self.space = LayoutSpace(self._nodes)
-        self.reference = program.module.SerializeToString()
+        self.reference = self._module.SerializeToString()
         numbers = [node.number for node in self._nodes]
         self.graph = Graph.from_hlo_proto(self.reference, configurable_nodes=numbers)
 
@@ -92,22 +101,32 @@ class TileProblem:
     task: Task = "tile"
 
     def __init__(self, kernel: TiledKernel):
-        from hlorank.tune.lower import lower
+        from hlorank.tune.lower import flat_arguments, lower
 
         self.name = kernel.name
-        self.arguments = [np.asarray(argument) for argument in kernel.arguments]
+        self.arguments = flat_arguments(kernel.arguments)
         self._kernel = kernel
-        self._tiles = list(kernel.tiles)
+        self._tiles = list(dict.fromkeys(_plain(tile) for tile in kernel.tiles))
+        if not self._tiles:
+            raise HlorankError(f"'{self.name}' has no tiles to choose from")
         self.space = TileSpace(len(self._tiles))
-        self.reference = self.module(self.space.default)
-        whole = lower(kernel.name, kernel.whole, kernel.arguments).SerializeToString()
-        self.graph = Graph.from_hlo_proto(whole, task="tile")
+        self.reference = self._default()
+        whole = repeatable(lower(kernel.name, kernel.whole, kernel.arguments))
+        self.graph = Graph.from_hlo_proto(whole.SerializeToString(), task="tile")
+
+    def _default(self) -> bytes:
+        try:
+            return self.module(self.space.default)
+        # The kernel is somebody else's.
+        except Exception as error:
+            message = f"'{self.name}' cannot be lowered with its default tile: {first_line(error)}"
+            raise HardwareError(message) from error
 
     def module(self, candidate: np.ndarray) -> bytes:
         from hlorank.tune.lower import lower
 
         tiled = self._kernel.tiled(self._tiles[candidate[0]])
-        return lower(self.name, tiled, self._kernel.arguments).SerializeToString()
+        return repeatable(lower(self.name, tiled, self._kernel.arguments)).SerializeToString()
 
     def configurations(self, candidates: Candidates) -> Tiles:
         tiles = [self._tiles[number] for number in candidates[:, 0]]
@@ -128,3 +147,8 @@ class TileProblem:
     def identity(self) -> str:
         tiles = repr([(tile.output, tile.reduction) for tile in self._tiles])
         return sha256(self.reference + tiles.encode()).hexdigest()
+
+
+def _plain(tile: Tile) -> Tile:
+    """The tile, in Python's own integers."""
+    return Tile(tuple(map(int, tile.output)), tuple(map(int, tile.reduction)))

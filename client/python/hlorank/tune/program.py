@@ -34,13 +34,10 @@ class Program:
         cls, function: Callable[..., Any], *arguments: Any, name: str | None = None
     ) -> "Program":
         """A function that JAX can trace, and its arguments: arrays, or trees of them."""
-        import jax
-
-        from hlorank.tune.lower import lower
+        from hlorank.tune.lower import flat_arguments, lower
 
         name = name or getattr(function, "__name__", "program")
-        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(arguments)]
-        return cls(name, lower(name, function, arguments), leaves)
+        return cls(name, lower(name, function, arguments), flat_arguments(arguments))
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> "Program":
@@ -55,7 +52,7 @@ class Program:
         graph = read_graph(path, module=0, task="layout").graph.whole()
         match graph.WhichOneof("source"):
             case "hlo_module":
-                module = without_donations(HloModuleProto.FromString(graph.hlo_module))
+                module = repeatable(HloModuleProto.FromString(graph.hlo_module))
             case "hlo_text":
                 module = _module_of_text(path, graph.hlo_text)
             case _:
@@ -84,7 +81,9 @@ class TiledKernel:
 def random_arguments(module: Any) -> list[np.ndarray]:
     """Numbers for the parameters of a module: the same at every call."""
     random = np.random.default_rng(0)
-    entry = next(c for c in module.computations if c.id == module.entry_computation_id)
+    entry = next((c for c in module.computations if c.id == module.entry_computation_id), None)
+    if entry is None:
+        raise GraphFileError(f"the module has no computation {module.entry_computation_id}")
     parameters = [i for i in entry.instructions if i.opcode == "parameter"]
     parameters.sort(key=lambda parameter: parameter.parameter_number)
     return [_argument(parameter, random) for parameter in parameters]
@@ -95,12 +94,13 @@ def _argument(parameter: Any, random: np.random.Generator) -> np.ndarray:
     if kind in _FLOATS:
         import ml_dtypes  # which numpy needs to know bfloat16, and jax brings
 
-        return (0.1 * random.standard_normal(shape)).astype(_dtype(_FLOATS[kind], ml_dtypes))
+        drawn = np.asarray(0.1 * random.standard_normal(shape))
+        return drawn.astype(_dtype(_FLOATS[kind], ml_dtypes))
     if kind in _INTEGERS:
         # Small enough for an index into most arrays.
-        return random.integers(0, 2, shape).astype(_INTEGERS[kind])
+        return np.asarray(random.integers(0, 2, shape)).astype(_INTEGERS[kind])
     if kind == _TRUTH:
-        return random.random(shape) < 0.5
+        return np.asarray(random.random(shape) < 0.5)
     raise GraphFileError(
         f"parameter '{parameter.name}' is no array of floats, integers or booleans "
         f"(xla.PrimitiveType {kind}); a program with such parameters is tuned from Python"
@@ -118,11 +118,15 @@ def _module_of_text(path: str | PathLike[str], text: str) -> Any:
         parsed = _hlo.hlo_module_from_text(text)
     except Exception as error:  # of jaxlib's own kind
         raise GraphFileError(f"{path}: XLA cannot read the text: {error}") from error
-    return without_donations(HloModuleProto.FromString(parsed.as_serialized_hlo_module_proto()))
+    return repeatable(HloModuleProto.FromString(parsed.as_serialized_hlo_module_proto()))
 
 
-def without_donations(module: Any) -> Any:
-    """The module, in which no result takes the memory of an argument: arguments are used again."""
-    module.ClearField("input_output_alias")
-    module.ClearField("buffer_donor")
-    return module
+def repeatable(module: Any) -> Any:
+    """A copy that is the same in every process, and that runs again with the same arguments."""
+    copy = HloModuleProto.FromString(module.SerializeToString())
+    # No result takes the memory of an argument.
+    copy.ClearField("input_output_alias")
+    copy.ClearField("buffer_donor")
+    # Counts the modules of a process.
+    copy.ClearField("id")
+    return copy

@@ -10,11 +10,12 @@ import numpy as np
 from hlorank.client import Client
 from hlorank.errors import HlorankError
 from hlorank.tune.hardware import CONFIRM, SEARCH, Hardware, Outcome
-from hlorank.tune.journal import Journal
+from hlorank.tune.journal import Journal, JournalError
 from hlorank.tune.problem import Problem
 from hlorank.tune.run import Run
 from hlorank.tune.space import Candidates
 from hlorank.tune.strategies import Annealing, Exhaustive, Genetic, Random, Strategy
+from hlorank.tune.worker import first_line
 
 LAYOUT_STRATEGIES = ("genetic", "annealing", "random")
 TILE_STRATEGIES = ("exhaustive",)
@@ -90,9 +91,9 @@ class Tuner:
         self._random = np.random.default_rng(settings.seed)
         self._run = Run(problem.name, problem.task, settings.strategy, settings.with_model)
         self._outcomes: dict[bytes, Outcome] = {}
-        for row in journal.rows:
-            self._add(row)
-        self._earlier_seconds = max((row["seconds"] for row in journal.rows), default=0.0)
+        self._earlier_seconds = 0.0
+        for number, row in enumerate(journal.rows, 2):
+            self._add_earlier(number, row)
         self._begin = time.monotonic()
 
     def run(self) -> Run:
@@ -101,6 +102,8 @@ class Tuner:
         Raises:
             HardwareError: where the program does not run with its default configuration.
         """
+        if self._run.measurements:
+            self._listener(self._run)
         if self._run.best is None:
             self._measure(self._new(self._problem.space.default[None]), [None])
             if self._predictor is None:
@@ -117,7 +120,8 @@ class Tuner:
         """How many candidates may still be measured."""
         limit = self._settings.seconds
         is_late = limit is not None and self._seconds() >= limit
-        return 0 if is_late else self._settings.measurements - len(self._run.measurements)
+        left = self._settings.measurements - len(self._run.measurements)
+        return 0 if is_late else max(0, left)
 
     def _strategy(self, batch: int, steps: int, start: Candidates) -> Strategy:
         space, random = self._problem.space, self._random
@@ -155,7 +159,9 @@ class Tuner:
             if not len(candidates):
                 # Thousands of predictions, and nothing new.
                 return
-            self._measure(candidates, scores)
+            # Predicting takes time, too.
+            left = self._left()
+            self._measure(candidates[:left], scores[:left])
 
     def _best_predicted(self, predictor: Predictor) -> tuple[Candidates, Sequence[float | None]]:
         """The next candidates to measure: by the model, or as they come where it fails."""
@@ -165,7 +171,10 @@ class Tuner:
         found: dict[bytes, tuple[float, np.ndarray]] = {}
         asked = 0
         try:
-            while asked < self._settings.predictions and len(batch := strategy.ask()):
+            while asked < self._settings.predictions and self._left():
+                batch = strategy.ask()
+                if not len(batch):
+                    break
                 scores = predictor.scores(batch)
                 strategy.tell(batch, scores)
                 asked += len(batch)
@@ -174,11 +183,21 @@ class Tuner:
         except HlorankError as error:
             self._note({"predictions": asked, "error": str(error)}, begin)
             # What comes next is what the strategy would have asked about.
-            new = self._new(batch)[:count]
+            new = self._unguided(batch, strategy)[:count]
             return new, [None] * len(new)
         self._note({"predictions": asked}, begin)
         chosen = self._choose(sorted(found.values(), key=lambda pair: pair[0]), count)
         return np.array([candidate for _, candidate in chosen]), [score for score, _ in chosen]
+
+    def _unguided(self, batch: Candidates, strategy: Strategy) -> Candidates:
+        """The new ones of a batch, or of a later one."""
+        new = self._new(batch)
+        for _ in range(_FRUITLESS_STEPS):
+            if len(new) or not len(batch):
+                break
+            batch = strategy.ask()
+            new = self._new(batch)
+        return new
 
     def _start(self) -> Candidates:
         """The default, and the fastest that were measured."""
@@ -224,6 +243,15 @@ class Tuner:
             candidate = self._problem.read(row["candidate"])
             self._outcomes[candidate.tobytes()] = self._run.measurements[-1].outcome
 
+    def _add_earlier(self, number: int, row: dict[str, Any]) -> None:
+        """Takes a row, which stands in the so many-th line, of an earlier start of the search."""
+        try:
+            self._add(row)
+            self._earlier_seconds = max(self._earlier_seconds, row["seconds"])
+        # The file was edited.
+        except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
+            raise JournalError(f"line {number} of the results is no row of this search") from error
+
     def _measure(self, candidates: Candidates, scores: Sequence[float | None]) -> None:
         """Measures candidates that are new."""
         if not len(candidates):
@@ -242,7 +270,7 @@ class Tuner:
                 modules[i] = self._problem.module(candidate)
             # Of a kernel that is somebody else's.
             except Exception as error:
-                outcomes[i] = Outcome("lowering failed", message=str(error)[:300])
+                outcomes[i] = Outcome("lowering failed", message=first_line(error))
         measured = self._hardware.measure(list(modules.values()), SEARCH) if modules else []
         outcomes |= dict(zip(modules, measured, strict=True))
         return [outcomes[i] for i in range(len(candidates))]

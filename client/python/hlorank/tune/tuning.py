@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hlorank.client import Client
+from hlorank.model import model_reference
 from hlorank.tune.hardware import CONFIRM, Hardware, Outcome
 from hlorank.tune.journal import Journal, JournalError
 from hlorank.tune.problem import LayoutProblem, Problem, TileProblem
@@ -53,7 +54,11 @@ def tune(
     Raises:
         HardwareError: where the program does not run with its default configuration.
         JournalError: where the folder holds another run.
+        HlorankError: where the program has nothing to choose.
+        ValueError: where ``model`` is no name of one.
     """
+    if model is not None:
+        model_reference(model)
     problem = problem_of(subject)
     settings = replace(settings or default_settings(problem), with_model=server is not None)
     folder = Path(out)
@@ -134,7 +139,7 @@ def executable(subject: Program | TiledKernel, folder: str | PathLike[str]) -> C
 
 def _winner(problem: Problem, folder: Path) -> np.ndarray:
     head, run = run_of(folder)
-    if head["identity"] != problem.identity():
+    if head.get("identity") != problem.identity():
         raise JournalError(f"{folder} holds a run of another program, '{run.program}'")
     if run.winner is None:
         raise JournalError(f"{folder} holds a run that did not come to its end; go on with it")
