@@ -5,10 +5,13 @@ import importlib.util
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from hlorank.errors import HlorankError
+from hlorank.model import model_reference
+from hlorank.tune.files import file_name
 from hlorank.tune.program import Program, TiledKernel
 
 _EPILOG = """\
@@ -38,7 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (HlorankError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except ModuleNotFoundError as error:
+        print(f"error: {error}; pip install 'hlorank[tune]' brings it", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
+        print("stopped; the same command goes on", file=sys.stderr)
         return 130
 
 
@@ -67,7 +74,10 @@ def _parser() -> argparse.ArgumentParser:
         help="the hlorank server (%(default)s)",
     )
     parser.add_argument(
-        "--model", metavar="NAME[@VERSION]", help="the model to ask (the default of the task)"
+        "--model",
+        type=_model,
+        metavar="NAME[@VERSION]",
+        help="the model to ask (the default of the task)",
     )
     parser.add_argument(
         "--without-model", action="store_true", help="search by measuring alone, without a server"
@@ -84,7 +94,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="candidates to measure at most, the default included (%(default)s)",
     )
-    parser.add_argument("--minutes", type=float, metavar="M", help="stop measuring after so long")
+    parser.add_argument(
+        "--minutes", type=_minutes, metavar="M", help="stop measuring after so long"
+    )
     parser.add_argument(
         "--predictions",
         type=_count,
@@ -134,6 +146,21 @@ def _count(text: str) -> int:
     return value
 
 
+def _model(text: str) -> str:
+    try:
+        model_reference(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return text
+
+
+def _minutes(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < inf:
+        raise argparse.ArgumentTypeError("at least 0")
+    return value
+
+
 def _tune(given: argparse.Namespace) -> int:
     from rich.console import Console
 
@@ -156,7 +183,7 @@ def _tune(given: argparse.Namespace) -> int:
         top_k=given.top_k,
         seed=given.seed,
     )
-    out = given.out or Path("tuned") / subject.name
+    out = given.out or Path("tuned") / file_name(subject.name)
     server = None if given.without_model else given.server
     console = Console()
     with LiveTable(console, given.measurements) as live:
@@ -186,7 +213,9 @@ def _replay(given: argparse.Namespace) -> int:
 
     default, winner = replay(load(given.program), given.replay, threads=given.threads)
     for name, outcome in (("default", default), ("winner", winner)):
-        print(f"{name:<8}  {duration(outcome.nanoseconds):>9}  {outcome.ratio:.3f}")
+        words = [f"{name:<8}", f"{duration(outcome.nanoseconds):>9}", f"{outcome.ratio:.3f}"]
+        works = outcome.nanoseconds is not None
+        print("  ".join(words if works else [words[0], outcome.status, outcome.message]))
     return 0
 
 
@@ -197,7 +226,9 @@ def load(name: str) -> Program | TiledKernel:
         HlorankError: where there is none.
     """
     place, colon, attribute = name.rpartition(":")
-    if not colon:
+    if not colon or Path(name).exists():
+        if name.endswith(".py"):
+            raise HlorankError(f"name what to tune of the script, as in {name}:NAME")
         return Program.from_file(name)
     module = _module(place)
     found = getattr(module, attribute, None)
@@ -219,8 +250,12 @@ def _module(place: str) -> Any:
         sys.path.insert(0, str(path.parent))
         specification.loader.exec_module(module)
         return module
-    except (ImportError, FileNotFoundError) as error:
-        raise HlorankError(f"{place} cannot be imported: {error}") from error
+    except HlorankError:
+        raise
+    # It is somebody else's.
+    except Exception as error:
+        message = f"{place} cannot be imported: {type(error).__name__}: {error}"
+        raise HlorankError(message) from error
 
 
 if __name__ == "__main__":

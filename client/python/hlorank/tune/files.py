@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,11 @@ def write_atomically(path: Path, content: bytes) -> None:
     temporary = path.with_name(path.name + ".partial")
     temporary.write_bytes(content)
     os.replace(temporary, path)
+
+
+def file_name(name: str) -> str:
+    """A name without what a path or a link takes to mean something else."""
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "program"
 
 
 def write_json(path: Path, value: Any) -> None:

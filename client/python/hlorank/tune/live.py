@@ -30,7 +30,8 @@ class LiveTable:
             self._live.update(self._table(run), refresh=True)
             return
         for measurement in run.measurements[self._printed :]:
-            self._console.print("  ".join(cells(measurement)), highlight=False, markup=False)
+            line = "  ".join(cells(measurement)).rstrip()
+            self._console.print(line, highlight=False, markup=False, soft_wrap=True)
         self._printed = len(run.measurements)
 
     def __enter__(self) -> Self:
@@ -51,12 +52,15 @@ class LiveTable:
         table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
         table.title = Text(headline(run))
         for name in COLUMNS:
-            table.add_column(name, justify="left" if name in ("", "message") else "right")
+            # A long message is cut; nothing else is.
+            justify = "left" if name in ("", "message") else "right"
+            table.add_column(name, justify=justify, no_wrap=name != "message")
         fastest = run.fastest()[:1]
         for measurement in run.measurements[-_ROWS:]:
             style = "green" if measurement in fastest else None
             style = style if np.isfinite(measurement.outcome.ratio) else "yellow"
-            table.add_row(*map(Text, cells(measurement)), style=style)
+            texts = [Text(c, no_wrap=True, overflow="ellipsis") for c in cells(measurement)]
+            table.add_row(*texts, style=style)
         frame = Table.grid()
         frame.add_row(table)
         frame.add_row(ProgressBar(self._budget, len(run.measurements), width=60))

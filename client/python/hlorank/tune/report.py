@@ -1,7 +1,7 @@
 """A page about runs: what was tried, and plots of the best found against measurements spent."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +9,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from hlorank.tune.files import write_atomically
+from hlorank.tune.files import file_name, write_atomically
 from hlorank.tune.live import duration
 from hlorank.tune.run import Measurement, Run, run_of
 
@@ -39,8 +39,9 @@ def write_report(folders: Sequence[Path], out: Path) -> Path:
     for run in runs:
         by_program[run.program].append(run)
     page = ["# Tuning", "", *_summary(runs)]
+    plots = _plots(by_program)
     for program, its_runs in by_program.items():
-        plot = f"{program}.svg"
+        plot = plots[program]
         plot_curves(program, _by_label(its_runs), out / plot)
         page += ["", f"## {program}", "", f"![Best found against measurements]({plot})"]
         for run in its_runs:
@@ -48,6 +49,16 @@ def write_report(folders: Sequence[Path], out: Path) -> Path:
     path = out / REPORT
     write_atomically(path, ("\n".join(page) + "\n").encode())
     return path
+
+
+def _plots(programs: Iterable[str]) -> dict[str, str]:
+    """A file for each program."""
+    found: dict[str, str] = {}
+    for program in programs:
+        stem = file_name(program)
+        alike = sum(file_name(other) == stem for other in found)
+        found[program] = f"{stem}-{alike + 1}.svg" if alike else f"{stem}.svg"
+    return found
 
 
 def label(run: Run) -> str:
@@ -119,7 +130,7 @@ def _measured_row(measurement: Measurement) -> list[str]:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], words: int) -> list[str]:
     """Lines of a Markdown table, of which the first ``words`` columns are no numbers."""
-    cells = [[cell.replace("|", "\\|") for cell in row] for row in (head, *rows)]
+    cells = [[_cell(text) for text in row] for row in (head, *rows)]
     widths = [max(3, *map(len, column)) for column in zip(*cells, strict=True)]
     rule = ["-" * width if i < words else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
     lines = []
@@ -130,6 +141,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], words: int) -> lis
         ]
         lines.append(f"| {' | '.join(padded)} |")
     return lines
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 def _by_label(runs: Sequence[Run]) -> dict[str, list[Run]]:
