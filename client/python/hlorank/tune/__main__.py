@@ -111,10 +111,10 @@ def _parser() -> argparse.ArgumentParser:
         metavar="K",
         help="of those, how many a round measures (%(default)s)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of what is random (%(default)s)")
+    parser.add_argument("--seed", type=_natural, default=0, help="of what is random (%(default)s)")
     parser.add_argument(
         "--threads",
-        type=int,
+        type=_natural,
         default=1,
         metavar="N",
         help="that the program runs on; 0 for as many as XLA takes (%(default)s, as the models "
@@ -143,6 +143,13 @@ def _count(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError("at least 1")
+    return value
+
+
+def _natural(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError("at least 0")
     return value
 
 

@@ -21,6 +21,9 @@ from hlorank.tune.worker import MESSAGE, Compiled, Ended, Measured, Setting, Sta
 _WORKER = "from hlorank.tune.worker import main; main()"
 """Not as a main module, whose classes have another name."""
 
+_STACK = ("@", "***")
+"""How lines of a stack begin, as XLA writes it."""
+
 MEASURED = "measured"
 SLOW = "slow"
 """Measured by a single run, since that took so much longer than the default."""
@@ -178,14 +181,15 @@ class Hardware:
         return event.message if isinstance(event, Ended) else ""
 
     def _last_words(self) -> str:
-        """How the process ended, and the last line that it wrote."""
+        """How the process ended, and the last line that it wrote, but for a stack."""
         words = []
         if self._process is not None:
             with suppress(subprocess.TimeoutExpired):
                 code = self._process.wait(5)
                 words += [signal.strsignal(-code) or f"signal {-code}"] if code < 0 else []
         said = self.log.read_bytes()[self._said_before :].decode(errors="replace")
-        words += said.strip().splitlines()[-1:]
+        lines = (line.strip() for line in said.splitlines())
+        words += [line for line in lines if line and not line.startswith(_STACK)][-1:]
         return ": ".join(words)[:MESSAGE] or "it said nothing"
 
 

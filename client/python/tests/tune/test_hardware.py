@@ -15,6 +15,7 @@ from hlorank.tune.worker import Setting
 jax = pytest.importorskip("jax", reason="jax is not installed")
 jnp = jax.numpy
 
+from conftest import DATA  # noqa: E402
 from programs import HASTE  # noqa: E402
 
 from hlorank.tune.constrain import configurable_nodes, constrained  # noqa: E402
@@ -105,6 +106,14 @@ def test_of_a_batch_the_one_that_fails_is_told_and_the_others_are_measured(
     assert outcomes[1].message and words in outcomes[1].message
     assert "\n" not in outcomes[1].message and np.isinf(outcomes[1].ratio)
     assert machine._process is process, "for that no process is started anew"
+
+
+def test_a_program_that_makes_xla_abort_is_told_and_the_others_are_measured(machine):
+    # Compiled again, a module after optimization breaks what XLA takes for granted.
+    aborts = (DATA / "hlo/cnn_train.cpu_after_opt.hlo_module.pb").read_bytes()
+    outcomes = machine.measure([GOOD, aborts, SAME], HASTE)
+    assert statuses(outcomes) == ["measured", "crashed", "measured"]
+    assert outcomes[1].message.startswith("Aborted: ") and "Check failed" in outcomes[1].message
 
 
 def test_a_program_that_hangs_is_ended_and_the_others_are_measured(machine):
