@@ -135,8 +135,9 @@ train-model-%: build
 	$(TRAIN) export $(firstword $(subst -, ,$*)) --data data/$(firstword $(subst -, ,$*)) \
 		--hlorank $(abspath target/release/hlorank) --run runs/$* --out runs/registry --name $* --version $(VERSION)
 
-train-test: ## the tests of training, with torch and jax
+train-test: ## the tests of training and of the tuner, with torch and jax
 	cd $(TRAINING) && $(TRAINING_PYTHON) -m pytest -q
+	cd client/python && PYTHONPATH=$(abspath client/python) $(abspath $(TRAINING))/$(TRAINING_PYTHON) -m pytest -q tests/tune
 
 clean: ## remove what was built and fetched
 	rm -rf target

@@ -12,8 +12,6 @@ from hlorank.tune.constrain import (  # noqa: E402
     UNCHANGED,
     configurable_nodes,
     constrained,
-    offspring,
-    random_configuration,
 )
 from hlorank.tune.execute import Executable, largest_difference  # noqa: E402
 from hlorank.tune.lower import lower  # noqa: E402
@@ -21,6 +19,7 @@ from hlorank.tune.schema import HloInstructionProto, HloModuleProto  # noqa: E40
 from hlorank.tune.tuning_data import layout_tuning_data  # noqa: E402
 
 from hlorank_training.architectures import autoencoder, plain_convnet  # noqa: E402
+from hlorank_training.draw_layouts import offspring, random_configuration  # noqa: E402
 from hlorank_training.layers import attention  # noqa: E402
 from hlorank_training.zoo import Network  # noqa: E402
 
