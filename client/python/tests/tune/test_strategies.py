@@ -62,15 +62,15 @@ def test_candidates_that_do_not_work_stop_no_search(name, share):
     assert np.isfinite(costs).any() == (share < 1)
 
 
-@pytest.mark.filterwarnings("error")
-def test_annealing_learns_after_a_first_step_in_which_nothing_worked():
-    cost, strategy = separable(1), strategies(1)["annealing"]
-    asked = strategy.ask()
-    strategy.tell(asked, np.full(BATCH, np.inf))
-    costs = searched(strategy, cost)
-    steps = np.diff(costs.reshape(STEPS, BATCH), axis=0)
-    assert (steps[:10] > 0).any(axis=1).all(), "while it is hot, worse ones are taken"
-    assert costs.min() < 0.9 * searched(strategies(1)["random"], cost).min()
+def test_annealing_is_hot_after_a_first_step_in_which_nothing_worked():
+    strategy, random = strategies(1)["annealing"], np.random.default_rng(0)
+    strategy.tell(strategy.ask(), np.full(BATCH, np.inf))
+    costs = random.random(BATCH)
+    strategy.tell(strategy.ask(), costs)
+    somewhat_worse = strategy.ask()
+    strategy.tell(somewhat_worse, costs + 0.01)
+    changed = (strategy.ask() != somewhat_worse).reshape(BATCH, NODES, 3).any(axis=2).sum(axis=1)
+    assert (changed <= 3).mean() > 0.9, "nearly all went there"
 
 
 @pytest.mark.parametrize("name", ["genetic", "annealing"])
