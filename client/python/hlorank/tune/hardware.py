@@ -125,8 +125,9 @@ class Hardware:
         try:
             connection.send((batch.modules, protocol))
             while not batch.is_measured:
-                if not connection.poll(batch.patience(self.patience, protocol)):
-                    batch.end("timed out", "")
+                seconds = batch.patience(self.patience, protocol)
+                if not connection.poll(seconds):
+                    batch.end("timed out", f"after {seconds:g} s")
                     self.close()
                     return False
                 batch.take(connection.recv())

@@ -119,6 +119,7 @@ def test_a_program_that_makes_xla_abort_is_told_and_the_others_are_measured(mach
 def test_a_program_that_hangs_is_ended_and_the_others_are_measured(machine):
     outcomes = machine.measure([GOOD, HANGS, SAME], HASTE)
     assert statuses(outcomes) == ["measured", "timed out", "measured"]
+    assert outcomes[1].message == "after 2 s"
 
 
 def test_a_program_that_is_much_slower_is_run_once(tmp_path):
