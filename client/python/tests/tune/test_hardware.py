@@ -251,7 +251,7 @@ def test_nothing_is_left_behind(tmp_path):
 
 PARENT = """
 import sys
-sys.path.insert(0, {tests!r})
+sys.path[:0] = {paths!r}
 from test_hardware import HANGS, HASTE, Hardware, Patience, Path, setting
 hardware = Hardware(setting(), Path({log!r}), Patience(compile=600, run=600))
 with hardware:
@@ -270,7 +270,8 @@ def is_alive(pid):
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_the_process_ends_with_the_one_that_started_it(tmp_path, how):
-    script = PARENT.format(tests=str(Path(__file__).parent), log=str(tmp_path / "log"))
+    here = Path(__file__).parent
+    script = PARENT.format(paths=[str(here), str(here.parent)], log=str(tmp_path / "log"))
     command = [sys.executable, "-c", script]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
         worker = int(parent.stdout.readline())
