@@ -1,6 +1,7 @@
 """Tune a program in one call."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from os import PathLike
@@ -36,7 +37,7 @@ SLOW = 3.0
 
 def tune(
     subject: Program | TiledKernel,
-    server: str | None,
+    server: str | Client | None,
     out: str | PathLike[str],
     settings: Settings | None = None,
     *,
@@ -46,10 +47,11 @@ def tune(
 ) -> Run:
     """Looks for faster layouts of a program, or faster tiles of a kernel.
 
-    ``server`` is an address such as ``127.0.0.1:7070``; None searches without a model, by
-    measuring alone. ``out`` is a folder for everything that is tried: called again with the same
-    arguments, a search that was stopped goes on. ``model`` is such as ``layout-xla-cpu@3``; None
-    for the server's default. A program runs on ``threads`` threads, 0 for as many as XLA takes.
+    ``server`` is an address such as ``127.0.0.1:7070``, or a client, which brings credentials;
+    None searches without a model, by measuring alone. ``out`` is a folder for everything that is
+    tried: called again with the same arguments, a search that was stopped goes on. ``model`` is
+    such as ``layout-xla-cpu@3``; None for the server's default. A program runs on ``threads``
+    threads, 0 for as many as XLA takes.
 
     Raises:
         HardwareError: where the program does not run with its default configuration.
@@ -65,13 +67,16 @@ def tune(
     journal = Journal(folder, describe(problem, settings, model, threads))
     with measuring(problem, folder, threads) as hardware:
         try:
-            if server is None:
-                return Tuner(problem, hardware, None, settings, journal, listener).run()
-            with Client(server) as client:
-                predictor = Predictor(client, problem, model)
+            with _connected(server) as client:
+                predictor = Predictor(client, problem, model) if client else None
                 return Tuner(problem, hardware, predictor, settings, journal, listener).run()
         finally:
             journal.close()
+
+
+def _connected(server: str | Client | None) -> AbstractContextManager[Client | None]:
+    """A client of the server; somebody's own stays open."""
+    return Client(server) if isinstance(server, str) else nullcontext(server)
 
 
 def problem_of(subject: Program | TiledKernel) -> Problem:
