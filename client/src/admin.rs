@@ -2,9 +2,9 @@ use hlorank_proto::v1::{
     Model, PinRequest, ReloadRequest, RollbackRequest, SetCanaryRequest, UnpinRequest,
     model_admin_service_client::ModelAdminServiceClient,
 };
-use tonic::transport::Channel;
+use tonic::{Request, Status, transport::Channel};
 
-use crate::{ClientError, Connection};
+use crate::{ClientError, Connection, Token, credentials::request};
 
 /// A connection to a server's admin listener, which changes which versions of a model serve. Clones share it.
 ///
@@ -13,6 +13,8 @@ use crate::{ClientError, Connection};
 #[derive(Clone, Debug)]
 pub struct AdminClient {
     models: ModelAdminServiceClient<Channel>,
+    endpoint: String,
+    token: Option<Token>,
 }
 
 impl AdminClient {
@@ -20,30 +22,35 @@ impl AdminClient {
     pub async fn connect(endpoint: &str, connection: Connection) -> Result<Self, ClientError> {
         let channel = connection.endpoint(endpoint)?.connect().await;
         let channel = channel.map_err(|source| ClientError::no_connection(endpoint, source))?;
-        Ok(Self { models: ModelAdminServiceClient::new(channel) })
+        let (models, endpoint) = (ModelAdminServiceClient::new(channel), endpoint.to_owned());
+        Ok(Self { models, endpoint, token: connection.token })
     }
 
     /// Looks for new versions at once, and tries rejected ones again. Tells of every model.
     pub async fn reload(&self) -> Result<Vec<Model>, ClientError> {
-        Ok(self.models.clone().reload(ReloadRequest {}).await?.into_inner().models)
+        let answer = self.models.clone().reload(self.request(ReloadRequest {})).await;
+        Ok(answer.map_err(|status| self.error(status))?.into_inner().models)
     }
 
     /// Has a version serve whatever newer ones there are, now and after a restart.
     pub async fn pin(&self, name: &str, version: u64) -> Result<Vec<Model>, ClientError> {
         let request = PinRequest { name: name.to_owned(), version };
-        Ok(self.models.clone().pin(request).await?.into_inner().models)
+        let answer = self.models.clone().pin(self.request(request)).await;
+        Ok(answer.map_err(|status| self.error(status))?.into_inner().models)
     }
 
     /// Has the newest valid version serve again, for every graph.
     pub async fn unpin(&self, name: &str) -> Result<Vec<Model>, ClientError> {
         let request = UnpinRequest { name: name.to_owned() };
-        Ok(self.models.clone().unpin(request).await?.into_inner().models)
+        let answer = self.models.clone().unpin(self.request(request)).await;
+        Ok(answer.map_err(|status| self.error(status))?.into_inner().models)
     }
 
     /// Pins the version that served before, or the next older one, and ends a canary.
     pub async fn rollback(&self, name: &str) -> Result<Vec<Model>, ClientError> {
         let request = RollbackRequest { name: name.to_owned() };
-        Ok(self.models.clone().rollback(request).await?.into_inner().models)
+        let answer = self.models.clone().rollback(self.request(request)).await;
+        Ok(answer.map_err(|status| self.error(status))?.into_inner().models)
     }
 
     /// Has a second version serve `percent` of the graphs, 1 to 100; 0 ends the canary.
@@ -54,6 +61,16 @@ impl AdminClient {
         percent: u32,
     ) -> Result<Vec<Model>, ClientError> {
         let request = SetCanaryRequest { name: name.to_owned(), version, percent };
-        Ok(self.models.clone().set_canary(request).await?.into_inner().models)
+        let answer = self.models.clone().set_canary(self.request(request)).await;
+        Ok(answer.map_err(|status| self.error(status))?.into_inner().models)
+    }
+
+    fn error(&self, status: Status) -> ClientError {
+        ClientError::of_call(&self.endpoint, status)
+    }
+
+    /// A request that tells the server who calls.
+    fn request<T>(&self, message: T) -> Request<T> {
+        request(message, self.token.as_ref())
     }
 }

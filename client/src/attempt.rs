@@ -1,11 +1,13 @@
 //! One try of a call.
 
-use std::{error::Error, sync::Arc};
+use std::sync::Arc;
 
 use tokio::time::timeout_at;
 use tonic::{Code, Request, Status};
 
-use crate::{ClientError, GraphHandle, ROUTE_HEADER, deadline::Deadline, replicas::Replica};
+use crate::{
+    ClientError, GraphHandle, ROUTE_HEADER, credentials::request, deadline::Deadline, replicas::Replica,
+};
 
 /// One try of a call: at which server, and until when.
 #[derive(Debug)]
@@ -15,9 +17,9 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    /// A request that tells the server the deadline.
+    /// A request that tells the server the deadline, and who calls.
     pub(crate) fn request<T>(&self, message: T) -> Request<T> {
-        let mut request = Request::new(message);
+        let mut request = request(message, self.replica.token.as_ref());
         if let Some(left) = self.deadline.left() {
             request.set_timeout(left);
         }
@@ -55,13 +57,7 @@ impl Attempt {
             Code::Cancelled => self.deadline.is_over(),
             _ => false,
         };
-        if is_late {
-            self.expired()
-        } else if status.source().is_some() {
-            ClientError::lost(&self.replica.endpoint, status)
-        } else {
-            status.into()
-        }
+        if is_late { self.expired() } else { ClientError::of_call(&self.replica.endpoint, status) }
     }
 
     fn expired(&self) -> ClientError {

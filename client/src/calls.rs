@@ -16,7 +16,7 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    pub(crate) async fn connect(endpoints: &[&str], connection: Connection) -> Result<Self, ClientError> {
+    pub(crate) async fn connect(endpoints: &[&str], connection: &Connection) -> Result<Self, ClientError> {
         Ok(Self { replicas: Replicas::connect(endpoints, connection).await?, retries: connection.retries })
     }
 

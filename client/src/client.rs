@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use hlorank_graph::Digest;
 use hlorank_proto::v1::{
@@ -17,7 +17,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Client {
     calls: Arc<Calls>,
-    connection: Connection,
+    timeout: Option<Duration>,
+    message_bytes: usize,
 }
 
 /// What a server made of a graph.
@@ -34,8 +35,8 @@ pub struct CachedGraph {
 }
 
 impl Client {
-    /// Connects to a server such as `http://127.0.0.1:7070`, which must be there; a connection that breaks later is
-    /// made again by the next call.
+    /// Connects to a server such as `http://127.0.0.1:7070`, or `https://ranker.example:7070` over TLS, which must be
+    /// there; a connection that breaks later is made again by the next call.
     pub async fn connect(endpoint: &str, connection: Connection) -> Result<Self, ClientError> {
         Self::connect_replicas([endpoint], connection).await
     }
@@ -54,13 +55,14 @@ impl Client {
     ) -> Result<Self, ClientError> {
         let endpoints: Vec<_> = endpoints.into_iter().collect();
         let endpoints: Vec<&str> = endpoints.iter().map(AsRef::as_ref).collect();
-        Ok(Self { calls: Arc::new(Calls::connect(&endpoints, connection).await?), connection })
+        let calls = Arc::new(Calls::connect(&endpoints, &connection).await?);
+        Ok(Self { calls, timeout: connection.timeout, message_bytes: connection.message_bytes })
     }
 
     /// Sends a graph to be cached, and learns which nodes a configuration sets.
     pub async fn put_graph(&self, graph: &GraphHandle) -> Result<CachedGraph, ClientError> {
         let put = |attempt| self.put_graph_at(attempt, graph);
-        self.calls.ask(graph.route().as_bytes(), self.connection.timeout, put).await
+        self.calls.ask(graph.route().as_bytes(), self.timeout, put).await
     }
 
     async fn put_graph_at(&self, attempt: Attempt, graph: &GraphHandle) -> Result<CachedGraph, ClientError> {
@@ -75,7 +77,7 @@ impl Client {
     /// Ranks configurations. Sends the graph by hash where that is known, and the graph itself where the server
     /// asks for it.
     pub async fn rank(&self, request: &RankRequest<'_>) -> Result<Ranking, ClientError> {
-        let timeout = request.timeout.or(self.connection.timeout);
+        let timeout = request.timeout.or(self.timeout);
         let rank = |attempt| self.rank_at(attempt, request);
         self.calls.ask(request.graph.route().as_bytes(), timeout, rank).await
     }
@@ -151,7 +153,7 @@ impl Client {
         let (batches, outgoing) = outgoing(self.checked(request.message(graph))?);
         let call = attempt.routed(request.graph, ReceiverStream::new(outgoing));
         let answers = attempt.answer(attempt.replica.cost_model().rank_configs_stream(call)).await?;
-        let (answers, limit) = (answers.into_inner(), self.connection.message_bytes);
+        let (answers, limit) = (answers.into_inner(), self.message_bytes);
         RankStream::open(attempt, request.graph, batches, answers, limit).await
     }
 
@@ -161,7 +163,7 @@ impl Client {
             let call = attempt.request(ListModelsRequest {});
             attempt.answer(attempt.replica.models().list_models(call)).await
         };
-        let answer = self.calls.ask(ANY_REPLICA, self.connection.timeout, list).await?;
+        let answer = self.calls.ask(ANY_REPLICA, self.timeout, list).await?;
         Ok(answer.into_inner().models)
     }
 
@@ -172,13 +174,13 @@ impl Client {
                 attempt.request(GetModelRequest { name: name.to_owned(), version: version.unwrap_or(0) });
             attempt.answer(attempt.replica.models().get_model(call)).await
         };
-        let answer = self.calls.ask(ANY_REPLICA, self.connection.timeout, get).await?;
+        let answer = self.calls.ask(ANY_REPLICA, self.timeout, get).await?;
         answer.into_inner().model.ok_or(ClientError::Answer("it holds no model"))
     }
 
     /// A message that fits.
     fn checked<M: Message>(&self, message: M) -> Result<M, ClientError> {
-        let (found, limit) = (message.encoded_len(), self.connection.message_bytes);
+        let (found, limit) = (message.encoded_len(), self.message_bytes);
         if found > limit {
             return Err(ClientError::RequestTooLong { found, limit });
         }

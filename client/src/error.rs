@@ -17,11 +17,28 @@ pub enum ClientError {
     /// A client of no servers.
     #[error("no endpoint was given; name one, such as http://127.0.0.1:7070")]
     NoEndpoint,
-    /// Another scheme than `http`: calls are not encrypted, so `https` would promise what does not hold.
-    #[error("cannot connect to {endpoint}: only http:// is spoken, as in http://127.0.0.1:7070")]
+    /// A scheme that is neither `http` nor `https`.
+    #[error(
+        "cannot connect to {endpoint}: only http:// and https:// are spoken, as in http://127.0.0.1:7070"
+    )]
     Scheme {
         /// The server's address.
         endpoint: String,
+    },
+    /// Authorities or an identity, for an address that is connected to without TLS.
+    #[error("certificates were given, and {endpoint} means no TLS; TLS is spoken at https://")]
+    NoTls {
+        /// The server's address.
+        endpoint: String,
+    },
+    /// TLS that cannot begin: authorities or an identity that are no PEM, a key that is not that of its certificate, or
+    /// a system that trusts no authorities where none were given.
+    #[error("cannot speak TLS to {endpoint}: check the authorities, the certificate and its key")]
+    Tls {
+        /// The server's address.
+        endpoint: String,
+        /// Why.
+        source: Box<dyn Error + Send + Sync>,
     },
     /// The call, or the stream, took longer than it may.
     #[error("{endpoint} did not answer within {allowed:?} (DEADLINE_EXCEEDED)")]
@@ -127,8 +144,11 @@ impl ClientError {
         Self::Connect { endpoint: endpoint.to_owned(), source: source.into() }
     }
 
-    /// A connection that failed, as a status tells that was made of its error.
-    pub(crate) fn lost(endpoint: &str, status: Status) -> Self {
+    /// The error of a status, which a server sent, or which was made here of a connection's failure.
+    pub(crate) fn of_call(endpoint: &str, status: Status) -> Self {
+        if status.source().is_none() {
+            return status.into();
+        }
         Self::Connect { endpoint: endpoint.to_owned(), source: Box::new(Lost(status)) }
     }
 

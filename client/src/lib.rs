@@ -24,12 +24,15 @@
 //! * A [`GraphHandle`] is sent once, then by hash, and again where a server has lost the graph.
 //! * Calls have a deadline ([`Connection::timeout`]), and are tried again where that is safe ([`Connection::retries`]).
 //!   `client/README.md` tells which errors are final.
+//! * An address at `https://` is called over TLS: [`Connection::authorities`], [`Connection::identity`] and
+//!   [`Connection::token`] say who is trusted, and who calls.
 
 mod admin;
 mod attempt;
 mod calls;
 mod client;
 mod connection;
+mod credentials;
 mod deadline;
 mod error;
 mod graph;
@@ -46,6 +49,7 @@ mod vectors;
 pub use admin::AdminClient;
 pub use client::{CachedGraph, Client};
 pub use connection::Connection;
+pub use credentials::{Identity, ParseTokenError, Token};
 pub use error::{ClientError, Refusal};
 pub use graph::{GraphHandle, ROUTE_HEADER};
 pub use hlorank_proto::v1;

@@ -14,7 +14,7 @@ use hlorank_proto::v1::{
 use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
 
-use crate::{ClientError, Connection};
+use crate::{ClientError, Connection, Token};
 
 /// The servers that a client was given.
 #[derive(Debug)]
@@ -27,6 +27,8 @@ pub(crate) struct Replica {
     /// `host:port`, by which it is picked.
     authority: String,
     channel: Channel,
+    /// What its calls bring.
+    pub(crate) token: Option<Token>,
     message_bytes: usize,
     /// How long a try of one that did not answer keeps others from trying it.
     connect_timeout: Duration,
@@ -49,7 +51,7 @@ const ABSENCE: Duration = Duration::from_secs(1);
 
 impl Replicas {
     /// Connects to all of them at once; fails where none answers.
-    pub(crate) async fn connect(endpoints: &[&str], connection: Connection) -> Result<Self, ClientError> {
+    pub(crate) async fn connect(endpoints: &[&str], connection: &Connection) -> Result<Self, ClientError> {
         let opened: Vec<Endpoint> =
             endpoints.iter().map(|endpoint| connection.endpoint(endpoint)).collect::<Result<_, _>>()?;
         let connected = join_all(opened.iter().map(Endpoint::connect)).await;
@@ -101,7 +103,7 @@ impl Turns {
 }
 
 impl Replica {
-    fn new(address: &str, endpoint: &Endpoint, channel: Channel, connection: Connection) -> Self {
+    fn new(address: &str, endpoint: &Endpoint, channel: Channel, connection: &Connection) -> Self {
         Self {
             endpoint: address.to_owned(),
             authority: endpoint
@@ -110,6 +112,7 @@ impl Replica {
                 .map(|name| name.as_str().to_lowercase())
                 .unwrap_or_default(),
             channel,
+            token: connection.token.clone(),
             message_bytes: connection.message_bytes,
             connect_timeout: connection.connect_timeout,
             absent_until: Mutex::new(None),
@@ -167,7 +170,7 @@ mod tests {
         /// Nobody is there.
         pub(crate) fn unconnected(address: &str) -> Self {
             let endpoint = Connection::default().endpoint(address).unwrap();
-            Self::new(address, &endpoint, endpoint.connect_lazy(), Connection::default())
+            Self::new(address, &endpoint, endpoint.connect_lazy(), &Connection::default())
         }
     }
 

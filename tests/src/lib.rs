@@ -14,6 +14,7 @@ pub mod onnx;
 mod process;
 mod prometheus;
 mod scrape;
+pub mod security;
 mod server;
 mod synthetic;
 

@@ -1,6 +1,6 @@
 use std::{io, path::Path};
 
-use hlorank_client::{ClientError, Refusal};
+use hlorank_client::{ClientError, ParseTokenError, Refusal};
 use hlorank_graph::{ConfigurationError, FileError};
 
 use super::exit::Exit;
@@ -34,6 +34,22 @@ pub(crate) enum CommandError {
         path: String,
         /// Why, and where.
         source: serde_json::Error,
+    },
+    /// A file of certificates, a key or a token that is not readable.
+    #[error("{path}: {source}")]
+    CredentialFile {
+        /// The file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// What is no token.
+    #[error("{from}: {source}")]
+    Token {
+        /// The file, or the variable.
+        from: String,
+        /// Why.
+        source: ParseTokenError,
     },
     /// Configurations that do not fit the graph.
     #[error("{path}: {source} (`hlorank graph inspect --nodes` lists the nodes that a layout sets)")]

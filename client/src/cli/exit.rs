@@ -11,7 +11,8 @@ pub(crate) enum Exit {
     Failed = 1,
     /// What was given is wrong: arguments (clap's own code), a file, a request. Whoever gave it can.
     WrongInput = 2,
-    /// The server refuses: it lacks the model, has a limit, is in another state. Its operator can.
+    /// The server refuses: it does not let this caller in, lacks the model, has a limit, is in another state. Its
+    /// operator can.
     Refused = 3,
     /// No answer for now: not reachable, overloaded or too slow. Time can.
     NoAnswer = 4,
@@ -23,7 +24,7 @@ Exit codes:
   0  done
   1  failed otherwise: a fault of the server or of hlorank
   2  what was given is wrong: arguments, a file, a configuration
-  3  the server refuses: no such model or version, a limit of it, its state
+  3  the server refuses: no right to call, no such model or version, a limit of it, its state
   4  no answer for now: not reachable, overloaded or too slow; trying again may help";
 
 impl From<&ClientError> for Exit {
@@ -32,6 +33,8 @@ impl From<&ClientError> for Exit {
             ClientError::Connect { .. } | ClientError::Deadline { .. } => Self::NoAnswer,
             ClientError::NoEndpoint
             | ClientError::Scheme { .. }
+            | ClientError::NoTls { .. }
+            | ClientError::Tls { .. }
             | ClientError::BatchTooLong { .. }
             | ClientError::RequestTooLong { .. } => Self::WrongInput,
             ClientError::Refused(refusal) => refusal.as_ref().into(),

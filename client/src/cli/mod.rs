@@ -2,6 +2,7 @@
 
 mod completions;
 mod configuration;
+mod credentials;
 mod error;
 mod eval;
 mod exit;

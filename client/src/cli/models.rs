@@ -6,11 +6,12 @@ use std::{
 };
 
 use clap::{Args, Subcommand, builder::styling::Style};
-use hlorank_client::{AdminClient, ClientError, Connection, ModelReference, ModelVersion, v1};
+use hlorank_client::{AdminClient, ModelReference, ModelVersion, v1};
 use hlorank_graph::Digest;
 use serde::Serialize;
 
 use super::{
+    credentials::Credentials,
     error::CommandError,
     output::{Align, Format, Table, or_dash},
     server::{Server, address},
@@ -76,6 +77,8 @@ struct Admin {
     #[arg(long, value_name = "URL", env = "HLORANK_ADMIN_ENDPOINT", value_parser = address)]
     #[arg(default_value = "http://127.0.0.1:7072")]
     admin_endpoint: String,
+    #[command(flatten)]
+    credentials: Credentials,
 }
 
 /// `NAME@VERSION`.
@@ -87,22 +90,22 @@ fn numbered(text: &str) -> Result<(String, u64), String> {
 }
 
 impl Change {
-    async fn make(self) -> Result<Vec<v1::Model>, ClientError> {
-        match self {
-            Self::Reload { admin } => admin.connect().await?.reload().await,
-            Self::Pin { admin, model: (name, version) } => admin.connect().await?.pin(&name, version).await,
-            Self::Unpin { admin, name } => admin.connect().await?.unpin(&name).await,
-            Self::Rollback { admin, name } => admin.connect().await?.rollback(&name).await,
+    async fn make(self) -> Result<Vec<v1::Model>, CommandError> {
+        Ok(match self {
+            Self::Reload { admin } => admin.connect().await?.reload().await?,
+            Self::Pin { admin, model: (name, version) } => admin.connect().await?.pin(&name, version).await?,
+            Self::Unpin { admin, name } => admin.connect().await?.unpin(&name).await?,
+            Self::Rollback { admin, name } => admin.connect().await?.rollback(&name).await?,
             Self::Canary { admin, model: (name, version), percent } => {
-                admin.connect().await?.set_canary(&name, version, percent).await
+                admin.connect().await?.set_canary(&name, version, percent).await?
             }
-        }
+        })
     }
 }
 
 impl Admin {
-    async fn connect(&self) -> Result<AdminClient, ClientError> {
-        AdminClient::connect(&self.admin_endpoint, Connection::default()).await
+    async fn connect(&self) -> Result<AdminClient, CommandError> {
+        Ok(AdminClient::connect(&self.admin_endpoint, self.credentials.connection()?).await?)
     }
 }
 

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use clap::{Args, value_parser};
-use hlorank_client::{Client, ClientError, Connection, ModelReference};
+use hlorank_client::{Client, Connection, ModelReference};
 use tonic::transport::Uri;
+
+use super::{credentials::Credentials, error::CommandError};
 
 /// Where the server is.
 #[derive(Clone, Debug, Args)]
@@ -16,6 +18,8 @@ pub(crate) struct Server {
     /// How long a call may take, retries included
     #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(1..), default_value_t = 30)]
     timeout: u64,
+    #[command(flatten)]
+    credentials: Credentials,
 }
 
 /// Which model answers.
@@ -32,8 +36,9 @@ pub(crate) fn address(text: &str) -> Result<String, String> {
 }
 
 impl Server {
-    pub(crate) async fn connect(&self) -> Result<Client, ClientError> {
+    pub(crate) async fn connect(&self) -> Result<Client, CommandError> {
         let timeout = Some(Duration::from_secs(self.timeout));
-        Client::connect_replicas(&self.endpoint, Connection { timeout, ..Connection::default() }).await
+        let connection = Connection { timeout, ..self.credentials.connection()? };
+        Ok(Client::connect_replicas(&self.endpoint, connection).await?)
     }
 }

@@ -14,6 +14,10 @@ use tempfile::TempDir;
 /// Where no server listens.
 pub(crate) const NO_SERVER: &str = "http://127.0.0.1:1";
 
+/// What says who is trusted and who calls.
+const CREDENTIALS: [&str; 5] =
+    ["HLORANK_CA", "HLORANK_CERTIFICATE", "HLORANK_KEY", "HLORANK_TOKEN", "HLORANK_TOKEN_FILE"];
+
 /// A folder to run commands in, and the server that they ask.
 pub(crate) struct CommandLine {
     folder: TempDir,
@@ -85,6 +89,9 @@ impl CommandLine {
         command.current_dir(self.folder.path()).args(arguments);
         command.env("HLORANK_ENDPOINT", &self.endpoint).env("HLORANK_ADMIN_ENDPOINT", &self.admin_endpoint);
         command.env_remove("CLICOLOR_FORCE").env_remove("NO_COLOR");
+        for variable in CREDENTIALS {
+            command.env_remove(variable);
+        }
         command
     }
 }

@@ -20,7 +20,7 @@ fn wrong_arguments_exit_with_two() {
         &["eval"],
         &["rank"],
         &["models", "--endpoint", "no address"],
-        &["models", "--endpoint", "https://127.0.0.1:1"],
+        &["models", "--endpoint", "ftp://127.0.0.1:1"],
     ] {
         assert_eq!(command_line.failure(arguments).0, Some(2), "{arguments:?}");
     }

@@ -11,5 +11,6 @@ mod graph_hash;
 mod measured_file;
 mod models;
 mod rank;
+mod security;
 mod table;
 mod terminal;

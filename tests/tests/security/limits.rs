@@ -7,7 +7,10 @@ use hlorank_proto::v1::{
     ListModelsRequest, RankConfigsStreamRequest, cost_model_service_client::CostModelServiceClient,
     model_service_client::ModelServiceClient,
 };
-use hlorank_tests::{Scrape, TestServer};
+use hlorank_tests::{
+    Scrape, TestServer,
+    security::{Authority, Files},
+};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -15,10 +18,7 @@ use tokio::{
 };
 use tonic::{Request, transport::Endpoint};
 
-use crate::{
-    authority::Authority,
-    secured::{Files, connections, list_models, until},
-};
+use crate::secured::{connections, list_models, until};
 
 fn open(scrape: &Scrape) -> f64 {
     scrape.value("hlorank_connections", &[("listener", "calls")])

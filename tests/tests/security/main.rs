@@ -1,6 +1,6 @@
 //! Who reaches the server, over what, and how much of it a connection may take.
 
-mod authority;
+mod client;
 mod compression;
 mod limits;
 mod rotation;

@@ -10,10 +10,9 @@ use std::{
     time::Duration,
 };
 
-use crate::{
-    authority::{Authority, Pair},
-    secured::{Files, connect, list_models, reloads, trusting, until},
-};
+use hlorank_tests::security::{Authority, Files, Pair};
+
+use crate::secured::{connect, list_models, reloads, trusting, until};
 
 const ROTATIONS: usize = 10;
 

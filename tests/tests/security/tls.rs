@@ -1,12 +1,12 @@
 //! TLS, and mutual TLS.
 
-use hlorank_tests::{TestServer, http_get};
+use hlorank_tests::{
+    TestServer, http_get,
+    security::{Authority, Files},
+};
 use tonic::Code;
 
-use crate::{
-    authority::Authority,
-    secured::{Files, connect, connections, list_models, trusting, until},
-};
+use crate::secured::{connect, connections, list_models, trusting, until};
 
 #[tokio::test]
 async fn calls_go_over_tls_alone() {

@@ -1,12 +1,13 @@
 //! Bearer tokens and their scopes.
 
-use hlorank_graph::Digest;
 use hlorank_proto::v1::{
     RankConfigsRequest, ReloadRequest, cost_model_service_client::CostModelServiceClient,
     model_admin_service_client::ModelAdminServiceClient,
 };
-use hlorank_tests::TestServer;
-use sha2::{Digest as _, Sha256};
+use hlorank_tests::{
+    TestServer,
+    security::{Files, token_line as line},
+};
 use tonic::{
     Code, Request, Status,
     metadata::{Ascii, MetadataValue},
@@ -19,13 +20,7 @@ use tonic_reflection::pb::v1::{
 };
 use tonic_types::StatusExt;
 
-use crate::secured::{Files, list_models, reloads, until};
-
-/// A line of a file of tokens.
-fn line(name: &str, scopes: &str, token: &str) -> String {
-    let digest = Digest(Sha256::digest(token).into());
-    format!("{name} {scopes} sha256:{digest}\n")
-}
+use crate::secured::{list_models, reloads, until};
 
 /// How calls with a token end, or without one.
 struct Caller {

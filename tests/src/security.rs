@@ -1,0 +1,191 @@
+//! Certificates and tokens, and a server that reads them from files.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use hlorank_graph::Digest;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
+};
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+use tonic::transport::{Certificate, Identity};
+
+use crate::TestServer;
+
+/// A certificate authority of a test's own.
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    /// Its certificate, as PEM.
+    pub pem: String,
+}
+
+/// A certificate and its key, as PEM.
+pub struct Pair {
+    /// The certificate.
+    pub certificate: String,
+    /// Its private key.
+    pub key: String,
+}
+
+/// Files that a server is told of, and that a test may change.
+pub struct Files(TempDir);
+
+impl Authority {
+    /// An authority that nobody trusts yet.
+    ///
+    /// # Panics
+    /// Where no key can be made.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "each is another one")]
+    pub fn new() -> Self {
+        let mut params = params(&[]);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        params.distinguished_name.push(DnType::CommonName, "an authority");
+        let key = KeyPair::generate().unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        Self { issuer: Issuer::new(params, key), pem }
+    }
+
+    /// A certificate for who has these names, until the end of a year.
+    fn issue_for(&self, names: &[&str], year: i32) -> Pair {
+        let mut params = params(names);
+        params.not_after = date_time_ymd(year, 12, 31);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap().pem();
+        Pair { certificate, key: key.serialize_pem() }
+    }
+
+    /// A certificate for a server on loopback, or a client, that ends with this year.
+    ///
+    /// # Panics
+    /// Where no key can be made.
+    #[must_use]
+    pub fn issue_until(&self, year: i32) -> Pair {
+        self.issue_for(&["localhost", "127.0.0.1"], year)
+    }
+
+    /// A certificate for a server on loopback, or a client.
+    ///
+    /// # Panics
+    /// Where no key can be made.
+    #[must_use]
+    pub fn issue(&self) -> Pair {
+        self.issue_until(4000)
+    }
+
+    /// A certificate for a server elsewhere.
+    ///
+    /// # Panics
+    /// Where no key can be made.
+    #[must_use]
+    pub fn issue_elsewhere(&self) -> Pair {
+        self.issue_for(&["ranker.example"], 4000)
+    }
+
+    /// Its certificate, for a client.
+    #[must_use]
+    pub fn certificate(&self) -> Certificate {
+        Certificate::from_pem(&self.pem)
+    }
+}
+
+impl Pair {
+    /// What a client shows.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        Identity::from_pem(&self.certificate, &self.key)
+    }
+}
+
+fn params(names: &[&str]) -> CertificateParams {
+    CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap()
+}
+
+/// A line of a file of tokens.
+#[must_use]
+pub fn token_line(name: &str, scopes: &str, token: &str) -> String {
+    let digest = Digest(Sha256::digest(token).into());
+    format!("{name} {scopes} sha256:{digest}\n")
+}
+
+impl Files {
+    /// A folder without any.
+    ///
+    /// # Panics
+    /// Where no folder can be made.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "each is another one")]
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// Writes a file at once, as who renews one should.
+    ///
+    /// # Panics
+    /// Where it cannot be written.
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let (path, elsewhere) = (self.0.path().join(name), self.0.path().join("new"));
+        fs::write(&elsewhere, text).unwrap();
+        fs::rename(&elsewhere, &path).unwrap();
+        path
+    }
+
+    /// Writes the certificate and the key of the server.
+    ///
+    /// # Panics
+    /// Where they cannot be written.
+    pub fn write_pair(&self, pair: &Pair) {
+        self.write("tls.crt", &pair.certificate);
+        self.write("tls.key", &pair.key);
+    }
+
+    /// Where they are.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Flags for what is there.
+    #[must_use]
+    pub fn flags(&self) -> Vec<String> {
+        let names = [
+            ("--tls-certificate", "tls.crt"),
+            ("--tls-key", "tls.key"),
+            ("--tls-client-ca", "ca.crt"),
+            ("--tokens", "tokens"),
+        ];
+        let flags = names.map(|(flag, name)| (flag, self.0.path().join(name)));
+        let there = flags.into_iter().filter(|(_, path)| path.exists());
+        there.map(|(flag, path)| format!("{flag}={}", path.display())).collect()
+    }
+
+    /// A server that looks at the files many times a second.
+    ///
+    /// # Panics
+    /// If it does not start; the message says what to run.
+    pub async fn start(&self) -> TestServer {
+        self.start_with(&["--poll-seconds=0.02"]).await
+    }
+
+    /// A server with these flags, too.
+    ///
+    /// # Panics
+    /// If it does not start; the message says what to run.
+    pub async fn start_with(&self, more: &[&str]) -> TestServer {
+        let flags = self.flags();
+        TestServer::start_with(
+            &flags.iter().map(String::as_str).chain(more.iter().copied()).collect::<Vec<_>>(),
+        )
+        .await
+    }
+}
+
+/// The address over TLS of what a test server says is at `http://`.
+#[must_use]
+pub fn over_tls(endpoint: &str) -> String {
+    endpoint.replace("http://", "https://")
+}
