@@ -123,10 +123,11 @@ impl Files {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// Writes a file at once, as who renews one should.
+    /// Writes a file at once, as who renews one should, and tells where it is.
     ///
     /// # Panics
     /// Where it cannot be written.
+    #[expect(clippy::must_use_candidate, reason = "flags name files, too")]
     pub fn write(&self, name: &str, text: &str) -> PathBuf {
         let (path, elsewhere) = (self.0.path().join(name), self.0.path().join("new"));
         fs::write(&elsewhere, text).unwrap();
