@@ -149,7 +149,9 @@ def report(task: str, names: Sequence[str], out: Path, seeds: int) -> str:
         rows.append(_row(name, runs, its_savings))
         for search, found in runs.items():
             every[search] += found
-    rows.append(_total(every, savings))
+    gained = [saving for saving in savings if saving.without.final_ratio < 1 - WITHIN]
+    rows.append(["median", *map(_median, every.values()), *_spent(savings)])
+    rows.append(["where tuning gains", *[""] * len(every), *_spent(gained)])
     plot_curves(_title(task, len(names), seeds), every, out / f"tuning-{task}.svg")
     head = ["", *(f"{search}, best" for search in every), "measured", "until as good", "factor"]
     return markdown(head, rows)
@@ -164,20 +166,23 @@ def _run(out: Path, name: str, search: Search, seed: int) -> Run:
 
 
 def _row(name: str, runs: dict[str, list[Run]], savings: Sequence[Saving]) -> list[str]:
-    best = [f"{np.median([run.final_ratio for run in found]):.3f}" for found in runs.values()]
     until = [s.measurements for s in savings]
     return [
         name,
-        *best,
+        *map(_median, runs.values()),
         str(len(savings[0].without.measurements)),
         ", ".join("never" if count is None else str(count) for count in until),
         f"{np.median([saving.factor for saving in savings]):.0f}",
     ]
 
 
-def _total(every: dict[str, list[Run]], savings: Sequence[Saving]) -> list[str]:
-    best = [f"{np.median([run.final_ratio for run in runs]):.3f}" for runs in every.values()]
-    measured = np.median([len(saving.without.measurements) for saving in savings])
-    until = np.median([saving.measurements or np.inf for saving in savings])
-    factor = np.median([saving.factor for saving in savings])
-    return ["median", *best, f"{measured:.0f}", f"{until:.0f}", f"{factor:.0f}"]
+def _median(runs: Sequence[Run]) -> str:
+    return f"{np.median([run.final_ratio for run in runs]):.3f}"
+
+
+def _spent(savings: Sequence[Saving]) -> list[str]:
+    """Medians: measurements without the model, those with it, and the factor between them."""
+    measured = [len(saving.without.measurements) for saving in savings]
+    until = [saving.measurements or np.inf for saving in savings]
+    factors = [saving.factor for saving in savings]
+    return [f"{np.median(values):.0f}" for values in (measured, until, factors)]
