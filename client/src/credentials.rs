@@ -57,7 +57,7 @@ impl FromStr for Token {
     /// Takes a token, without the white space around it, such as the end of a file's line.
     fn from_str(text: &str) -> Result<Self, ParseTokenError> {
         let text = text.trim();
-        if text.is_empty() {
+        if text.is_empty() || !text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
             return Err(ParseTokenError);
         }
         let value = format!("Bearer {text}").parse();
