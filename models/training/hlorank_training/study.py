@@ -142,7 +142,7 @@ def report(task: str, names: Sequence[str], out: Path, seeds: int) -> str:
     """The table of every program, and a plot of all of them."""
     rows, savings, every = [], [], {search.name: [] for search in SEARCHES[task]}
     for name in names:
-        runs = {s.name: [_run(out, name, s, i) for i in s.of(seeds)] for s in SEARCHES[task]}
+        runs = {s.name: _runs(out, name, s, seeds) for s in SEARCHES[task]}
         pairs = zip(runs["without"], runs[REACHED], strict=True)
         its_savings = [Saving(without, with_model) for without, with_model in pairs]
         savings += its_savings
@@ -161,8 +161,8 @@ def _title(task: str, names: int, seeds: int) -> str:
     return f"{names} held-out {'programs' if task == 'layout' else 'kernels'}, {seeds} seeds each"
 
 
-def _run(out: Path, name: str, search: Search, seed: int) -> Run:
-    return run_of(_folder(out, name, search, seed))[1]
+def _runs(out: Path, name: str, search: Search, seeds: int) -> list[Run]:
+    return [run_of(_folder(out, name, search, seed))[1] for seed in search.of(seeds)]
 
 
 def _row(name: str, runs: dict[str, list[Run]], savings: Sequence[Saving]) -> list[str]:
