@@ -150,8 +150,8 @@ def report(task: str, names: Sequence[str], out: Path, seeds: int) -> str:
         for search, found in runs.items():
             every[search] += found
     gained = [saving for saving in savings if saving.without.final_ratio < 1 - WITHIN]
-    rows.append(["median", *map(_median, every.values()), *_spent(savings)])
-    rows.append(["where tuning gains", *[""] * len(every), *_spent(gained)])
+    rows.append(["all", *map(_mean, every.values()), *_spent(savings)])
+    rows.append([f"{len(gained)} of them that gain", *[""] * len(every), *_spent(gained)])
     plot_curves(_title(task, len(names), seeds), every, out / f"tuning-{task}.svg")
     head = ["", *(f"{search}, best" for search in every), "measured", "until as good", "factor"]
     return markdown(head, rows)
@@ -180,9 +180,14 @@ def _median(runs: Sequence[Run]) -> str:
     return f"{np.median([run.final_ratio for run in runs]):.3f}"
 
 
+def _mean(runs: Sequence[Run]) -> str:
+    """Geometric, as ratios want."""
+    return f"{np.exp(np.mean(np.log([run.final_ratio for run in runs]))):.3f}"
+
+
 def _spent(savings: Sequence[Saving]) -> list[str]:
     """Medians: measurements without the model, those with it, and the factor between them."""
-    measured = [len(saving.without.measurements) for saving in savings]
-    until = [saving.measurements or np.inf for saving in savings]
-    factors = [saving.factor for saving in savings]
-    return [f"{np.median(values):.0f}" for values in (measured, until, factors)]
+    measured = np.median([len(saving.without.measurements) for saving in savings])
+    until = np.median([saving.measurements or np.inf for saving in savings])
+    factor = np.median([saving.factor for saving in savings])
+    return [f"{measured:.0f}", f"{until:.0f}" if np.isfinite(until) else "never", f"{factor:.0f}"]
