@@ -37,14 +37,15 @@ def _files() -> list[FileDescriptorProto]:
     return files
 
 
-def _classes() -> dict[str, type[Message]]:
-    pool, files = DescriptorPool(), _files()
+def message_classes(files: list[FileDescriptorProto]) -> dict[str, type[Message]]:
+    """The class of every message of these files by its full name, in a pool of their own."""
+    pool = DescriptorPool()
     for file in files:
         pool.AddSerializedFile(file.SerializeToString())
     return GetMessageClassesForFiles([file.name for file in files], pool)
 
 
-_CLASSES = _classes()
+_CLASSES = message_classes(_files())
 
 
 def _message(name: str) -> Any:

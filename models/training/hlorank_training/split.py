@@ -35,9 +35,9 @@ RULES = {
 
 def split(families: dict[str, str], rule: SplitRule) -> Split:
     """Split names, given with their family."""
-    apart = _shuffled(sorted(set(families.values())))[: rule.unseen_families]
-    unseen = _shuffled([name for name, family in families.items() if family in apart])
-    names = _shuffled([name for name, family in families.items() if family not in apart])
+    apart = shuffled(sorted(set(families.values())))[: rule.unseen_families]
+    unseen = shuffled([name for name, family in families.items() if family in apart])
+    names = shuffled([name for name, family in families.items() if family not in apart])
     tests, validations = round(rule.test * len(names)), round(rule.validation * len(names))
     return Split(
         train=tuple(names[tests + validations :]),
@@ -47,5 +47,6 @@ def split(families: dict[str, str], rule: SplitRule) -> Split:
     )
 
 
-def _shuffled(names: Sequence[str]) -> list[str]:
+def shuffled(names: Sequence[str]) -> list[str]:
+    """In the order of the SHA-256 of the names, so that nobody picks."""
     return sorted(names, key=lambda name: sha256(name.encode()).digest())

@@ -5,7 +5,6 @@ Every search of a program runs under the same protocol; a search that has ended 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 from zlib import crc32
 
@@ -21,6 +20,7 @@ from .choose_tiles import TileLimits, choose_tiles
 from .kernel import Kernel
 from .kernel_shapes import measured_kernels
 from .prepare import Prepared
+from .split import shuffled
 from .tables import markdown
 from .zoo import Network, networks
 
@@ -67,6 +67,7 @@ def study(task: str, prepared: Prepared, server: str, out: Path, subjects: int, 
     plan = [(n, s, i) for s in SEARCHES[task] for i in s.of(seeds) for n in chosen]
     for name, search, seed in tqdm(plan, desc="searches"):
         folder = _folder(out, name, search, seed)
+        _remove_if_disturbed(folder)
         if not _has_ended(folder):
             settings = replace(search.settings, seed=seed)
             address = server if settings.with_model else None
@@ -77,23 +78,24 @@ def study(task: str, prepared: Prepared, server: str, out: Path, subjects: int, 
 def held_out_subjects(task: str, prepared: Prepared, count: int) -> list[str]:
     """The first of the held-out graphs in the order of the SHA-256 of their names."""
     names = {prepared.sources[name].graph for name in prepared.split.test}
-    return sorted(names, key=lambda name: sha256(name.encode()).digest())[:count]
+    return shuffled(sorted(names))[:count]
 
 
 def _folder(out: Path, name: str, search: Search, seed: int) -> Path:
     return out / name / f"{search.name.replace(' ', '-')}-{seed}"
 
 
-def _has_ended(folder: Path) -> bool:
-    """Whether its results stand; those of a search that a busy machine disturbed are removed."""
+def _remove_if_disturbed(folder: Path) -> None:
+    """Removes the results of a search that a busy machine disturbed."""
     results = folder / NAME
-    if not results.exists():
-        return False
-    _, run = run_of(folder)
-    if run.noise is not None and run.noise > QUIET:
-        results.unlink()
-        return False
-    return run.best is not None
+    if results.exists():
+        _, run = run_of(folder)
+        if run.noise is not None and run.noise > QUIET:
+            results.unlink()
+
+
+def _has_ended(folder: Path) -> bool:
+    return (folder / NAME).exists() and run_of(folder)[1].best is not None
 
 
 def _subject(task: str, name: str) -> Program | TiledKernel:

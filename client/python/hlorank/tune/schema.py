@@ -8,22 +8,14 @@ from importlib import resources
 from typing import Any
 
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
-from google.protobuf.descriptor_pool import DescriptorPool
-from google.protobuf.message import Message
-from google.protobuf.message_factory import GetMessageClassesForFiles
+
+from hlorank.messages import message_classes
 
 DESCRIPTORS = "tuning.binpb"
 
 
-def _classes() -> dict[str, type[Message]]:
-    content = resources.files(__package__).joinpath(DESCRIPTORS).read_bytes()
-    pool, files = DescriptorPool(), FileDescriptorSet.FromString(content).file
-    for file in files:
-        pool.AddSerializedFile(file.SerializeToString())
-    return GetMessageClassesForFiles([file.name for file in files], pool)
-
-
-_CLASSES = _classes()
+_CONTENT = resources.files(__package__).joinpath(DESCRIPTORS).read_bytes()
+_CLASSES = message_classes(list(FileDescriptorSet.FromString(_CONTENT).file))
 
 
 def _message(name: str) -> Any:
