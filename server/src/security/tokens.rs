@@ -3,6 +3,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use hlorank_graph::Digest;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
@@ -80,7 +81,7 @@ fn token(line: &str) -> Result<Token, &'static str> {
     Ok(Token {
         name: name.to_owned(),
         scopes: scopes.split(',').map(scope).collect::<Result<_, _>>()?,
-        digest: unhex(digest).ok_or("the digest has not 64 hexadecimal digits")?,
+        digest: Digest::from_hex(digest).ok_or("the digest has not 64 hexadecimal digits")?.0,
     })
 }
 
@@ -99,13 +100,6 @@ impl fmt::Display for Scope {
             Self::Admin => "admin",
         })
     }
-}
-
-fn unhex(text: &str) -> Option<[u8; 32]> {
-    let digits: Vec<u32> = text.chars().map(|digit| digit.to_digit(16)).collect::<Option<_>>()?;
-    let bytes = digits.chunks_exact(2).map(|pair| u8::try_from(pair[0] << 4 | pair[1]));
-    let bytes: Vec<u8> = bytes.collect::<Result<_, _>>().ok()?;
-    bytes.try_into().ok().filter(|_| digits.len() == 64)
 }
 
 #[cfg(test)]
