@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from zlib import crc32
 
 import numpy as np
 from hlorank.tune.tuning_data import Tile
@@ -44,6 +45,11 @@ def choose_tiles(kernel: Kernel, limits: TileLimits, random: np.random.Generator
     count = min(limits.tiles - 1, len(others))
     drawn = random.choice(len(others), size=count, replace=False)
     return [default, *(others[i] for i in sorted(drawn))]
+
+
+def measured_tiles(kernel: Kernel, limits: TileLimits) -> list[Tile]:
+    """The same choice for a kernel whenever it is measured."""
+    return choose_tiles(kernel, limits, np.random.default_rng(crc32(kernel.name.encode())))
 
 
 def _divisor_tiles(kernel: Kernel) -> Iterator[Tile]:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import jax
 import numpy as np
@@ -17,7 +16,7 @@ from hlorank.tune.schema import TuningData
 from hlorank.tune.tuning_data import Tile, tile_tuning_data
 from tqdm import tqdm
 
-from .choose_tiles import TileLimits, choose_tiles
+from .choose_tiles import TileLimits, measured_tiles
 from .kernel import Kernel
 from .kernel_shapes import measured_kernels
 from .provenance import Collection, load_average, record
@@ -86,8 +85,7 @@ def _compile_xla(kernel: Kernel, tiles: Sequence[Tile], arguments: Sequence[Any]
 def _collect(kernel: Kernel, source: TileSource, collection: Collection) -> None:
     begin, load = time.monotonic(), load_average()
     arguments = kernel.arguments()
-    random = np.random.default_rng(crc32(kernel.name.encode()))
-    tiles = choose_tiles(kernel, collection.limits, random)
+    tiles = measured_tiles(kernel, collection.limits)
     runs = source.compile(kernel, tiles, arguments)
     error = _error(kernel, arguments, runs)
     # Not "greater than": what is not a number must stop the collection too.

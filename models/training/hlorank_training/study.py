@@ -6,7 +6,6 @@ Every search of a program runs under the same protocol; a search that has ended 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from zlib import crc32
 
 import numpy as np
 from hlorank.tune import Program, Run, Settings, TiledKernel, tune
@@ -16,7 +15,7 @@ from hlorank.tune.report import plot_curves
 from hlorank.tune.run import run_of
 from tqdm import tqdm
 
-from .choose_tiles import TileLimits, choose_tiles
+from .choose_tiles import TileLimits, measured_tiles
 from .kernel import Kernel
 from .kernel_shapes import measured_kernels
 from .prepare import Prepared
@@ -111,8 +110,7 @@ def _program(network: Network) -> Program:
 
 
 def _tiled(kernel: Kernel) -> TiledKernel:
-    random = np.random.default_rng(crc32(kernel.name.encode()))
-    tiles = choose_tiles(kernel, TileLimits(tiles=TILES), random)
+    tiles = measured_tiles(kernel, TileLimits(tiles=TILES))
     return TiledKernel(kernel.name, kernel.whole, kernel.tiled, kernel.arguments(), tiles)
 
 
