@@ -97,6 +97,7 @@ class Proxy:
     """One that runs."""
 
     kind: Kind
+    process: subprocess.Popen
     port: int
     statistics: int
 
@@ -131,6 +132,6 @@ def proxy_before(kind: Kind, replicas: Sequence[Replica], folder: Path) -> Itera
 
         try:
             wait_for(kind.name, answers)
-            yield Proxy(kind, port, statistics)
+            yield Proxy(kind, process, port, statistics)
         finally:
             process.kill()

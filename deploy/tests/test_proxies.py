@@ -2,10 +2,12 @@
 
 import random
 import re
+import signal
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -288,6 +290,28 @@ def test_a_stream_goes_on_while_its_replica_stops(fleet: Fleet):
         assert fleet.owners([graph]) != [owner]
         stream.send(TILES)
         assert len(stream.finish().best) == 2 * len(TILES)
+    owner.drain()
+    fleet.bring_back(owner, graph)
+
+
+def test_the_end_of_a_stream_reaches_a_proxy_that_reads_it_late(fleet: Fleet):
+    graph, many = kernels()[0], Tiles(output_bounds=np.ones((20_000, 1), np.int64))
+    [owner] = fleet.owners([graph])
+    with ThreadPoolExecutor(1) as client, fleet.client.rank_stream(graph) as stream:
+        stream.send(TILES)
+        stream.scores()
+        owner.process.terminate()
+        time.sleep(1.5)
+        owner.process.send_signal(signal.SIGSTOP)
+        stream.send(many)
+        finished = client.submit(stream.finish)
+        time.sleep(0.5)
+        # The replica has the request, and answers while the proxy does not read.
+        fleet.proxy.process.send_signal(signal.SIGSTOP)
+        owner.process.send_signal(signal.SIGCONT)
+        time.sleep(1)
+        fleet.proxy.process.send_signal(signal.SIGCONT)
+        assert len(finished.result().best) == len(TILES) + len(many)
     owner.drain()
     fleet.bring_back(owner, graph)
 

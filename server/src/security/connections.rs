@@ -1,5 +1,6 @@
 use std::{
     io,
+    mem::MaybeUninit,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -33,6 +34,8 @@ pub(crate) struct Connection {
     info: TcpConnectInfo,
     /// Until the client has said that it speaks HTTP/2.
     greeting: Option<Greeting>,
+    /// When to hang up, once everything was said.
+    farewell: Option<Pin<Box<Sleep>>>,
     _place: Place,
 }
 
@@ -58,6 +61,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Bytes of the HTTP/2 preface (RFC 9113, section 3.4); keep-alive pings watch a client from there on.
 const PREFACE_BYTES: usize = 24;
+
+/// For a client to hang up, once all was said. What it sends to a socket that is closed already is answered by a reset, at
+/// which HAProxy forgets the end of an answer that it has not read yet.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How long to wait where the process has no room for another socket.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -130,7 +137,7 @@ impl Place {
         };
         self.series.accepted.increment(1);
         let greeting = Some(Greeting { until: Box::pin(sleep(PATIENCE)), bytes: PREFACE_BYTES });
-        Some(Connection { stream, info, greeting, _place: self })
+        Some(Connection { stream, info, greeting, farewell: None, _place: self })
     }
 }
 
@@ -195,6 +202,22 @@ impl AsyncWrite for Connection {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.stream.as_mut().poll_shutdown(context)
+        let Connection { stream, farewell, .. } = &mut *self;
+        let until = if let Some(until) = farewell {
+            until
+        } else {
+            ready!(stream.as_mut().poll_shutdown(context))?;
+            farewell.insert(Box::pin(sleep(FAREWELL)))
+        };
+        let mut scratch = [MaybeUninit::uninit(); 1024];
+        while until.as_mut().poll(context).is_pending() {
+            let mut ignored = ReadBuf::uninit(&mut scratch);
+            match ready!(stream.as_mut().poll_read(context, &mut ignored)) {
+                Ok(()) if !ignored.filled().is_empty() => {}
+                // It hung up, one way or another.
+                _ => break,
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 }
