@@ -63,7 +63,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const PREFACE_BYTES: usize = 24;
 
 /// For a client to hang up, once all was said. What it sends to a socket that is closed already is answered by a reset, at
-/// which HAProxy forgets the end of an answer that it has not read yet.
+/// which `HAProxy` forgets the end of an answer that it has not read yet.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How long to wait where the process has no room for another socket.
