@@ -51,7 +51,7 @@ impl Attempt {
 
     /// The error of a status, which a server sent, or which was made here where the connection failed.
     fn error(&self, status: Status) -> ClientError {
-        // A call that is no stream ends by CANCELLED: tonic's word, here and at the server, for one that is late.
+        // CANCELLED is tonic's own word for a call that is late.
         let is_late = match status.code() {
             Code::DeadlineExceeded => self.deadline.end.is_some(),
             Code::Cancelled => self.deadline.is_over(),

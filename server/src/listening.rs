@@ -17,7 +17,7 @@ use tower::{
 use crate::{
     security::{AuthorizeLayer, Credentials, Door, SecuritySettings, connections},
     serve::StartError,
-    service::{ExplainRefusalsLayer, answer_as_asked},
+    service::{DeadlinesLayer, ExplainRefusalsLayer, answer_as_asked},
     telemetry::{ObserveCallsLayer, Observer},
 };
 
@@ -31,7 +31,10 @@ pub(crate) struct Listening {
 /// What every call goes through.
 pub(crate) type Layers = Stack<
     MapRequestLayer<fn(Request) -> Request>,
-    Stack<AuthorizeLayer, Stack<ExplainRefusalsLayer, Stack<ObserveCallsLayer, Identity>>>,
+    Stack<
+        AuthorizeLayer,
+        Stack<ExplainRefusalsLayer, Stack<DeadlinesLayer, Stack<ObserveCallsLayer, Identity>>>,
+    >,
 >;
 
 type Request = http::Request<Body>;
@@ -73,6 +76,7 @@ pub(crate) fn builder(
         .max_concurrent_streams(settings.max_connection_calls)
         .http2_max_header_list_size(settings.max_header_bytes)
         .layer(ObserveCallsLayer(Arc::clone(observer)))
+        .layer(DeadlinesLayer)
         .layer(ExplainRefusalsLayer)
         .layer(credentials.authorize())
         .layer(MapRequestLayer::new(answer_as_asked::<Body> as fn(Request) -> Request))

@@ -12,7 +12,11 @@ use hlorank_proto::v1::{
     model_service_client::ModelServiceClient,
 };
 use hlorank_server::{RunningServer, StartError, settings::Settings};
-use tonic::transport::Channel;
+use hyper_util::{
+    client::legacy::{Client as HttpClient, connect::HttpConnector},
+    rt::TokioExecutor,
+};
+use tonic::{body::Body, transport::Channel};
 
 use crate::{Scrape, http_get, onnxruntime, repository};
 
@@ -153,6 +157,17 @@ impl TestServer {
     /// The bare service, for requests that the client library would not send.
     pub async fn cost_model(&self) -> CostModelServiceClient<Channel> {
         CostModelServiceClient::new(self.channel().await).max_encoding_message_size(usize::MAX)
+    }
+
+    /// The bare service, through a client that tells the server `grpc-timeout` and does not itself keep it.
+    ///
+    /// # Panics
+    /// If the server has no address.
+    #[must_use]
+    pub fn patient(&self) -> CostModelServiceClient<HttpClient<HttpConnector, Body>> {
+        let http = HttpClient::builder(TokioExecutor::new()).http2_only(true).build_http();
+        let origin = self.endpoint.parse().expect("an address is a URI");
+        CostModelServiceClient::with_origin(http, origin).max_encoding_message_size(usize::MAX)
     }
 
     /// The bare service.

@@ -16,8 +16,17 @@ use super::{
 };
 use crate::{
     compute::Computed,
-    model::{ConfigInput, Model, WholeGraphInput},
+    model::{ConfigInput, Interrupt, Model, WholeGraphInput},
 };
+
+/// Stops the runs of a call that nobody waits for any more: a chunk of a large graph takes long.
+struct StopOnDrop(Arc<Interrupt>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
 
 /// What a batch asks of a whole-graph model.
 struct Batch {
@@ -76,12 +85,15 @@ impl Engine {
         multiple: usize,
     ) -> Result<Vec<f32>, EngineError> {
         let (model, batch, count) = (Arc::clone(model), Arc::clone(batch), batch.evaluated.first.len());
+        let interrupt = Arc::new(model.interrupt()?);
+        let _stop = StopOnDrop(Arc::clone(&interrupt));
         let score = move |worker, range: Range<usize>| {
             let count = range.len();
             let mut chunk = batch.evaluated.first[range].to_vec();
             chunk.resize(count.next_multiple_of(multiple), chunk[count - 1]);
             let config = config_input(&batch.configurations, &chunk);
-            let mut scores = model.score_whole_graph(worker, &batch.graph, chunk.len(), &config)?;
+            let mut scores =
+                model.score_whole_graph(worker, &batch.graph, chunk.len(), &config, &interrupt)?;
             scores.truncate(count);
             Ok(scores)
         };

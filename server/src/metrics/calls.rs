@@ -11,8 +11,8 @@ use crate::service::REASONS;
 const REQUESTS: Family<Counter, 3> = Family::new(
     "hlorank_requests_total",
     ["method", "model", "code"],
-    "Calls that ended, by gRPC status; CANCELLED also where the client went away or its deadline passed. The model \
-     is none for methods without one and for calls that ended before theirs was selected",
+    "Calls that ended, by gRPC status; CANCELLED also where the client went away. The model is none for methods \
+     without one and for calls that ended before theirs was selected",
 );
 
 const SECONDS: Family<Histogram, 2> = Family::new(

@@ -10,7 +10,7 @@ use super::{
     Artifact, ArtifactError, ConfigInput, EncoderInput, Manifest, WholeGraphInput,
     artifact::{ENCODER, HEAD, MODEL, OnnxModels},
     segment::SegmentSessions,
-    whole_graph::WholeGraphSession,
+    whole_graph::{Interrupt, WholeGraphSession},
 };
 use crate::{compute::Worker, runtime::Runtime};
 
@@ -86,18 +86,26 @@ impl Model {
     }
 
     /// Runs a whole-graph model on `configs` configurations of a graph, `[configs, slots, 18]` or `[configs, 24]`:
-    /// `[configs]` scores.
+    /// `[configs]` scores. Fails once it is interrupted.
     pub fn score_whole_graph(
         &self,
         worker: Worker,
         graph: &WholeGraphInput,
         configs: usize,
         config: &ConfigInput,
+        interrupt: &Interrupt,
     ) -> Result<Vec<f32>, ModelFailed> {
         match &mut *self.sessions(worker) {
-            Sessions::WholeGraph(session) => checked(MODEL, session.score(graph, configs, config), configs),
+            Sessions::WholeGraph(session) => {
+                checked(MODEL, session.score(graph, configs, config, interrupt), configs)
+            }
             Sessions::Segment(_) => Err(ModelFailed::absent(MODEL)),
         }
+    }
+
+    /// What stops runs of [`Self::score_whole_graph`].
+    pub fn interrupt(&self) -> Result<Interrupt, ModelFailed> {
+        Interrupt::new().map_err(|error| ModelFailed { file: MODEL, detail: error.to_string() })
     }
 
     /// A worker's own sessions; the lock is never contended.

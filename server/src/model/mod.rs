@@ -19,4 +19,4 @@ pub use config_input::ConfigInput;
 pub use loaded::{Model, ModelFailed};
 pub use manifest::{MANIFEST_FILE, Manifest, ManifestError, MeasuredQuality, ModelKind};
 pub use segment::EncoderInput;
-pub use whole_graph::WholeGraphInput;
+pub use whole_graph::{Interrupt, WholeGraphInput};

@@ -1,7 +1,10 @@
 //! The session of a whole-graph model.
 
 use hlorank_graph::{FEATURES, Task};
-use ort::{session::Session, value::TensorRef};
+use ort::{
+    session::{RunOptions, Session},
+    value::TensorRef,
+};
 
 use super::ConfigInput;
 
@@ -17,6 +20,22 @@ pub struct WholeGraphInput {
     pub configurable: Vec<i64>,
 }
 
+/// Stops runs from another thread: those in progress fail between two operators, and those to come at once.
+pub struct Interrupt(RunOptions);
+
+impl Interrupt {
+    pub(super) fn new() -> ort::Result<Self> {
+        Ok(Self(RunOptions::new()?))
+    }
+
+    /// Stops every run that was given this.
+    pub fn stop(&self) {
+        if let Err(error) = self.0.terminate() {
+            tracing::warn!(%error, "a run goes on although nobody waits for it");
+        }
+    }
+}
+
 /// A session of the one model.
 pub(super) struct WholeGraphSession {
     session: Session,
@@ -29,12 +48,13 @@ impl WholeGraphSession {
         Self { session, task }
     }
 
-    /// Runs the model on `configs` configurations: `[configs]` scores.
+    /// Runs the model on `configs` configurations, until it is interrupted: `[configs]` scores.
     pub(super) fn score(
         &mut self,
         graph: &WholeGraphInput,
         configs: usize,
         config: &ConfigInput,
+        interrupt: &Interrupt,
     ) -> ort::Result<Vec<f32>> {
         let (nodes, slots) = (graph.opcode.len(), graph.configurable.len());
         let opcode = TensorRef::from_array_view(([nodes], graph.opcode.as_slice()))?;
@@ -47,7 +67,7 @@ impl WholeGraphSession {
             let configurable = TensorRef::from_array_view(([slots], graph.configurable.as_slice()))?;
             inputs.push(("configurable".into(), configurable.into()));
         }
-        let outputs = self.session.run(inputs)?;
+        let outputs = self.session.run_with_options(inputs, &interrupt.0)?;
         Ok(outputs["score"].try_extract_tensor::<f32>()?.1.to_vec())
     }
 }

@@ -15,7 +15,7 @@ use super::{
     ServiceError,
     answer::{configurable_node, reuse_counts, selector, summary, timings},
     configs_request::{batch_task, present, read_configs},
-    deadline::{time_allowed, within},
+    deadline::Deadline,
     graph_request::{GraphOrigin, GraphRequest},
     model::wanted,
     rank_stream::{Answers, RankStream},
@@ -264,11 +264,11 @@ impl CostModelService for CostModel {
         request: Request<Streaming<RankConfigsStreamRequest>>,
     ) -> Result<Response<Answers>, Status> {
         let permit = self.admit()?;
-        let allowed = time_allowed(request.metadata());
+        let deadline = Deadline::of_call(request.extensions());
         let record = record_of(request.extensions());
         let answers = RankStream::new(self.clone(), request.into_inner(), permit, record).answers();
-        Ok(Response::new(match allowed {
-            Some(allowed) => Box::pin(within(allowed, answers)),
+        Ok(Response::new(match deadline {
+            Some(deadline) => Box::pin(deadline.end(answers)),
             None => answers,
         }))
     }

@@ -1,16 +1,119 @@
-//! The deadline of a stream. Tonic's own ends with the headers of an answer, which a stream sends at once.
+//! Deadlines, as `grpc-timeout` gives them. Ours come a moment before tonic's own, which would end a call without a
+//! reason, and which for a stream are over once its headers are answered.
 
-use std::time::Duration;
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use futures::{Stream, StreamExt, stream};
+use http::{Extensions, HeaderMap, Request, Response};
 use tokio::time::{Instant, timeout_at};
-use tonic::{Status, metadata::MetadataMap};
+use tonic::Status;
+use tower::{Layer, Service};
 
 use super::ServiceError;
 
+/// Until when a call may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline {
+    /// When that is.
+    pub end: Instant,
+    /// How long that was when the call began.
+    pub allowed: Duration,
+}
+
+/// Wraps services in [`Deadlines`].
+#[derive(Clone, Copy, Debug)]
+pub struct DeadlinesLayer;
+
+/// Ends calls at their deadlines. Those that have one find the [`Deadline`] among their extensions.
+#[derive(Clone, Debug)]
+pub struct Deadlines<S> {
+    inner: S,
+}
+
+/// How long before tonic does, whose timers tick every millisecond.
+const MOMENT: Duration = Duration::from_millis(1);
+
+impl Deadline {
+    /// Of a call that begins now.
+    fn of_headers(headers: &HeaderMap) -> Option<Self> {
+        let allowed = time_allowed(headers)?;
+        Some(Self { end: Instant::now() + allowed.saturating_sub(MOMENT), allowed })
+    }
+
+    /// Of a call with these extensions.
+    pub(super) fn of_call(extensions: &Extensions) -> Option<Self> {
+        extensions.get().copied()
+    }
+
+    /// What is left of it.
+    fn left(self) -> Duration {
+        self.end.saturating_duration_since(Instant::now())
+    }
+
+    fn exceeded(self) -> Status {
+        ServiceError::DeadlineExceeded { allowed: self.allowed }.into()
+    }
+
+    /// The answers until then, and then the refusal.
+    pub(super) fn end<T>(
+        self,
+        answers: impl Stream<Item = Result<T, Status>> + Unpin,
+    ) -> impl Stream<Item = Result<T, Status>> {
+        stream::try_unfold(answers, move |mut answers| async move {
+            match timeout_at(self.end, answers.next()).await {
+                Ok(answer) => Ok(answer.transpose()?.map(|answer| (answer, answers))),
+                Err(_) => Err(self.exceeded()),
+            }
+        })
+    }
+}
+
+impl<S> Layer<S> for DeadlinesLayer {
+    type Service = Deadlines<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Deadlines { inner }
+    }
+}
+
+impl<S, Incoming, Outgoing> Service<Request<Incoming>> for Deadlines<S>
+where
+    S: Service<Request<Incoming>, Response = Response<Outgoing>>,
+    S::Future: Send + 'static,
+    S::Error: 'static,
+    Outgoing: Default + 'static,
+{
+    type Response = Response<Outgoing>;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
+        let Some(deadline) = Deadline::of_headers(request.headers()) else {
+            return Box::pin(self.inner.call(request));
+        };
+        if deadline.left().is_zero() {
+            return Box::pin(async move { Ok(deadline.exceeded().into_http()) });
+        }
+        request.extensions_mut().insert(deadline);
+        let response = self.inner.call(request);
+        Box::pin(async move {
+            let response = timeout_at(deadline.end, response).await;
+            response.unwrap_or_else(|_| Ok(deadline.exceeded().into_http()))
+        })
+    }
+}
+
 /// How long a call may take, as its `grpc-timeout` says: at most eight digits and a unit.
-pub(super) fn time_allowed(metadata: &MetadataMap) -> Option<Duration> {
-    let text = metadata.get("grpc-timeout")?.to_str().ok()?;
+fn time_allowed(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get("grpc-timeout")?.to_str().ok()?;
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     if digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -27,34 +130,27 @@ pub(super) fn time_allowed(metadata: &MetadataMap) -> Option<Duration> {
     }
 }
 
-/// The answers until so much time has passed, then the refusal.
-pub(super) fn within<T>(
-    allowed: Duration,
-    answers: impl Stream<Item = Result<T, Status>> + Unpin,
-) -> impl Stream<Item = Result<T, Status>> {
-    let deadline = Instant::now() + allowed;
-    stream::try_unfold(answers, move |mut answers| async move {
-        match timeout_at(deadline, answers.next()).await {
-            Ok(answer) => Ok(answer.transpose()?.map(|answer| (answer, answers))),
-            Err(_) => Err(ServiceError::DeadlineExceeded { allowed }.into()),
-        }
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
+    use http::HeaderValue;
     use tonic::Code;
+    use tonic_types::StatusExt as _;
+    use tower::service_fn;
 
     use super::*;
 
-    fn allowed(timeout: &'static str) -> Option<Duration> {
-        let mut metadata = MetadataMap::new();
-        metadata.insert("grpc-timeout", timeout.parse().unwrap());
-        time_allowed(&metadata)
+    fn headers(timeout: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(
+            http::HeaderName::from_static("grpc-timeout"),
+            HeaderValue::from_static(timeout),
+        )])
     }
 
     #[test]
     fn a_timeout_has_a_unit() {
+        let allowed = |timeout| time_allowed(&headers(timeout));
         assert_eq!(allowed("2H"), Some(Duration::from_hours(2)));
         assert_eq!(allowed("15M"), Some(Duration::from_mins(15)));
         assert_eq!(allowed("3S"), Some(Duration::from_secs(3)));
@@ -64,7 +160,7 @@ mod tests {
         for wrong in ["", "1", "S", "1x", "-1S", "100000000S", "1.5S"] {
             assert_eq!(allowed(wrong), None, "{wrong}");
         }
-        assert_eq!(time_allowed(&MetadataMap::new()), None);
+        assert_eq!(time_allowed(&HeaderMap::new()), None);
     }
 
     #[tokio::test(start_paused = true)]
@@ -73,10 +169,50 @@ mod tests {
             tokio::time::sleep(Duration::from_secs(1)).await;
             Some((Ok::<_, Status>(1), ()))
         });
-        let mut answers = Box::pin(within(Duration::from_millis(2500), Box::pin(every_second)));
+        let deadline = Deadline::of_headers(&headers("2500m")).unwrap();
+        let mut answers = Box::pin(deadline.end(Box::pin(every_second)));
         assert!(answers.next().await.unwrap().is_ok());
         assert!(answers.next().await.unwrap().is_ok());
         assert_eq!(answers.next().await.unwrap().unwrap_err().code(), Code::DeadlineExceeded);
         assert!(answers.next().await.is_none());
+    }
+
+    /// What comes of a call that takes two seconds, and when.
+    async fn answered(timeout: &'static str) -> (Option<Status>, Duration) {
+        let slow = service_fn(|_: Request<()>| async {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            Ok::<_, Infallible>(Response::new(()))
+        });
+        let mut request = Request::new(());
+        *request.headers_mut() = headers(timeout);
+        let started = Instant::now();
+        let response = DeadlinesLayer.layer(slow).call(request).await.unwrap();
+        (Status::from_header_map(response.headers()), started.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_ends_a_moment_before_its_deadline() {
+        let (status, took) = answered("1500m").await;
+        let status = status.unwrap();
+        assert_eq!(status.code(), Code::DeadlineExceeded);
+        assert_eq!(status.get_details_error_info().unwrap().reason, "DEADLINE_EXCEEDED");
+        assert!(status.message().contains("1.5s"), "{}", status.message());
+        assert!(took < Duration::from_millis(1500), "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_is_done_in_time_is_answered() {
+        for timeout in ["3S", "99999999H", "nonsense"] {
+            let (status, took) = answered(timeout).await;
+            assert!(status.is_none(), "{status:?}");
+            assert!((2000..2010).contains(&took.as_millis()), "{took:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_without_any_time_is_refused_at_once() {
+        let (status, took) = answered("0n").await;
+        assert_eq!(status.unwrap().code(), Code::DeadlineExceeded);
+        assert!(took < Duration::from_millis(2), "{took:?}");
     }
 }

@@ -138,8 +138,8 @@ pub enum ServiceError {
         /// Configurations allowed.
         limit: usize,
     },
-    /// A stream that took longer than its client allowed.
-    #[error("the stream took longer than the {allowed:?} that grpc-timeout allows; allow more, or send less")]
+    /// A call that took longer than its client allowed.
+    #[error("the call took longer than the {allowed:?} that grpc-timeout allows; allow more, or send less")]
     DeadlineExceeded {
         /// What was allowed.
         allowed: Duration,

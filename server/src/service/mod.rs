@@ -14,6 +14,7 @@ mod transport;
 
 pub use compression::answer_as_asked;
 pub use cost_model::{Bounds, CostModel};
+pub use deadline::{Deadline, DeadlinesLayer};
 pub use error::{REASONS, ServiceError};
 pub use model::Models;
 pub use model_admin::ModelAdmin;
