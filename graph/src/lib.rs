@@ -60,6 +60,15 @@ impl Configurations {
         self.len() == 0
     }
 
+    /// Those of these numbers, which there must be.
+    #[must_use]
+    pub fn slice(&self, range: std::ops::Range<usize>) -> Self {
+        match self {
+            Self::Layout(batch) => Self::Layout(batch.slice(range)),
+            Self::Tile(batch) => Self::Tile(batch.slice(range)),
+        }
+    }
+
     /// The task that such configurations belong to.
     #[must_use]
     pub fn task(&self) -> Task {

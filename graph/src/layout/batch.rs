@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Range};
 
 use super::LayoutEntry;
 use crate::{ConfigurationError, Limits};
@@ -56,6 +56,14 @@ impl LayoutBatch {
     #[must_use]
     pub fn row(&self, config: usize) -> &[u16] {
         &self.indices[config * self.slots()..][..self.slots()]
+    }
+
+    /// The configurations of these numbers, which there must be.
+    #[must_use]
+    pub fn slice(&self, range: Range<usize>) -> Self {
+        let slots = self.slots();
+        let indices = self.indices[range.start * slots..range.end * slots].to_vec();
+        Self { configs: range.len(), tables: self.tables.clone(), indices }
     }
 
     /// How many entries, over all configurations, differ from those of the first.
@@ -202,6 +210,16 @@ mod tests {
         assert_eq!(batch.row(0), batch.row(2));
         assert_eq!(batch.table(0), [entry(1), entry(2)]);
         assert_eq!(batch.entry(1, 0), entry(2));
+    }
+
+    #[test]
+    fn a_slice_holds_what_its_batch_does() {
+        let tables = vec![vec![entry(1), entry(2)], vec![entry(3), entry(4)]];
+        let batch = LayoutBatch::new(3, tables, vec![0, 0, 1, 0, 1, 1], &Limits::default()).unwrap();
+        let slice = batch.slice(1..3);
+        assert_eq!((slice.len(), slice.slots()), (2, 2));
+        assert_eq!([slice.row(0), slice.row(1)], [batch.row(1), batch.row(2)]);
+        assert_eq!(slice.entry(1, 1), entry(4));
     }
 
     #[test]

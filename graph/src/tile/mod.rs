@@ -117,6 +117,15 @@ impl TileBatch {
         }
     }
 
+    /// The tiles of these numbers, which there must be.
+    #[must_use]
+    pub fn slice(&self, range: std::ops::Range<usize>) -> Self {
+        let end_of = |tiles: usize| tiles.checked_sub(1).map_or(0, |last| self.ends[last][2]);
+        let (start, end) = (end_of(range.start), end_of(range.end));
+        let ends = self.ends[range].iter().map(|ends| ends.map(|end| end - start)).collect();
+        Self { bounds: self.bounds[start..end].to_vec(), ends }
+    }
+
     /// All tiles.
     #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = TileConfiguration<'_>> {
