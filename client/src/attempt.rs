@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::time::timeout_at;
 use tonic::{Code, Request, Status};
+use tonic_types::StatusExt as _;
 
 use crate::{
     ClientError, GraphHandle, ROUTE_HEADER, credentials::request, deadline::Deadline, replicas::Replica,
@@ -53,7 +54,7 @@ impl Attempt {
     fn error(&self, status: Status) -> ClientError {
         // CANCELLED is tonic's own word for a call that is late.
         let is_late = match status.code() {
-            Code::DeadlineExceeded => self.deadline.end.is_some(),
+            Code::DeadlineExceeded => self.deadline.end.is_some() && !is_too_short(&status),
             Code::Cancelled => self.deadline.is_over(),
             _ => false,
         };
@@ -63,6 +64,11 @@ impl Attempt {
     fn expired(&self) -> ClientError {
         ClientError::Deadline { endpoint: self.replica.endpoint.clone(), allowed: self.deadline.allowed }
     }
+}
+
+/// Whether a server refused at once what it would not have done in time.
+fn is_too_short(status: &Status) -> bool {
+    status.get_details_error_info().is_some_and(|info| info.reason == "DEADLINE_TOO_SHORT")
 }
 
 #[cfg(test)]

@@ -12,6 +12,9 @@ pub struct Ranking {
     pub best: Vec<Ranked>,
     /// The score of every candidate in the order sent, where asked for.
     pub scores: Vec<f32>,
+    /// How many candidates were scored, which this is about: the first so many in the order sent, and all of them
+    /// unless the request allows partial answers.
+    pub scored: usize,
     /// Who answered.
     pub model: ModelReference,
     /// The graph hash.
@@ -75,6 +78,7 @@ impl TryFrom<RankConfigsResponse> for Ranking {
         Ok(Self {
             best: ranked.map(|(&config, score)| Ranked { config: config as usize, score }).collect(),
             scores: answer.scores,
+            scored: answer.scored_configs as usize,
             model: answer.model.ok_or(ClientError::Answer("it does not name its model"))?.into(),
             graph_hash: graph_hash(&answer.graph_hash)?,
             timings: answer.timings.map(Timings::from).unwrap_or_default(),

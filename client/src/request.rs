@@ -13,6 +13,7 @@ pub struct RankRequest<'a> {
     model: Option<ModelReference>,
     top: u32,
     scores: bool,
+    partial: bool,
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -21,7 +22,7 @@ impl<'a> RankRequest<'a> {
     #[must_use]
     pub fn new(graph: &'a GraphHandle, configurations: &Configurations) -> Self {
         let configurations = smallest_form(configurations);
-        Self { graph, configurations, model: None, top: 0, scores: false, timeout: None }
+        Self { graph, configurations, model: None, top: 0, scores: false, partial: false, timeout: None }
     }
 
     /// Asks this model.
@@ -42,6 +43,13 @@ impl<'a> RankRequest<'a> {
         Self { scores: true, ..self }
     }
 
+    /// Takes a ranking of the first candidates where there is not time for all; [`Ranking::scored`](crate::Ranking::scored)
+    /// tells how many.
+    #[must_use]
+    pub fn allow_partial(self) -> Self {
+        Self { partial: true, ..self }
+    }
+
     /// Allows the call so long, retries included, in place of [`Connection::timeout`](crate::Connection::timeout).
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
@@ -56,6 +64,7 @@ impl<'a> RankRequest<'a> {
             model: self.model.as_ref().map(Into::into),
             top_k: self.top,
             include_scores: self.scores,
+            allow_partial: self.partial,
         }
     }
 }
@@ -118,9 +127,10 @@ mod tests {
     fn a_request_says_what_was_asked() {
         let graph = GraphHandle::hlo_module(vec![], Task::Tile, vec![]);
         let model = Some("tile@2".parse().unwrap());
-        let request = RankRequest::new(&graph, &tiles(&[&[1]])).model(model).top(3).with_scores();
+        let request =
+            RankRequest::new(&graph, &tiles(&[&[1]])).model(model).top(3).with_scores().allow_partial();
         let message = request.message();
         assert_eq!(message.model.map(|model| model.version), Some(2));
-        assert_eq!((message.top_k, message.include_scores), (3, true));
+        assert_eq!((message.top_k, message.include_scores, message.allow_partial), (3, true, true));
     }
 }

@@ -212,6 +212,7 @@ impl TryFrom<StreamRanking> for Ranking {
     type Error = ClientError;
 
     fn try_from(answer: StreamRanking) -> Result<Self, ClientError> {
+        let scored = answer.reuse.as_ref().map_or(0, |reuse| reuse.configs);
         Self::try_from(RankConfigsResponse {
             ranking: answer.ranking,
             ranking_scores: answer.ranking_scores,
@@ -221,6 +222,8 @@ impl TryFrom<StreamRanking> for Ranking {
             timings: answer.timings,
             reuse: answer.reuse,
             warnings: answer.warnings,
+            // At most --max-stream-configs, which is one.
+            scored_configs: u32::try_from(scored).unwrap_or(u32::MAX),
         })
     }
 }

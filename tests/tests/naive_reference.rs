@@ -68,7 +68,7 @@ async fn score_interleaved(
 ) -> Vec<Vec<f32>> {
     let score = async |(graph, configurations): &Call| {
         let configurations = configurations.clone();
-        engine.score(model, graph, || Ok::<_, EngineError>(configurations)).await.unwrap().scores
+        engine.score(model, graph, || Ok::<_, EngineError>(configurations), None).await.unwrap().scores
     };
     let first = calls.iter().zip(cancelled).map(async |(call, &cancelled)| {
         if !cancelled {

@@ -40,7 +40,7 @@ async fn scores(version: &Path, kernel: &MeasuredGraph) -> Vec<f32> {
     let model = Arc::new(Model::load(version, &runtime, 1).unwrap());
     let engine = Engine::without_cache(Arc::new(ComputePool::new(NonZeroUsize::MIN).unwrap()));
     let (graph, tiles) = (Arc::new(SegmentedGraph::new(&kernel.graph)), configurations(kernel).clone());
-    engine.score(&model, &graph, || Ok::<_, EngineError>(tiles)).await.unwrap().scores
+    engine.score(&model, &graph, || Ok::<_, EngineError>(tiles), None).await.unwrap().scores
 }
 
 /// A `golden.npz` of one case.

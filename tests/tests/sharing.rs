@@ -31,7 +31,7 @@ impl Fixture {
 
     async fn evaluation(&self, graph: &Arc<SegmentedGraph>, configurations: &Configurations) -> Evaluation {
         let configurations = configurations.clone();
-        self.engine.score(&self.model, graph, || Ok::<_, EngineError>(configurations)).await.unwrap()
+        self.engine.score(&self.model, graph, || Ok::<_, EngineError>(configurations), None).await.unwrap()
     }
 
     async fn reuse(&self, graph: &Arc<SegmentedGraph>, configurations: &Configurations) -> Reuse {

@@ -60,10 +60,13 @@ class AsyncClient:
         top_k: int = 0,
         model: ModelReference | str | None = None,
         with_scores: bool = False,
+        allow_partial: bool = False,
         timeout: float | None = None,
     ) -> Ranking:
         """As ``Client.rank``."""
-        return await self._session.rank(graph, configurations, top_k, model, with_scores, timeout)
+        return await self._session.rank(
+            graph, configurations, top_k, model, with_scores, allow_partial, timeout
+        )
 
     async def rank_stream(
         self,

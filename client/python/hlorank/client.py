@@ -57,18 +57,24 @@ class Client:
         top_k: int = 0,
         model: ModelReference | str | None = None,
         with_scores: bool = False,
+        allow_partial: bool = False,
         timeout: float | None = None,
     ) -> Ranking:
         """Ranks configurations; ``top_k`` of 0 asks for the whole ranking.
 
         The graph goes by hash where a server told that, and whole where the server asks for it.
         ``model`` is such as ``layout-xla-cpu``, ``layout-xla-cpu@3`` or ``layout-xla-cpu@canary``;
-        without it the default of the task ranks.
+        without it the default of the task ranks. With ``allow_partial`` the first configurations
+        are ranked where ``timeout`` leaves no time for all; ``Ranking.scored`` tells how many.
 
         Raises:
             RefusedError: what the server, or the way to it, answered.
         """
-        return done(self._session.rank(graph, configurations, top_k, model, with_scores, timeout))
+        return done(
+            self._session.rank(
+                graph, configurations, top_k, model, with_scores, allow_partial, timeout
+            )
+        )
 
     def rank_stream(
         self,

@@ -93,6 +93,11 @@ class Ranking:
         """How much work was shared."""
         return reuse_of(self._answer.reuse)
 
+    @property
+    def scored(self) -> int:
+        """How many configurations this is about: the first ones sent, and mostly all."""
+        return self.reuse.configs
+
     @cached_property
     def warnings(self) -> tuple[Warning, ...]:
         """What was accepted although it is unusual."""

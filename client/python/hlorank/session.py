@@ -84,6 +84,7 @@ class Session:
         top_k: int,
         model: ModelReference | str | None,
         with_scores: bool,
+        allow_partial: bool,
         timeout: float | None,
     ) -> Ranking:
         """Ranks configurations."""
@@ -91,7 +92,11 @@ class Session:
 
         async def ask(source: Any) -> Any:
             request = RankConfigsRequest(
-                graph=source, model=selector, top_k=top_k, include_scores=with_scores
+                graph=source,
+                model=selector,
+                top_k=top_k,
+                include_scores=with_scores,
+                allow_partial=allow_partial,
             )
             # One serialized message after the other is both of them merged.
             message = request.SerializeToString() + configurations.serialized
@@ -99,7 +104,8 @@ class Session:
 
         answer = await _by_hash_or_whole(graph, ask)
         if with_scores:
-            _check_count(answer.scores, len(configurations))
+            scored = answer.scored_configs if allow_partial else len(configurations)
+            _check_count(answer.scores, scored)
         ranking = Ranking(answer, answer.scores if with_scores else None)
         graph.learn(ranking.graph_hash)
         return ranking

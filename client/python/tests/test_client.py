@@ -55,6 +55,19 @@ def test_scores_come_where_they_are_asked_for(server, tile_graph):
     assert sorted(ranking.best) == list(range(len(tile_graph.configurations)))
 
 
+def test_a_ranking_that_may_be_partial_tells_of_how_many_it_is(server, tile_graph):
+    with Client(server) as client:
+        ranking = client.rank(
+            tile_graph.graph,
+            tile_graph.configurations,
+            with_scores=True,
+            allow_partial=True,
+            timeout=60,
+        )
+    count = len(tile_graph.configurations)
+    assert (ranking.scored, len(ranking.best), len(ranking.scores)) == (count, count, count)
+
+
 def test_a_named_version_answers(server, layout_graph):
     with Client(server) as client:
         version = client.get_model("layout-xla-cpu-sage").version

@@ -5,6 +5,7 @@
 //! the cache. Work is cut into blocks that go to the compute pool one by one, so that calls take turns, and dropping
 //! the future stops what has not started.
 
+mod backlog;
 mod block;
 mod distinct;
 mod embeddings;
@@ -17,7 +18,7 @@ mod sums;
 mod whole_graph;
 
 use std::{
-    ops::Range,
+    ops::{AddAssign, Range},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -28,6 +29,7 @@ use metrics::Gauge;
 pub use ranking::rank;
 
 use self::{
+    backlog::Backlog,
     block::ROW_MULTIPLE,
     embeddings::{EmbeddingCache, Embeddings, LookedUp},
     plan::{Plan, TooManyRows},
@@ -43,6 +45,7 @@ use crate::{
 /// Evaluates models on the compute pool.
 pub struct Engine {
     pool: Arc<ComputePool>,
+    backlog: Arc<Backlog>,
     embeddings: Arc<Embeddings>,
     recent: RecentBatches,
 }
@@ -71,6 +74,25 @@ pub struct Reuse {
     pub distinct_segment_rows: usize,
     /// Those of them that were evaluated for this call; another call evaluated the rest.
     pub rows_evaluated: usize,
+}
+
+impl Evaluation {
+    /// Adds that of the configurations that follow, of the same batch.
+    pub fn append(&mut self, next: Self) {
+        self.scores.extend(next.scores);
+        self.reuse += next.reuse;
+        self.stages = Stages { encoded: next.stages.encoded, scored: next.stages.scored, ..self.stages };
+    }
+}
+
+impl AddAssign for Reuse {
+    fn add_assign(&mut self, other: Self) {
+        self.configs += other.configs;
+        self.distinct_configs += other.distinct_configs;
+        self.segment_rows += other.segment_rows;
+        self.distinct_segment_rows += other.distinct_segment_rows;
+        self.rows_evaluated += other.rows_evaluated;
+    }
 }
 
 /// What is known of a batch before anything is evaluated.
@@ -122,6 +144,17 @@ pub enum EngineError {
         /// Its score.
         score: f32,
     },
+    /// The deadline will be over before the batch is scored.
+    #[error(
+        "scoring these configurations takes about {estimate:.1?}, beside the calls in progress, and grpc-timeout leaves \
+         {left:.1?}; allow more, send fewer at a time, or set allow_partial"
+    )]
+    DeadlineTooShort {
+        /// How long it would take.
+        estimate: Duration,
+        /// What is left.
+        left: Duration,
+    },
     /// ONNX Runtime failed.
     #[error(transparent)]
     Model(#[from] ModelFailed),
@@ -154,8 +187,9 @@ impl Engine {
     }
 
     fn with_cache(pool: Arc<ComputePool>, cache: Arc<EmbeddingCache>, waiting_rows: Gauge) -> Self {
-        let embeddings = Embeddings::new(Arc::clone(&pool), cache, waiting_rows);
-        Self { embeddings: Arc::new(embeddings), pool, recent: RecentBatches::new(0) }
+        let backlog = Backlog::new(pool.workers());
+        let embeddings = Embeddings::new(Arc::clone(&pool), cache, Arc::clone(&backlog), waiting_rows);
+        Self { embeddings: Arc::new(embeddings), backlog, pool, recent: RecentBatches::new(0) }
     }
 
     /// Remembers the last batch of each of so many graphs for [`Self::recompute`].
@@ -171,6 +205,7 @@ impl Engine {
 
     /// Drops the embeddings of a model, by its digest, that nobody uses any more.
     pub fn forget(&self, model: Digest) {
+        self.backlog.forget(model);
         self.embeddings.cache().forget(model);
     }
 
@@ -183,34 +218,36 @@ impl Engine {
     ) -> Result<usize, EngineError> {
         let recent = self.recent.of_model(&model.manifest().name);
         let cache = Arc::clone(self.embeddings.cache());
-        let embeddings = Arc::new(Embeddings::new(beside, cache, Gauge::noop()));
+        let backlog = Backlog::new(beside.workers());
+        let embeddings = Arc::new(Embeddings::new(beside, cache, backlog, Gauge::noop()));
         let (graphs, kind) = (recent.len(), model.manifest().kind());
         for RecentBatch { graph, plan, .. } in recent {
             let fits = check_pad(model, &graph).is_ok() && check_rows(model, &plan).is_ok();
             if kind == ModelKind::Segment && fits {
                 let mut looked_up = LookedUp::default();
                 while embeddings.look_up(model, &graph, &plan, &mut looked_up) {}
-                embeddings.complete(model, &graph, &plan, looked_up).await?;
+                embeddings.complete(model, &graph, &plan, looked_up, None).await?;
             }
         }
         Ok(graphs)
     }
 
     /// Scores each of the configurations that `read`, which runs on a worker, gives: they must be of the graph's task
-    /// and fit its slots.
+    /// and fit its slots. Refuses them before anything is evaluated where that would take beyond a deadline.
     pub async fn score<E: From<EngineError> + Send + 'static>(
         &self,
         model: &Arc<Model>,
         graph: &Arc<SegmentedGraph>,
         read: impl FnOnce() -> Result<Configurations, E> + Send + 'static,
+        deadline: Option<Instant>,
     ) -> Result<Evaluation, E> {
         if let ModelKind::WholeGraph { chunk_configs } = model.manifest().kind() {
-            return self.score_whole_graph(model, graph, read, chunk_configs).await;
+            return self.score_whole_graph(model, graph, read, chunk_configs, deadline).await;
         }
         check_pad(model, graph)?;
         let Computed { value, waited } = self.plan(model, graph, read).await?;
         let planned = self.look_up_rest(model, graph, value?).await?;
-        Ok(self.evaluate(model, graph, planned, waited).await?)
+        Ok(self.evaluate(model, graph, planned, waited, deadline).await?)
     }
 
     /// What has to be evaluated, and what the cache has of the first rows: of all but in large batches.
@@ -257,9 +294,10 @@ impl Engine {
         graph: &Arc<SegmentedGraph>,
         Planned { plan, looked_up, .. }: Planned,
         waited: Duration,
+        deadline: Option<Instant>,
     ) -> Result<Evaluation, EngineError> {
         let planned = Instant::now();
-        let completed = self.embeddings.complete(model, graph, &plan, looked_up).await?;
+        let completed = self.embeddings.complete(model, graph, &plan, looked_up, deadline).await?;
         self.recent.remember(model, graph, &plan);
         let encoded = Instant::now();
         let distinct_scores = self.score_sums(model, &plan, completed.embeddings).await?;

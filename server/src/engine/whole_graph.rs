@@ -12,7 +12,8 @@ use std::{
 use hlorank_graph::{Configurations, Graph, LayoutEntry, Pad, SegmentedGraph};
 
 use super::{
-    Engine, EngineError, Evaluation, Reuse, Stages, block::ROW_MULTIPLE, check_scores, distinct::Distinct,
+    Engine, EngineError, Evaluation, Reuse, Stages, backlog::Work, block::ROW_MULTIPLE, check_scores,
+    distinct::Distinct,
 };
 use crate::{
     compute::Computed,
@@ -45,13 +46,16 @@ impl Engine {
         graph: &Arc<SegmentedGraph>,
         read: impl FnOnce() -> Result<Configurations, E> + Send + 'static,
         chunk_configs: usize,
+        deadline: Option<Instant>,
     ) -> Result<Evaluation, E> {
         let prepared = {
             let (model, graph) = (Arc::clone(model), Arc::clone(graph));
             self.pool.run(move |_| Ok::<_, E>(Batch::new(&model, &graph.whole, read()?)?))
         };
         let Computed { value: batch, waited } = prepared.await.map_err(EngineError::from)?;
-        Ok(self.evaluate_whole_graph(model, Arc::new(batch?), chunk_configs, waited).await?)
+        let batch = Arc::new(batch?);
+        let work = self.backlog.add(model.digest(), graph.hash, batch.nodes(), deadline)?;
+        Ok(self.evaluate_whole_graph(model, batch, chunk_configs, waited, work).await?)
     }
 
     async fn evaluate_whole_graph(
@@ -60,13 +64,14 @@ impl Engine {
         batch: Arc<Batch>,
         chunk_configs: usize,
         waited: Duration,
+        work: Work,
     ) -> Result<Evaluation, EngineError> {
         let planned = Instant::now();
         let count = batch.evaluated.first.len();
         // The size of a chunk means nothing where scores do not depend on it.
         let multiple = if model.manifest().batch_dependent { 1 } else { ROW_MULTIPLE };
         let at_once = chunk_configs.min(count).next_multiple_of(multiple);
-        let distinct_scores = self.score_chunks(model, &batch, at_once, multiple).await?;
+        let distinct_scores = self.score_chunks(model, &batch, at_once, multiple, work).await?;
         let encoded = Instant::now();
         let reuse = batch.reuse();
         let scores = self.pool.run(move |_| batch.evaluated.fan_out(&distinct_scores)).await?.value;
@@ -83,6 +88,7 @@ impl Engine {
         batch: &Arc<Batch>,
         at_once: usize,
         multiple: usize,
+        work: Work,
     ) -> Result<Vec<f32>, EngineError> {
         let (model, batch, count) = (Arc::clone(model), Arc::clone(batch), batch.evaluated.first.len());
         let interrupt = Arc::new(model.interrupt()?);
@@ -92,8 +98,10 @@ impl Engine {
             let mut chunk = batch.evaluated.first[range].to_vec();
             chunk.resize(count.next_multiple_of(multiple), chunk[count - 1]);
             let config = config_input(&batch.configurations, &chunk);
+            let started = Instant::now();
             let mut scores =
                 model.score_whole_graph(worker, &batch.graph, chunk.len(), &config, &interrupt)?;
+            work.ran(batch.graph.opcode.len() * count, started.elapsed());
             scores.truncate(count);
             Ok(scores)
         };
@@ -110,6 +118,11 @@ impl Batch {
         let distinct_configs = distinct.first.len();
         let evaluated = if manifest.batch_dependent { Distinct::all(configurations.len()) } else { distinct };
         Ok(Self { graph, configurations, evaluated, distinct_configs })
+    }
+
+    /// What there is to evaluate.
+    fn nodes(&self) -> usize {
+        self.graph.opcode.len() * self.evaluated.first.len()
     }
 
     fn reuse(&self) -> Reuse {

@@ -178,7 +178,8 @@ impl Bench {
         golden: &GoldenCase,
     ) -> Result<Vec<f32>, ValidationError> {
         let configurations = golden.configurations.clone();
-        let scored = self.engine.score(model, &golden.graph, move || Ok::<_, EngineError>(configurations));
+        let scored =
+            self.engine.score(model, &golden.graph, move || Ok::<_, EngineError>(configurations), None);
         let evaluation = block_on(scored).map_err(|source| ValidationError::Evaluation { case, source })?;
         Ok(evaluation.scores)
     }

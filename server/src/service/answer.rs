@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use hlorank_graph::SegmentedGraph;
 use hlorank_proto::v1::{self, ConfigurableNode, GraphSummary, ModelSelector, ReuseCounts, StageTimings};
 
+use super::ServiceError;
 use crate::{
-    engine::{Reuse, Stages},
+    engine::{EngineError, Reuse, Stages},
     graphs::Warning,
     model::Model,
 };
@@ -82,8 +83,28 @@ pub(super) fn configurable_node(node: &hlorank_graph::NodeDescription) -> Config
     }
 }
 
+/// An error about one of some configurations, such as a batch of a stream, where so many came before them.
+pub(super) fn numbered_after(first: usize, mut error: ServiceError) -> ServiceError {
+    if let ServiceError::Engine(EngineError::InvalidOutput { config, .. }) = &mut error {
+        *config += first;
+    }
+    error
+}
+
 impl From<Warning> for v1::Warning {
     fn from(warning: Warning) -> Self {
         Self { reason: warning.reason.to_owned(), message: warning.message }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_score_that_is_no_number_is_told_with_its_place_in_the_whole() {
+        let error = EngineError::InvalidOutput { model: "tile".to_owned(), config: 3, score: f32::NAN };
+        let error = numbered_after(1000, error.into()).to_string();
+        assert!(error.contains("NaN for configuration 1003"), "{error}");
     }
 }

@@ -119,6 +119,7 @@ impl CostModel {
         &self,
         request: RankConfigsRequest,
         record: &CallRecord,
+        deadline: Option<Deadline>,
     ) -> Result<RankConfigsResponse, ServiceError> {
         let started = Instant::now();
         let _permit = self.admit()?;
@@ -132,11 +133,18 @@ impl CostModel {
         let found = Instant::now();
         let model = selection.of_graph(graph.hash);
         record.answered_by(&model);
-        let evaluation = self.engine.score(&model, &graph, self.reader(configs, &graph)).await?;
+        let read = self.reader(configs, &graph);
+        let evaluation = match deadline {
+            Some(deadline) if request.allow_partial => {
+                self.score_in_time(&model, &graph, read, deadline).await?
+            }
+            _ => self.engine.score(&model, &graph, read, deadline.map(Deadline::instant)).await?,
+        };
         let Evaluation { scores, reuse, stages } = evaluation;
         counted.scored(reuse);
         let reuse = reuse_counts(reuse);
         record.scored(&reuse, found, &stages);
+        let scored_configs = u32::try_from(scores.len()).unwrap_or(u32::MAX);
         let Ranked { ranking, ranking_scores, scores } = self.ranked(scores, request.top_k).await?.value;
         record.ranked(stages.scored);
         let timings = timings(started, found, featurize, stages);
@@ -151,6 +159,7 @@ impl CostModel {
             timings: Some(timings),
             reuse: Some(reuse),
             warnings: warnings.into_iter().map(v1::Warning::from).collect(),
+            scored_configs,
         })
     }
 
@@ -254,7 +263,8 @@ impl CostModelService for CostModel {
         request: Request<RankConfigsRequest>,
     ) -> Result<Response<RankConfigsResponse>, Status> {
         let record = record_of(request.extensions());
-        Ok(Response::new(self.rank(request.into_inner(), &record).await?))
+        let deadline = Deadline::of_call(request.extensions());
+        Ok(Response::new(self.rank(request.into_inner(), &record, deadline).await?))
     }
 
     type RankConfigsStreamStream = Answers;
@@ -266,11 +276,8 @@ impl CostModelService for CostModel {
         let permit = self.admit()?;
         let deadline = Deadline::of_call(request.extensions());
         let record = record_of(request.extensions());
-        let answers = RankStream::new(self.clone(), request.into_inner(), permit, record).answers();
-        Ok(Response::new(match deadline {
-            Some(deadline) => Box::pin(deadline.end(answers)),
-            None => answers,
-        }))
+        let stream = RankStream::new(self.clone(), request.into_inner(), permit, record, deadline);
+        Ok(Response::new(stream.answers()))
     }
 
     async fn put_graph(

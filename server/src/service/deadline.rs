@@ -49,6 +49,11 @@ impl Deadline {
         extensions.get().copied()
     }
 
+    /// When it ends, for whoever knows no timers.
+    pub(super) fn instant(self) -> std::time::Instant {
+        self.end.into_std()
+    }
+
     /// What is left of it.
     fn left(self) -> Duration {
         self.end.saturating_duration_since(Instant::now())

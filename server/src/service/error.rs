@@ -17,10 +17,11 @@ use crate::{
 pub(super) const DOMAIN: &str = "hlorank";
 
 /// The reason of every error, as in `ErrorInfo`; server/README.md says what each is.
-pub const REASONS: [&str; 44] = [
+pub const REASONS: [&str; 45] = [
     "CONFIGS_EMPTY",
     "CONFIGURABLE_NODES_INVALID",
     "DEADLINE_EXCEEDED",
+    "DEADLINE_TOO_SHORT",
     "DUPLICATE_ID",
     "FEATURES_INVALID",
     "FIELD_INVALID",
@@ -251,6 +252,7 @@ impl ServiceError {
             Self::Engine(error) => match error {
                 EngineError::PadUnknown { .. } => (FailedPrecondition, "PAD_UNKNOWN", Some("graph.features")),
                 EngineError::TooManyRows(_) => (InvalidArgument, "TOO_MANY_CONFIGS", Some("configs")),
+                EngineError::DeadlineTooShort { .. } => (Code::DeadlineExceeded, "DEADLINE_TOO_SHORT", None),
                 EngineError::InvalidOutput { .. } => (Internal, "MODEL_OUTPUT_INVALID", None),
                 EngineError::Model(_) => (Internal, "MODEL_FAILED", None),
                 EngineError::Worker(_) => (Internal, "WORKER_FAILED", None),

@@ -9,6 +9,7 @@ mod error;
 mod graph_request;
 mod model;
 mod model_admin;
+mod partial;
 mod rank_stream;
 mod transport;
 

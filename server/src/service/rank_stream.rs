@@ -17,19 +17,14 @@ use tokio::sync::OwnedSemaphorePermit;
 use tonic::{Status, Streaming};
 
 use super::{
-    ServiceError,
-    answer::{add_reuse, reuse_counts, selector, timings, to_proto},
+    Deadline, ServiceError,
+    answer::{add_reuse, numbered_after, reuse_counts, selector, timings, to_proto},
     configs_request::present,
     cost_model::{CostModel, FoundGraph, Ranked},
     graph_request::GraphOrigin,
     transport::explained,
 };
-use crate::{
-    engine::{EngineError, Evaluation},
-    metrics::ModelSeries,
-    model::Model,
-    telemetry::CallRecord,
-};
+use crate::{engine::Evaluation, metrics::ModelSeries, model::Model, telemetry::CallRecord};
 
 /// What a stream answers. Each answer is made when the transport has room for it, and only then is the next
 /// message read; dropping the answers stops what has not started.
@@ -41,6 +36,7 @@ pub(super) struct RankStream {
     messages: Streaming<RankConfigsStreamRequest>,
     _permit: OwnedSemaphorePermit,
     record: CallRecord,
+    deadline: Option<Deadline>,
 }
 
 /// How far a stream has come.
@@ -92,12 +88,18 @@ impl RankStream {
         messages: Streaming<RankConfigsStreamRequest>,
         permit: OwnedSemaphorePermit,
         record: CallRecord,
+        deadline: Option<Deadline>,
     ) -> Self {
-        Self { service, messages, _permit: permit, record }
+        Self { service, messages, _permit: permit, record, deadline }
     }
 
     pub(super) fn answers(self) -> Answers {
-        Box::pin(stream::try_unfold(Stage::Opened(self), Stage::next))
+        let deadline = self.deadline;
+        let answers: Answers = Box::pin(stream::try_unfold(Stage::Opened(self), Stage::next));
+        match deadline {
+            Some(deadline) => Box::pin(deadline.end(answers)),
+            None => answers,
+        }
     }
 
     /// Reads what the stream is about.
@@ -185,8 +187,9 @@ impl Candidates {
                 _ => Ok(configurations),
             }
         };
-        let evaluation = service.engine.score(&self.model, &self.graph, read).await;
-        let evaluation = evaluation.map_err(|error| numbered_in_stream(error, first))?;
+        let deadline = stream.deadline.map(Deadline::instant);
+        let evaluation = service.engine.score(&self.model, &self.graph, read, deadline).await;
+        let evaluation = evaluation.map_err(|error| numbered_after(first, error))?;
         let Evaluation { scores, reuse, stages } = evaluation;
         self.counted.scored(reuse);
         let reuse = reuse_counts(reuse);
@@ -231,25 +234,5 @@ impl Candidates {
             reuse: Some(self.reuse),
             warnings: self.warnings,
         })
-    }
-}
-
-/// The engine counts within a batch.
-fn numbered_in_stream(mut error: ServiceError, first: usize) -> ServiceError {
-    if let ServiceError::Engine(EngineError::InvalidOutput { config, .. }) = &mut error {
-        *config += first;
-    }
-    error
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_score_that_is_no_number_is_told_with_its_place_in_the_stream() {
-        let error = EngineError::InvalidOutput { model: "tile".to_owned(), config: 3, score: f32::NAN };
-        let error = numbered_in_stream(error.into(), 1000).to_string();
-        assert!(error.contains("NaN for configuration 1003"), "{error}");
     }
 }

@@ -2,4 +2,6 @@
 
 mod expired;
 mod long_runs;
+mod partial;
 mod request;
+mod too_short;

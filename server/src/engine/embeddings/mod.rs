@@ -11,6 +11,7 @@ mod waiting;
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 
 use hlorank_graph::{Digest, SegmentedGraph};
@@ -25,6 +26,7 @@ use self::{
 };
 use super::{
     EngineError,
+    backlog::Backlog,
     plan::{LocalConfiguration, Plan, Row},
 };
 use crate::{
@@ -37,6 +39,7 @@ use crate::{
 pub(super) struct Embeddings {
     pool: Arc<ComputePool>,
     cache: Arc<EmbeddingCache>,
+    backlog: Arc<Backlog>,
     waiting: Mutex<Waiting>,
     waiting_rows: Gauge,
 }
@@ -85,9 +88,15 @@ const BLOCK_NODES: usize = 1024;
 const LOOK_UP_ROWS: usize = 1 << 14;
 
 impl Embeddings {
-    /// Evaluates on a pool what a cache has not; `waiting_rows` is what shows the rows that wait.
-    pub(super) fn new(pool: Arc<ComputePool>, cache: Arc<EmbeddingCache>, waiting_rows: Gauge) -> Self {
-        Self { pool, cache, waiting: Mutex::default(), waiting_rows }
+    /// Evaluates on a pool what a cache has not, which it adds to a backlog; `waiting_rows` is what shows the rows that
+    /// wait.
+    pub(super) fn new(
+        pool: Arc<ComputePool>,
+        cache: Arc<EmbeddingCache>,
+        backlog: Arc<Backlog>,
+        waiting_rows: Gauge,
+    ) -> Self {
+        Self { pool, cache, backlog, waiting: Mutex::default(), waiting_rows }
     }
 
     /// What has been evaluated.
@@ -136,15 +145,19 @@ impl Embeddings {
         end < plan.rows.len()
     }
 
-    /// Evaluates what is missing, or waits where another call does.
+    /// Evaluates what is missing, or waits where another call does. Refuses that where it would take beyond a deadline.
     pub(super) async fn complete(
         self: &Arc<Self>,
         model: &Arc<Model>,
         graph: &Arc<SegmentedGraph>,
         plan: &Arc<Plan>,
         looked_up: LookedUp,
+        deadline: Option<Instant>,
     ) -> Result<Completed, EngineError> {
         let LookedUp { mut embeddings, parts } = looked_up;
+        let missing: usize = parts.iter().map(|part| part.rows.len()).sum();
+        let nodes: usize = parts.iter().map(|part| part.rows.len() * part.queue.nodes).sum();
+        let work = self.backlog.add(model.digest(), graph.hash, nodes, deadline)?;
         let size = model.manifest().embedding_size;
         let (results, mut received) = unbounded_channel();
         let call = Arc::new(Call {
@@ -153,18 +166,23 @@ impl Embeddings {
             plan: Arc::clone(plan),
             results,
         });
+        let mut receive = async || {
+            let count = receive(&mut received, &mut embeddings, size).await?;
+            work.done(nodes * count / missing);
+            Ok::<_, EngineError>(count)
+        };
         let (mut evaluated, mut awaited) = (0, 0);
         for part in parts {
             // Few enough that calls take turns, enough that every worker has a full block under way and one to take.
             while awaited > 2 * self.pool.workers() * part.queue.capacity() {
-                awaited -= receive(&mut received, &mut embeddings, size).await?;
+                awaited -= receive().await?;
             }
             awaited += part.rows.len();
             evaluated += self.submit(&call, part);
         }
         drop(call);
         while awaited > 0 {
-            awaited -= receive(&mut received, &mut embeddings, size).await?;
+            awaited -= receive().await?;
         }
         Ok(Completed { embeddings, evaluated })
     }

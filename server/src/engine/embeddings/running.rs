@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use super::{
     Embeddings, RowKey,
@@ -39,7 +39,9 @@ impl<'a> RunningBlock<'a> {
         self.rows.sort_by_key(|(_, waiter)| waiter.segment().digest);
         let rows: Vec<BlockRow<'_>> = self.rows.iter().map(|(_, waiter)| waiter.block_row()).collect();
         let model = &self.rows[0].1.call.model;
+        let started = Instant::now();
         let embeddings = model.encode(worker, &encoder_input(&rows, queue.nodes, model.manifest().pad()))?;
+        self.embeddings.backlog.ran(queue.model, rows.len() * queue.nodes, started.elapsed());
         let size = model.manifest().embedding_size;
         Ok(embeddings.chunks_exact(size).take(rows.len()).map(Arc::from).collect())
     }

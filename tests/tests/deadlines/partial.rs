@@ -1,0 +1,105 @@
+//! Where a request allows it, the first candidates are ranked when there is not time for all.
+
+use std::time::{Duration, Instant};
+
+use hlorank_client::{Client, GraphHandle, RankRequest};
+use hlorank_graph::{Configurations, Digest};
+use hlorank_proto::v1::{RankConfigsRequest, RankConfigsResponse};
+use hlorank_tests::{Artifacts, TestServer, fixture, golden_cases, grid_tiles, kernel_of, part};
+
+use crate::request::{assert_refused, by_model, of_tiles, put, within};
+
+/// Less than it takes for [`LARGE`].
+const ALLOWED: Duration = Duration::from_millis(600);
+
+/// Tiles that keep every worker busy for seconds.
+const LARGE: i64 = 45_000;
+
+/// Candidates that are scored at a time.
+const SLICE: u32 = 128;
+
+fn partly(hash: Digest, tiles: i64) -> RankConfigsRequest {
+    RankConfigsRequest { allow_partial: true, include_scores: true, ..of_tiles(hash, tiles) }
+}
+
+/// What the ranking says, without timings.
+fn ranked(answer: &RankConfigsResponse) -> (&[u32], &[f32], &[f32], u32) {
+    (&answer.ranking, &answer.ranking_scores, &answer.scores, answer.scored_configs)
+}
+
+async fn rank(server: &TestServer, allowed: Duration, request: RankConfigsRequest) -> RankConfigsResponse {
+    server.patient().rank_configs(within(allowed, request)).await.unwrap().into_inner()
+}
+
+#[tokio::test]
+async fn time_runs_out_and_the_first_are_ranked() {
+    let server = TestServer::start().await;
+    let hash = put(&server, &kernel_of(40)).await;
+    let started = Instant::now();
+    let answer = rank(&server, ALLOWED, partly(hash, LARGE)).await;
+    let took = started.elapsed();
+    let scored = answer.scored_configs;
+    assert!(0 < scored && i64::from(scored) < LARGE && scored.is_multiple_of(SLICE), "{scored}");
+    assert_eq!(answer.reuse.unwrap().configs, u64::from(scored));
+    assert!(took < ALLOWED + ALLOWED / 4, "{took:?}");
+    let complete = RankConfigsRequest { include_scores: true, ..of_tiles(hash, scored.into()) };
+    let complete = rank(&server, Duration::from_mins(1), complete).await;
+    assert_eq!(ranked(&answer), ranked(&complete), "as if the others had not been sent");
+}
+
+#[tokio::test]
+async fn all_are_ranked_where_there_is_time() {
+    let server = TestServer::start().await;
+    let hash = put(&server, &kernel_of(12)).await;
+    let slices = rank(&server, Duration::from_mins(1), partly(hash, 1000)).await;
+    let endless = server.patient().rank_configs(partly(hash, 1000)).await.unwrap().into_inner();
+    assert_eq!(slices.scored_configs, 1000);
+    assert_eq!(ranked(&slices), ranked(&endless));
+    assert_eq!(slices.reuse.unwrap().rows_evaluated, 1000);
+    assert_eq!(endless.reuse.unwrap().rows_cached, 1000);
+}
+
+#[tokio::test]
+async fn nothing_is_ranked_where_there_is_no_time_at_all() {
+    const WHOLE_GRAPH: &str = "tile-whole-graph";
+    let models = Artifacts::copy();
+    for version in models.versions(WHOLE_GRAPH) {
+        models.edit_manifest(&version, |manifest| manifest["chunk_configs"] = LARGE.into());
+    }
+    let server = TestServer::start_with(&[&models.flag(), "--workers=1"]).await;
+    let hash = put(&server, &kernel_of(40)).await;
+    let request = within(Duration::from_millis(200), by_model(WHOLE_GRAPH, partly(hash, LARGE)));
+    let expired = server.patient().rank_configs(request).await.unwrap_err();
+    assert_refused(&expired, "DEADLINE_EXCEEDED");
+}
+
+#[tokio::test]
+async fn scores_that_depend_on_their_chunk_are_those_of_the_whole() {
+    const CROSS_CONFIGURATION: &str = "layout-cross-configuration";
+    let server = TestServer::start_with(&[&Artifacts::copy().flag()]).await;
+    let case = golden_cases(&fixture("registry").join(CROSS_CONFIGURATION).join("1")).remove(0);
+    let count = case.configurations.len();
+    let repeated = part(&case.configurations, (0..301).map(|config| config * config % count));
+    let (client, graph): (Client, _) = (server.client().await, GraphHandle::features(&case.graph));
+    let request = |configurations: &Configurations| {
+        let model = Some(CROSS_CONFIGURATION.parse().unwrap());
+        RankRequest::new(&graph, configurations).model(model).with_scores().timeout(Duration::from_mins(1))
+    };
+    let whole = client.rank(&request(&repeated)).await.unwrap();
+    let slices = client.rank(&request(&repeated).allow_partial()).await.unwrap();
+    assert_eq!((slices.scored, whole.scored), (301, 301));
+    assert_eq!(slices.scores, whole.scores);
+    assert_eq!(slices.best, whole.best);
+}
+
+#[tokio::test]
+async fn the_client_library_tells_how_many_were_scored() {
+    let server = TestServer::start().await;
+    let (client, graph) = (server.client().await, GraphHandle::features(&kernel_of(40)));
+    let large = Configurations::Tile(grid_tiles(LARGE));
+    client.put_graph(&graph).await.unwrap();
+    let request = RankRequest::new(&graph, &large).with_scores().timeout(2 * ALLOWED).allow_partial();
+    let ranking = client.rank(&request).await.unwrap();
+    assert!((1..large.len()).contains(&ranking.scored), "{}", ranking.scored);
+    assert_eq!((ranking.best.len(), ranking.scores.len()), (ranking.scored, ranking.scored));
+}
