@@ -87,7 +87,8 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     tokio::spawn(Arc::clone(&credentials).keep_watch(settings.poll_seconds));
     let pool = Arc::new(ComputePool::new(settings.workers)?);
     let engine = Engine::new(Arc::clone(&pool), settings.embedding_cache_bytes, &metrics);
-    let engine = Arc::new(engine.remembering(settings.recompute_graphs));
+    let engine = engine.bounded(settings.max_queued_nodes).remembering(settings.recompute_graphs);
+    let engine = Arc::new(engine);
     let registry = open_registry(&settings, Arc::clone(&engine), Arc::clone(&metrics)).await?;
 
     let (reporter, health) = tonic_health::server::health_reporter();
@@ -190,6 +191,7 @@ fn bounds(settings: &Settings) -> Bounds {
         limits: settings.limits.limits(),
         graph_bytes: settings.max_graph_bytes,
         requests: settings.max_requests,
+        client_requests: settings.max_client_requests,
         stream_configs: settings.max_stream_configs,
     }
 }

@@ -79,6 +79,15 @@ pub struct Settings {
     #[arg(long, env = "HLORANK_MAX_REQUESTS", value_name = "REQUESTS", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_requests: u32,
 
+    /// Of them, those of one client: of one token where calls need one, else of one address
+    #[arg(long, env = "HLORANK_MAX_CLIENT_REQUESTS", value_name = "REQUESTS", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_client_requests: u32,
+
+    /// Nodes that calls may wait to have evaluated, in all: rows times the nodes of each, padding included; some 100
+    /// seconds of one thread by default. A call that needs more is refused, unless it finds nothing to wait for
+    #[arg(long, env = "HLORANK_MAX_QUEUED_NODES", value_name = "NODES", default_value_t = 1 << 25)]
+    pub max_queued_nodes: usize,
+
     /// Bytes of one request, or of one message of a stream, before and after it is decompressed; decoding it can take some 40 times as much for a moment,
     /// where it is made of empty messages
     #[arg(long, env = "HLORANK_MAX_MESSAGE_BYTES", value_name = "BYTES", default_value_t = 64 << 20)]

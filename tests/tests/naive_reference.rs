@@ -6,7 +6,7 @@ use futures::future::join_all;
 use hlorank_graph::{Configurations, MAX_SEGMENT_NODES, SegmentedGraph, Task};
 use hlorank_server::{
     compute::{ComputePool, Worker},
-    engine::{Engine, EngineError, rank},
+    engine::{Engine, EngineError, Terms, rank},
     metrics::Metrics,
     model::Model,
 };
@@ -68,7 +68,11 @@ async fn score_interleaved(
 ) -> Vec<Vec<f32>> {
     let score = async |(graph, configurations): &Call| {
         let configurations = configurations.clone();
-        engine.score(model, graph, || Ok::<_, EngineError>(configurations), None).await.unwrap().scores
+        engine
+            .score(model, graph, || Ok::<_, EngineError>(configurations), Terms::default())
+            .await
+            .unwrap()
+            .scores
     };
     let first = calls.iter().zip(cancelled).map(async |(call, &cancelled)| {
         if !cancelled {

@@ -8,7 +8,7 @@ use hlorank_graph::{
 };
 use hlorank_server::{
     compute::ComputePool,
-    engine::{Engine, EngineError},
+    engine::{Engine, EngineError, Terms},
     model::Model,
     runtime::Runtime,
 };
@@ -40,7 +40,7 @@ async fn scores(version: &Path, kernel: &MeasuredGraph) -> Vec<f32> {
     let model = Arc::new(Model::load(version, &runtime, 1).unwrap());
     let engine = Engine::without_cache(Arc::new(ComputePool::new(NonZeroUsize::MIN).unwrap()));
     let (graph, tiles) = (Arc::new(SegmentedGraph::new(&kernel.graph)), configurations(kernel).clone());
-    engine.score(&model, &graph, || Ok::<_, EngineError>(tiles), None).await.unwrap().scores
+    engine.score(&model, &graph, || Ok::<_, EngineError>(tiles), Terms::default()).await.unwrap().scores
 }
 
 /// A `golden.npz` of one case.

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use hlorank_graph::{Configurations, SegmentedGraph, Task};
 use hlorank_server::{
     compute::ComputePool,
-    engine::{Engine, EngineError, Evaluation, Reuse},
+    engine::{Engine, EngineError, Evaluation, Reuse, Terms},
     metrics::Metrics,
     model::Model,
 };
@@ -31,7 +31,10 @@ impl Fixture {
 
     async fn evaluation(&self, graph: &Arc<SegmentedGraph>, configurations: &Configurations) -> Evaluation {
         let configurations = configurations.clone();
-        self.engine.score(&self.model, graph, || Ok::<_, EngineError>(configurations), None).await.unwrap()
+        self.engine
+            .score(&self.model, graph, || Ok::<_, EngineError>(configurations), Terms::default())
+            .await
+            .unwrap()
     }
 
     async fn reuse(&self, graph: &Arc<SegmentedGraph>, configurations: &Configurations) -> Reuse {

@@ -20,6 +20,8 @@ pub(super) struct Backlog {
 
 #[derive(Default)]
 struct State {
+    /// Nodes that may wait.
+    limit: usize,
     /// The number of the next call.
     next: u64,
     calls: HashMap<u64, Owed>,
@@ -30,11 +32,10 @@ struct State {
 /// What one call has left.
 #[derive(Clone, Copy)]
 struct Owed {
+    model: Digest,
     /// Which the call is about.
     graph: Digest,
     nodes: usize,
-    /// Of one worker; `None` where the model was not measured yet.
-    seconds_per_node: Option<f64>,
 }
 
 /// A moving mean over the last runs of a model.
@@ -53,6 +54,15 @@ pub(super) struct Work {
     model: Digest,
 }
 
+/// On what terms configurations are scored.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Terms {
+    /// Refuses them where they would not be scored until then.
+    pub deadline: Option<Instant>,
+    /// They belong to a request of which some were scored: takes them however much there is to do.
+    pub goes_on: bool,
+}
+
 /// How much of the mean a run leaves to those before it.
 const KEPT: f64 = 0.95;
 
@@ -63,28 +73,42 @@ const LEAST_RUNS: u32 = 3;
 const HOLDS: Duration = Duration::from_mins(1);
 
 impl Backlog {
-    /// Of calls that so many workers serve.
+    /// Of calls that so many workers serve; without a limit.
     pub(super) fn new(workers: usize) -> Arc<Self> {
-        Arc::new(Self { workers, state: Mutex::default() })
+        let state = State { limit: usize::MAX, ..State::default() };
+        Arc::new(Self { workers, state: Mutex::new(state) })
     }
 
-    /// Adds the work of a call. One that is unlikely to be done in time is refused.
+    /// Lets so many nodes wait.
+    pub(super) fn set_limit(&self, nodes: usize) {
+        self.state().limit = nodes;
+    }
+
+    /// Adds the work of a call. It is refused where it is unlikely to be done in time, and where too much waits; but a
+    /// call that finds nothing to wait for is taken however large it is.
     pub(super) fn add(
         self: &Arc<Self>,
         model: Digest,
         graph: Digest,
         nodes: usize,
-        deadline: Option<Instant>,
+        terms: Terms,
     ) -> Result<Work, EngineError> {
         let mut state = self.state();
-        let owed = Owed { graph, nodes, seconds_per_node: state.seconds_per_node(model) };
-        if let (Some(deadline), Some(seconds)) = (deadline, state.until_done(owed)) {
+        let owed = Owed { model, graph, nodes };
+        if let (Some(deadline), Some(seconds)) = (terms.deadline, state.until_done(owed)) {
             let estimate =
                 Duration::try_from_secs_f64(seconds / float(self.workers)).unwrap_or(Duration::MAX);
             let left = deadline.saturating_duration_since(Instant::now());
             if estimate > left {
                 return Err(EngineError::DeadlineTooShort { estimate, left });
             }
+        }
+        let (queued, limit) = (state.nodes(), state.limit);
+        if !terms.goes_on && queued > 0 && nodes > 0 && queued.saturating_add(nodes) > limit {
+            let excess = queued.saturating_add(nodes).saturating_sub(limit).min(queued);
+            let seconds = state.seconds() * float(excess) / float(queued * self.workers);
+            let room_in = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+            return Err(EngineError::QueueFull { nodes, queued, limit, room_in });
         }
         let call = state.next;
         state.next += 1;
@@ -112,35 +136,51 @@ impl Backlog {
         self.state().speeds.remove(&model);
     }
 
+    /// Nodes that calls have left, and that may wait.
+    pub(super) fn nodes(&self) -> (usize, usize) {
+        let state = self.state();
+        (state.nodes(), state.limit)
+    }
+
+    /// How long half of it takes; zero while that is not known.
+    pub(super) fn half_done_in(&self) -> Duration {
+        let seconds = self.state().seconds() / float(2 * self.workers);
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    fn seconds_per_node(&self, model: Digest) -> Option<f64> {
-        let speed = self.speeds.get(&model)?;
+    fn nodes(&self) -> usize {
+        self.calls.values().map(|owed| owed.nodes).fold(0, usize::saturating_add)
+    }
+
+    /// Of one worker, for all that was measured.
+    fn seconds(&self) -> f64 {
+        self.calls.values().filter_map(|owed| self.seconds_of(*owed)).sum()
+    }
+
+    /// Of one worker; `None` where the model was not measured.
+    fn seconds_of(&self, owed: Owed) -> Option<f64> {
+        let speed = self.speeds.get(&owed.model)?;
         let is_known = speed.runs >= LEAST_RUNS && speed.holds(Instant::now());
-        is_known.then(|| speed.seconds / speed.nodes)
+        is_known.then(|| float(owed.nodes) * speed.seconds / speed.nodes)
     }
 
     /// Seconds of one worker until a call is done. Calls take turns: one that has less left is done before, one that has
     /// more gets as much as this one meanwhile. Those about one graph mostly need the same rows, which are evaluated
     /// once, so that only the largest of them counts.
     fn until_done(&self, call: Owed) -> Option<f64> {
-        let own = call.seconds()?;
+        let own = self.seconds_of(call)?;
         let mut others: HashMap<Digest, f64> = HashMap::new();
         for other in self.calls.values().filter(|other| other.graph != call.graph) {
             let most = others.entry(other.graph).or_default();
-            *most = most.max(other.seconds().unwrap_or_default().min(own));
+            *most = most.max(self.seconds_of(*other).unwrap_or_default().min(own));
         }
         Some(own + others.values().sum::<f64>())
-    }
-}
-
-impl Owed {
-    fn seconds(&self) -> Option<f64> {
-        Some(float(self.nodes) * self.seconds_per_node?)
     }
 }
 
@@ -193,8 +233,8 @@ mod tests {
         backlog
     }
 
-    fn now() -> Option<Instant> {
-        Some(Instant::now())
+    fn now() -> Terms {
+        Terms { deadline: Some(Instant::now()), ..Terms::default() }
     }
 
     /// What is estimated for so many nodes.
@@ -227,8 +267,8 @@ mod tests {
     #[test]
     fn calls_take_turns() {
         let backlog = measured();
-        let large = backlog.add(MODEL, Digest([4; 32]), 1_000_000, None).unwrap();
-        let small = backlog.add(MODEL, Digest([5; 32]), 1_000, None).unwrap();
+        let large = backlog.add(MODEL, Digest([4; 32]), 1_000_000, Terms::default()).unwrap();
+        let small = backlog.add(MODEL, Digest([5; 32]), 1_000, Terms::default()).unwrap();
         assert_near(estimate(&backlog, 10_000), Duration::from_micros(10_500));
         large.done(998_000);
         assert_near(estimate(&backlog, 10_000), Duration::from_micros(6_500));
@@ -239,9 +279,10 @@ mod tests {
     #[test]
     fn calls_about_one_graph_share() {
         let backlog = measured();
-        let same: Vec<_> = (0..50).map(|_| backlog.add(MODEL, GRAPH, 10_000, None).unwrap()).collect();
+        let same: Vec<_> =
+            (0..50).map(|_| backlog.add(MODEL, GRAPH, 10_000, Terms::default()).unwrap()).collect();
         assert_near(estimate(&backlog, 10_000), Duration::from_millis(5));
-        let others = [4_000, 6_000].map(|nodes| backlog.add(MODEL, OTHER, nodes, None).unwrap());
+        let others = [4_000, 6_000].map(|nodes| backlog.add(MODEL, OTHER, nodes, Terms::default()).unwrap());
         assert_near(estimate(&backlog, 10_000), Duration::from_millis(8));
         drop((same, others));
     }
@@ -259,8 +300,33 @@ mod tests {
     fn what_fits_the_deadline_is_taken() {
         let backlog = measured();
         let soon = Instant::now() + Duration::from_secs(10);
-        assert!(backlog.add(MODEL, GRAPH, 10_000_000, Some(soon)).is_ok());
+        assert!(
+            backlog.add(MODEL, GRAPH, 10_000_000, Terms { deadline: Some(soon), ..Terms::default() }).is_ok()
+        );
         assert!(backlog.add(MODEL, GRAPH, 1_000_000, now()).is_err());
         assert!(backlog.add(MODEL, GRAPH, 0, now()).is_ok(), "nothing to evaluate takes no time");
+    }
+
+    #[test]
+    fn a_full_queue_refuses_and_says_when_there_is_room() {
+        let backlog = measured();
+        backlog.set_limit(100_000);
+        let add = |nodes| backlog.add(MODEL, GRAPH, nodes, Terms::default());
+        let alone = add(1_000_000).expect("nothing waits");
+        let Err(EngineError::QueueFull { nodes, queued, limit, room_in }) = add(1_000) else {
+            panic!("not refused");
+        };
+        assert_eq!((nodes, queued, limit), (1_000, 1_000_000, 100_000));
+        assert_near(room_in, Duration::from_micros(450_500));
+        assert!(add(0).is_ok(), "what needs nothing evaluated is taken");
+        let rest = Terms { goes_on: true, ..Terms::default() };
+        assert!(backlog.add(MODEL, GRAPH, 1_000, rest).is_ok(), "so is the rest of what was taken");
+        alone.done(901_000);
+        let fits = add(1_000).expect("there is room");
+        assert_eq!(backlog.nodes(), (100_000, 100_000));
+        assert_near(backlog.half_done_in(), Duration::from_millis(25));
+        assert!(add(1).is_err());
+        drop((alone, fits));
+        assert_eq!(backlog.nodes().0, 0);
     }
 }

@@ -23,6 +23,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub use backlog::Terms;
 use futures::{StreamExt, TryStreamExt, stream};
 use hlorank_graph::{Configurations, Digest, Pad, SegmentedGraph};
 use metrics::Gauge;
@@ -38,7 +39,7 @@ use self::{
 };
 use crate::{
     compute::{ComputePool, Computed, Worker, WorkerFailed},
-    metrics::{CacheSeries, Metrics},
+    metrics::{CacheSeries, LoadSeries, Metrics, set},
     model::{Model, ModelFailed, ModelKind},
 };
 
@@ -155,6 +156,21 @@ pub enum EngineError {
         /// What is left.
         left: Duration,
     },
+    /// Other calls wait for too much already.
+    #[error(
+        "scoring these configurations takes {nodes} evaluated nodes, and calls wait for {queued} already, of at most \
+         {limit}; send fewer at a time, try again later, or raise --max-queued-nodes on the server"
+    )]
+    QueueFull {
+        /// Rows of this call, times the nodes of each.
+        nodes: usize,
+        /// Those of all calls.
+        queued: usize,
+        /// Nodes that may wait.
+        limit: usize,
+        /// How long until there is room; zero where that is not known.
+        room_in: Duration,
+    },
     /// ONNX Runtime failed.
     #[error(transparent)]
     Model(#[from] ModelFailed),
@@ -198,9 +214,25 @@ impl Engine {
         Self { recent: RecentBatches::new(graphs), ..self }
     }
 
+    /// Lets so many nodes wait to be evaluated: rows times the nodes of each.
+    #[must_use]
+    pub fn bounded(self, nodes: usize) -> Self {
+        self.backlog.set_limit(nodes);
+        self
+    }
+
+    /// How long half of what calls wait for takes; zero while that is not known.
+    #[must_use]
+    pub fn half_done_in(&self) -> Duration {
+        self.backlog.half_done_in()
+    }
+
     /// Sets the gauges of what there is now.
-    pub fn sample(&self) {
+    pub fn sample(&self, load: &LoadSeries) {
         self.embeddings.sample();
+        let (nodes, limit) = self.backlog.nodes();
+        set(&load.queued_nodes, nodes as u64);
+        set(&load.max_queued_nodes, limit as u64);
     }
 
     /// Drops the embeddings of a model, by its digest, that nobody uses any more.
@@ -226,28 +258,28 @@ impl Engine {
             if kind == ModelKind::Segment && fits {
                 let mut looked_up = LookedUp::default();
                 while embeddings.look_up(model, &graph, &plan, &mut looked_up) {}
-                embeddings.complete(model, &graph, &plan, looked_up, None).await?;
+                embeddings.complete(model, &graph, &plan, looked_up, Terms::default()).await?;
             }
         }
         Ok(graphs)
     }
 
     /// Scores each of the configurations that `read`, which runs on a worker, gives: they must be of the graph's task
-    /// and fit its slots. Refuses them before anything is evaluated where that would take beyond a deadline.
+    /// and fit its slots. Refuses them before anything is evaluated where the terms say so.
     pub async fn score<E: From<EngineError> + Send + 'static>(
         &self,
         model: &Arc<Model>,
         graph: &Arc<SegmentedGraph>,
         read: impl FnOnce() -> Result<Configurations, E> + Send + 'static,
-        deadline: Option<Instant>,
+        terms: Terms,
     ) -> Result<Evaluation, E> {
         if let ModelKind::WholeGraph { chunk_configs } = model.manifest().kind() {
-            return self.score_whole_graph(model, graph, read, chunk_configs, deadline).await;
+            return self.score_whole_graph(model, graph, read, chunk_configs, terms).await;
         }
         check_pad(model, graph)?;
         let Computed { value, waited } = self.plan(model, graph, read).await?;
         let planned = self.look_up_rest(model, graph, value?).await?;
-        Ok(self.evaluate(model, graph, planned, waited, deadline).await?)
+        Ok(self.evaluate(model, graph, planned, waited, terms).await?)
     }
 
     /// What has to be evaluated, and what the cache has of the first rows: of all but in large batches.
@@ -294,10 +326,10 @@ impl Engine {
         graph: &Arc<SegmentedGraph>,
         Planned { plan, looked_up, .. }: Planned,
         waited: Duration,
-        deadline: Option<Instant>,
+        terms: Terms,
     ) -> Result<Evaluation, EngineError> {
         let planned = Instant::now();
-        let completed = self.embeddings.complete(model, graph, &plan, looked_up, deadline).await?;
+        let completed = self.embeddings.complete(model, graph, &plan, looked_up, terms).await?;
         self.recent.remember(model, graph, &plan);
         let encoded = Instant::now();
         let distinct_scores = self.score_sums(model, &plan, completed.embeddings).await?;

@@ -12,7 +12,7 @@ use std::{
 use hlorank_graph::{Configurations, Graph, LayoutEntry, Pad, SegmentedGraph};
 
 use super::{
-    Engine, EngineError, Evaluation, Reuse, Stages, backlog::Work, block::ROW_MULTIPLE, check_scores,
+    Engine, EngineError, Evaluation, Reuse, Stages, Terms, backlog::Work, block::ROW_MULTIPLE, check_scores,
     distinct::Distinct,
 };
 use crate::{
@@ -46,7 +46,7 @@ impl Engine {
         graph: &Arc<SegmentedGraph>,
         read: impl FnOnce() -> Result<Configurations, E> + Send + 'static,
         chunk_configs: usize,
-        deadline: Option<Instant>,
+        terms: Terms,
     ) -> Result<Evaluation, E> {
         let prepared = {
             let (model, graph) = (Arc::clone(model), Arc::clone(graph));
@@ -54,7 +54,7 @@ impl Engine {
         };
         let Computed { value: batch, waited } = prepared.await.map_err(EngineError::from)?;
         let batch = Arc::new(batch?);
-        let work = self.backlog.add(model.digest(), graph.hash, batch.nodes(), deadline)?;
+        let work = self.backlog.add(model.digest(), graph.hash, batch.nodes(), terms)?;
         Ok(self.evaluate_whole_graph(model, batch, chunk_configs, waited, work).await?)
     }
 

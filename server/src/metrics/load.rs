@@ -19,6 +19,15 @@ const THREADS: Family<Gauge, 0> = Family::new("hlorank_compute_threads", [], "Co
 const WAITING_ROWS: Family<Gauge, 0> =
     Family::new("hlorank_waiting_rows", [], "Distinct rows that are being evaluated or wait for it");
 
+const QUEUED_NODES: Family<Gauge, 0> = Family::new(
+    "hlorank_queued_nodes",
+    [],
+    "Work that calls in progress have left: rows to evaluate, times the nodes of each",
+);
+
+const MAX_QUEUED_NODES: Family<Gauge, 0> =
+    Family::new("hlorank_max_queued_nodes", [], "Work beyond which a call that needs more is refused");
+
 /// What is in progress and what waits.
 pub struct LoadSeries {
     /// Admitted requests.
@@ -31,6 +40,10 @@ pub struct LoadSeries {
     pub threads: Gauge,
     /// Of all calls.
     pub waiting_rows: Gauge,
+    /// Of all calls.
+    pub queued_nodes: Gauge,
+    /// At most queued.
+    pub max_queued_nodes: Gauge,
 }
 
 impl LoadSeries {
@@ -42,6 +55,8 @@ impl LoadSeries {
             queued_tasks: gauge(QUEUED_TASKS),
             threads: gauge(THREADS),
             waiting_rows: gauge(WAITING_ROWS),
+            queued_nodes: gauge(QUEUED_NODES),
+            max_queued_nodes: gauge(MAX_QUEUED_NODES),
         }
     }
 }

@@ -8,7 +8,7 @@ use hlorank_graph::{Configurations, FileError, Limits, SegmentedGraph, Task, rea
 use super::Rejection;
 use crate::{
     compute::{ComputePool, Worker, WorkerFailed},
-    engine::{Engine, EngineError},
+    engine::{Engine, EngineError, Terms},
     model::{Artifact, ArtifactError, Model},
 };
 
@@ -178,8 +178,12 @@ impl Bench {
         golden: &GoldenCase,
     ) -> Result<Vec<f32>, ValidationError> {
         let configurations = golden.configurations.clone();
-        let scored =
-            self.engine.score(model, &golden.graph, move || Ok::<_, EngineError>(configurations), None);
+        let scored = self.engine.score(
+            model,
+            &golden.graph,
+            move || Ok::<_, EngineError>(configurations),
+            Terms::default(),
+        );
         let evaluation = block_on(scored).map_err(|source| ValidationError::Evaluation { case, source })?;
         Ok(evaluation.scores)
     }

@@ -13,7 +13,7 @@ use super::{
     tokens::{TokenFile, Tokens},
     watched::Watched,
 };
-use crate::service::ServiceError;
+use crate::service::{ServiceError, TokenName};
 
 /// Wraps services in [`Authorize`].
 #[derive(Clone)]
@@ -50,9 +50,11 @@ where
     fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
         if let Some(tokens) = &self.tokens
             && let Some(scope) = needed_scope(request.uri().path())
-            && let Err(error) = authorize(&tokens.current(), request.headers(), scope)
         {
-            return Either::Right(ready(Ok(Status::from(error).into_http())));
+            match authorize(&tokens.current(), request.headers(), scope) {
+                Ok(name) => request.extensions_mut().insert(name),
+                Err(error) => return Either::Right(ready(Ok(Status::from(error).into_http()))),
+            };
         }
         // Nothing behind this can tell it to anybody.
         request.headers_mut().remove(AUTHORIZATION);
@@ -69,13 +71,14 @@ fn needed_scope(path: &str) -> Option<Scope> {
     }
 }
 
-fn authorize(tokens: &Tokens, headers: &HeaderMap, scope: Scope) -> Result<(), ServiceError> {
+/// Whose token allows a call.
+fn authorize(tokens: &Tokens, headers: &HeaderMap, scope: Scope) -> Result<TokenName, ServiceError> {
     let token = bearer(headers).ok_or(ServiceError::TokenMissing)?;
     let holder = tokens.holder(token).ok_or(ServiceError::TokenUnknown)?;
     if holder.allows(scope) {
-        return Ok(());
+        return Ok(TokenName(Arc::clone(&holder.name)));
     }
-    Err(ServiceError::ScopeMissing { name: holder.name.clone(), scope })
+    Err(ServiceError::ScopeMissing { name: holder.name.to_string(), scope })
 }
 
 /// The token of `authorization: Bearer TOKEN`.

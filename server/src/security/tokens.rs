@@ -1,6 +1,7 @@
 use std::{
     fmt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use hlorank_graph::Digest;
@@ -26,7 +27,7 @@ pub(super) struct Tokens(Vec<Token>);
 
 /// One caller. The token itself is known to nobody but its holder.
 pub(super) struct Token {
-    pub(super) name: String,
+    pub(super) name: Arc<str>,
     scopes: Vec<Scope>,
     digest: [u8; 32],
 }
@@ -79,7 +80,7 @@ fn token(line: &str) -> Result<Token, &'static str> {
     let [name, scopes, digest] = words[..] else { return Err("it has not three words") };
     let digest = digest.strip_prefix(ALGORITHM).ok_or("the digest does not begin with sha256:")?;
     Ok(Token {
-        name: name.to_owned(),
+        name: name.into(),
         scopes: scopes.split(',').map(scope).collect::<Result<_, _>>()?,
         digest: Digest::from_hex(digest).ok_or("the digest has not 64 hexadecimal digits")?.0,
     })
@@ -119,7 +120,7 @@ mod tests {
         let text = format!("# who\n\n ci  read,admin\tsha256:{DIGEST_OF_SECRET}\r\n");
         let tokens = tokens(&text).unwrap();
         let holder = tokens.holder(b"secret").unwrap();
-        assert_eq!(holder.name, "ci");
+        assert_eq!(&*holder.name, "ci");
         assert!(holder.allows(Scope::Read) && holder.allows(Scope::Admin));
         for other in [b"".as_slice(), b"Secret", b"secret ", DIGEST_OF_SECRET.as_bytes()] {
             assert!(tokens.holder(other).is_none());

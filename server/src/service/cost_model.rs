@@ -8,11 +8,11 @@ use hlorank_proto::v1::{
     self, ModelSelector, PutGraphRequest, PutGraphResponse, RankConfigsRequest, RankConfigsResponse,
     RankConfigsStreamRequest, config_batch::Configs, cost_model_service_server::CostModelService,
 };
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::{Extensions, Request, Response, Status, Streaming};
 
 use super::{
     ServiceError,
+    admission::{Admission, Admitted, Caller},
     answer::{configurable_node, reuse_counts, selector, summary, timings},
     configs_request::{batch_task, present, read_configs},
     deadline::Deadline,
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     compute::{ComputePool, Computed},
-    engine::{Engine, Evaluation, rank},
+    engine::{Engine, Evaluation, Terms, rank},
     graphs::{GraphCache, Source, Warning},
     metrics::{Metrics, ModelSeries, set},
     registry::{Registry, Selection},
@@ -36,7 +36,7 @@ pub struct CostModel {
     graphs: Arc<GraphCache>,
     pub(super) pool: Arc<ComputePool>,
     pub(super) engine: Arc<Engine>,
-    admission: Arc<Semaphore>,
+    admission: Admission,
     pub(super) bounds: Bounds,
     pub(super) metrics: Arc<Metrics>,
 }
@@ -50,6 +50,8 @@ pub struct Bounds {
     pub graph_bytes: usize,
     /// Requests in progress or waiting; a stream is one.
     pub requests: u32,
+    /// Of them, those of one client.
+    pub client_requests: u32,
     /// Configurations of one stream.
     pub stream_configs: u32,
 }
@@ -85,7 +87,7 @@ impl CostModel {
             graphs: Arc::new(graphs),
             engine,
             pool,
-            admission: Arc::new(Semaphore::new(bounds.requests as usize)),
+            admission: Admission::new(bounds.requests, bounds.client_requests),
             bounds,
             metrics,
         }
@@ -94,10 +96,9 @@ impl CostModel {
     /// Sets the gauges of what there is now.
     pub async fn sample(&self) {
         self.graphs.sample().await;
-        self.engine.sample();
         let load = &self.metrics.load;
-        let free = self.admission.available_permits();
-        set(&load.requests, u64::from(self.bounds.requests).saturating_sub(free as u64));
+        self.engine.sample(load);
+        set(&load.requests, self.admission.requests().into());
         set(&load.max_requests, self.bounds.requests.into());
         set(&load.queued_tasks, self.pool.queued() as u64);
         set(&load.threads, self.pool.workers() as u64);
@@ -110,9 +111,13 @@ impl CostModel {
         series
     }
 
-    fn admit(&self) -> Result<OwnedSemaphorePermit, ServiceError> {
-        let permit = Arc::clone(&self.admission).try_acquire_owned();
-        permit.map_err(|_| ServiceError::Overloaded { limit: self.bounds.requests })
+    fn admit(&self, caller: Caller) -> Result<Admitted, ServiceError> {
+        self.admission.admit(caller).map_err(|error| match error {
+            ServiceError::Overloaded { limit, .. } => {
+                ServiceError::Overloaded { limit, half_done_in: self.engine.half_done_in() }
+            }
+            error => error,
+        })
     }
 
     async fn rank(
@@ -122,7 +127,6 @@ impl CostModel {
         deadline: Option<Deadline>,
     ) -> Result<RankConfigsResponse, ServiceError> {
         let started = Instant::now();
-        let _permit = self.admit()?;
         let configs = present(request.configs)?;
         let task = batch_task(&configs);
         let selection = self.select(&request.model.unwrap_or_default(), task)?;
@@ -138,7 +142,10 @@ impl CostModel {
             Some(deadline) if request.allow_partial => {
                 self.score_in_time(&model, &graph, read, deadline).await?
             }
-            _ => self.engine.score(&model, &graph, read, deadline.map(Deadline::instant)).await?,
+            _ => {
+                let terms = Terms { deadline: deadline.map(Deadline::instant), goes_on: false };
+                self.engine.score(&model, &graph, read, terms).await?
+            }
         };
         let Evaluation { scores, reuse, stages } = evaluation;
         counted.scored(reuse);
@@ -173,7 +180,6 @@ impl CostModel {
         request: PutGraphRequest,
         record: &CallRecord,
     ) -> Result<PutGraphResponse, ServiceError> {
-        let _permit = self.admit()?;
         let GraphOrigin::Sent(graph) = GraphOrigin::read(request.graph, None)? else {
             let hint = "PutGraph takes the graph itself: set hlo_module, hlo_text or features";
             return Err(ServiceError::Missing { field: "graph.source", hint });
@@ -262,6 +268,7 @@ impl CostModelService for CostModel {
         &self,
         request: Request<RankConfigsRequest>,
     ) -> Result<Response<RankConfigsResponse>, Status> {
+        let _admitted = self.admit(Caller::of_call(request.extensions()))?;
         let record = record_of(request.extensions());
         let deadline = Deadline::of_call(request.extensions());
         Ok(Response::new(self.rank(request.into_inner(), &record, deadline).await?))
@@ -273,10 +280,10 @@ impl CostModelService for CostModel {
         &self,
         request: Request<Streaming<RankConfigsStreamRequest>>,
     ) -> Result<Response<Answers>, Status> {
-        let permit = self.admit()?;
+        let admitted = self.admit(Caller::of_call(request.extensions()))?;
         let deadline = Deadline::of_call(request.extensions());
         let record = record_of(request.extensions());
-        let stream = RankStream::new(self.clone(), request.into_inner(), permit, record, deadline);
+        let stream = RankStream::new(self.clone(), request.into_inner(), admitted, record, deadline);
         Ok(Response::new(stream.answers()))
     }
 
@@ -284,6 +291,7 @@ impl CostModelService for CostModel {
         &self,
         request: Request<PutGraphRequest>,
     ) -> Result<Response<PutGraphResponse>, Status> {
+        let _admitted = self.admit(Caller::of_call(request.extensions()))?;
         let record = record_of(request.extensions());
         Ok(Response::new(self.put(request.into_inner(), &record).await?))
     }

@@ -17,7 +17,8 @@ use crate::{
 pub(super) const DOMAIN: &str = "hlorank";
 
 /// The reason of every error, as in `ErrorInfo`; server/README.md says what each is.
-pub const REASONS: [&str; 45] = [
+pub const REASONS: [&str; 47] = [
+    "CLIENT_LIMIT",
     "CONFIGS_EMPTY",
     "CONFIGURABLE_NODES_INVALID",
     "DEADLINE_EXCEEDED",
@@ -49,6 +50,7 @@ pub const REASONS: [&str; 45] = [
     "OVERTAKEN",
     "PAD_UNKNOWN",
     "POLICY_NOT_KEPT",
+    "QUEUE_FULL",
     "REQUEST_MALFORMED",
     "SCOPE_MISSING",
     "SERVES_ALREADY",
@@ -65,8 +67,8 @@ pub const REASONS: [&str; 45] = [
     "WRONG_COUNT",
 ];
 
-/// How long a client waits before it tries again when the server is full.
-const RETRY_DELAY: Duration = Duration::from_millis(200);
+/// How long a client waits at least before it tries again when the server is full, and at most.
+const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(30)];
 
 /// Why a call was refused or failed.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -186,9 +188,20 @@ pub enum ServiceError {
         scope: Scope,
     },
     /// Too many requests.
-    #[error("the server has {limit} requests in progress or waiting, its most; try again in {} ms", RETRY_DELAY.as_millis())]
+    #[error("the server has {limit} requests in progress or waiting, its most; try again later")]
     Overloaded {
         /// How many requests are taken.
+        limit: u32,
+        /// How long half of what they wait for takes.
+        half_done_in: Duration,
+    },
+    /// Too many requests of one client.
+    #[error(
+        "this client has {limit} requests in progress or waiting, the most of one; wait for some of them, or raise \
+         --max-client-requests on the server"
+    )]
+    ClientLimit {
+        /// How many requests of one client are taken.
         limit: u32,
     },
 }
@@ -202,7 +215,8 @@ impl From<ServiceError> for Status {
             details.add_bad_request_violation(field, message.clone());
         }
         if code == Code::ResourceExhausted {
-            details.set_retry_info(Some(RETRY_DELAY));
+            let [least, most] = RETRY_DELAYS;
+            details.set_retry_info(Some(error.room_in().clamp(least, most)));
         }
         if code == Code::Internal {
             tracing::error!(reason, %error, "internal error");
@@ -212,6 +226,16 @@ impl From<ServiceError> for Status {
 }
 
 impl ServiceError {
+    /// When the server is likely to take what it refused for want of room; zero where that is not known.
+    fn room_in(&self) -> Duration {
+        match self {
+            Self::Overloaded { half_done_in, .. } => *half_done_in,
+            Self::Engine(EngineError::QueueFull { room_in, .. }) => *room_in,
+            Self::Batch { source, .. } => source.room_in(),
+            _ => Duration::ZERO,
+        }
+    }
+
     /// Code, reason, and the field to blame.
     fn classify(&self) -> (Code, &'static str, Option<&'static str>) {
         use Code::{FailedPrecondition, Internal, InvalidArgument, NotFound, ResourceExhausted};
@@ -252,6 +276,7 @@ impl ServiceError {
             Self::Engine(error) => match error {
                 EngineError::PadUnknown { .. } => (FailedPrecondition, "PAD_UNKNOWN", Some("graph.features")),
                 EngineError::TooManyRows(_) => (InvalidArgument, "TOO_MANY_CONFIGS", Some("configs")),
+                EngineError::QueueFull { .. } => (ResourceExhausted, "QUEUE_FULL", None),
                 EngineError::DeadlineTooShort { .. } => (Code::DeadlineExceeded, "DEADLINE_TOO_SHORT", None),
                 EngineError::InvalidOutput { .. } => (Internal, "MODEL_OUTPUT_INVALID", None),
                 EngineError::Model(_) => (Internal, "MODEL_FAILED", None),
@@ -262,6 +287,7 @@ impl ServiceError {
             Self::TokenUnknown => (Code::Unauthenticated, "TOKEN_UNKNOWN", None),
             Self::ScopeMissing { .. } => (Code::PermissionDenied, "SCOPE_MISSING", None),
             Self::Overloaded { .. } => (ResourceExhausted, "OVERLOADED", None),
+            Self::ClientLimit { .. } => (ResourceExhausted, "CLIENT_LIMIT", None),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The gRPC services.
 
+mod admission;
 mod answer;
 mod compression;
 mod configs_request;
@@ -13,6 +14,7 @@ mod partial;
 mod rank_stream;
 mod transport;
 
+pub(crate) use admission::TokenName;
 pub use compression::answer_as_asked;
 pub use cost_model::{Bounds, CostModel};
 pub use deadline::{Deadline, DeadlinesLayer};

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{CostModel, Deadline, ServiceError, answer::numbered_after};
 use crate::{
-    engine::Evaluation,
+    engine::{Evaluation, Terms},
     model::{Model, ModelKind},
 };
 
@@ -35,9 +35,10 @@ impl CostModel {
         let all = Arc::new(read.value?);
         let score = |range: Range<usize>| {
             let (all, first) = (Arc::clone(&all), range.start);
+            let terms = Terms { deadline: None, goes_on: first > 0 };
             async move {
                 let slice = move || Ok::<_, ServiceError>(all.slice(range));
-                let scored = self.engine.score(model, graph, slice, None).await;
+                let scored = self.engine.score(model, graph, slice, terms).await;
                 scored.map_err(|error| numbered_after(first, error))
             }
         };

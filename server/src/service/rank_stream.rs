@@ -13,18 +13,23 @@ use hlorank_proto::v1::{
     StageTimings, StreamRanking, config_batch::Configs, rank_configs_stream_request::Part,
     rank_configs_stream_response::Part as Answer,
 };
-use tokio::sync::OwnedSemaphorePermit;
 use tonic::{Status, Streaming};
 
 use super::{
     Deadline, ServiceError,
+    admission::Admitted,
     answer::{add_reuse, numbered_after, reuse_counts, selector, timings, to_proto},
     configs_request::present,
     cost_model::{CostModel, FoundGraph, Ranked},
     graph_request::GraphOrigin,
     transport::explained,
 };
-use crate::{engine::Evaluation, metrics::ModelSeries, model::Model, telemetry::CallRecord};
+use crate::{
+    engine::{Evaluation, Terms},
+    metrics::ModelSeries,
+    model::Model,
+    telemetry::CallRecord,
+};
 
 /// What a stream answers. Each answer is made when the transport has room for it, and only then is the next
 /// message read; dropping the answers stops what has not started.
@@ -34,7 +39,7 @@ pub(super) type Answers = Pin<Box<dyn Stream<Item = Result<RankConfigsStreamResp
 pub(super) struct RankStream {
     service: CostModel,
     messages: Streaming<RankConfigsStreamRequest>,
-    _permit: OwnedSemaphorePermit,
+    _admitted: Admitted,
     record: CallRecord,
     deadline: Option<Deadline>,
 }
@@ -86,11 +91,11 @@ impl RankStream {
     pub(super) fn new(
         service: CostModel,
         messages: Streaming<RankConfigsStreamRequest>,
-        permit: OwnedSemaphorePermit,
+        admitted: Admitted,
         record: CallRecord,
         deadline: Option<Deadline>,
     ) -> Self {
-        Self { service, messages, _permit: permit, record, deadline }
+        Self { service, messages, _admitted: admitted, record, deadline }
     }
 
     pub(super) fn answers(self) -> Answers {
@@ -187,8 +192,8 @@ impl Candidates {
                 _ => Ok(configurations),
             }
         };
-        let deadline = stream.deadline.map(Deadline::instant);
-        let evaluation = service.engine.score(&self.model, &self.graph, read, deadline).await;
+        let terms = Terms { deadline: stream.deadline.map(Deadline::instant), goes_on: batch > 0 };
+        let evaluation = service.engine.score(&self.model, &self.graph, read, terms).await;
         let evaluation = evaluation.map_err(|error| numbered_after(first, error))?;
         let Evaluation { scores, reuse, stages } = evaluation;
         self.counted.scored(reuse);

@@ -11,7 +11,6 @@ mod waiting;
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
 };
 
 use hlorank_graph::{Digest, SegmentedGraph};
@@ -25,7 +24,7 @@ use self::{
     waiting::{Queue, Taken, Waiter, Waiting},
 };
 use super::{
-    EngineError,
+    EngineError, Terms,
     backlog::Backlog,
     plan::{LocalConfiguration, Plan, Row},
 };
@@ -145,19 +144,19 @@ impl Embeddings {
         end < plan.rows.len()
     }
 
-    /// Evaluates what is missing, or waits where another call does. Refuses that where it would take beyond a deadline.
+    /// Evaluates what is missing, or waits where another call does. Refuses that where the terms say so.
     pub(super) async fn complete(
         self: &Arc<Self>,
         model: &Arc<Model>,
         graph: &Arc<SegmentedGraph>,
         plan: &Arc<Plan>,
         looked_up: LookedUp,
-        deadline: Option<Instant>,
+        terms: Terms,
     ) -> Result<Completed, EngineError> {
         let LookedUp { mut embeddings, parts } = looked_up;
         let missing: usize = parts.iter().map(|part| part.rows.len()).sum();
         let nodes: usize = parts.iter().map(|part| part.rows.len() * part.queue.nodes).sum();
-        let work = self.backlog.add(model.digest(), graph.hash, nodes, deadline)?;
+        let work = self.backlog.add(model.digest(), graph.hash, nodes, terms)?;
         let size = model.manifest().embedding_size;
         let (results, mut received) = unbounded_channel();
         let call = Arc::new(Call {

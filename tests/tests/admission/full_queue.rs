@@ -1,0 +1,112 @@
+use std::time::{Duration, Instant};
+
+use hlorank_client::{Client, ClientError, Connection, GraphHandle, RankRequest, StreamRequest};
+use hlorank_graph::Configurations;
+use hlorank_tests::{TestServer, grid_tiles, kernel_of};
+use tokio::task::JoinHandle;
+use tonic::Code;
+
+/// Tiles that keep a worker busy for seconds.
+const LARGE: i64 = 45_000;
+
+/// Less than those need.
+const FLAGS: [&str; 2] = ["--workers=1", "--max-queued-nodes=20000"];
+
+fn tiles(count: i64) -> Configurations {
+    Configurations::Tile(grid_tiles(count))
+}
+
+/// A client that tries nothing again, and a graph that the server has.
+async fn client(server: &TestServer, nodes: u8) -> (Client, GraphHandle) {
+    let connection = Connection { retries: 0, ..Connection::default() };
+    let client = Client::connect(server.endpoint(), connection).await.unwrap();
+    let graph = GraphHandle::features(&kernel_of(nodes));
+    client.put_graph(&graph).await.unwrap();
+    (client, graph)
+}
+
+/// Fills the queue.
+async fn fill(server: &TestServer) -> JoinHandle<Result<(), ClientError>> {
+    let (client, graph) = client(server, 40).await;
+    let large = tokio::spawn(async move {
+        let tiles = tiles(LARGE);
+        client.rank(&RankRequest::new(&graph, &tiles).top(1)).await.map(drop)
+    });
+    until_queued(server, |nodes| nodes > 100_000.0).await;
+    large
+}
+
+async fn until_queued(server: &TestServer, is_so: impl Fn(f64) -> bool) {
+    while !is_so(server.scrape().await.value("hlorank_queued_nodes", &[])) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_would_wait_for_too_much_is_refused_at_once() {
+    let server = TestServer::start_with(&FLAGS).await;
+    let (client, graph) = client(&server, 39).await;
+    let (cached, new) = (tiles(10), tiles(20));
+    client.rank(&RankRequest::new(&graph, &cached)).await.unwrap();
+    let large = fill(&server).await;
+
+    let started = Instant::now();
+    let error = client.rank(&RankRequest::new(&graph, &new)).await.unwrap_err();
+    let took = started.elapsed();
+    let refusal = error.refusal().unwrap();
+    assert_eq!((refusal.code(), refusal.reason()), (Code::ResourceExhausted, Some("QUEUE_FULL")), "{error}");
+    assert!(refusal.message().contains("--max-queued-nodes"), "{error}");
+    let delay = refusal.retry_after().unwrap();
+    assert!((Duration::from_millis(200)..=Duration::from_secs(30)).contains(&delay), "{delay:?}");
+    assert!(delay > Duration::from_millis(500), "it comes from what is left, which takes seconds: {delay:?}");
+    assert!(took < Duration::from_millis(500), "{took:?}");
+    client.rank(&RankRequest::new(&graph, &cached)).await.expect("nothing of it has to be evaluated");
+
+    large.abort();
+    until_queued(&server, |nodes| nodes == 0.0).await;
+    client.rank(&RankRequest::new(&graph, &new)).await.expect("there is room again");
+}
+
+#[tokio::test]
+async fn a_call_that_finds_nothing_to_wait_for_is_taken_however_large() {
+    let server = TestServer::start_with(&FLAGS).await;
+    let (client, graph) = client(&server, 12).await;
+    let tiles = tiles(5_000);
+    let ranking = client.rank(&RankRequest::new(&graph, &tiles).top(1)).await.unwrap();
+    assert!(
+        ranking.reuse.rows_evaluated == 5_000
+            && server.scrape().await.value("hlorank_queued_nodes", &[]) == 0.0
+    );
+}
+
+#[tokio::test]
+async fn a_stream_that_was_begun_goes_on() {
+    let server = TestServer::start_with(&FLAGS).await;
+    let (client, graph) = client(&server, 38).await;
+    let mut stream = client.rank_stream(&StreamRequest::new(&graph)).await.unwrap();
+    stream.send(&tiles(10)).await.unwrap();
+    stream.scores().await.unwrap().unwrap();
+    let large = fill(&server).await;
+    stream.send(&tiles(30)).await.unwrap();
+    let scores = stream.scores().await.unwrap().unwrap();
+    assert_eq!(scores.reuse.rows_evaluated, 20);
+    assert!(!large.is_finished(), "the queue was full meanwhile");
+    large.abort();
+    assert_eq!(stream.finish().await.unwrap().scored, 40);
+}
+
+#[tokio::test]
+async fn a_client_comes_again_when_it_was_told_to() {
+    let server = TestServer::start_with(&FLAGS).await;
+    let (_, graph) = client(&server, 37).await;
+    let patient = server.client().await;
+    let large = fill(&server).await;
+    let stop = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        large.abort();
+    };
+    let tiles = tiles(20);
+    let request = RankRequest::new(&graph, &tiles);
+    let (ranked, ()) = tokio::join!(patient.rank(&request), stop);
+    ranked.expect("it was tried again");
+}
