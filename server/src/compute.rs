@@ -4,22 +4,55 @@ use std::{
     io,
     num::NonZeroUsize,
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::atomic::{AtomicU64, Ordering},
     thread,
     time::{Duration, Instant},
 };
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, Sender, select, unbounded};
 use tokio::sync::oneshot;
 use tracing::Span;
 
-/// A fixed number of worker threads that take work in the order it came, whoever it came from: calls take turns by
-/// that. The threads end once the pool is dropped and its work is done.
+/// A fixed number of worker threads. They take interactive work before bulk work, and within each class in the order it
+/// came, whoever it came from: calls take turns by that. The threads end once the pool is dropped and its work is done.
 pub struct ComputePool {
-    work: Sender<Work>,
+    interactive: Sender<Work>,
+    bulk: Sender<Work>,
     workers: usize,
+    started: Instant,
+    /// Milliseconds from the start to the last interactive work; 0 where there was none.
+    last_interactive: AtomicU64,
+}
+
+/// What work belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Class {
+    /// Small calls, whose callers wait for them.
+    Interactive,
+    /// Everything else.
+    #[default]
+    Bulk,
 }
 
 type Work = Box<dyn FnOnce(Worker) + Send>;
+
+/// Where one worker takes its work from.
+struct Taking {
+    interactive: Receiver<Work>,
+    bulk: Receiver<Work>,
+    /// Interactive work that was taken since the last bulk work, while that waited.
+    in_a_row: u32,
+}
+
+/// Of so much work that is taken while both classes wait, one is bulk, so that it goes on whatever there is.
+const BULK_SHARE: u32 = 8;
+
+/// How long a worker that has done interactive work waits for more before it takes bulk work: a small call needs it
+/// several times, with a few microseconds in between, and bulk work takes milliseconds.
+const LINGER: Duration = Duration::from_micros(200);
+
+/// For how long bulk work comes in smaller pieces after interactive work.
+const LATELY: Duration = Duration::from_millis(100);
 
 /// Which worker is running, from 0: what picks its own sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,25 +74,32 @@ pub struct Computed<T> {
 impl ComputePool {
     /// Starts the threads.
     pub fn new(workers: NonZeroUsize) -> io::Result<Self> {
-        let (work, receiver) = unbounded();
+        let (pool, taking) = Self::without_threads(workers.get());
         for worker in 0..workers.get() {
-            let receiver: Receiver<Work> = receiver.clone();
+            let taking = taking.clone();
             thread::Builder::new()
                 .name(format!("compute-{worker}"))
-                .spawn(move || work_through(&receiver, Worker(worker)))?;
+                .spawn(move || taking.work_through(Worker(worker)))?;
         }
-        Ok(Self { work, workers: workers.get() })
+        Ok(pool)
     }
 
     /// Starts one thread that works with the sessions of this worker, and only when the processor has nothing else
     /// to do.
     pub fn background(worker: Worker) -> io::Result<Self> {
-        let (work, receiver) = unbounded();
+        let (pool, taking) = Self::without_threads(1);
         thread::Builder::new().name("compute-background".to_owned()).spawn(move || {
             yield_to_others();
-            work_through(&receiver, worker);
+            taking.work_through(worker);
         })?;
-        Ok(Self { work, workers: 1 })
+        Ok(pool)
+    }
+
+    fn without_threads(workers: usize) -> (Self, Taking) {
+        let ((interactive, taken), (bulk, taken_bulk)) = (unbounded(), unbounded());
+        let (started, last_interactive) = (Instant::now(), AtomicU64::new(0));
+        let pool = Self { interactive, bulk, workers, started, last_interactive };
+        (pool, Taking { interactive: taken, bulk: taken_bulk, in_a_row: 0 })
     }
 
     /// Number of threads.
@@ -71,24 +111,40 @@ impl ComputePool {
     /// Tasks that wait for a worker.
     #[must_use]
     pub fn queued(&self) -> usize {
-        self.work.len()
+        self.interactive.len() + self.bulk.len()
+    }
+
+    /// Whether small calls come at present, so that bulk work should come in smaller pieces.
+    #[must_use]
+    pub fn is_interactive(&self) -> bool {
+        let last = self.last_interactive.load(Ordering::Relaxed);
+        last > 0 && self.started.elapsed() < Duration::from_millis(last) + LATELY
     }
 
     /// Has a worker run work that nobody waits for.
-    pub fn spawn(&self, work: impl FnOnce(Worker) + Send + 'static) {
+    pub fn spawn(&self, class: Class, work: impl FnOnce(Worker) + Send + 'static) {
+        let queue = match class {
+            Class::Interactive => {
+                let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+                self.last_interactive.store(now.max(1), Ordering::Relaxed);
+                &self.interactive
+            }
+            Class::Bulk => &self.bulk,
+        };
         // The workers receive for as long as this sender is there.
-        let _ = self.work.send(Box::new(work));
+        let _ = queue.send(Box::new(work));
     }
 
     /// Runs work on a worker, in the span of the call that it is for. Dropping the future before the work starts cancels
     /// it.
     pub async fn run<T: Send + 'static>(
         &self,
+        class: Class,
         work: impl FnOnce(Worker) -> T + Send + 'static,
     ) -> Result<Computed<T>, WorkerFailed> {
         let (sender, receiver) = oneshot::channel();
         let (submitted, call) = (Instant::now(), Span::current());
-        self.spawn(move |worker| {
+        self.spawn(class, move |worker| {
             let _entered = call.enter();
             if sender.is_closed() {
                 return;
@@ -111,17 +167,61 @@ pub fn yield_to_others() {
     }
 }
 
-fn work_through(receiver: &Receiver<Work>, worker: Worker) {
-    for work in receiver {
-        // The panic is logged already; the one who waits gets `WorkerFailed`.
-        if catch_unwind(AssertUnwindSafe(|| work(worker))).is_err() {
-            tracing::error!("a worker panicked");
+impl Clone for Taking {
+    fn clone(&self) -> Self {
+        Self { interactive: self.interactive.clone(), bulk: self.bulk.clone(), in_a_row: 0 }
+    }
+}
+
+impl Taking {
+    fn work_through(mut self, worker: Worker) {
+        let mut last = Class::Bulk;
+        while let Some((class, work)) = self.next(last) {
+            last = class;
+            // The panic is logged already; the one who waits gets `WorkerFailed`.
+            if catch_unwind(AssertUnwindSafe(|| work(worker))).is_err() {
+                tracing::error!("a worker panicked");
+            }
         }
+    }
+
+    /// What to do next, after work of this class; `None` once the pool is dropped and nothing is left.
+    fn next(&mut self, last: Class) -> Option<(Class, Work)> {
+        if self.in_a_row + 1 < BULK_SHARE
+            && let Some(work) = self.waiting_interactive(last)
+        {
+            self.in_a_row = if self.bulk.is_empty() { 0 } else { self.in_a_row + 1 };
+            return Some((Class::Interactive, work));
+        }
+        self.in_a_row = 0;
+        if let Ok(work) = self.bulk.try_recv() {
+            return Some((Class::Bulk, work));
+        }
+        // Whichever comes first. One that is closed has nothing, and nor will the other once it is empty.
+        select! {
+            recv(self.interactive) -> work => match work {
+                Ok(work) => Some((Class::Interactive, work)),
+                Err(_) => Some((Class::Bulk, self.bulk.recv().ok()?)),
+            },
+            recv(self.bulk) -> work => match work {
+                Ok(work) => Some((Class::Bulk, work)),
+                Err(_) => Some((Class::Interactive, self.interactive.recv().ok()?)),
+            },
+        }
+    }
+
+    fn waiting_interactive(&self, last: Class) -> Option<Work> {
+        if last == Class::Bulk || self.bulk.is_empty() {
+            return self.interactive.try_recv().ok();
+        }
+        self.interactive.recv_timeout(LINGER).ok()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use super::*;
 
     fn pool() -> ComputePool {
@@ -130,38 +230,87 @@ mod tests {
 
     #[tokio::test]
     async fn work_runs_on_a_worker() {
-        let computed = pool().run(|Worker(worker)| worker).await.unwrap();
+        let computed = pool().run(Class::Bulk, |Worker(worker)| worker).await.unwrap();
         assert!(computed.value < 2);
     }
 
     #[tokio::test]
     async fn work_that_work_spawns_waits_its_turn() {
-        let pool = std::sync::Arc::new(ComputePool::new(NonZeroUsize::MIN).unwrap());
-        let order = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let pool = Arc::new(ComputePool::new(NonZeroUsize::MIN).unwrap());
+        let order = Arc::new(Mutex::new(Vec::new()));
         let (sender, receiver) = oneshot::channel::<()>();
         let note = |name: &'static str| {
-            let order = std::sync::Arc::clone(&order);
+            let order = Arc::clone(&order);
             move || order.lock().unwrap().push(name)
         };
         let (first, spawned, second) = (note("first"), note("spawned by the first"), note("second"));
-        let own = std::sync::Arc::clone(&pool);
-        pool.spawn(move |_| {
+        let own = Arc::clone(&pool);
+        pool.spawn(Class::Bulk, move |_| {
             // The second is there by then.
             let _ = receiver.blocking_recv();
             first();
-            own.spawn(move |_| spawned());
+            own.spawn(Class::Bulk, move |_| spawned());
         });
-        pool.spawn(move |_| second());
+        pool.spawn(Class::Bulk, move |_| second());
         sender.send(()).unwrap();
-        pool.run(|_| ()).await.unwrap();
-        pool.run(|_| ()).await.unwrap();
+        pool.run(Class::Bulk, |_| ()).await.unwrap();
+        pool.run(Class::Bulk, |_| ()).await.unwrap();
         assert_eq!(*order.lock().unwrap(), ["first", "second", "spawned by the first"]);
     }
 
     #[tokio::test]
     async fn a_panic_fails_its_own_work_only() {
         let pool = pool();
-        assert!(pool.run(|_| panic!("on purpose")).await.is_err());
-        assert_eq!(pool.run(|_| 7).await.unwrap().value, 7);
+        assert!(pool.run(Class::Bulk, |_| panic!("on purpose")).await.is_err());
+        assert_eq!(pool.run(Class::Bulk, |_| 7).await.unwrap().value, 7);
+    }
+
+    /// A pool of one worker that is held until the sender is used, and the order in which work was done.
+    fn held() -> (ComputePool, oneshot::Sender<()>, Arc<Mutex<Vec<Class>>>) {
+        let pool = ComputePool::new(NonZeroUsize::MIN).unwrap();
+        let (sender, receiver) = oneshot::channel::<()>();
+        pool.spawn(Class::Bulk, move |_| receiver.blocking_recv().unwrap());
+        (pool, sender, Arc::default())
+    }
+
+    fn note(pool: &ComputePool, class: Class, order: &Arc<Mutex<Vec<Class>>>) {
+        let order = Arc::clone(order);
+        pool.spawn(class, move |_| order.lock().unwrap().push(class));
+    }
+
+    #[tokio::test]
+    async fn interactive_work_comes_first_and_leaves_bulk_work_its_share() {
+        let (pool, go, order) = held();
+        (0..3).for_each(|_| note(&pool, Class::Bulk, &order));
+        (0..20).for_each(|_| note(&pool, Class::Interactive, &order));
+        go.send(()).unwrap();
+        pool.run(Class::Bulk, |_| ()).await.unwrap();
+        let order = order.lock().unwrap();
+        let bulk: Vec<usize> = (0..order.len()).filter(|&place| order[place] == Class::Bulk).collect();
+        assert_eq!(bulk, [7, 15, 22], "{order:?}");
+    }
+
+    #[tokio::test]
+    async fn what_is_left_is_done_once_the_pool_is_dropped() {
+        let (pool, go, order) = held();
+        for class in [Class::Bulk, Class::Interactive, Class::Bulk] {
+            note(&pool, class, &order);
+        }
+        drop(pool);
+        go.send(()).unwrap();
+        while order.lock().unwrap().len() < 3 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_pool_knows_whether_small_calls_come() {
+        let pool = pool();
+        pool.run(Class::Bulk, |_| ()).await.unwrap();
+        assert!(!pool.is_interactive());
+        pool.run(Class::Interactive, |_| ()).await.unwrap();
+        assert!(pool.is_interactive());
+        tokio::time::sleep(2 * LATELY).await;
+        assert!(!pool.is_interactive());
     }
 }

@@ -11,6 +11,7 @@ use foldhash::{HashMap, HashMapExt};
 use hlorank_graph::Digest;
 
 use super::EngineError;
+use crate::compute::Class;
 
 /// The work of all calls.
 pub(super) struct Backlog {
@@ -59,6 +60,8 @@ pub(super) struct Work {
 pub struct Terms {
     /// Refuses them where they would not be scored until then.
     pub deadline: Option<Instant>,
+    /// Before or after other work.
+    pub class: Class,
     /// They belong to a request of which some were scored: takes them however much there is to do.
     pub goes_on: bool,
 }

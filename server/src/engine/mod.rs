@@ -38,7 +38,7 @@ use self::{
     sums::SumTree,
 };
 use crate::{
-    compute::{ComputePool, Computed, Worker, WorkerFailed},
+    compute::{Class, ComputePool, Computed, Worker, WorkerFailed},
     metrics::{CacheSeries, LoadSeries, Metrics, set},
     model::{Model, ModelFailed, ModelKind},
 };
@@ -277,8 +277,8 @@ impl Engine {
             return self.score_whole_graph(model, graph, read, chunk_configs, terms).await;
         }
         check_pad(model, graph)?;
-        let Computed { value, waited } = self.plan(model, graph, read).await?;
-        let planned = self.look_up_rest(model, graph, value?).await?;
+        let Computed { value, waited } = self.plan(model, graph, read, terms.class).await?;
+        let planned = self.look_up_rest(model, graph, value?, terms.class).await?;
         Ok(self.evaluate(model, graph, planned, waited, terms).await?)
     }
 
@@ -288,9 +288,10 @@ impl Engine {
         model: &Arc<Model>,
         graph: &Arc<SegmentedGraph>,
         read: impl FnOnce() -> Result<Configurations, E> + Send + 'static,
+        class: Class,
     ) -> Result<Computed<Result<Planned, E>>, EngineError> {
         let (model, graph, embeddings) = (Arc::clone(model), Arc::clone(graph), Arc::clone(&self.embeddings));
-        let planned = self.pool.run(move |_| {
+        let planned = self.pool.run(class, move |_| {
             let plan = Plan::new(&graph, &read()?).map_err(EngineError::from)?;
             check_rows(&model, &plan).map_err(EngineError::from)?;
             let mut looked_up = LookedUp::default();
@@ -306,11 +307,12 @@ impl Engine {
         model: &Arc<Model>,
         graph: &Arc<SegmentedGraph>,
         mut planned: Planned,
+        class: Class,
     ) -> Result<Planned, EngineError> {
         while planned.more {
             let (model, graph, embeddings) =
                 (Arc::clone(model), Arc::clone(graph), Arc::clone(&self.embeddings));
-            let looked_up = self.pool.run(move |_| {
+            let looked_up = self.pool.run(class, move |_| {
                 let Planned { plan, looked_up, .. } = &mut planned;
                 planned.more = embeddings.look_up(&model, &graph, plan, looked_up);
                 planned
@@ -332,9 +334,9 @@ impl Engine {
         let completed = self.embeddings.complete(model, graph, &plan, looked_up, terms).await?;
         self.recent.remember(model, graph, &plan);
         let encoded = Instant::now();
-        let distinct_scores = self.score_sums(model, &plan, completed.embeddings).await?;
+        let distinct_scores = self.score_sums(model, &plan, completed.embeddings, terms.class).await?;
         let reuse = plan.reuse(completed.evaluated);
-        let scores = self.pool.run(move |_| plan.fan_out(&distinct_scores)).await?.value;
+        let scores = self.pool.run(terms.class, move |_| plan.fan_out(&distinct_scores)).await?.value;
         check_scores(model, &scores)?;
         let stages = Stages { waited, planned, encoded, scored: Instant::now() };
         Ok(Evaluation { scores, reuse, stages })
@@ -346,6 +348,7 @@ impl Engine {
         model: &Arc<Model>,
         plan: &Arc<Plan>,
         embeddings: Vec<f32>,
+        class: Class,
     ) -> Result<Vec<f32>, EngineError> {
         let (model, plan) = (Arc::clone(model), Arc::clone(plan));
         let (count, size) = (plan.distinct_configs(), model.manifest().embedding_size);
@@ -360,7 +363,7 @@ impl Engine {
             scores.truncate(count);
             Ok(scores)
         };
-        self.score_in_chunks(count, at_once, score).await
+        self.score_in_chunks(count, at_once, class, score).await
     }
 
     /// The scores of `0..count`, so many at a time.
@@ -368,12 +371,13 @@ impl Engine {
         &self,
         count: usize,
         at_once: usize,
+        class: Class,
         score: impl Fn(Worker, Range<usize>) -> Result<Vec<f32>, ModelFailed> + Send + Sync + 'static,
     ) -> Result<Vec<f32>, EngineError> {
         let score = Arc::new(score);
         let chunks = (0..count).step_by(at_once).map(|start| {
             let (score, chunk) = (Arc::clone(&score), start..count.min(start + at_once));
-            let scored = self.pool.run(move |worker| score(worker, chunk));
+            let scored = self.pool.run(class, move |worker| score(worker, chunk));
             async { Ok::<_, EngineError>(scored.await?.value?) }
         });
         // Enough that no worker is idle.

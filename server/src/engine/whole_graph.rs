@@ -16,7 +16,7 @@ use super::{
     distinct::Distinct,
 };
 use crate::{
-    compute::Computed,
+    compute::{Class, Computed},
     model::{ConfigInput, Interrupt, Model, WholeGraphInput},
 };
 
@@ -50,12 +50,12 @@ impl Engine {
     ) -> Result<Evaluation, E> {
         let prepared = {
             let (model, graph) = (Arc::clone(model), Arc::clone(graph));
-            self.pool.run(move |_| Ok::<_, E>(Batch::new(&model, &graph.whole, read()?)?))
+            self.pool.run(terms.class, move |_| Ok::<_, E>(Batch::new(&model, &graph.whole, read()?)?))
         };
         let Computed { value: batch, waited } = prepared.await.map_err(EngineError::from)?;
         let batch = Arc::new(batch?);
         let work = self.backlog.add(model.digest(), graph.hash, batch.nodes(), terms)?;
-        Ok(self.evaluate_whole_graph(model, batch, chunk_configs, waited, work).await?)
+        Ok(self.evaluate_whole_graph(model, batch, chunk_configs, waited, work, terms.class).await?)
     }
 
     async fn evaluate_whole_graph(
@@ -65,16 +65,17 @@ impl Engine {
         chunk_configs: usize,
         waited: Duration,
         work: Work,
+        class: Class,
     ) -> Result<Evaluation, EngineError> {
         let planned = Instant::now();
         let count = batch.evaluated.first.len();
         // The size of a chunk means nothing where scores do not depend on it.
         let multiple = if model.manifest().batch_dependent { 1 } else { ROW_MULTIPLE };
         let at_once = chunk_configs.min(count).next_multiple_of(multiple);
-        let distinct_scores = self.score_chunks(model, &batch, at_once, multiple, work).await?;
+        let distinct_scores = self.score_chunks(model, &batch, at_once, multiple, work, class).await?;
         let encoded = Instant::now();
         let reuse = batch.reuse();
-        let scores = self.pool.run(move |_| batch.evaluated.fan_out(&distinct_scores)).await?.value;
+        let scores = self.pool.run(class, move |_| batch.evaluated.fan_out(&distinct_scores)).await?.value;
         check_scores(model, &scores)?;
         let stages = Stages { waited, planned, encoded, scored: Instant::now() };
         Ok(Evaluation { scores, reuse, stages })
@@ -89,6 +90,7 @@ impl Engine {
         at_once: usize,
         multiple: usize,
         work: Work,
+        class: Class,
     ) -> Result<Vec<f32>, EngineError> {
         let (model, batch, count) = (Arc::clone(model), Arc::clone(batch), batch.evaluated.first.len());
         let interrupt = Arc::new(model.interrupt()?);
@@ -105,7 +107,7 @@ impl Engine {
             scores.truncate(count);
             Ok(scores)
         };
-        self.score_in_chunks(count, at_once, score).await
+        self.score_in_chunks(count, at_once, class, score).await
     }
 }
 

@@ -7,7 +7,7 @@ use hlorank_graph::{Configurations, FileError, Limits, SegmentedGraph, Task, rea
 
 use super::Rejection;
 use crate::{
-    compute::{ComputePool, Worker, WorkerFailed},
+    compute::{Class, ComputePool, Worker, WorkerFailed},
     engine::{Engine, EngineError, Terms},
     model::{Artifact, ArtifactError, Model},
 };
@@ -199,8 +199,9 @@ impl Bench {
 
     /// What the thread has taken until now.
     fn processor_time(&self) -> Result<Duration, ValidationError> {
-        let now =
-            block_on(self.pool.run(|_| rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime)))?;
+        let now = block_on(
+            self.pool.run(Class::Bulk, |_| rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime)),
+        )?;
         Ok(Duration::try_from(now.value).unwrap_or_default())
     }
 }

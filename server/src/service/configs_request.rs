@@ -6,9 +6,13 @@ use hlorank_graph::{
 use hlorank_proto::v1::config_batch::Configs;
 
 use super::ServiceError;
+use crate::compute::Class;
 
 const CONFIGS_HINT: &str = "set layout_configs, packed_layout_configs, delta_layout_configs, tile_configs or \
                             packed_tile_configs";
+
+/// Candidates of a small call at most: a step of a search has some hundred.
+const INTERACTIVE_CONFIGS: usize = 256;
 
 /// The batch of a request, or of a message of a stream.
 pub(super) fn present(configs: Option<impl Into<Configs>>) -> Result<Configs, ServiceError> {
@@ -21,6 +25,22 @@ pub(super) fn batch_task(configs: &Configs) -> Task {
         Configs::TileConfigs(_) | Configs::PackedTileConfigs(_) => Task::Tile,
         _ => Task::Layout,
     }
+}
+
+/// How many candidates a batch says that it has.
+pub(super) fn count(configs: &Configs) -> usize {
+    match configs {
+        Configs::LayoutConfigs(message) => message.configs.len(),
+        Configs::PackedLayoutConfigs(message) => message.config_count as usize,
+        Configs::DeltaLayoutConfigs(message) => message.change_counts.len(),
+        Configs::TileConfigs(message) => message.configs.len(),
+        Configs::PackedTileConfigs(message) => message.config_count as usize,
+    }
+}
+
+/// Whether so many candidates are a small call.
+pub(super) fn class_of(configs: usize) -> Class {
+    if configs > INTERACTIVE_CONFIGS { Class::Bulk } else { Class::Interactive }
 }
 
 /// Reads a batch against its graph.

@@ -14,14 +14,14 @@ use super::{
     ServiceError,
     admission::{Admission, Admitted, Caller},
     answer::{configurable_node, reuse_counts, selector, summary, timings},
-    configs_request::{batch_task, present, read_configs},
+    configs_request::{batch_task, class_of, count, present, read_configs},
     deadline::Deadline,
     graph_request::{GraphOrigin, GraphRequest},
     model::wanted,
     rank_stream::{Answers, RankStream},
 };
 use crate::{
-    compute::{ComputePool, Computed},
+    compute::{Class, ComputePool, Computed},
     engine::{Engine, Evaluation, Terms, rank},
     graphs::{GraphCache, Source, Warning},
     metrics::{Metrics, ModelSeries, set},
@@ -137,13 +137,14 @@ impl CostModel {
         let found = Instant::now();
         let model = selection.of_graph(graph.hash);
         record.answered_by(&model);
+        let class = class_of(count(&configs));
         let read = self.reader(configs, &graph);
         let evaluation = match deadline {
             Some(deadline) if request.allow_partial => {
-                self.score_in_time(&model, &graph, read, deadline).await?
+                self.score_in_time(&model, &graph, read, deadline, class).await?
             }
             _ => {
-                let terms = Terms { deadline: deadline.map(Deadline::instant), goes_on: false };
+                let terms = Terms { deadline: deadline.map(Deadline::instant), class, goes_on: false };
                 self.engine.score(&model, &graph, read, terms).await?
             }
         };
@@ -201,7 +202,7 @@ impl CostModel {
         scores: Vec<f32>,
         top_k: u32,
     ) -> Result<Computed<Ranked>, ServiceError> {
-        let ranked = self.pool.run(move |_| {
+        let ranked = self.pool.run(class_of(scores.len()), move |_| {
             let ranking = rank(&scores, top_k as usize);
             let ranking_scores = ranking.iter().map(|&config| scores[config as usize]).collect();
             Ranked { ranking, ranking_scores, scores }
@@ -234,11 +235,11 @@ impl CostModel {
     async fn read(&self, graph: GraphRequest) -> Result<(Arc<Source>, Duration), ServiceError> {
         let limits = self.bounds.limits;
         graph.check(self.bounds.graph_bytes, &limits)?;
-        let digested = self.pool.run(move |_| (graph.digest(), graph)).await?;
+        let digested = self.pool.run(Class::Bulk, move |_| (graph.digest(), graph)).await?;
         let (digest, graph) = digested.value;
         let mut featurize = Duration::ZERO;
         let read = async {
-            let read = self.pool.run(move |_| {
+            let read = self.pool.run(Class::Bulk, move |_| {
                 let started = Instant::now();
                 (graph.segmented(&limits), started.elapsed())
             });

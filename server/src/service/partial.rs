@@ -8,6 +8,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{CostModel, Deadline, ServiceError, answer::numbered_after};
 use crate::{
+    compute::Class,
     engine::{Evaluation, Terms},
     model::{Model, ModelKind},
 };
@@ -30,12 +31,13 @@ impl CostModel {
         graph: &Arc<SegmentedGraph>,
         read: impl FnOnce() -> Result<Configurations, ServiceError> + Send + 'static,
         deadline: Deadline,
+        class: Class,
     ) -> Result<Evaluation, ServiceError> {
-        let read = self.pool.run(move |_| read()).await?;
+        let read = self.pool.run(class, move |_| read()).await?;
         let all = Arc::new(read.value?);
         let score = |range: Range<usize>| {
             let (all, first) = (Arc::clone(&all), range.start);
-            let terms = Terms { deadline: None, goes_on: first > 0 };
+            let terms = Terms { deadline: None, class, goes_on: first > 0 };
             async move {
                 let slice = move || Ok::<_, ServiceError>(all.slice(range));
                 let scored = self.engine.score(model, graph, slice, terms).await;

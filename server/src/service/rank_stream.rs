@@ -19,7 +19,7 @@ use super::{
     Deadline, ServiceError,
     admission::Admitted,
     answer::{add_reuse, numbered_after, reuse_counts, selector, timings, to_proto},
-    configs_request::present,
+    configs_request::{class_of, count, present},
     cost_model::{CostModel, FoundGraph, Ranked},
     graph_request::GraphOrigin,
     transport::explained,
@@ -182,7 +182,7 @@ impl Candidates {
     async fn score(&mut self, stream: &RankStream, configs: Configs) -> Result<BatchScores, ServiceError> {
         let service = &stream.service;
         let started = Instant::now();
-        let (batch, first) = (self.batches, self.scores.len());
+        let (batch, first, configs_count) = (self.batches, self.scores.len(), count(&configs));
         let refused = move |source| ServiceError::Batch { batch, first, source: Box::new(source) };
         let (read, limit) = (service.reader(configs, &self.graph), service.bounds.stream_configs as usize);
         let read = move || {
@@ -192,7 +192,8 @@ impl Candidates {
                 _ => Ok(configurations),
             }
         };
-        let terms = Terms { deadline: stream.deadline.map(Deadline::instant), goes_on: batch > 0 };
+        let (deadline, class) = (stream.deadline.map(Deadline::instant), class_of(configs_count));
+        let terms = Terms { deadline, class, goes_on: batch > 0 };
         let evaluation = service.engine.score(&self.model, &self.graph, read, terms).await;
         let evaluation = evaluation.map_err(|error| numbered_after(first, error))?;
         let Evaluation { scores, reuse, stages } = evaluation;

@@ -4,7 +4,7 @@ use hlorank_tests::{Figure, Target, TestServer, call_times, grid_tiles, kernel_o
 
 const CALLS: usize = 300;
 const SMALL: i64 = 10;
-const LARGE: i64 = 20_000;
+const LARGE: i64 = 100_000;
 
 /// A small call's latency while another client has one large call after the other, beside its latency alone.
 pub(crate) async fn of_small_and_large() {

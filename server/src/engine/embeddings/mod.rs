@@ -29,7 +29,7 @@ use super::{
     plan::{LocalConfiguration, Plan, Row},
 };
 use crate::{
-    compute::{ComputePool, Worker, WorkerFailed},
+    compute::{Class, ComputePool, Worker, WorkerFailed},
     metrics::set,
     model::Model,
 };
@@ -82,6 +82,10 @@ pub(super) struct Completed {
 /// Nodes of a block, padding included: what a node takes in the encoder, a few hundred bytes an operator, then stays in
 /// a core's cache. Chosen by `cargo bench --bench encoder`.
 const BLOCK_NODES: usize = 1024;
+
+/// Nodes of the rows of an interactive call: more of them, say of a new graph, are bulk work however few its
+/// configurations are.
+const INTERACTIVE_NODES: usize = 8 * BLOCK_NODES;
 
 /// Rows that are looked up at a time.
 const LOOK_UP_ROWS: usize = 1 << 14;
@@ -136,7 +140,7 @@ impl Embeddings {
             misses += 1;
             embeddings.resize(embeddings.len() + size, 0.0);
             let nodes = model.manifest().bucket(graph.segments[segment].len());
-            let queue = Queue { model: model.digest(), nodes };
+            let queue = Queue { model: model.digest(), nodes, class: Class::Bulk };
             missing.entry(queue).or_default().push(Missing { row, key, segment });
         }
         self.cache.looked_up(end - first, misses);
@@ -171,7 +175,9 @@ impl Embeddings {
             Ok::<_, EngineError>(count)
         };
         let (mut evaluated, mut awaited) = (0, 0);
-        for part in parts {
+        let class = if nodes > INTERACTIVE_NODES { Class::Bulk } else { terms.class };
+        for mut part in parts {
+            part.queue.class = class;
             // Few enough that calls take turns, enough that every worker has a full block under way and one to take.
             while awaited > 2 * self.pool.workers() * part.queue.capacity() {
                 awaited -= receive().await?;
@@ -207,12 +213,13 @@ impl Embeddings {
 
     fn spawn_evaluation(self: &Arc<Self>, queue: Queue) {
         let embeddings = Arc::clone(self);
-        self.pool.spawn(move |worker| embeddings.evaluate_block(queue, worker));
+        self.pool.spawn(queue.class, move |worker| embeddings.evaluate_block(queue, worker));
     }
 
     /// Evaluates the next rows of a queue.
     fn evaluate_block(self: &Arc<Self>, queue: Queue, worker: Worker) {
-        let Taken { rows, gone, more } = self.waiting().take(queue, self.pool.workers());
+        let is_small = queue.class == Class::Bulk && self.pool.is_interactive();
+        let Taken { rows, gone, more } = self.waiting().take(queue, self.pool.workers(), is_small);
         drop(gone);
         if more {
             self.spawn_evaluation(queue);

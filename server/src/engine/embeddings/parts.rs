@@ -45,6 +45,7 @@ mod tests {
     use hlorank_graph::Digest;
 
     use super::*;
+    use crate::compute::Class;
 
     const MODEL: Digest = Digest([0; 32]);
 
@@ -55,7 +56,8 @@ mod tests {
 
     fn sizes(by_size: &[(usize, std::ops::Range<u32>)]) -> Vec<(usize, usize)> {
         let by_size = by_size.iter().cloned();
-        let by_size = by_size.map(|(nodes, rows)| (Queue { model: MODEL, nodes }, missing(rows)));
+        let by_size =
+            by_size.map(|(nodes, rows)| (Queue { model: MODEL, nodes, class: Class::Bulk }, missing(rows)));
         parts(by_size.collect()).iter().map(|part| (part.queue.nodes, part.rows.len())).collect()
     }
 
@@ -73,7 +75,7 @@ mod tests {
 
     #[test]
     fn rows_of_a_segment_are_neighbours() {
-        let by_size = BTreeMap::from([(Queue { model: MODEL, nodes: 8 }, missing(0..5))]);
+        let by_size = BTreeMap::from([(Queue { model: MODEL, nodes: 8, class: Class::Bulk }, missing(0..5))]);
         let parts = parts(by_size);
         assert!(parts[0].rows.is_sorted_by_key(|missing| missing.segment));
         assert_eq!(parts[0].rows.len(), 5);

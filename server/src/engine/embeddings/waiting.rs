@@ -5,9 +5,12 @@ use hlorank_graph::{Digest, Segment};
 use smallvec::SmallVec;
 
 use super::{BLOCK_NODES, Call, RowKey};
-use crate::engine::{
-    EngineError,
-    block::{BlockRow, ROW_MULTIPLE},
+use crate::{
+    compute::Class,
+    engine::{
+        EngineError,
+        block::{BlockRow, ROW_MULTIPLE},
+    },
 };
 
 /// Rows that are not evaluated yet, of all calls.
@@ -48,6 +51,8 @@ pub(super) struct Queue {
     pub(super) model: Digest,
     /// Nodes of a row, padding included.
     pub(super) nodes: usize,
+    /// Rows of small calls do not wait for those of others.
+    pub(super) class: Class,
 }
 
 /// A call, and which of its rows it waits for.
@@ -87,12 +92,13 @@ impl Waiting {
     }
 
     /// Takes the next rows of a queue that somebody still waits for: a full block, or an even share where that leaves
-    /// `workers` something to do.
-    pub(super) fn take(&mut self, queue: Queue, workers: usize) -> Taken {
+    /// `workers` something to do; a small block where others shall not wait long.
+    pub(super) fn take(&mut self, queue: Queue, workers: usize, is_small: bool) -> Taken {
         let mut taken = Taken::default();
         let Some(queued) = self.queues.get_mut(&queue) else { return taken };
-        let share = queued.rows.len().div_ceil(workers).max(LEAST_NODES / queue.nodes);
-        let count = share.next_multiple_of(ROW_MULTIPLE).min(queue.capacity());
+        let least = LEAST_NODES / queue.nodes;
+        let share = if is_small { least } else { queued.rows.len().div_ceil(workers).max(least) };
+        let count = share.max(1).next_multiple_of(ROW_MULTIPLE).min(queue.capacity());
         while taken.rows.len() < count
             && let Some(key) = queued.rows.pop_front()
         {
