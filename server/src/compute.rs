@@ -270,6 +270,9 @@ mod tests {
         let pool = ComputePool::new(NonZeroUsize::MIN).unwrap();
         let (sender, receiver) = oneshot::channel::<()>();
         pool.spawn(Class::Bulk, move |_| receiver.blocking_recv().unwrap());
+        while pool.queued() > 0 {
+            thread::yield_now();
+        }
         (pool, sender, Arc::default())
     }
 
