@@ -21,14 +21,14 @@ _STEP_ELEMENTS = 512
 def analytical_cost(graph: Graph) -> np.ndarray:
     """Bytes that a configuration moves, f64 [c]; for tiles with a price for every step.
 
-    Layouts: elements of tensors whose minor-most dimension differs from row-major; those whose
-    order alone does break ties. Tiles: the number of steps times what one of them reads.
+    Layouts: the elements that are copied into other orders, more the further apart neighbours
+    lie. Tiles: the number of steps times what one of them reads.
     """
     totals = _summed(graph)
     if _is_tile(graph):
         steps, read = totals["loop"][:, STEPS], totals["loop"][:, READ]
         return np.exp(steps) * (np.exp(read) + _STEP_ELEMENTS)
-    return totals["amounts"][:, 1] + 1e-3 * totals["amounts"][:, 0]
+    return totals["amounts"].sum(1)
 
 
 class BoostedTrees:
@@ -87,6 +87,6 @@ def _bucket_sums(bucket: Bucket) -> dict[str, np.ndarray]:
             loop, pieces = TilePart(1).words(rows)
             kinds = {"loop": loop, "bounds": config, "pieces": (pieces * real).sum(1)}
         else:
-            changes, amounts = LayoutPart(1, 0).words(rows)
-            kinds = {"changes": (changes * real).sum(1), "amounts": (amounts.mT * real).sum(1)}
+            copies, amounts = LayoutPart(1, 0).words(rows)
+            kinds = {"copies": (copies * real).sum(1), "amounts": (amounts.mT * real).sum(1)}
     return {kind: value.double().numpy() for kind, value in (kinds | {"static": static}).items()}

@@ -26,6 +26,8 @@ from .provenance import Collection, load_average, record
 from .zoo import Network, networks
 
 COLLECTIONS = ("random", "default")
+PROTOCOL = Protocol(rounds=5, seconds=0)
+"""Fewer rounds of more programs: a graph has many, of ten milliseconds and more."""
 TOLERANCE = 1e-3
 _QUICK = Protocol(warmups=0, rounds=2, seconds=0)
 """What the genetic search judges by; the label is measured apart."""
@@ -39,7 +41,7 @@ _TRIES = 4
 class LayoutLimits:
     """How many configurations a graph gets, the default apart."""
 
-    random: int = 12
+    random: int = 64
     generations: int = 2
     children: int = 6
     """Per generation."""

@@ -14,15 +14,15 @@ def collect(arguments: argparse.Namespace) -> None:
     """Measure run times on the backend at hand."""
     # XLA reads this when it starts: one thread runs the programs.
     os.environ["NPROC"] = "1"
-    from hlorank.tune.measure import Protocol
-
     if arguments.task == "layout":
         if arguments.source != "xla":
             raise SystemExit("layouts are measured on XLA alone: leave --source out")
-        from .collect_layout import LayoutLimits, collect_layout
+        from .collect_layout import PROTOCOL, LayoutLimits, collect_layout
 
-        collect_layout(arguments.out, arguments.minutes, Protocol(), LayoutLimits())
+        collect_layout(arguments.out, arguments.minutes, PROTOCOL, LayoutLimits())
     else:
+        from hlorank.tune.measure import Protocol
+
         from .choose_tiles import TileLimits
         from .collect_tile import collect_tile
 

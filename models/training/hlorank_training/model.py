@@ -20,7 +20,8 @@ from .layout_part import AMOUNTS, LayoutPart
 from .segment_batch import FEATURES, OPCODES, SegmentBatch
 from .tile_part import TILE_FEATURES, TilePart
 
-_QUARTERS = 4
+_AMOUNT_SHARES = {"layout": 12, "tile": 4}
+"""One channel of an embedding in so many is the cost of each amount."""
 _HIDDEN_KEY = 1e9
 """Subtracted from the attention that a padding node would get."""
 
@@ -67,9 +68,10 @@ class Encoder(nn.Module):
         )
         self.norm = RootMeanSquareNorm(hidden)
         self.project = nn.Linear(hidden, settings.embedding)
+        self.amount_channels = settings.embedding // _AMOUNT_SHARES[settings.task]
         if settings.task == "layout":
             # Start near the plain count of moved elements and learn what one costs, where.
-            nn.init.constant_(self.project.bias[: AMOUNTS * settings.embedding // _QUARTERS], 0.5)
+            nn.init.constant_(self.project.bias[: AMOUNTS * self.amount_channels], 0.5)
 
     def forward(
         self,
@@ -105,10 +107,10 @@ class Encoder(nn.Module):
         return self._pool(parts, torch.cat([amounts, free], 1) * real)
 
     def _pool(self, parts: Tensor, weights: Tensor) -> Tensor:
-        """``parts`` [B,N,D] to [B,D]: a quarter of the channels is the cost of each amount in
-        ``weights`` [B,A+1,N], the rest are free and weigh 1, as the last of the weights does."""
-        channels = self.settings.embedding // _QUARTERS
-        amount = (torch.arange(self.settings.embedding) // channels).clamp(max=weights.shape[1] - 1)
+        """``parts`` [B,N,D] to [B,D]: some channels are the cost of each amount in ``weights``
+        [B,A+1,N], the rest are free and weigh 1, as the last of the weights does."""
+        amount = torch.arange(self.settings.embedding) // self.amount_channels
+        amount = amount.clamp(max=weights.shape[1] - 1)
         # Padding nodes weigh 0 and nothing is negative: they change neither sum nor maximum.
         if self.settings.pooling == "max":
             return (parts * weights[:, amount].mT).amax(1)

@@ -1,7 +1,7 @@
 """From a folder of measurements to featurized graphs, split for training and test."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from .dataset import Graph, read_graph
@@ -12,6 +12,9 @@ from .split import RULES, Split, split
 LEAST_AGREEMENT = 0.5
 """Kendall's tau between two measuring passes below which an order is noise: it can neither teach
 nor test."""
+LEAST_TO_TEACH = {"layout": 0.75, "tile": LEAST_AGREEMENT}
+"""The same below which it tests alone. Many layouts differ by less than their noise, and models
+that learned from such lists, too, ordered left-out graphs worse."""
 
 
 @dataclass(frozen=True)
@@ -34,17 +37,23 @@ def prepare(task: str, data: Path, hlorank: Path) -> Prepared:
     Features are kept in a folder of the featurizer's digest: another featurizer starts anew.
     """
     digest = feature_digest(hlorank)
-    steady = [source for source in sources(data, hlorank) if _steady(source)]
+    steady = [s for s in sources(data, hlorank) if _agrees(s, LEAST_AGREEMENT)]
     base = data.parent if data.is_file() else data
     folder = base / FEATURES_FOLDER / digest[:16]
     features = {source.name: folder / f"{source.name}.npz" for source in steady}
     featurize(hlorank, [(s.file, s.module) for s in steady], list(features.values()))
     by_name = {source.name: source for source in steady}
-    return Prepared(digest, split_sources(task, steady), features, by_name)
+    teaching = {source.name for source in steady if _agrees(source, LEAST_TO_TEACH[task])}
+    parts = split_sources(task, steady)
+    train, validation = (
+        tuple(name for name in names if name in teaching)
+        for names in (parts.train, parts.validation)
+    )
+    return Prepared(digest, replace(parts, train=train, validation=validation), features, by_name)
 
 
-def _steady(source: Source) -> bool:
-    return source.noise_ceiling is None or source.noise_ceiling >= LEAST_AGREEMENT
+def _agrees(source: Source, least: float) -> bool:
+    return source.noise_ceiling is None or source.noise_ceiling >= least
 
 
 def split_sources(task: str, found: Sequence[Source]) -> Split:

@@ -67,37 +67,82 @@ def test_the_loop_of_a_tile_knows_its_steps_and_what_a_step_reads():
     assert steps == pytest.approx(4), "two tiles of the output, two of the reduction"
 
 
-def layouts(*nodes: tuple[int, ...]) -> SegmentBatch:
-    """A chain of matrices [4, 8]: node 1 reads node 0. Slots are output, first, second input."""
-    config = torch.full((1, len(nodes), 18), -1)
-    for node, entry in enumerate(nodes):
-        for tensor, minor_to_major in enumerate(entry):
-            if minor_to_major:
-                config[0, node, 6 * tensor : 6 * tensor + 2] = torch.tensor(minor_to_major)
-    edges = torch.zeros(1, 2, 2)
-    edges[0, 1, 0] = 1
-    rows = features([(4, 8), (4, 8)], 1)
+Node = tuple[int, tuple[int, ...], dict[int, tuple[int, ...]]]
+"""An opcode, an output shape, and layouts: 0 of the output, 1 and 2 of inputs."""
+
+
+def layouts(*chain: Node) -> SegmentBatch:
+    """Every node reads the one before it."""
+    nodes = len(chain)
+    config = torch.full((1, nodes, 18), -1)
+    for node, (_, _, entry) in enumerate(chain):
+        for tensor, minor_to_major in entry.items():
+            start = 6 * tensor
+            config[0, node, start : start + len(minor_to_major)] = torch.tensor(minor_to_major)
+    edges = torch.diag_embed(torch.ones(1, nodes - 1), -1)
+    rows = features([shape for _, shape, _ in chain], nodes - 1)
+    # Of convolutions as in "bf01": batch, features, then space; of kernels features first, too.
+    rows[..., 93:107] = torch.tensor([0, 1, 2, 3, 0, 0, 1, 0, 2, 3, 0, 0, 0, 1])
+    opcode = torch.tensor([[code for code, _, _ in chain]])
     segment = torch.zeros(1, dtype=torch.long)
-    opcode = torch.full((1, 2), OTHER)
-    return SegmentBatch(opcode, rows, edges, torch.ones(1, 2), segment, config)
+    return SegmentBatch(opcode, rows, edges, torch.ones(1, nodes), segment, config)
 
 
-ROWS, COLUMNS, ANY = (1, 0), (0, 1), ()
+def copied(batch: SegmentBatch, node: int) -> list[float]:
+    """Elements that are copied at a node: of its output, of what arrives, into what suits."""
+    _, amounts = LayoutPart(4, 0).words(batch)
+    # Small enough that the saturation of large amounts is not seen.
+    return (amounts[0, ::3, node] * 2**16).tolist()
+
+
+CONVOLUTION, DOT, ADD, RESHAPE = 26, 34, 2, 75
+ROWS, COLUMNS = (1, 0), (0, 1)
+MATRIX = (4, 8)
 
 
 @pytest.mark.parametrize(
-    ("written", "asked", "moved"),
+    ("written", "asked", "at_writer", "at_reader"),
     [
-        (ANY, ANY, 0),
-        (ROWS, ANY, 0),
-        (COLUMNS, COLUMNS, 0),
-        (COLUMNS, ANY, 32),
-        (ANY, COLUMNS, 32),
-        (COLUMNS, ROWS, 32),
+        ({}, {}, [0, 0, 0], [0, 0, 0]),
+        ({0: ROWS}, {}, [0, 0, 0], [0, 0, 0]),
+        ({0: COLUMNS}, {1: COLUMNS}, [32, 0, 0], [0, 0, 32]),
+        ({0: COLUMNS}, {}, [32, 0, 0], [0, 0, 32]),
+        ({}, {1: COLUMNS}, [0, 0, 0], [0, 32, 32]),
+        ({0: COLUMNS}, {1: ROWS}, [32, 0, 0], [0, 32, 0]),
     ],
 )
-def test_data_moves_where_a_node_asks_for_another_order_than_was_written(written, asked, moved):
-    changes, amounts = LayoutPart(4, 0).words(layouts((written, ANY, ANY), (ANY, asked, ANY)))
-    reader = changes[0, 1, -3:] ** 2 * 2**16
-    assert reader.tolist() == pytest.approx([moved, 32 if written == COLUMNS else 0, 0])
-    assert float(amounts[0, 2, 1]) * 2**16 == pytest.approx(float(reader.sum()), rel=1e-4)
+@pytest.mark.parametrize("between", [0, 1, 2])
+def test_data_is_copied_where_orders_differ(written, asked, at_writer, at_reader, between):
+    chain = [(DOT, MATRIX, written), *[(ADD, MATRIX, {})] * between, (RESHAPE, (32,), asked)]
+    batch = layouts(*chain)
+    assert copied(batch, 0) == pytest.approx(at_writer, rel=1e-3)
+    assert copied(batch, len(chain) - 1) == pytest.approx(at_reader, rel=1e-3)
+    for node in range(1, len(chain) - 1):
+        assert copied(batch, node) == [0, 0, 0]
+
+
+def test_a_copy_knows_how_far_apart_either_order_has_the_others_neighbours():
+    words, _ = LayoutPart(4, 0).words(layouts((DOT, MATRIX, {}), (RESHAPE, (32,), {1: COLUMNS})))
+    arrives = words[0, 1, 3:6].tolist()
+    # Columns lie 8 elements apart in rows, 3 bits, and rows 4 apart in columns; 8 bits count as 1.
+    assert arrives == pytest.approx([1, 3 / 8, 2 / 8])
+
+
+@pytest.mark.parametrize(("order", "elements"), [((1, 3, 2, 0), 0), ((3, 2, 1, 0), 480)])
+def test_features_minor_most_suit_a_convolution(order, elements):
+    image = (2, 3, 8, 10)
+    assert copied(layouts((CONVOLUTION, image, {0: order})), 0)[0] == pytest.approx(
+        elements, rel=1e-2
+    )
+
+
+def test_dimensions_of_one_element_do_not_count():
+    assert copied(layouts((DOT, (4, 1, 8), {0: (1, 2, 0)})), 0) == [0, 0, 0]
+    assert copied(layouts((DOT, (4, 1, 8), {0: (1, 0, 2)})), 0)[0] == pytest.approx(32, rel=1e-3)
+
+
+def test_the_larger_operand_is_the_first_input_of_a_product_with_more_rows_than_columns():
+    batch = layouts((ADD, (64, 8), {}), (ADD, (8, 4), {}), (DOT, (64, 4), {2: COLUMNS}))
+    batch.edges[0, 2, :2] = 1
+    batch.edges[0, 1, 0] = 0
+    assert copied(batch, 2) == pytest.approx([0, 32, 32], rel=1e-3)
