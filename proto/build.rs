@@ -4,11 +4,12 @@ use std::{env, error::Error, fs, path::PathBuf};
 
 use prost::Message as _;
 
-const FILES: [&str; 7] = [
+const FILES: [&str; 8] = [
     "hlorank/v1/cost_model_service.proto",
     "hlorank/v1/model_service.proto",
     "hlorank/v1/model_admin_service.proto",
     "hlorank/v1/configuration.proto",
+    "hlorank/v1/trace.proto",
     "onnx/model.proto",
     "tpu_graphs/tuning.proto",
     "xla/hlo.proto",

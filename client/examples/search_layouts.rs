@@ -6,42 +6,61 @@
 //! ```
 //!
 //! Servers may follow the file; without any it is the one at `http://127.0.0.1:7070`. Every step sends some bytes for
-//! each neighbour: the graph goes by hash, and neighbours as changes to the layout that they are of.
+//! each neighbour: the graph goes by hash, and neighbours as changes to the layout that they are of. With `--record FILE`
+//! the calls are written as a trace, which `hlorank bench --trace FILE` makes again.
 
-use std::{env, error::Error, path::Path};
+use std::{error::Error, path::PathBuf, time::Instant};
 
+use clap::Parser;
 use fastrand::Rng;
-use hlorank_client::{Client, Connection, GraphHandle, RankRequest, v1::ConfigurableNode};
+use hlorank_client::{
+    Client, Connection, GraphHandle, RankRequest, trace::TraceWriter, v1::ConfigurableNode,
+};
 use hlorank_graph::{
     ConfigurationError, Configurations, GraphFile, LayoutBatchBuilder, LayoutEntry, Limits, Task,
 };
 
-const ENDPOINT: &str = "http://127.0.0.1:7070";
-const STEPS: usize = 200;
+/// Searches good layouts of a graph by its scores.
+#[derive(Parser)]
+struct Arguments {
+    /// A file of a graph
+    file: PathBuf,
+    /// Where servers are
+    #[arg(default_value = "http://127.0.0.1:7070")]
+    endpoints: Vec<String>,
+    /// Steps of the search
+    #[arg(long, default_value_t = 200)]
+    steps: usize,
+    /// Write the calls to this file
+    #[arg(long)]
+    record: Option<PathBuf>,
+}
+
 const NEIGHBOURS: usize = 100;
 /// Nodes of a neighbour that are drawn anew, at most.
 const CHANGES: usize = 3;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = env::args().skip(1);
-    let path = arguments.next().ok_or("name a file of a graph")?;
-    let mut endpoints: Vec<String> = arguments.collect();
-    if endpoints.is_empty() {
-        endpoints.push(ENDPOINT.to_owned());
-    }
+    let Arguments { file, endpoints, steps, record } = Arguments::parse();
     let client = Client::connect_replicas(endpoints, Connection::default()).await?;
-    let file = GraphFile::read(Path::new(&path), Task::Layout, &Limits::default())?;
+    let file = GraphFile::read(&file, Task::Layout, &Limits::default())?;
     let graph = GraphHandle::of(file.graphs.first().ok_or("the file has no graph")?);
+    let mut trace = record.as_deref().map(TraceWriter::create).transpose()?;
     let nodes = client.put_graph(&graph).await?.configurable_nodes;
     println!("{} nodes to configure", nodes.len());
 
     let mut draw = Rng::with_seed(0);
     let mut best = vec![LayoutEntry::DEFAULT; nodes.len()];
-    for step in 0..STEPS {
+    let start = Instant::now();
+    for step in 0..steps {
         let layouts = with_neighbours(&best, &nodes, &mut draw)?;
         let candidates = batch(&layouts)?;
-        let ranking = client.rank(&RankRequest::new(&graph, &candidates).with_scores()).await?;
+        let request = RankRequest::new(&graph, &candidates).with_scores();
+        if let Some(trace) = &mut trace {
+            trace.write(start.elapsed(), &request)?;
+        }
+        let ranking = client.rank(&request).await?;
         let first = ranking.best.first().ok_or("nothing was ranked")?;
         if step == 0 {
             println!("the compiler's default: score {:.4}", ranking.scores[0]);
@@ -52,6 +71,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             best.clone_from(&layouts[first.config]);
         }
     }
+    trace.map_or(Ok(()), TraceWriter::finish)?;
     for (node, entry) in nodes.iter().zip(&best).filter(|(_, entry)| **entry != LayoutEntry::DEFAULT) {
         println!("{} {}: {:?}", node.opcode, node.name, entry.tensors());
     }

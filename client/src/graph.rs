@@ -39,8 +39,7 @@ impl GraphHandle {
     /// it is every convolution, dot and reshape.
     #[must_use]
     pub fn hlo_module(module: Vec<u8>, task: Task, configurable: Vec<u32>) -> Self {
-        let route = route_key([module.as_slice()]);
-        Self::new(Source::HloModule(module.into()), route, task, configurable)
+        Self::new(Source::HloModule(module.into()), task, configurable)
     }
 
     /// HLO text, as XLA prints it, such as JAX's `as_hlo_text()`. `configurable` is as in
@@ -48,8 +47,7 @@ impl GraphHandle {
     /// [`put_graph`](crate::Client::put_graph) tells.
     #[must_use]
     pub fn hlo_text(text: String, task: Task, configurable: Vec<u32>) -> Self {
-        let route = route_key([text.as_bytes()]);
-        Self::new(Source::HloText(text), route, task, configurable)
+        Self::new(Source::HloText(text), task, configurable)
     }
 
     /// The arrays of a graph, sequences padded with −1 where their lengths are known and with 0 elsewhere.
@@ -60,24 +58,26 @@ impl GraphHandle {
             Some(features) => (-1, little_endian(&features, f32::to_le_bytes)),
             None => (0, little_endian(graph.raw_features(), f32::to_le_bytes)),
         };
-        let edge_bytes = little_endian(edges, u32::to_le_bytes);
-        let route = route_key([graph.opcodes(), features.as_slice(), edge_bytes.as_slice()]);
         let arrays = GraphFeatures {
             node_opcode: graph.opcodes().to_vec().into(),
             node_feat: features.into(),
             edge_index: edges.to_vec(),
             pad_value,
         };
-        Self::new(Source::Features(arrays), route, graph.task(), graph.configurable().to_vec())
+        Self::new(Source::Features(arrays), graph.task(), graph.configurable().to_vec())
     }
 
-    fn new(source: Source, route: Digest, task: Task, configurable_nodes: Vec<u32>) -> Self {
-        let route = route.to_string();
-        Self {
-            whole: v1::Graph { source: Some(source), task: v1::Task::from(task).into(), configurable_nodes },
-            route: route.parse().expect("hexadecimal digits are ASCII"),
-            hash: Mutex::new(None),
-        }
+    fn new(source: Source, task: Task, configurable_nodes: Vec<u32>) -> Self {
+        let route = route_of(&source);
+        let whole = v1::Graph { source: Some(source), task: v1::Task::from(task).into(), configurable_nodes };
+        Self { whole, route, hash: Mutex::new(None) }
+    }
+
+    /// A graph as it is sent; `None` where the message holds none, or no more than a hash.
+    pub(crate) fn of_message(whole: v1::Graph) -> Option<Self> {
+        let route =
+            whole.source.as_ref().filter(|source| !matches!(source, Source::GraphHash(_))).map(route_of)?;
+        Some(Self { whole, route, hash: Mutex::new(None) })
     }
 
     /// The graph hash, once a server told it.
@@ -106,6 +106,18 @@ impl GraphHandle {
         let hash = self.hash()?;
         Some(v1::Graph { source: Some(Source::GraphHash(hash.0.to_vec().into())), ..v1::Graph::default() })
     }
+}
+
+fn route_of(source: &Source) -> MetadataValue<Ascii> {
+    let route = match source {
+        Source::HloModule(bytes) | Source::GraphHash(bytes) => route_key([&bytes[..]]),
+        Source::HloText(text) => route_key([text.as_bytes()]),
+        Source::Features(arrays) => {
+            let edges = little_endian(&arrays.edge_index, u32::to_le_bytes);
+            route_key([&arrays.node_opcode[..], &arrays.node_feat[..], &edges])
+        }
+    };
+    route.to_string().parse().expect("hexadecimal digits are ASCII")
 }
 
 fn route_key<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Digest {

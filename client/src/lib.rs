@@ -21,6 +21,7 @@
 //!
 //! * [`Client::connect`] is for one server, [`Client::connect_replicas`] for several, of which each has its graphs.
 //! * [`Client::rank`] ranks candidates that are known at once; [`Client::rank_stream`] those that come in batches.
+//! * A [`RankCall`] is a request to be made again and again; a [`trace`] is a file of them.
 //! * A [`GraphHandle`] is sent once, then by hash, and again where a server has lost the graph.
 //! * Calls have a deadline ([`Connection::timeout`]), and are tried again where that is safe ([`Connection::retries`]).
 //!   `client/README.md` tells which errors are final.
@@ -43,6 +44,7 @@ mod replicas;
 mod request;
 mod retry;
 mod stream;
+pub mod trace;
 #[cfg(test)]
 mod vectors;
 
@@ -55,5 +57,5 @@ pub use graph::{GraphHandle, ROUTE_HEADER};
 pub use hlorank_proto::v1;
 pub use model::{ModelReference, ModelVersion, ParseModelReferenceError};
 pub use ranking::{Ranked, Ranking, Timings};
-pub use request::RankRequest;
+pub use request::{RankCall, RankRequest};
 pub use stream::{BatchScores, RankStream, StreamRequest};

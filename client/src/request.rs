@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use hlorank_graph::Configurations;
 use hlorank_proto::v1::{RankConfigsRequest, rank_configs_request::Configs};
@@ -65,6 +65,62 @@ impl<'a> RankRequest<'a> {
             top_k: self.top,
             include_scores: self.scores,
             allow_partial: self.partial,
+        }
+    }
+}
+
+/// A request that holds its graph, to be made again and again: of a recorded trace, or of a load.
+#[derive(Clone, Debug)]
+pub struct RankCall {
+    graph: Arc<GraphHandle>,
+    configurations: Configs,
+    model: Option<ModelReference>,
+    top: u32,
+    scores: bool,
+}
+
+impl RankCall {
+    /// What a request about this graph asks.
+    #[must_use]
+    pub fn new(graph: Arc<GraphHandle>, request: RankRequest<'_>) -> Self {
+        let RankRequest { configurations, model, top, scores, .. } = request;
+        Self { graph, configurations, model, top, scores }
+    }
+
+    /// The call of a message; `None` where it has no candidates. The graph of the message does not count.
+    pub(crate) fn of_message(graph: Arc<GraphHandle>, message: RankConfigsRequest) -> Option<Self> {
+        let (model, top, scores) = (message.model.map(Into::into), message.top_k, message.include_scores);
+        Some(Self { graph, configurations: message.configs?, model, top, scores })
+    }
+
+    /// What it is about.
+    #[must_use]
+    pub fn graph(&self) -> &Arc<GraphHandle> {
+        &self.graph
+    }
+
+    /// How many candidates it has.
+    #[must_use]
+    pub fn configurations(&self) -> usize {
+        match &self.configurations {
+            Configs::LayoutConfigs(message) => message.configs.len(),
+            Configs::PackedLayoutConfigs(message) => message.config_count as usize,
+            Configs::DeltaLayoutConfigs(message) => message.change_counts.len(),
+            Configs::TileConfigs(message) => message.configs.len(),
+            Configs::PackedTileConfigs(message) => message.config_count as usize,
+        }
+    }
+
+    /// The request.
+    #[must_use]
+    pub fn request(&self) -> RankRequest<'_> {
+        RankRequest {
+            graph: &self.graph,
+            configurations: self.configurations.clone(),
+            model: self.model.clone(),
+            top: self.top,
+            scores: self.scores,
+            timeout: None,
         }
     }
 }

@@ -1,7 +1,13 @@
 //! Messages of the `hlorank.v1` wire contract, and the few messages of XLA, TpuGraphs and ONNX that are read.
 //!
 //! Generated at build time from the `.proto` files of this folder, whose comments are the documentation.
-#![allow(missing_docs, clippy::pedantic, clippy::unwrap_used, reason = "generated code")]
+#![allow(
+    missing_docs,
+    clippy::large_enum_variant,
+    clippy::pedantic,
+    clippy::unwrap_used,
+    reason = "generated code"
+)]
 
 mod batch;
 

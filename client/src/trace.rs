@@ -1,0 +1,242 @@
+//! Recorded calls, to be made again: files of `hlorank.v1.TraceRecord`, each after its length as a varint.
+//!
+//! ```no_run
+//! # async fn example(client: hlorank_client::Client, request: hlorank_client::RankRequest<'_>)
+//! # -> Result<(), Box<dyn std::error::Error>> {
+//! use std::{path::Path, time::Instant};
+//!
+//! use hlorank_client::trace::{self, TraceWriter};
+//!
+//! let (path, start) = (Path::new("search.trace"), Instant::now());
+//! let mut trace = TraceWriter::create(path)?;
+//! trace.write(start.elapsed(), &request)?;                 // before each call
+//! client.rank(&request).await?;
+//! trace.finish()?;
+//! for recorded in trace::read(path)? {
+//!     client.rank(&recorded.call.request()).await?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+use std::{
+    collections::HashMap,
+    fs::{self, File},
+    io::{self, BufWriter, Write as _},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
+
+use hlorank_proto::v1::{TraceRecord, TracedCall, trace_record::Record};
+use prost::Message as _;
+
+use crate::{GraphHandle, RankCall, RankRequest};
+
+/// A call of a trace.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// When it began, since the trace did.
+    pub at: Duration,
+    /// What was asked. Calls about one graph share its handle.
+    pub call: RankCall,
+}
+
+/// Why a trace cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// A file that cannot be read or written.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file that is no trace, or that was cut off.
+    #[error("{path}: record {record}, counted from 0: {what}")]
+    Broken {
+        /// The file.
+        path: String,
+        /// Which record.
+        record: usize,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+/// The calls of a trace, in their order.
+pub fn read(path: &Path) -> Result<Vec<Recorded>, TraceError> {
+    let name = path.display().to_string();
+    let bytes = fs::read(path).map_err(|source| TraceError::Io { path: name.clone(), source })?;
+    let (mut left, mut trace) = (bytes.as_slice(), Trace::default());
+    for record in 0.. {
+        if left.is_empty() {
+            break;
+        }
+        let read = TraceRecord::decode_length_delimited(&mut left).map_err(|error| error.to_string());
+        let added = read.and_then(|read| trace.add(read).map_err(str::to_owned));
+        added.map_err(|what| TraceError::Broken { path: name.clone(), record, what })?;
+    }
+    Ok(trace.calls)
+}
+
+/// What was read of a trace.
+#[derive(Debug, Default)]
+struct Trace {
+    graphs: Vec<Arc<GraphHandle>>,
+    calls: Vec<Recorded>,
+}
+
+impl Trace {
+    fn add(&mut self, record: TraceRecord) -> Result<(), &'static str> {
+        match record.record.ok_or("it is neither a graph nor a call")? {
+            Record::Graph(graph) => {
+                let graph =
+                    GraphHandle::of_message(graph).ok_or("the graph is not there, or only its hash")?;
+                self.graphs.push(Arc::new(graph));
+            }
+            Record::Call(call) => {
+                let recorded = self.recorded(call)?;
+                self.calls.push(recorded);
+            }
+        }
+        Ok(())
+    }
+
+    fn recorded(&self, call: TracedCall) -> Result<Recorded, &'static str> {
+        let at = call.at.and_then(|at| Duration::try_from(at).ok()).ok_or("it does not say when it began")?;
+        if self.calls.last().is_some_and(|last| at < last.at) {
+            return Err("it began before the call before it");
+        }
+        let graph = self.graphs.get(call.graph as usize).ok_or("its graph does not come before it")?;
+        let call = call.request.and_then(|request| RankCall::of_message(Arc::clone(graph), request));
+        Ok(Recorded { at, call: call.ok_or("it has no configurations")? })
+    }
+}
+
+/// Writes a trace.
+#[derive(Debug)]
+pub struct TraceWriter {
+    path: String,
+    file: BufWriter<File>,
+    /// By route key.
+    graphs: HashMap<Vec<u8>, u32>,
+}
+
+impl TraceWriter {
+    /// Begins a trace, in place of the file.
+    pub fn create(path: &Path) -> Result<Self, TraceError> {
+        let name = path.display().to_string();
+        let file = File::create(path).map_err(|source| TraceError::Io { path: name.clone(), source })?;
+        Ok(Self { path: name, file: BufWriter::new(file), graphs: HashMap::new() })
+    }
+
+    /// Adds a call that begins so long after the trace; its graph, too, where that is new.
+    pub fn write(&mut self, at: Duration, request: &RankRequest<'_>) -> Result<(), TraceError> {
+        let graph = self.number(request.graph)?;
+        let at = at.try_into().map_err(|_| self.broken("no trace is that long"))?;
+        self.put(Record::Call(TracedCall { at: Some(at), graph, request: Some(request.message()) }))
+    }
+
+    /// Number of a graph, which is written where it is new.
+    fn number(&mut self, graph: &GraphHandle) -> Result<u32, TraceError> {
+        if let Some(number) = self.graphs.get(graph.route().as_bytes()) {
+            return Ok(*number);
+        }
+        let number = u32::try_from(self.graphs.len());
+        let number = number.map_err(|_| self.broken("a trace cannot hold so many graphs"))?;
+        self.put(Record::Graph(graph.whole()))?;
+        self.graphs.insert(graph.route().as_bytes().to_vec(), number);
+        Ok(number)
+    }
+
+    /// Ends it.
+    pub fn finish(mut self) -> Result<(), TraceError> {
+        self.file.flush().map_err(|source| TraceError::Io { path: self.path, source })
+    }
+
+    fn put(&mut self, record: Record) -> Result<(), TraceError> {
+        let bytes = TraceRecord { record: Some(record) }.encode_length_delimited_to_vec();
+        self.file.write_all(&bytes).map_err(|source| TraceError::Io { path: self.path.clone(), source })
+    }
+
+    fn broken(&self, what: &str) -> TraceError {
+        TraceError::Io { path: self.path.clone(), source: io::Error::other(what) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hlorank_graph::{Configurations, Limits, Task, TileBatch, TileConfiguration};
+
+    use super::*;
+
+    fn tiles(count: i64) -> Configurations {
+        let mut batch = TileBatch::default();
+        for size in 1..=count {
+            let tile = TileConfiguration { kernel_bounds: &[], output_bounds: &[size], input_bounds: &[] };
+            batch.push(tile, &Limits::default()).unwrap();
+        }
+        Configurations::Tile(batch)
+    }
+
+    fn trace() -> (tempfile::TempDir, std::path::PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.trace");
+        (folder, path)
+    }
+
+    #[test]
+    fn calls_come_back_as_they_were_written_and_each_graph_once() {
+        let (_folder, path) = trace();
+        let graphs =
+            [b"one", b"two"].map(|bytes| GraphHandle::hlo_module(bytes.to_vec(), Task::Tile, vec![]));
+        let mut writer = TraceWriter::create(&path).unwrap();
+        for (milliseconds, graph, count) in [(0, 0, 1), (5, 1, 2), (9, 0, 3)] {
+            let configurations = tiles(count);
+            let request = RankRequest::new(&graphs[graph], &configurations).top(4).with_scores();
+            writer.write(Duration::from_millis(milliseconds), &request).unwrap();
+        }
+        writer.finish().unwrap();
+        let calls = read(&path).unwrap();
+        assert_eq!(calls.iter().map(|call| call.at.as_millis()).collect::<Vec<_>>(), [0, 5, 9]);
+        assert_eq!(calls.iter().map(|call| call.call.configurations()).collect::<Vec<_>>(), [1, 2, 3]);
+        assert!(Arc::ptr_eq(calls[0].call.graph(), calls[2].call.graph()));
+        for (call, graph) in calls.iter().zip([0, 1, 0]) {
+            assert_eq!(call.call.graph().route(), graphs[graph].route());
+            assert_eq!(call.call.graph().whole(), graphs[graph].whole());
+        }
+        let request = RankRequest::new(&graphs[1], &tiles(2)).top(4).with_scores();
+        assert_eq!(calls[1].call.request().message(), request.message());
+    }
+
+    #[test]
+    fn a_trace_that_was_cut_off_is_told_with_its_place() {
+        let (_folder, path) = trace();
+        let graph = GraphHandle::hlo_module(b"one".to_vec(), Task::Tile, vec![]);
+        let mut writer = TraceWriter::create(&path).unwrap();
+        writer.write(Duration::ZERO, &RankRequest::new(&graph, &tiles(3))).unwrap();
+        writer.finish().unwrap();
+        let bytes = fs::read(&path).unwrap();
+        fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+        let error = read(&path).unwrap_err().to_string();
+        assert!(error.contains("a.trace: record 1, counted from 0: "), "{error}");
+    }
+
+    #[test]
+    fn a_call_before_its_graph_or_before_its_time_is_refused() {
+        let graph = GraphHandle::hlo_module(b"one".to_vec(), Task::Tile, vec![]);
+        let call = |seconds, graph_number| {
+            let at = Duration::from_secs(seconds).try_into().ok();
+            let request = Some(RankRequest::new(&graph, &tiles(1)).message());
+            TraceRecord { record: Some(Record::Call(TracedCall { at, graph: graph_number, request })) }
+        };
+        let mut trace = Trace::default();
+        assert_eq!(trace.add(call(1, 0)), Err("its graph does not come before it"));
+        trace.add(TraceRecord { record: Some(Record::Graph(graph.whole())) }).unwrap();
+        trace.add(call(1, 0)).unwrap();
+        assert_eq!(trace.add(call(0, 0)), Err("it began before the call before it"));
+        assert_eq!(trace.add(TraceRecord { record: None }), Err("it is neither a graph nor a call"));
+    }
+}
