@@ -139,6 +139,12 @@ impl ClientError {
         }
     }
 
+    /// [`code`](Self::code) as gRPC writes it, such as `RESOURCE_EXHAUSTED`.
+    #[must_use]
+    pub fn code_name(&self) -> Option<String> {
+        self.code().map(code_name)
+    }
+
     /// No connection to this address.
     pub(crate) fn no_connection(endpoint: &str, source: tonic::transport::Error) -> Self {
         Self::Connect { endpoint: endpoint.to_owned(), source: source.into() }

@@ -4,7 +4,7 @@ mod cli;
 
 use std::process::ExitCode;
 
-#[tokio::main(flavor = "current_thread")]
+#[tokio::main]
 async fn main() -> ExitCode {
     cli::run().await
 }

@@ -1,6 +1,6 @@
 use std::{io, path::Path};
 
-use hlorank_client::{ClientError, ParseTokenError, Refusal};
+use hlorank_client::{ClientError, ParseTokenError, Refusal, trace::TraceError};
 use hlorank_graph::{ConfigurationError, FileError};
 
 use super::exit::Exit;
@@ -65,6 +65,39 @@ pub(crate) enum CommandError {
         /// The file of the graph.
         path: String,
     },
+    /// Nothing to draw configurations from.
+    #[error(
+        "{path}: holds no configurations, and not what layouts of its nodes could be; give an HLO module or text"
+    )]
+    NothingToDraw {
+        /// The file of the graph.
+        path: String,
+    },
+    /// Weights that are not one a file.
+    #[error("--weights has {weights} numbers for {files} files")]
+    Weights {
+        /// How many files there are.
+        files: usize,
+        /// How many weights.
+        weights: usize,
+    },
+    /// A recorded trace.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// A trace without calls.
+    #[error("{path}: holds no calls")]
+    NoCalls {
+        /// The file of the trace.
+        path: String,
+    },
+    /// A plot that cannot be drawn or written.
+    #[error("{path}: {source}")]
+    PlotFile {
+        /// The file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
     /// Nothing to compare with.
     #[error("none of the files holds measured run times")]
     NothingMeasured,
@@ -96,7 +129,7 @@ impl CommandError {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Graph { source: error, .. } | Self::Client(error) => error.into(),
-            Self::Output(_) => Exit::Failed,
+            Self::Output(_) | Self::PlotFile { .. } => Exit::Failed,
             _ => Exit::WrongInput,
         }
     }

@@ -1,5 +1,6 @@
 //! The commands. Each makes a report, which is printed as text for people or as one JSON document.
 
+mod bench;
 mod completions;
 mod configuration;
 mod credentials;
@@ -41,6 +42,8 @@ enum Command {
     Rank(rank::Rank),
     /// Compare rankings with measured run times
     Eval(eval::Eval),
+    /// Send a load to a server, and tell how long answers take
+    Bench(bench::Bench),
     /// List the models of a server, and change which versions serve
     Models(models::Models),
     /// Read files of graphs, without a server
@@ -69,6 +72,7 @@ impl Command {
         match self {
             Self::Rank(rank) => rank.run(format).await,
             Self::Eval(eval) => eval.run(format).await,
+            Self::Bench(bench) => bench.run(format).await,
             Self::Models(models) => models.run(format).await,
             Self::Graph(command) => command.run(format),
             Self::Completions(completions) => completions.run(),

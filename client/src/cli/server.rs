@@ -37,8 +37,17 @@ pub(crate) fn address(text: &str) -> Result<String, String> {
 
 impl Server {
     pub(crate) async fn connect(&self) -> Result<Client, CommandError> {
-        let timeout = Some(Duration::from_secs(self.timeout));
-        let connection = Connection { timeout, ..self.credentials.connection()? };
+        Ok(Client::connect_replicas(&self.endpoint, self.connection()?).await?)
+    }
+
+    /// A connection of its own, whose calls show every refusal.
+    pub(crate) async fn connect_without_retries(&self) -> Result<Client, CommandError> {
+        let connection = Connection { retries: 0, ..self.connection()? };
         Ok(Client::connect_replicas(&self.endpoint, connection).await?)
+    }
+
+    fn connection(&self) -> Result<Connection, CommandError> {
+        let timeout = Some(Duration::from_secs(self.timeout));
+        Ok(Connection { timeout, ..self.credentials.connection()? })
     }
 }

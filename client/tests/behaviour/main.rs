@@ -1,6 +1,7 @@
 //! The library and the command line against a real server, file by behaviour.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod bench;
 mod command_line;
 mod completions;
 mod eval;
@@ -10,6 +11,7 @@ mod graph_files;
 mod graph_hash;
 mod measured_file;
 mod models;
+mod proxy;
 mod rank;
 mod security;
 mod table;

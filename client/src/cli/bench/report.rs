@@ -1,0 +1,180 @@
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::tally::{Class, Failure, Interval, Tally, Times};
+
+/// What came of a load.
+#[derive(Debug, Serialize)]
+pub(super) struct BenchReport {
+    pub(super) plan: Plan,
+    /// From the start to the end of the plan, or to the last answer after it.
+    pub(super) seconds: f64,
+    /// Whether it was ended early.
+    pub(super) interrupted: bool,
+    pub(super) calls: Vec<ClassReport>,
+    pub(super) all: ClassReport,
+    pub(super) failures: Vec<FailureReport>,
+    pub(super) starts: Starts,
+    pub(super) over_time: Vec<IntervalReport>,
+}
+
+/// What was to be sent.
+#[derive(Debug, Serialize)]
+pub(super) struct Plan {
+    /// Calls a second; none where a trace tells the times.
+    pub(super) rate: Option<f64>,
+    pub(super) seconds: f64,
+    pub(super) seed: u64,
+    pub(super) connections: usize,
+    pub(super) max_in_flight: u32,
+}
+
+/// Calls of up to so many configurations. A call was sent or not; it was answered, failed, or is unfinished.
+#[derive(Debug, Serialize)]
+pub(super) struct ClassReport {
+    pub(super) method: &'static str,
+    /// None for all calls.
+    pub(super) max_configurations: Option<usize>,
+    pub(super) due: u64,
+    pub(super) sent: u64,
+    /// Too many were in flight.
+    pub(super) not_sent: u64,
+    pub(super) answered: u64,
+    pub(super) failed: u64,
+    pub(super) unfinished: u64,
+    pub(super) answered_per_second: f64,
+    pub(super) latency_ms: Latency,
+    pub(super) percentiles: Vec<Percentile>,
+}
+
+/// Milliseconds from when calls were due.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Latency {
+    pub(super) mean: Option<f64>,
+    pub(super) p50: Option<f64>,
+    pub(super) p90: Option<f64>,
+    pub(super) p99: Option<f64>,
+    pub(super) p99_9: Option<f64>,
+    pub(super) max: Option<f64>,
+}
+
+/// A point of a distribution.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Percentile {
+    pub(super) percent: f64,
+    pub(super) ms: f64,
+}
+
+/// Calls that were not answered, for one reason.
+#[derive(Debug, Serialize)]
+pub(super) struct FailureReport {
+    pub(super) code: Option<String>,
+    pub(super) reason: Option<String>,
+    pub(super) calls: u64,
+    pub(super) latency_ms: Latency,
+}
+
+/// How late calls began: what this program is to blame for.
+#[derive(Debug, Serialize)]
+pub(super) struct Starts {
+    pub(super) late_ms: Latency,
+    pub(super) later_than_10_ms: u64,
+}
+
+/// Calls that were due within a part of the run.
+#[derive(Debug, Serialize)]
+pub(super) struct IntervalReport {
+    pub(super) from_seconds: f64,
+    pub(super) seconds: f64,
+    pub(super) due: u64,
+    pub(super) answered: u64,
+    pub(super) failed: u64,
+    pub(super) latency_ms: Latency,
+}
+
+/// Points of a distribution in every power of ten of what is above them.
+const POINTS: f64 = 8.0;
+
+impl BenchReport {
+    pub(super) fn of(tally: &Tally, plan: Plan, elapsed: Duration, interrupted: bool) -> Self {
+        let seconds = elapsed.as_secs_f64();
+        let class = |(size, class): (&usize, &Class)| ClassReport::of(class, Some(*size), seconds);
+        let intervals = (0..).map(|number| tally.width * number).zip(&tally.intervals);
+        Self {
+            plan,
+            seconds,
+            interrupted,
+            calls: tally.classes.iter().map(class).collect(),
+            all: ClassReport::of(&tally.all, None, seconds),
+            failures: tally.failures.iter().map(FailureReport::from).collect(),
+            starts: Starts { late_ms: (&tally.late).into(), later_than_10_ms: tally.late_calls },
+            over_time: intervals.map(|(from, part)| IntervalReport::of(part, from, tally.width)).collect(),
+        }
+    }
+}
+
+impl ClassReport {
+    fn of(class: &Class, max_configurations: Option<usize>, seconds: f64) -> Self {
+        let answered = class.answered.count();
+        Self {
+            method: "RankConfigs",
+            max_configurations,
+            due: class.sent + class.not_sent,
+            sent: class.sent,
+            not_sent: class.not_sent,
+            answered,
+            failed: class.failed,
+            unfinished: class.sent - answered - class.failed,
+            answered_per_second: number(answered) / seconds,
+            latency_ms: (&class.answered).into(),
+            percentiles: percentiles(&class.answered),
+        }
+    }
+}
+
+impl From<(&Failure, &Times)> for FailureReport {
+    fn from((failure, times): (&Failure, &Times)) -> Self {
+        let Failure { code, reason } = failure.clone();
+        Self { code, reason, calls: times.count(), latency_ms: times.into() }
+    }
+}
+
+impl IntervalReport {
+    fn of(interval: &Interval, from: Duration, width: Duration) -> Self {
+        Self {
+            from_seconds: from.as_secs_f64(),
+            seconds: width.as_secs_f64(),
+            due: interval.due,
+            answered: interval.answered.count(),
+            failed: interval.failed,
+            latency_ms: (&interval.answered).into(),
+        }
+    }
+}
+
+impl From<&Times> for Latency {
+    fn from(times: &Times) -> Self {
+        let [p50, p90, p99, p99_9, max] =
+            [0.5, 0.9, 0.99, 0.999, 1.0].map(|quantile| times.at(quantile).map(milliseconds));
+        Self { mean: times.mean().map(milliseconds), p50, p90, p99, p99_9, max }
+    }
+}
+
+/// From the fastest half to the slowest call.
+fn percentiles(times: &Times) -> Vec<Percentile> {
+    let above = (0_i32..).map(|point| 10_f64.powf(-f64::from(point) / POINTS));
+    let above = above.take_while(|above| above * number(times.count()) >= 1.0);
+    let point =
+        |quantile| Some(Percentile { percent: quantile * 100.0, ms: milliseconds(times.at(quantile)?) });
+    above.map(|above| 1.0 - above).chain([1.0]).filter_map(point).collect()
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+#[expect(clippy::cast_precision_loss, reason = "calls stay far below 2^53")]
+fn number(count: u64) -> f64 {
+    count as f64
+}
