@@ -41,7 +41,7 @@ export HLORANK_ONNXRUNTIME
 export ORT_DISABLE_TELEMETRY := 1
 
 .PHONY: help setup setup-prometheus setup-proxies build test test-rust test-python lint lint-rust lint-deny lint-proto \
-	lint-python demo serve image bench baselines-setup client-messages figures train-setup train train-test clean
+	lint-python demo serve image bench soak baselines-setup client-messages figures train-setup train train-test clean
 
 help: ## list these
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)$$/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-17s %s\n", $$1, $$2 }'
@@ -106,6 +106,9 @@ image: ## build the container image (docker or podman), or its root file system 
 bench: setup build $(PYTHON_READY) ## run every benchmark, then print the figures (ARGS='reading' picks one)
 	cargo bench --workspace $(LOCKED) --bench '$(or $(ARGS),*)'
 	@$(MAKE) --no-print-directory figures
+
+soak: setup ## an hour of mixed load, reloads and killed clients into target/soak (ARGS=60 for a minute)
+	HLORANK_SOAK_SECONDS=$(or $(ARGS),3600) cargo test --release --package hlorank-tests --test soak $(LOCKED)
 
 baselines-setup: $(BASELINES)/ready ## install what hlorank is compared with (MLServer, gRPC for Python)
 

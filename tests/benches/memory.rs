@@ -2,8 +2,7 @@
 //! the measured part begins.
 
 use hlorank_client::{Client, Connection, GraphHandle, RankRequest};
-use hlorank_graph::Configurations;
-use hlorank_tests::{Figure, ServerProcess, Target, block_graph, chain_kernel, layouts, tiles};
+use hlorank_tests::{Figure, ServerProcess, Target, varying};
 use tokio::runtime::Runtime;
 
 const REQUESTS: usize = 10_000;
@@ -41,22 +40,7 @@ fn main() {
 
 /// A graph that was not sent before, and a few configurations of it, or many.
 async fn send(client: &Client, request: usize) {
-    let size = 1 + request * 7 % 113;
-    let opcodes: Vec<u8> =
-        (0..).map(|node| u8::try_from((request + node) % 119 + 1).expect("an opcode")).take(size).collect();
-    let sizes = [8, 64, u16::try_from(request % 5_000 + 1).expect("a size")];
-    let count = 1 + request * 13 % 150;
-    let (graph, configurations) = if request.is_multiple_of(2) {
-        let outputs: Vec<[i64; 2]> = (1..).map(|tile| [tile, 1 + tile % 5]).take(count).collect();
-        (chain_kernel(&opcodes, &sizes), Configurations::Tile(tiles(&outputs)))
-    } else {
-        let blocks: Vec<usize> = (0..size).map(|block| block * request % 9).collect();
-        let graph = block_graph(&opcodes, &sizes, &blocks);
-        let choices: Vec<Vec<usize>> =
-            (0..count).map(|config| vec![config, config / 3, config % 7]).collect();
-        let layouts = layouts(graph.configurable().len(), &choices);
-        (graph, Configurations::Layout(layouts))
-    };
+    let (graph, configurations) = varying(request);
     let graph = GraphHandle::features(&graph);
     client.rank(&RankRequest::new(&graph, &configurations).top(5)).await.expect("a ranking");
 }

@@ -1,8 +1,8 @@
 //! Graphs made of few blocks that repeat, as real networks are, and configurations of them.
 
 use hlorank_graph::{
-    FEATURES, Graph, GraphArrays, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, Pad, Task, TileBatch,
-    TileConfiguration,
+    Configurations, FEATURES, Graph, GraphArrays, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, Pad,
+    Task, TileBatch, TileConfiguration,
 };
 
 /// Entries that layouts draw from.
@@ -107,4 +107,27 @@ pub fn tiles(outputs: &[[i64; 2]]) -> TileBatch {
         batch.push(tile, &Limits::default()).expect("a batch within the limits");
     }
     batch
+}
+
+/// Numbers up to many thousands are different graphs, of either task and up to some hundreds of nodes, with a few configurations or
+/// many.
+///
+/// # Panics
+/// Never: all of them fit the limits.
+#[must_use]
+pub fn varying(number: usize) -> (Graph, Configurations) {
+    let size = 1 + number * 7 % 113;
+    let opcodes: Vec<u8> =
+        (0..).map(|node| u8::try_from((number + node) % 119 + 1).expect("an opcode")).take(size).collect();
+    let sizes = [8, 64, u16::try_from(number % 5_000 + 1).expect("a size")];
+    let count = 1 + number * 13 % 150;
+    if number.is_multiple_of(2) {
+        let outputs: Vec<[i64; 2]> = (1..).map(|tile| [tile, 1 + tile % 5]).take(count).collect();
+        return (chain_kernel(&opcodes, &sizes), Configurations::Tile(tiles(&outputs)));
+    }
+    let blocks: Vec<usize> = (0..size).map(|block| block * number % 9).collect();
+    let graph = block_graph(&opcodes, &sizes, &blocks);
+    let choices: Vec<Vec<usize>> = (0..count).map(|config| vec![config, config / 3, config % 7]).collect();
+    let layouts = layouts(graph.configurable().len(), &choices);
+    (graph, Configurations::Layout(layouts))
 }

@@ -1,0 +1,148 @@
+//! Calls at a fixed rate, whose answers are held against the first ones.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use hlorank_client::{Client, ClientError, GraphHandle, RankRequest, StreamRequest};
+use hlorank_graph::Configurations;
+use hlorank_tests::{Question, configurations, grid_tiles, kernel_of, measured_graphs, varying};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinHandle,
+    time::{Instant, MissedTickBehavior, interval},
+};
+
+use crate::DEADLINE;
+
+/// Calls that go on until they are stopped.
+pub(crate) struct Asking {
+    answers: mpsc::UnboundedReceiver<Answer>,
+    asking: JoinHandle<()>,
+}
+
+/// What came of a call.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// From when it was due.
+    pub(crate) took: Duration,
+    /// Why it failed, or what is wrong with its scores.
+    pub(crate) wrong: Option<String>,
+}
+
+/// A question that is asked again and again: weights stay, so scores do.
+struct Repeated {
+    question: Question,
+    scores: OnceLock<Vec<f32>>,
+}
+
+/// Batches of a stream.
+const BATCHES: usize = 3;
+
+impl Asking {
+    /// So many calls a second.
+    pub(crate) fn start(client: Client, rate: f64, stopped: watch::Receiver<()>) -> Self {
+        let (sender, answers) = mpsc::unbounded_channel();
+        let asking = tokio::spawn(ask(client, rate, stopped, sender));
+        Self { answers, asking }
+    }
+
+    /// What has ended since this was asked last.
+    pub(crate) fn take(&mut self) -> Vec<Answer> {
+        std::iter::from_fn(|| self.answers.try_recv().ok()).collect()
+    }
+
+    /// Waits for the last answer.
+    pub(crate) async fn ended(&mut self) {
+        (&mut self.asking).await.expect("asking does not panic");
+        // Each call that is not answered holds the other end.
+        while self.answers.sender_strong_count() > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+async fn ask(
+    client: Client,
+    rate: f64,
+    mut stopped: watch::Receiver<()>,
+    answers: mpsc::UnboundedSender<Answer>,
+) {
+    let repeated: Arc<[Repeated]> = repeated().into();
+    let mut ticks = interval(Duration::from_secs_f64(1.0 / rate));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    for number in 0.. {
+        let due = tokio::select! {
+            due = ticks.tick() => due,
+            _ = stopped.changed() => return,
+        };
+        let (client, repeated, answers) = (client.clone(), Arc::clone(&repeated), answers.clone());
+        tokio::spawn(async move {
+            let wrong = call(&client, &repeated, number).await.err();
+            let _ = answers.send(Answer { took: Instant::now() - due, wrong });
+        });
+    }
+}
+
+/// Measured graphs, and a kernel with many tiles.
+fn repeated() -> Vec<Repeated> {
+    let measured = measured_graphs();
+    let question =
+        |graph| Question { graph: GraphHandle::of(graph), configurations: configurations(graph).clone() };
+    let large = Question {
+        graph: GraphHandle::features(&kernel_of(40)),
+        configurations: Configurations::Tile(grid_tiles(1500)),
+    };
+    let questions = measured.iter().map(question).chain([large]);
+    questions.map(|question| Repeated { question, scores: OnceLock::new() }).collect()
+}
+
+/// Half of the calls are about graphs that were never sent, a quarter repeats itself, a quarter is a stream.
+async fn call(client: &Client, repeated: &[Repeated], number: usize) -> Result<(), String> {
+    let known = &repeated[number / 4 % repeated.len()];
+    let called = match number % 4 {
+        0 => known.rank(client).await,
+        1 => known.stream(client).await,
+        _ => new(client, number).await,
+    };
+    called.map_err(|error| format!("call {number}: {error}"))?
+}
+
+type Called = Result<Result<(), String>, ClientError>;
+
+async fn new(client: &Client, number: usize) -> Called {
+    let (graph, configurations) = varying(number);
+    let graph = GraphHandle::features(&graph);
+    let ranking = client.rank(&RankRequest::new(&graph, &configurations).with_scores()).await?;
+    let is_whole =
+        ranking.scores.len() == configurations.len() && ranking.scores.iter().all(|score| score.is_finite());
+    Ok(if is_whole { Ok(()) } else { Err(format!("call {number} has {:?}", ranking.scores)) })
+}
+
+impl Repeated {
+    async fn rank(&self, client: &Client) -> Called {
+        let Question { graph, configurations } = &self.question;
+        let ranking = client.rank(&RankRequest::new(graph, configurations).with_scores()).await?;
+        Ok(self.check(&ranking.scores))
+    }
+
+    async fn stream(&self, client: &Client) -> Called {
+        let Question { graph, configurations } = &self.question;
+        let mut stream = client.rank_stream(&StreamRequest::new(graph).timeout(DEADLINE)).await?;
+        for _ in 0..BATCHES {
+            stream.send(configurations).await?;
+            let scores = stream.scores().await?.map(|batch| batch.scores).unwrap_or_default();
+            if let Err(wrong) = self.check(&scores) {
+                return Ok(Err(wrong));
+            }
+        }
+        stream.finish().await?;
+        Ok(Ok(()))
+    }
+
+    fn check(&self, scores: &[f32]) -> Result<(), String> {
+        let first = self.scores.get_or_init(|| scores.to_vec());
+        if first == scores { Ok(()) } else { Err(format!("scores were {first:?} and became {scores:?}")) }
+    }
+}

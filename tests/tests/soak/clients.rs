@@ -1,0 +1,109 @@
+//! Clients that are killed in the middle of what they do.
+
+use std::{
+    env,
+    process::{Child, Command},
+    time::Duration,
+};
+
+use fastrand::Rng;
+use hlorank_client::{Client, ClientError, GraphHandle, RankRequest, StreamRequest};
+use hlorank_tests::varying;
+use tokio::{runtime::Runtime, sync::watch};
+
+use crate::connect;
+
+/// Clients that run, as processes of their own.
+pub(crate) struct Clients {
+    endpoint: String,
+    running: Vec<Process>,
+    started: usize,
+    random: Rng,
+}
+
+/// A client, killed when this is dropped.
+struct Process(Child);
+
+const CLIENTS: usize = 3;
+
+/// Longest time between two that are killed, in seconds.
+const SPARED: f64 = 3.0;
+
+/// Longest pause of a client between two calls, in seconds.
+const PAUSE: f64 = 0.2;
+
+/// More than the calls of the soak itself have.
+const OTHER_NUMBERS: usize = 1 << 30;
+
+impl Clients {
+    /// Starts them.
+    pub(crate) fn start(endpoint: &str) -> Self {
+        let random = Rng::with_seed(1);
+        let mut clients = Self { endpoint: endpoint.to_owned(), running: Vec::new(), started: 0, random };
+        for _ in 0..CLIENTS {
+            let client = clients.next();
+            clients.running.push(client);
+        }
+        clients
+    }
+
+    fn next(&mut self) -> Process {
+        self.started += 1;
+        let program = env::current_exe().expect("this program has a path");
+        let client =
+            Command::new(program).args(["client", &self.endpoint, &self.started.to_string()]).spawn();
+        Process(client.expect("a client starts"))
+    }
+
+    /// Kills one after the other, each replaced by another. Tells how many were killed.
+    pub(crate) async fn kill_until(mut self, mut stopped: watch::Receiver<()>) -> usize {
+        loop {
+            let spared = Duration::from_secs_f64(self.random.f64() * SPARED);
+            tokio::select! {
+                () = tokio::time::sleep(spared) => {}
+                _ = stopped.changed() => return self.started,
+            }
+            let victim = self.random.usize(..self.running.len());
+            let ended = self.running[victim].0.try_wait().expect("a child");
+            assert!(ended.is_none(), "a client ended by itself: {ended:?}");
+            self.running[victim] = self.next();
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A client: calls and streams, until it is killed, or nobody answers.
+pub(crate) fn run(endpoint: &str, seed: u64) {
+    Runtime::new().expect("a runtime").block_on(async {
+        let client = connect(endpoint).await;
+        let mut random = Rng::with_seed(seed);
+        while call(&client, &mut random).await.is_ok() {
+            tokio::time::sleep(Duration::from_secs_f64(random.f64() * PAUSE)).await;
+        }
+    });
+}
+
+async fn call(client: &Client, random: &mut Rng) -> Result<(), ClientError> {
+    let (graph, configurations) = varying(OTHER_NUMBERS + random.usize(..OTHER_NUMBERS));
+    let graph = GraphHandle::features(&graph);
+    if random.bool() {
+        client.rank(&RankRequest::new(&graph, &configurations)).await?;
+        return Ok(());
+    }
+    let mut stream = client.rank_stream(&StreamRequest::new(&graph)).await?;
+    for _ in 0..random.usize(1..10) {
+        stream.send(&configurations).await?;
+        stream.scores().await?;
+    }
+    // Some leave before the end.
+    if random.bool() {
+        stream.finish().await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! A server over a long time, under mixed shapes, reloads, and clients that are killed: it answers right, and its memory
+//! stays. Twenty seconds, or as many as the environment says:
+//!
+//! ```console
+//! $ HLORANK_SOAK_SECONDS=3600 cargo test --release -p hlorank-tests --test soak
+//! ```
+//!
+//! What was seen goes to `target/soak`. The program is the server and the clients, too, as processes of their own, so it
+//! has no test harness.
+
+mod asking;
+mod clients;
+mod plan;
+mod plot;
+mod record;
+mod server;
+
+use std::{env, time::Duration};
+
+use hlorank_client::{Client, Connection};
+use hlorank_tests::{Artifacts, Figure, Scrape, ServerProcess, Target, http_get};
+use tokio::{runtime::Runtime, sync::watch, time::Instant};
+
+use self::{asking::Asking, clients::Clients, plan::Plan, record::Record};
+
+fn main() {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let is_other = |argument: &String| !argument.starts_with('-') && !"soak".contains(argument.as_str());
+    match arguments.first().map(String::as_str) {
+        Some("server") => server::run(&arguments),
+        Some("client") => clients::run(&arguments[1], arguments[2].parse().expect("a seed")),
+        // As a harness does that is asked for a list, or for another test.
+        _ if arguments.iter().any(|argument| argument == "--list" || is_other(argument)) => {}
+        _ => Runtime::new().expect("a runtime").block_on(soak(&Plan::of_environment())),
+    }
+}
+
+/// Of a call, on a busy machine.
+const DEADLINE: Duration = Duration::from_mins(2);
+
+/// For what a busy machine does in the background.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+async fn soak(plan: &Plan) {
+    println!("soak: {plan:?}");
+    let artifacts = Artifacts::copy();
+    let server = server::start(&artifacts);
+    let client = connect(&server.endpoint).await;
+    let start = Instant::now();
+    let (stop, stopped) = watch::channel(());
+    let mut asking = Asking::start(client.clone(), plan.rate, stopped.clone());
+    let clients = tokio::spawn(Clients::start(&server.endpoint).kill_until(stopped.clone()));
+    let reloads = tokio::spawn(server::reload_until(stopped, artifacts, client, plan.reload_every));
+
+    let mut record = Record::default();
+    while start.elapsed() < plan.length {
+        tokio::time::sleep(plan.sample_every).await;
+        record.add(start.elapsed(), server.resident_bytes(), asking.take());
+        record.write();
+    }
+    drop(stop);
+    let killed = clients.await.expect("clients are killed");
+    let reloads = reloads.await.expect("versions take over");
+    asking.ended().await;
+    record.add(start.elapsed(), server.resident_bytes(), asking.take());
+    record.write();
+    plot::write(&record);
+    idle(&server).await;
+    let stopped = server.stop().await;
+    assert!(stopped.status.success(), "{:?}\n{}", stopped.status, stopped.log);
+    let errors: Vec<_> = stopped.lines().into_iter().filter(|line| line["level"] == "ERROR").collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    report(plan, &record, killed, reloads);
+}
+
+async fn connect(endpoint: &str) -> Client {
+    let connection =
+        Connection { timeout: Some(DEADLINE), connect_timeout: DEADLINE, ..Connection::default() };
+    Client::connect(endpoint, connection).await.expect("a server")
+}
+
+/// Waits until no request is left, of those whose clients were killed, too.
+async fn idle(server: &ServerProcess) {
+    let started = Instant::now();
+    loop {
+        let scrape = Scrape::parse(&http_get(server.metrics, "/metrics").await.1);
+        let [requests, rows] =
+            ["hlorank_requests_in_progress", "hlorank_waiting_rows"].map(|name| scrape.value(name, &[]));
+        if requests == 0.0 && rows == 0.0 {
+            return;
+        }
+        assert!(started.elapsed() < PATIENCE, "{requests} requests and {rows} rows are left");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn report(plan: &Plan, record: &Record, killed: usize, reloads: usize) {
+    let (calls, failed, growth) = (record.calls(), record.failed(), record.growth());
+    let load = format!(
+        "{calls} calls of mixed shapes, {reloads} reloads and {killed} killed clients in {:?}",
+        plan.length
+    );
+    println!("{load}");
+    println!("{}", record.summary());
+    assert!(failed.is_empty(), "{failed:?}");
+    assert!(calls > 50 && killed > 3 && reloads > 0, "{load}");
+    if !plan.is_long() {
+        // Caches fill, and so does the allocator.
+        assert!(growth < 1.5, "the resident size grew {growth} times as large");
+        return;
+    }
+    let figure = |name: &str, value, unit, target, how| {
+        Figure { name: name.to_owned(), value, unit, target: Target::AtMost(target), how }.write();
+    };
+    let how = format!("resident size at the end over that after a third, on a line through the rest; {load}");
+    figure("soak_memory_growth", growth, "x", 1.05, how);
+    figure("soak_failed_calls", 0.0, "calls", 0.0, format!("failed or wrong of {load}"));
+}

@@ -1,0 +1,111 @@
+//! What was seen over time.
+
+use std::{fmt::Write as _, fs, path::PathBuf, time::Duration};
+
+use hlorank_tests::repository;
+
+use crate::asking::Answer;
+
+/// Samples, one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    pub(crate) samples: Vec<Sample>,
+    /// Milliseconds of every call.
+    times: Vec<f32>,
+    failed: Vec<String>,
+}
+
+/// What was seen since the sample before.
+#[derive(Debug)]
+pub(crate) struct Sample {
+    /// Since the start.
+    pub(crate) seconds: f64,
+    /// MiB.
+    pub(crate) resident: f64,
+    pub(crate) calls: usize,
+    pub(crate) failed: usize,
+    /// Milliseconds: p50, p99 and the slowest.
+    pub(crate) latency: [f64; 3],
+}
+
+/// A file of the results.
+pub(crate) fn file(name: &str) -> PathBuf {
+    let folder = repository("target/soak");
+    fs::create_dir_all(&folder).expect("target can be written");
+    folder.join(name)
+}
+
+impl Record {
+    pub(crate) fn add(&mut self, at: Duration, resident: usize, answers: Vec<Answer>) {
+        let mut times: Vec<f32> = answers.iter().map(|answer| answer.took.as_secs_f32() * 1e3).collect();
+        let wrong: Vec<String> = answers.into_iter().filter_map(|answer| answer.wrong).collect();
+        times.sort_by(f32::total_cmp);
+        self.samples.push(Sample {
+            seconds: at.as_secs_f64(),
+            resident: resident as f64 / f64::from(1 << 20),
+            calls: times.len(),
+            failed: wrong.len(),
+            latency: quantiles(&times),
+        });
+        self.times.extend(times);
+        self.failed.extend(wrong);
+    }
+
+    /// Writes everything until now.
+    pub(crate) fn write(&self) {
+        let mut table = "seconds,resident_mib,calls,failed,p50_ms,p99_ms,max_ms\n".to_owned();
+        for Sample { seconds, resident, calls, failed, latency: [p50, p99, max] } in &self.samples {
+            let row = format!("{seconds:.1},{resident:.2},{calls},{failed},{p50:.3},{p99:.3},{max:.3}");
+            writeln!(table, "{row}").expect("a string");
+        }
+        fs::write(file("soak.csv"), table).expect("target can be written");
+    }
+
+    pub(crate) fn calls(&self) -> usize {
+        self.times.len()
+    }
+
+    pub(crate) fn failed(&self) -> &[String] {
+        &self.failed
+    }
+
+    /// The resident size at the end over that after a third of the time, on the line that fits the samples between best.
+    pub(crate) fn growth(&self) -> f64 {
+        let (start, slope) = self.line();
+        let [first, last] = [self.settled()[0].seconds, self.samples[self.samples.len() - 1].seconds];
+        (start + slope * last) / (start + slope * first)
+    }
+
+    /// MiB at the beginning and MiB a second: least squares.
+    fn line(&self) -> (f64, f64) {
+        let samples = self.settled();
+        let mean = |value: fn(&Sample) -> f64| samples.iter().map(value).sum::<f64>() / samples.len() as f64;
+        let (seconds, resident) = (mean(|sample| sample.seconds), mean(|sample| sample.resident));
+        let together = |sample: &Sample| (sample.seconds - seconds) * (sample.resident - resident);
+        let alone = |sample: &Sample| (sample.seconds - seconds).powi(2);
+        let slope = samples.iter().map(together).sum::<f64>() / samples.iter().map(alone).sum::<f64>();
+        (resident - slope * seconds, slope)
+    }
+
+    fn settled(&self) -> &[Sample] {
+        &self.samples[self.samples.len() / 3..]
+    }
+
+    pub(crate) fn summary(&self) -> String {
+        let mut times = self.times.clone();
+        times.sort_by(f32::total_cmp);
+        let ([p50, p99, max], (_, slope)) = (quantiles(&times), self.line());
+        let [first, last] = [self.settled()[0].resident, self.samples[self.samples.len() - 1].resident];
+        format!(
+            "p50 {p50:.1} ms, p99 {p99:.1} ms, max {max:.1} ms; {first:.0} MiB resident after a third, {last:.0} MiB at the \
+             end, {:.2} MiB an hour",
+            slope * 3600.0
+        )
+    }
+}
+
+/// p50, p99 and the slowest; 0 where there are none.
+fn quantiles(ascending: &[f32]) -> [f64; 3] {
+    let Some(last) = ascending.len().checked_sub(1) else { return [0.0; 3] };
+    [last / 2, last * 99 / 100, last].map(|place| ascending[place].into())
+}
