@@ -3,9 +3,10 @@ use std::{
     path::Path,
 };
 
-use npyz::{NpyFile, Order, npz::file_name_from_array_name};
+use npyz::npz::file_name_from_array_name;
 use zip::{ZipArchive, read::ZipFile, result::ZipError};
 
+use super::npy::Npy;
 use crate::{ConfigurationError, FileError};
 
 type Entry<'a> = ZipFile<'a, Cursor<Vec<u8>>>;
@@ -40,26 +41,19 @@ impl Arrays {
 
     /// Reads integers of any type that `TpuGraphs` and its users store them in; `TGraph`'s are f64.
     pub(super) fn integers(&mut self, name: &str) -> Result<Vec<i64>, FileError> {
-        self.read(name, |file| {
-            let file = match file.try_data::<i64>() {
-                Ok(data) => return data.collect(),
-                Err(file) => file,
-            };
-            let file = match file.try_data::<i32>() {
-                Ok(data) => return data.map(|value| value.map(i64::from)).collect(),
-                Err(file) => file,
-            };
-            let file = match file.try_data::<u8>() {
-                Ok(data) => return data.map(|value| value.map(i64::from)).collect(),
-                Err(file) => file,
-            };
-            file.into_vec::<f64>()?.into_iter().map(whole).collect()
+        self.visit(name, |array| match array.kind() {
+            "<i8" => collected(array.numbers(i64::from_le_bytes)),
+            "<i4" => collected(array.numbers(|bytes| i32::from_le_bytes(bytes).into())),
+            "|u1" => collected(array.numbers(|[byte]| byte.into())),
+            "<f8" => collected(array.numbers(f64::from_le_bytes).map(|value| whole(value?))),
+            kind => Err(format!("has type `{kind}`, expected <i8, <i4, |u1 or <f8")),
         })
     }
 
     /// Checks that an array has this shape, `None` for any size.
     pub(super) fn check_shape(&mut self, name: &str, expected: &[Option<usize>]) -> Result<(), FileError> {
-        self.visit(name, |_, shape| {
+        self.visit(name, |array| {
+            let shape = array.shape();
             let fits = |(size, expected): (&usize, &Option<usize>)| {
                 expected.is_none_or(|expected| *size == expected)
             };
@@ -74,7 +68,10 @@ impl Arrays {
 
     /// Reads f32 numbers.
     pub(super) fn floats(&mut self, name: &str) -> Result<Vec<f32>, FileError> {
-        self.visit(name, |file, _| file.into_vec().map_err(|error| error.to_string()))
+        self.visit(name, |array| match array.kind() {
+            "<f4" => collected(array.numbers(f32::from_le_bytes)),
+            kind => Err(format!("has type `{kind}`, expected <f4")),
+        })
     }
 
     /// Reads f32 numbers, or i8 as compact copies of the official files hold them, row by row, so that a large
@@ -85,38 +82,36 @@ impl Arrays {
         row_length: impl Fn(&[usize]) -> Option<usize>,
         take: impl FnMut(&[f32]) -> Result<(), ConfigurationError>,
     ) -> Result<(), FileError> {
-        let refused = self.visit(name, |file, shape| {
-            let length = row_length(shape).ok_or_else(|| format!("unexpected shape {shape:?}"))?;
-            let file = match file.try_data::<f32>() {
-                Ok(values) => return in_rows(values, length, take),
-                Err(file) => file,
-            };
-            let values = file.data::<i8>().map_err(|error| error.to_string())?;
-            in_rows(values.map(|value| value.map(f32::from)), length, take)
+        let refused = self.visit(name, |array| {
+            let length =
+                row_length(array.shape()).ok_or_else(|| format!("unexpected shape {:?}", array.shape()))?;
+            match array.kind() {
+                "<f4" => in_rows(array.numbers(f32::from_le_bytes), length, take),
+                "|i1" => in_rows(array.numbers(|byte| i8::from_le_bytes(byte).into()), length, take),
+                kind => Err(format!("has type `{kind}`, expected <f4 or |i1")),
+            }
         })?;
         refused.map_err(|source| FileError::Configuration { path: self.path.clone(), module: 0, source })
-    }
-
-    fn read<T>(
-        &mut self,
-        name: &str,
-        values: impl FnOnce(NpyFile<Entry<'_>>) -> io::Result<Vec<T>>,
-    ) -> Result<Vec<T>, FileError> {
-        self.visit(name, |file, _| values(file).map_err(|error| error.to_string()))
     }
 
     fn visit<T>(
         &mut self,
         name: &str,
-        visit: impl FnOnce(NpyFile<Entry<'_>>, &[usize]) -> Result<T, String>,
+        visit: impl FnOnce(Npy<Entry<'_>>) -> Result<T, String>,
     ) -> Result<T, FileError> {
         let visited = match self.archive.by_name(&file_name_from_array_name(name)) {
             Err(ZipError::FileNotFound) => Err("missing".to_owned()),
             Err(error) => Err(error.to_string()),
-            Ok(entry) => visit_entry(entry, visit),
+            Ok(entry) => Npy::new(entry).and_then(visit),
         };
         visited.map_err(|detail| self.error(name, &detail))
     }
+}
+
+/// All numbers of an array.
+fn collected<T>(numbers: impl Iterator<Item = io::Result<T>>) -> Result<Vec<T>, String> {
+    let numbers: io::Result<Vec<T>> = numbers.collect();
+    numbers.map_err(|error| error.to_string())
 }
 
 /// Hands `values` on in rows; the inner result is the first refusal of `take`.
@@ -147,17 +142,4 @@ fn whole(value: f64) -> io::Result<i64> {
     )]
     let (integer, same) = (value as i64, (value as i64) as f64 == value);
     if same { Ok(integer) } else { Err(io::Error::other(format!("{value} is not a whole number"))) }
-}
-
-fn visit_entry<T>(
-    entry: Entry<'_>,
-    visit: impl FnOnce(NpyFile<Entry<'_>>, &[usize]) -> Result<T, String>,
-) -> Result<T, String> {
-    let file = NpyFile::new(entry).map_err(|error| error.to_string())?;
-    if file.order() != Order::C {
-        return Err("not in C order".to_owned());
-    }
-    let shape: Vec<usize> =
-        file.shape().iter().map(|&size| usize::try_from(size).unwrap_or(usize::MAX)).collect();
-    visit(file, &shape)
 }
