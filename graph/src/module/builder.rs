@@ -158,8 +158,9 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
     }
 }
 
-/// A name from the module for a message: whoever made it may have made it megabytes long.
-pub(crate) fn shortened(name: &str) -> String {
+/// The start of a name for a message: whoever made it may have made it megabytes long.
+#[must_use]
+pub fn shortened(name: &str) -> String {
     const SHOWN: usize = 80;
     let mut characters = name.chars();
     let start: String = characters.by_ref().take(SHOWN).collect();

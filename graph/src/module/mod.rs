@@ -11,8 +11,9 @@ use std::collections::{BTreeMap, HashMap};
 use hlorank_proto::xla::HloInstructionProto;
 use prost::Message as _;
 
+pub use self::builder::shortened;
 pub(crate) use self::{
-    builder::{ModuleBuilder, shortened},
+    builder::ModuleBuilder,
     nodes::{Nodes, Origin},
     references::References,
     wrapped::{holds_computations, inner_module, wrapped_message},

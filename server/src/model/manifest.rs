@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, fmt};
 
-use hlorank_graph::{Digest, MAX_SEGMENT_NODES, Pad, Task};
+use hlorank_graph::{Digest, MAX_SEGMENT_NODES, Pad, Task, shortened};
 use serde::Deserialize;
 
 /// Written last into an artifact's folder: a version without one does not exist yet.
@@ -131,7 +131,6 @@ impl ManifestError {
 impl Manifest {
     /// Reads and checks a manifest.
     pub fn read(json: &[u8]) -> Result<Self, ManifestError> {
-        let unreadable = |error: serde_json::Error| ManifestError::Unreadable(error.to_string());
         // The format first: a newer one may have other fields.
         let SchemaOnly { schema } = serde_json::from_slice(json).map_err(unreadable)?;
         if schema > SCHEMA {
@@ -155,7 +154,7 @@ impl Manifest {
         }
         let expected = hlorank_graph::feature_digest();
         if Digest::from_hex(&self.feature_digest) != Some(expected) {
-            return Err(ManifestError::FeatureDigest { found: self.feature_digest.clone(), expected });
+            return Err(ManifestError::FeatureDigest { found: shortened(&self.feature_digest), expected });
         }
         let training = Digest::from_hex(&self.training_data_digest).is_some();
         check(training, "training_data_digest", &self.training_data_digest, "64 hexadecimal digits")
@@ -225,7 +224,18 @@ fn check(
     if holds {
         return Ok(());
     }
-    Err(ManifestError::Field { field, found: found.to_string(), expected: expected.to_owned() })
+    Err(ManifestError::Field { field, found: shortened(&found.to_string()), expected: expected.to_owned() })
+}
+
+/// What serde says, which quotes the file.
+#[expect(clippy::needless_pass_by_value, reason = "what a Result's error is mapped with")]
+fn unreadable(error: serde_json::Error) -> ManifestError {
+    let message = error.to_string();
+    let start = shortened(&message);
+    if start == message {
+        return ManifestError::Unreadable(message);
+    }
+    ManifestError::Unreadable(format!("{start} at line {} column {}", error.line(), error.column()))
 }
 
 #[cfg(test)]
@@ -282,6 +292,23 @@ mod tests {
             assert_eq!(manifest.kind(), ModelKind::WholeGraph { chunk_configs: 5 });
             assert_eq!(manifest.kind().to_string(), "graph");
             assert_eq!(manifest.batch_dependent, batch_dependent);
+        }
+    }
+
+    #[test]
+    fn a_long_value_is_shortened_in_a_message() {
+        let long = "é".repeat(1 << 20);
+        for (field, value) in [
+            ("task", json!(long)),
+            ("version", json!(long)),
+            ("buckets", json!(vec![4; 1 << 20])),
+            ("feature_digest", json!(long)),
+            ("training_data_digest", json!(long)),
+        ] {
+            let mut manifest = manifest();
+            manifest[field] = value;
+            let message = read(&manifest).unwrap_err().to_string();
+            assert!(message.len() < 400, "{field}: {} bytes", message.len());
         }
     }
 
