@@ -105,11 +105,17 @@ pub struct Measurements {
 impl GraphFile {
     /// Reads a file; `bare_task` is the task of a graph that comes without configurations.
     pub fn read(path: &Path, bare_task: Task, limits: &Limits) -> Result<Self, FileError> {
-        let name = path.display().to_string();
-        let bytes = fs::read(path).map_err(|source| FileError::Io { path: name.clone(), source })?;
+        let bytes =
+            fs::read(path).map_err(|source| FileError::Io { path: path.display().to_string(), source })?;
+        Self::of(path, bytes, bare_task, limits)
+    }
+
+    /// Reads the bytes of a file, as [`read`](Self::read) does; errors name the `path`.
+    pub fn of(path: &Path, bytes: Vec<u8>, bare_task: Task, limits: &Limits) -> Result<Self, FileError> {
         if bytes.starts_with(b"PK") {
             return read_npz(path, bytes, bare_task, limits);
         }
+        let name = path.display().to_string();
         let kind = FileKind::of(&bytes).ok_or_else(|| FileError::UnknownFormat { path: name.clone() })?;
         let reader = Reader { path: &name, limits };
         let graphs = match kind {

@@ -12,6 +12,7 @@ mod model;
 mod model_admin;
 mod partial;
 mod rank_stream;
+mod read_request;
 mod transport;
 
 pub(crate) use admission::TokenName;
@@ -21,4 +22,5 @@ pub use deadline::{Deadline, DeadlinesLayer};
 pub use error::{REASONS, ServiceError};
 pub use model::Models;
 pub use model_admin::ModelAdmin;
+pub use read_request::{ReadRequest, read_request};
 pub use transport::{ExplainRefusals, ExplainRefusalsLayer};
