@@ -8,6 +8,9 @@ SHELL := /bin/bash
 LOCKED ?=
 # What `make serve` passes to the server, and which benchmark `make bench` runs.
 ARGS ?=
+# How long `make fuzz` runs each target, and how it is built.
+FUZZ_SECONDS ?= 3600
+FUZZ_PROFILE ?= --release
 # Of the artifacts that `make train` exports.
 VERSION ?= 4
 
@@ -41,7 +44,7 @@ export HLORANK_ONNXRUNTIME
 export ORT_DISABLE_TELEMETRY := 1
 
 .PHONY: help setup setup-prometheus setup-proxies build test test-rust test-python lint lint-rust lint-deny lint-proto \
-	lint-python demo serve image bench soak baselines-setup client-messages figures train-setup train train-test clean
+	lint-python fuzz demo serve image bench soak baselines-setup client-messages figures train-setup train train-test clean
 
 help: ## list these
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)$$/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-17s %s\n", $$1, $$2 }'
@@ -93,6 +96,11 @@ lint-python: $(PYTHON_READY) ## ruff
 		echo "ruff $$folder"; \
 		$(PYTHON) -m ruff check --quiet "$$folder" && $(PYTHON) -m ruff format --quiet --check "$$folder" || exit 1; \
 	done
+
+# All targets at once, one thread each.
+fuzz: ## change small inputs and read them, for an hour (FUZZ_SECONDS=60; ARGS=npz picks one target)
+	HLORANK_FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --workspace --test fuzzing $(FUZZ_PROFILE) $(LOCKED) \
+		-- --nocapture --test-threads=8 $(ARGS)
 
 demo: setup build ## start a server, rank real configurations, stop it
 	deploy/demo.sh

@@ -1,0 +1,300 @@
+//! Writes the inputs that fuzzing begins with, from `tests/data` and `models/registry`: `cargo run -p hlorank-fuzz
+//! --example corpus`. What fuzzing found stays.
+
+use std::{fs, path::PathBuf};
+
+use hlorank_fuzz::corpus_folder;
+use hlorank_graph::{
+    Configurations, FeatureFile, GraphFile, GraphSource, HloModule, LayoutBatchBuilder, LayoutEntry, Limits,
+    MeasuredGraph, Pad, Task,
+};
+use hlorank_proto::{
+    tpu_graphs::{
+        ConfigProfile, HloModuleConfig, LayoutConfig, ModuleTuningData, TuningData,
+        config_profile::Config,
+        layout_config::{NodeLayoutConfig, TensorLayoutConfig},
+    },
+    v1::{
+        self, ConfigBatch, Graph, GraphFeatures, ModelSelector, RankConfigsRequest,
+        config_batch::Configs as Batch, graph::Source, rank_configs_request::Configs,
+    },
+    xla::{
+        ExecutionProfile, HloComputationProto, HloInstructionProto, HloModuleProto, HloProto, LayoutProto,
+        ShapeProto,
+    },
+};
+use prost::{Message, bytes::Bytes};
+
+/// Runs of a graph that are kept.
+const RUNS: usize = 6;
+
+fn main() {
+    modules();
+    texts();
+    batches();
+    requests();
+    manifests();
+    arrays();
+    for file in ["tile.pb", "layout.pb"] {
+        write("tuning_data", file, &measured(file));
+    }
+    write("tuning_data", "text.hlo.txt", &data("hlo/scalar_identity.cpu_after_opt.hlo.txt"));
+}
+
+fn repository(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+}
+
+fn data(path: &str) -> Vec<u8> {
+    let path = repository("tests/data").join(path);
+    fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn write(target: &str, name: &str, input: &[u8]) {
+    let folder = corpus_folder(target);
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::write(folder.join(name), input).expect("an input is written");
+}
+
+/// A module with the fields that are read, and without names that say nothing.
+fn module(name: &str) -> HloModuleProto {
+    HloModuleProto::decode(&data(&format!("hlo/{name}.hlo_module.pb"))[..]).expect("a module")
+}
+
+fn modules() {
+    write("hlo_module", "scalar_identity.pb", &module("scalar_identity.cpu_after_opt").encode_to_vec());
+    write("hlo_module", "forms.pb", &data("hlo_text/forms.hlo_module.pb"));
+    let wrapped = HloProto { hlo_module: Some(module("scalar_identity.before_opt")) };
+    write("hlo_module", "wrapped.pb", &wrapped.encode_to_vec());
+    for name in ["mlp_train.before_opt", "control_flow_mix.before_opt", "fuzz_all_columns"] {
+        write("hlo_module", &format!("{name}.pb"), &few_instructions(module(name)).encode_to_vec());
+    }
+}
+
+/// The first instructions of the first computations, and what they refer to of each other.
+fn few_instructions(mut module: HloModuleProto) -> HloModuleProto {
+    module.computations.retain(|computation| !computation.instructions.is_empty());
+    module.computations.truncate(4);
+    for computation in &mut module.computations {
+        computation.instructions.truncate(6);
+        computation.root_id = computation.instructions.last().map_or(0, |last| last.id);
+    }
+    let computations: Vec<i64> = module.computations.iter().map(|computation| computation.id).collect();
+    for computation in &mut module.computations {
+        let ids: Vec<i64> = computation.instructions.iter().map(|instruction| instruction.id).collect();
+        for instruction in &mut computation.instructions {
+            instruction.operand_ids.retain(|id| ids.contains(id));
+            instruction.called_computation_ids.retain(|id| computations.contains(id));
+        }
+    }
+    module
+}
+
+fn texts() {
+    write("hlo_text", "scalar_identity.txt", &data("hlo/scalar_identity.before_opt.hlo.txt"));
+    write("hlo_text", "forms.txt", &data("hlo_text/forms.hlo.txt"));
+    for name in ["mlp_train.before_opt", "control_flow_mix.before_opt", "cnn_train.cpu_after_opt"] {
+        let text = String::from_utf8(data(&format!("hlo/{name}.hlo.txt"))).expect("text");
+        write("hlo_text", &format!("{name}.txt"), few_computations(&text).as_bytes());
+    }
+}
+
+/// The first computations of a text.
+fn few_computations(text: &str) -> &str {
+    const BYTES: usize = 2500;
+    let ends = text.match_indices("\n}\n").map(|(end, closing)| end + closing.len());
+    &text[..ends.take_while(|end| *end < BYTES).last().unwrap_or(text.len())]
+}
+
+/// A measured graph, and a few of its runs.
+fn measured(file: &str) -> Vec<u8> {
+    match file {
+        "tile.pb" => {
+            let mut kernels = TuningData::decode(&data("measured/tile_kernels.pb")[..]).expect("kernels");
+            kernels.modules.truncate(2);
+            kernels.modules.iter_mut().for_each(few_runs);
+            kernels.encode_to_vec()
+        }
+        "layout.pb" => small_layout().encode_to_vec(),
+        _ => {
+            let bytes = data("measured/layout_random_window_reversed.pb");
+            let mut graph = ModuleTuningData::decode(&bytes[..]).expect("a graph");
+            few_runs(&mut graph);
+            graph.encode_to_vec()
+        }
+    }
+}
+
+/// A graph with few nodes, of which three are configurable, and some runs.
+fn small_layout() -> ModuleTuningData {
+    let layout = Some(LayoutProto { minor_to_major: vec![1, 0] });
+    let shape = ShapeProto { element_type: 11, dimensions: vec![8, 8], layout, ..Default::default() };
+    let instruction = |id, opcode: &str, operands: &[i64]| HloInstructionProto {
+        name: format!("{opcode}.{id}"),
+        opcode: opcode.to_owned(),
+        shape: Some(shape.clone()),
+        id,
+        operand_ids: operands.to_vec(),
+        ..Default::default()
+    };
+    let instructions = vec![
+        instruction(1, "parameter", &[]),
+        instruction(2, "parameter", &[]),
+        instruction(3, "dot", &[1, 2]),
+        instruction(4, "reshape", &[3]),
+        instruction(5, "convolution", &[4, 2]),
+        instruction(6, "add", &[5, 3]),
+    ];
+    let computation = HloComputationProto { name: "entry".to_owned(), id: 7, root_id: 6, instructions };
+    let module =
+        HloModuleProto { name: "small".to_owned(), computations: vec![computation], ..Default::default() };
+    let runs = (0..).take(RUNS).map(run).collect();
+    ModuleTuningData { module: Some(module), runs, config_index_to_node: vec![2, 3, 4], ..Default::default() }
+}
+
+fn run(number: i64) -> ConfigProfile {
+    let tensor = |dims: &[i32]| TensorLayoutConfig { dims: dims.to_vec() };
+    let dims: &[i32] = if number % 2 == 0 { &[1, 0] } else { &[0, 1] };
+    let node = |slot: i64| NodeLayoutConfig {
+        tensors: if slot < number {
+            vec![tensor(dims), tensor(&[]), tensor(&[-1, 0])]
+        } else {
+            vec![tensor(&[0, 1])]
+        },
+    };
+    let layout_config = Some(LayoutConfig { nodes: (0..3).map(node).collect() });
+    ConfigProfile {
+        config: Some(Config::ModuleConfig(HloModuleConfig { layout_config })),
+        profile: Some(ExecutionProfile { compute_time_ns: 1000 + number }),
+        is_default: number == 1,
+        ..Default::default()
+    }
+}
+
+fn few_runs(graph: &mut ModuleTuningData) {
+    graph.runs.truncate(RUNS);
+}
+
+fn read(file: &str) -> MeasuredGraph {
+    let bytes = measured(file);
+    let mut read =
+        GraphFile::of(file.as_ref(), bytes, Task::Layout, &Limits::default()).expect("a measured graph");
+    read.graphs.remove(0)
+}
+
+fn configurations(graph: &MeasuredGraph) -> &Configurations {
+    &graph.measurements.as_ref().expect("run times").configurations
+}
+
+fn batches() {
+    let batch = |configs| ConfigBatch { configs: Some(configs) }.encode_to_vec();
+    let (layout, tile) = (read("layout.pb"), read("tile.pb"));
+    let Configurations::Layout(layouts) = configurations(&layout) else { panic!("layouts") };
+    let Configurations::Tile(tiles) = configurations(&tile) else { panic!("tiles") };
+    let nodes: Vec<u32> = (0..).take(layouts.slots()).collect();
+    write("packed_configurations", "layout.pb", &batch(Batch::PackedLayoutConfigs(layouts.to_packed())));
+    write(
+        "packed_configurations",
+        "tile.pb",
+        &batch(Batch::PackedTileConfigs(tiles.to_packed().expect("equal lists"))),
+    );
+    let wide = |number| LayoutEntry::from_numbers([number, 0, 7], String::new).expect("an entry");
+    let mut two_bytes = LayoutBatchBuilder::new(2, Limits::default());
+    (0..260).for_each(|number| two_bytes.push(&[wide(number), wide(0)]).expect("a configuration"));
+    let two_bytes = two_bytes.build().expect("a batch");
+    write("packed_configurations", "two_bytes.pb", &batch(Batch::PackedLayoutConfigs(two_bytes.to_packed())));
+    write("packed_configurations", "readable.pb", &batch(Batch::LayoutConfigs(layouts.to_readable(&nodes))));
+    write("delta_configurations", "layout.pb", &batch(Batch::DeltaLayoutConfigs(layouts.to_delta())));
+    write("delta_configurations", "two_bytes.pb", &batch(Batch::DeltaLayoutConfigs(two_bytes.to_delta())));
+    write("delta_configurations", "tile.pb", &batch(Batch::TileConfigs(tiles.to_readable())));
+}
+
+fn requests() {
+    let (layout, tile) = (read("layout.pb"), read("tile.pb"));
+    let Configurations::Layout(layouts) = configurations(&layout) else { panic!("layouts") };
+    let Configurations::Tile(tiles) = configurations(&tile) else { panic!("tiles") };
+    let slots = layout.graph.configurable();
+    let packed_tiles = || Configs::PackedTileConfigs(tiles.to_packed().expect("equal lists"));
+    request("layout_readable", module_of(&layout), slots, Configs::LayoutConfigs(layouts.to_readable(slots)));
+    request("layout_packed", module_of(&layout), &[], Configs::PackedLayoutConfigs(layouts.to_packed()));
+    request("layout_delta", module_of(&layout), slots, Configs::DeltaLayoutConfigs(layouts.to_delta()));
+    request("tile_readable", module_of(&tile), &[], Configs::TileConfigs(tiles.to_readable()));
+    request("tile_packed", module_of(&tile), &[], packed_tiles());
+    request("hash", Source::GraphHash(vec![7; 32].into()), &[], packed_tiles());
+    request("features", Source::Features(features(&tile.graph)), &[], packed_tiles());
+    text_request();
+    measured_request();
+}
+
+fn measured_request() {
+    let graph = read("measured.pb");
+    let Configurations::Layout(layouts) = configurations(&graph) else { panic!("layouts") };
+    request(
+        "layout_measured",
+        module_of(&graph),
+        graph.graph.configurable(),
+        Configs::DeltaLayoutConfigs(layouts.to_delta()),
+    );
+}
+
+fn module_of(graph: &MeasuredGraph) -> Source {
+    match &graph.source {
+        GraphSource::HloModule(bytes) => Source::HloModule(bytes.clone().into()),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn text_request() {
+    let text = String::from_utf8(data("hlo/mlp_train.before_opt.hlo.txt")).expect("text");
+    let module = HloModule::read_text(&text, &Limits::default()).expect("a module");
+    let slots = module.arrays.default_configurable();
+    let mut layouts = LayoutBatchBuilder::new(slots.len(), Limits::default());
+    for number in 0..3 {
+        let entry = LayoutEntry::from_numbers([number, 12, 33], String::new).expect("an entry");
+        layouts.push(&vec![entry; slots.len()]).expect("a configuration");
+    }
+    let layouts = layouts.build().expect("a batch");
+    request("text", Source::HloText(text), &[], Configs::PackedLayoutConfigs(layouts.to_packed()));
+}
+
+fn request(name: &str, source: Source, slots: &[u32], configs: Configs) {
+    let task = v1::Task::Unspecified.into();
+    let graph = Graph { source: Some(source), task, configurable_nodes: slots.to_vec() };
+    let model = ModelSelector { name: "layout-xla-cpu".to_owned(), version: 3, label: String::new() };
+    let request = RankConfigsRequest {
+        graph: Some(graph),
+        configs: Some(configs),
+        model: Some(model),
+        top_k: 5,
+        include_scores: true,
+    };
+    write("request", &format!("{name}.pb"), &request.encode_to_vec());
+}
+
+fn features(graph: &hlorank_graph::Graph) -> GraphFeatures {
+    let features = graph.features(Pad::MinusOne).expect("known lengths");
+    GraphFeatures {
+        node_opcode: graph.opcodes().to_vec().into(),
+        node_feat: features.into_iter().flat_map(f32::to_le_bytes).collect::<Bytes>(),
+        edge_index: graph.edges().as_flattened().to_vec(),
+        pad_value: -1,
+    }
+}
+
+fn manifests() {
+    for (name, path) in [
+        ("segment.json", "models/registry/tile-xla-cpu/3/manifest.json"),
+        ("whole_graph.json", "tests/data/registry/layout-cross-configuration/1/manifest.json"),
+    ] {
+        write("manifest", name, &fs::read(repository(path)).expect("a manifest"));
+    }
+}
+
+fn arrays() {
+    write("npz", "golden_tile.npz", &data("registry/tile-whole-graph/1/golden.npz"));
+    write("npz", "features.npz", &data("hlo/scalar_identity.cpu_after_opt.features.npz"));
+    for (name, file) in [("layout.npz", "layout.pb"), ("tile.npz", "tile.pb")] {
+        let folder = corpus_folder("npz");
+        FeatureFile::write(&folder.join(name), &read(file), Pad::MinusOne).expect("an npz file");
+    }
+}

@@ -1,0 +1,39 @@
+use hlorank_server::model::{Manifest, ModelKind};
+
+use crate::{Target, mutate::mutate_json, reading::refused};
+
+/// `manifest.json` of an artifact: what is taken is what it says, however it is written.
+pub const MANIFEST: Target = Target { name: "manifest", mutate: mutate_json, read };
+
+fn read(input: &[u8]) -> String {
+    match Manifest::read(input) {
+        Ok(manifest) => check(&manifest, input),
+        Err(error) => format!("{}: {}", error.reason(), refused(&error)),
+    }
+}
+
+fn check(manifest: &Manifest, input: &[u8]) -> String {
+    assert!(manifest.version > 0 && manifest.training_data_digest().is_some());
+    match manifest.kind() {
+        ModelKind::Segment => {
+            let largest = *manifest.buckets.last().expect("a bucket");
+            for nodes in [1, 2, 3, 4, 5, largest - 1, largest] {
+                let bucket = manifest.bucket(nodes);
+                assert!(
+                    bucket >= nodes && bucket <= largest && bucket.is_multiple_of(4),
+                    "{nodes} in {bucket}"
+                );
+            }
+        }
+        ModelKind::WholeGraph { chunk_configs } => assert!(chunk_configs > 0),
+    }
+    // Some numbers that are not read do not fit.
+    if let Ok(value) = serde_json::from_slice::<serde_json::Value>(input) {
+        let mut written =
+            Manifest::read(value.to_string().as_bytes()).expect("a manifest that is written again");
+        // Their last digit may be another.
+        written.measured_quality.clone_from(&manifest.measured_quality);
+        assert_eq!(format!("{written:?}"), format!("{manifest:?}"), "written again");
+    }
+    format!("{} {} {:?} {}", manifest.kind(), manifest.task(), manifest.pad(), manifest.files.len().min(4))
+}

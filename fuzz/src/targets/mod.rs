@@ -1,0 +1,16 @@
+//! What is fuzzed: one file for every kind of input.
+
+mod delta_configurations;
+mod hlo_module;
+mod hlo_text;
+mod manifest;
+mod npz;
+mod packed_configurations;
+mod request;
+mod tuning_data;
+
+pub use self::{
+    delta_configurations::DELTA_CONFIGURATIONS, hlo_module::HLO_MODULE, hlo_text::HLO_TEXT,
+    manifest::MANIFEST, npz::NPZ, packed_configurations::PACKED_CONFIGURATIONS, request::REQUEST,
+    tuning_data::TUNING_DATA,
+};

@@ -1,0 +1,101 @@
+use std::path::Path;
+
+use hlorank_graph::{Configurations, FeatureFile, GraphFile, MeasuredGraph, Pad, Task, TileConfiguration};
+use tempfile::TempDir;
+
+use crate::{
+    Target,
+    mutate::mutate_message,
+    reading::{LIMITS, check_forms, check_graph, refused},
+};
+
+/// `TpuGraphs`' `TuningData` and `ModuleTuningData`, or any file that a client is given: what is read holds
+/// together, and is read again from the npz file that is written of it.
+pub const TUNING_DATA: Target = Target { name: "tuning_data", mutate: mutate_message, read };
+
+fn read(input: &[u8]) -> String {
+    match GraphFile::of(Path::new("fuzzed.pb"), input.to_vec(), Task::Layout, &LIMITS) {
+        Ok(file) => {
+            let outcomes: Vec<String> =
+                file.graphs.iter().map(|graph| check_measured(graph, input)).collect();
+            format!("{}: {}", file.kind, outcomes.last().map_or("", String::as_str))
+        }
+        Err(error) => refused(&error),
+    }
+}
+
+/// A graph and its run times, and of some inputs what training reads of them: a file takes longer than all else.
+pub(super) fn check_measured(measured: &MeasuredGraph, input: &[u8]) -> String {
+    let mut outcome = check_graph(&measured.graph);
+    if input.iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte)).is_multiple_of(8) {
+        check_written(measured);
+    }
+    let Some(measurements) = &measured.measurements else { return outcome };
+    let configs = measurements.configurations.len();
+    assert_eq!([measurements.run_times.len(), measurements.numbers.len()], [configs; 2], "runs");
+    assert!(measurements.normalizers.as_ref().is_none_or(|times| times.len() == configs), "normalizers");
+    assert!(measurements.default.is_none_or(|default| default < configs), "the default");
+    assert!(measurements.numbers.is_sorted_by(|one, next| one < next), "numbers of runs");
+    outcome += &check_forms(&measurements.configurations);
+    outcome
+}
+
+thread_local! {
+    /// Where one file after the other is written.
+    static FOLDER: TempDir = tempfile::tempdir().expect("a folder");
+}
+
+fn check_written(measured: &MeasuredGraph) {
+    let exact =
+        measured.measurements.as_ref().is_none_or(|measurements| match &measurements.configurations {
+            Configurations::Layout(_) => true,
+            Configurations::Tile(tiles) => tiles.iter().all(holds_in_features),
+        });
+    let graph = &measured.graph;
+    let pad = if graph.features(Pad::MinusOne).is_some() { Pad::MinusOne } else { Pad::Zero };
+    let read = FOLDER.with(|folder| {
+        let path = folder.path().join("written.npz");
+        FeatureFile::write(&path, measured, pad).expect("what was read can be written");
+        GraphFile::read(&path, graph.task(), &LIMITS)
+    });
+    if !exact {
+        return;
+    }
+    let again = read.expect("what was written can be read").graphs.remove(0);
+    assert_eq!(again.graph.task(), graph.task(), "the task of what was written");
+    assert_eq!(again.graph.edges(), graph.edges(), "the edges of what was written");
+    assert_eq!(again.graph.configurable(), graph.configurable(), "the slots of what was written");
+    match (&measured.measurements, &again.measurements) {
+        (Some(measured), Some(again)) => {
+            assert_eq!(again.run_times, measured.run_times, "run times of what was written");
+            assert_eq!(again.normalizers, measured.normalizers, "normalizers of what was written");
+            check_same(&again.configurations, &measured.configurations);
+        }
+        (measured, again) => {
+            assert!(measured.is_none() && again.is_none(), "measurements of what was written");
+        }
+    }
+}
+
+/// Tables may come in another order.
+fn check_same(again: &Configurations, measured: &Configurations) {
+    match (again, measured) {
+        (Configurations::Layout(again), Configurations::Layout(measured)) => {
+            let nodes: Vec<u32> = (0..).take(measured.slots()).collect();
+            assert_eq!(
+                again.to_readable(&nodes),
+                measured.to_readable(&nodes),
+                "layouts of what was written"
+            );
+        }
+        (again, measured) => assert_eq!(again, measured, "tiles of what was written"),
+    }
+}
+
+/// Whether a tile is all in its features: six bounds a list, which `f32` holds, and none that leaves no trace.
+fn holds_in_features(tile: TileConfiguration<'_>) -> bool {
+    [tile.kernel_bounds, tile.output_bounds, tile.input_bounds].iter().all(|bounds| {
+        let exact = bounds.iter().all(|bound| (1..1 << 10).contains(bound));
+        bounds.len() <= 6 && exact
+    })
+}
