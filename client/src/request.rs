@@ -9,12 +9,18 @@ use crate::{GraphHandle, ModelReference};
 #[derive(Debug)]
 pub struct RankRequest<'a> {
     pub(crate) graph: &'a GraphHandle,
+    asked: Asked,
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// What is asked about a graph.
+#[derive(Clone, Debug)]
+struct Asked {
     configurations: Configs,
     model: Option<ModelReference>,
     top: u32,
     scores: bool,
     partial: bool,
-    pub(crate) timeout: Option<Duration>,
 }
 
 impl<'a> RankRequest<'a> {
@@ -22,32 +28,33 @@ impl<'a> RankRequest<'a> {
     #[must_use]
     pub fn new(graph: &'a GraphHandle, configurations: &Configurations) -> Self {
         let configurations = smallest_form(configurations);
-        Self { graph, configurations, model: None, top: 0, scores: false, partial: false, timeout: None }
+        let asked = Asked { configurations, model: None, top: 0, scores: false, partial: false };
+        Self { graph, asked, timeout: None }
     }
 
     /// Asks this model.
     #[must_use]
     pub fn model(self, model: Option<ModelReference>) -> Self {
-        Self { model, ..self }
+        Self { asked: Asked { model, ..self.asked }, ..self }
     }
 
     /// Asks for only so many of the best; 0 for all, the default.
     #[must_use]
     pub fn top(self, top: u32) -> Self {
-        Self { top, ..self }
+        Self { asked: Asked { top, ..self.asked }, ..self }
     }
 
     /// Asks for the score of every candidate in the order sent, too.
     #[must_use]
     pub fn with_scores(self) -> Self {
-        Self { scores: true, ..self }
+        Self { asked: Asked { scores: true, ..self.asked }, ..self }
     }
 
     /// Takes a ranking of the first candidates where there is not time for all; [`Ranking::scored`](crate::Ranking::scored)
     /// tells how many.
     #[must_use]
     pub fn allow_partial(self) -> Self {
-        Self { partial: true, ..self }
+        Self { asked: Asked { partial: true, ..self.asked }, ..self }
     }
 
     /// Allows the call so long, retries included, in place of [`Connection::timeout`](crate::Connection::timeout).
@@ -58,13 +65,14 @@ impl<'a> RankRequest<'a> {
 
     /// The message, without a graph.
     pub(crate) fn message(&self) -> RankConfigsRequest {
+        let Asked { configurations, model, top, scores, partial } = &self.asked;
         RankConfigsRequest {
             graph: None,
-            configs: Some(self.configurations.clone()),
-            model: self.model.as_ref().map(Into::into),
-            top_k: self.top,
-            include_scores: self.scores,
-            allow_partial: self.partial,
+            configs: Some(configurations.clone()),
+            model: model.as_ref().map(Into::into),
+            top_k: *top,
+            include_scores: *scores,
+            allow_partial: *partial,
         }
     }
 }
@@ -73,24 +81,26 @@ impl<'a> RankRequest<'a> {
 #[derive(Clone, Debug)]
 pub struct RankCall {
     graph: Arc<GraphHandle>,
-    configurations: Configs,
-    model: Option<ModelReference>,
-    top: u32,
-    scores: bool,
+    asked: Asked,
 }
 
 impl RankCall {
     /// What a request about this graph asks.
     #[must_use]
     pub fn new(graph: Arc<GraphHandle>, request: RankRequest<'_>) -> Self {
-        let RankRequest { configurations, model, top, scores, .. } = request;
-        Self { graph, configurations, model, top, scores }
+        Self { graph, asked: request.asked }
     }
 
     /// The call of a message; `None` where it has no candidates. The graph of the message does not count.
     pub(crate) fn of_message(graph: Arc<GraphHandle>, message: RankConfigsRequest) -> Option<Self> {
-        let (model, top, scores) = (message.model.map(Into::into), message.top_k, message.include_scores);
-        Some(Self { graph, configurations: message.configs?, model, top, scores })
+        let asked = Asked {
+            configurations: message.configs?,
+            model: message.model.map(Into::into),
+            top: message.top_k,
+            scores: message.include_scores,
+            partial: message.allow_partial,
+        };
+        Some(Self { graph, asked })
     }
 
     /// What it is about.
@@ -102,7 +112,7 @@ impl RankCall {
     /// How many candidates it has.
     #[must_use]
     pub fn configurations(&self) -> usize {
-        match &self.configurations {
+        match &self.asked.configurations {
             Configs::LayoutConfigs(message) => message.configs.len(),
             Configs::PackedLayoutConfigs(message) => message.config_count as usize,
             Configs::DeltaLayoutConfigs(message) => message.change_counts.len(),
@@ -114,14 +124,7 @@ impl RankCall {
     /// The request.
     #[must_use]
     pub fn request(&self) -> RankRequest<'_> {
-        RankRequest {
-            graph: &self.graph,
-            configurations: self.configurations.clone(),
-            model: self.model.clone(),
-            top: self.top,
-            scores: self.scores,
-            timeout: None,
-        }
+        RankRequest { graph: &self.graph, asked: self.asked.clone(), timeout: None }
     }
 }
 

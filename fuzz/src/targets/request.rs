@@ -14,7 +14,8 @@ use crate::{
 /// and fits the headers of an answer; what is read holds together.
 pub const REQUEST: Target = Target { name: "request", mutate: mutate_message, read };
 
-const BOUNDS: Bounds = Bounds { limits: LIMITS, graph_bytes: 1 << 15, requests: 1, stream_configs: 1000 };
+const BOUNDS: Bounds =
+    Bounds { limits: LIMITS, graph_bytes: 1 << 15, requests: 1, stream_configs: 1000, client_requests: 1 };
 
 /// Bytes of headers that every client takes.
 const MAX_HEADERS: usize = 8 << 10;
