@@ -267,6 +267,7 @@ fn request(name: &str, source: Source, slots: &[u32], configs: Configs) {
         model: Some(model),
         top_k: 5,
         include_scores: true,
+        allow_partial: false,
     };
     write("request", &format!("{name}.pb"), &request.encode_to_vec());
 }
