@@ -23,7 +23,7 @@ def test_a_layout_file_has_one_graph_and_its_runs():
     [measured] = read_graphs(LAYOUTS)
     assert measured.name == "jit_window_reversed"
     assert measured.graph.task == "layout"
-    assert len(measured.configurations) == len(measured.run_times) == 13
+    assert len(measured.configurations) == len(measured.run_times) == 41
     assert measured.configurations.slots == len(measured.graph.whole().configurable_nodes)
 
 
