@@ -12,7 +12,7 @@ ARGS ?=
 FUZZ_SECONDS ?= 3600
 FUZZ_PROFILE ?= --release
 # Of the artifacts that `make train` exports.
-VERSION ?= 4
+VERSION ?= 5
 
 TOOLS := target/tools
 DENY := $(TOOLS)/bin/cargo-deny
