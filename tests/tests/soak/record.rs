@@ -69,6 +69,11 @@ impl Record {
         &self.failed
     }
 
+    /// MiB.
+    pub(crate) fn most_resident(&self) -> f64 {
+        self.samples.iter().map(|sample| sample.resident).fold(0.0, f64::max)
+    }
+
     /// The resident size at the end over that after a third of the time, on the line that fits the samples between best.
     pub(crate) fn growth(&self) -> f64 {
         let (start, slope) = self.line();
