@@ -106,17 +106,27 @@ impl Backlog {
                 return Err(EngineError::DeadlineTooShort { estimate, left });
             }
         }
-        let (queued, limit) = (state.nodes(), state.limit);
-        if !terms.goes_on && queued > 0 && nodes > 0 && queued.saturating_add(nodes) > limit {
-            let excess = queued.saturating_add(nodes).saturating_sub(limit).min(queued);
-            let seconds = state.seconds() * float(excess) / float(queued * self.workers);
-            let room_in = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-            return Err(EngineError::QueueFull { nodes, queued, limit, room_in });
+        if !terms.goes_on && nodes > 0 && !state.has_room(nodes) {
+            return Err(self.queue_full(&state, Some(nodes)));
         }
         let call = state.next;
         state.next += 1;
         state.calls.insert(call, owed);
         Ok(Work { backlog: Arc::clone(self), call, model })
+    }
+
+    /// Refuses a call, whatever there is to evaluate for it, where as much waits as may.
+    pub(super) fn check_room(&self, terms: Terms) -> Result<(), EngineError> {
+        let state = self.state();
+        if terms.goes_on || state.has_room(1) { Ok(()) } else { Err(self.queue_full(&state, None)) }
+    }
+
+    fn queue_full(&self, state: &State, nodes: Option<usize>) -> EngineError {
+        let (queued, limit) = (state.nodes(), state.limit);
+        let excess = queued.saturating_add(nodes.unwrap_or(1)).saturating_sub(limit).min(queued);
+        let seconds = state.seconds() * float(excess) / float(queued * self.workers);
+        let room_in = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        EngineError::QueueFull { nodes, queued, limit, room_in }
     }
 
     /// Takes note of a run of a model.
@@ -159,6 +169,12 @@ impl Backlog {
 impl State {
     fn nodes(&self) -> usize {
         self.calls.values().map(|owed| owed.nodes).fold(0, usize::saturating_add)
+    }
+
+    /// Whether so many more may wait: where nothing waits, any.
+    fn has_room(&self, nodes: usize) -> bool {
+        let queued = self.nodes();
+        queued == 0 || queued.saturating_add(nodes) <= self.limit
     }
 
     /// Of one worker, for all that was measured.
@@ -319,16 +335,20 @@ mod tests {
         let Err(EngineError::QueueFull { nodes, queued, limit, room_in }) = add(1_000) else {
             panic!("not refused");
         };
-        assert_eq!((nodes, queued, limit), (1_000, 1_000_000, 100_000));
+        assert_eq!((nodes, queued, limit), (Some(1_000), 1_000_000, 100_000));
         assert_near(room_in, Duration::from_micros(450_500));
         assert!(add(0).is_ok(), "what needs nothing evaluated is taken");
+        assert!(matches!(
+            backlog.check_room(Terms::default()),
+            Err(EngineError::QueueFull { nodes: None, .. })
+        ));
         let rest = Terms { goes_on: true, ..Terms::default() };
         assert!(backlog.add(MODEL, GRAPH, 1_000, rest).is_ok(), "so is the rest of what was taken");
         alone.done(901_000);
         let fits = add(1_000).expect("there is room");
         assert_eq!(backlog.nodes(), (100_000, 100_000));
         assert_near(backlog.half_done_in(), Duration::from_millis(25));
-        assert!(add(1).is_err());
+        assert!(add(1).is_err() && backlog.check_room(Terms::default()).is_err());
         drop((alone, fits));
         assert_eq!(backlog.nodes().0, 0);
     }

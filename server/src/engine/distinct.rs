@@ -1,50 +1,71 @@
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 
-use foldhash::{HashMap, HashMapExt};
-use hlorank_graph::Configurations;
+use foldhash::fast::RandomState;
+use hashbrown::hash_table::{Entry, HashTable};
+use hlorank_graph::{Configurations, TILE_FEATURES, TileBatch};
 
 use super::as_u32;
 
-/// Which of some items differ.
+/// Which configurations of a batch differ for a model: layouts by their entries, tiles by their features.
+#[derive(Default)]
 pub(super) struct Distinct {
-    /// Where each distinct item stands first, ascending.
+    /// Where each distinct configuration stands first, ascending.
     pub(super) first: Vec<usize>,
-    /// `[items]` which of the distinct items each one is.
-    pub(super) of_item: Vec<u32>,
+    /// `[configs]` which of the distinct configurations each one is.
+    pub(super) of_config: Vec<u32>,
+    /// Numbers of distinct configurations.
+    known: HashTable<u32>,
+    hasher: RandomState,
 }
 
 impl Distinct {
-    /// Configurations that differ for a model: layouts by their entries, tiles by their features.
+    /// Of a whole batch.
     pub(super) fn of(configurations: &Configurations) -> Self {
-        match configurations {
-            Configurations::Layout(batch) => Self::items((0..batch.len()).map(|config| batch.row(config))),
-            Configurations::Tile(batch) => {
-                Self::items(batch.iter().map(|tile| tile.features().map(f32::to_bits)))
+        let mut distinct = Self::default();
+        for _ in 0..configurations.len() {
+            match configurations {
+                Configurations::Layout(batch) => distinct.add(|config| batch.row(config)),
+                Configurations::Tile(batch) => distinct.add(|config| tile_bits(batch, config)),
+            };
+        }
+        distinct
+    }
+
+    /// So many configurations that are taken to differ.
+    pub(super) fn all(count: usize) -> Self {
+        Self { first: (0..count).collect(), of_config: (0..count).map(as_u32).collect(), ..Self::default() }
+    }
+
+    /// Looks at the next configuration; returns whether it is a new one. `item` gives what a configuration holds.
+    pub(super) fn add<T: Hash + Eq>(&mut self, item: impl Fn(usize) -> T) -> bool {
+        let Self { first, of_config, known, hasher } = self;
+        let next = item(of_config.len());
+        let same = |&number: &u32| item(first[number as usize]) == next;
+        let hash = |&number: &u32| hasher.hash_one(item(first[number as usize]));
+        match known.entry(hasher.hash_one(&next), same, hash) {
+            Entry::Occupied(number) => {
+                of_config.push(*number.get());
+                false
+            }
+            Entry::Vacant(vacant) => {
+                let number = as_u32(first.len());
+                vacant.insert(number);
+                first.push(of_config.len());
+                of_config.push(number);
+                true
             }
         }
     }
 
-    /// So many items that are taken to differ.
-    pub(super) fn all(count: usize) -> Self {
-        Self { first: (0..count).collect(), of_item: (0..count).map(as_u32).collect() }
-    }
-
-    fn items<T: Eq + Hash>(items: impl Iterator<Item = T>) -> Self {
-        let (mut seen, mut first) = (HashMap::new(), Vec::new());
-        let of_item = items.enumerate().map(|(place, item)| {
-            *seen.entry(item).or_insert_with(|| {
-                first.push(place);
-                as_u32(first.len() - 1)
-            })
-        });
-        let of_item = of_item.collect();
-        Self { first, of_item }
-    }
-
-    /// The value of every item from those of the distinct ones.
+    /// The value of every configuration from those of the distinct ones.
     pub(super) fn fan_out(&self, values: &[f32]) -> Vec<f32> {
-        self.of_item.iter().map(|&distinct| values[distinct as usize]).collect()
+        self.of_config.iter().map(|&distinct| values[distinct as usize]).collect()
     }
+}
+
+/// What tells a tile from others.
+pub(super) fn tile_bits(batch: &TileBatch, config: usize) -> [u32; TILE_FEATURES] {
+    batch.get(config).features().map(f32::to_bits)
 }
 
 #[cfg(test)]
@@ -53,9 +74,18 @@ mod tests {
 
     #[test]
     fn equal_items_are_found_in_order_of_appearance() {
-        let distinct = Distinct::items("abacbb".chars());
+        let items: Vec<char> = "abacbb".chars().collect();
+        let mut distinct = Distinct::default();
+        let new: Vec<bool> = items.iter().map(|_| distinct.add(|place| items[place])).collect();
+        assert_eq!(new, [true, true, false, true, false, false]);
         assert_eq!(distinct.first, [0, 1, 3]);
-        assert_eq!(distinct.of_item, [0, 1, 0, 2, 1, 1]);
+        assert_eq!(distinct.of_config, [0, 1, 0, 2, 1, 1]);
         assert_eq!(distinct.fan_out(&[1.0, 2.0, 3.0]), [1.0, 2.0, 1.0, 3.0, 2.0, 2.0]);
+    }
+
+    #[test]
+    fn many_items_stay_apart() {
+        let mut distinct = Distinct::default();
+        assert!((0..10_000).all(|config| distinct.add(|place| place % 7_000) == (config < 7_000)));
     }
 }

@@ -8,9 +8,7 @@ use super::{
 
 /// Finds the rows of layouts: by index where an occurrence meets a local configuration again, which is what most do,
 /// and by content across occurrences of one segment.
-pub(super) struct LayoutRows<'a> {
-    graph: &'a SegmentedGraph,
-    batch: &'a LayoutBatch,
+pub(super) struct LayoutRows {
     occurrence_of_slot: Vec<usize>,
     /// Per occurrence, the local configurations that were met, as indices, and their rows.
     by_indices: Vec<(SliceSet<u16>, Vec<u32>)>,
@@ -25,8 +23,8 @@ pub(super) struct LayoutRows<'a> {
     changed: Vec<bool>,
 }
 
-impl<'a> LayoutRows<'a> {
-    pub(super) fn new(graph: &'a SegmentedGraph, batch: &'a LayoutBatch) -> Self {
+impl LayoutRows {
+    pub(super) fn new(graph: &SegmentedGraph) -> Self {
         let mut occurrence_of_slot = vec![0; graph.slots()];
         for (number, occurrence) in graph.occurrences.iter().enumerate() {
             occurrence.slots.iter().for_each(|&slot| occurrence_of_slot[slot] = number);
@@ -34,8 +32,6 @@ impl<'a> LayoutRows<'a> {
         let occurrences = graph.occurrences.iter().map(|occurrence| occurrence.slots.len());
         let segments = graph.segments.iter().map(|segment| segment.configurable.len());
         Self {
-            graph,
-            batch,
             occurrence_of_slot,
             by_indices: occurrences.map(|slots| (SliceSet::new(slots), Vec::new())).collect(),
             by_entries: segments.map(|slots| (SliceSet::new(slots), Vec::new())).collect(),
@@ -47,16 +43,19 @@ impl<'a> LayoutRows<'a> {
         }
     }
 
-    /// Appends the rows of a configuration to `row_of`, whose last rows are those of the configuration `before`: only
-    /// segments that see a changed slot are looked up.
+    /// Appends the rows of a configuration of a batch to `row_of`, whose last rows are those of the configuration
+    /// `before`: only segments that see a changed slot are looked up.
     pub(super) fn append(
         &mut self,
-        configuration: &[u16],
-        before: Option<&[u16]>,
+        graph: &SegmentedGraph,
+        batch: &LayoutBatch,
+        config: usize,
+        before: Option<usize>,
         row_of: &mut Vec<u32>,
     ) -> Result<(), TooManyRows> {
         let start = row_of.len();
-        match before {
+        let configuration = batch.row(config);
+        match before.map(|before| batch.row(before)) {
             None => {
                 row_of.resize(self.changed.len(), 0);
                 self.changed.fill(true);
@@ -71,14 +70,20 @@ impl<'a> LayoutRows<'a> {
         }
         for (occurrence, row) in row_of[start..].iter_mut().enumerate() {
             if std::mem::take(&mut self.changed[occurrence]) {
-                *row = self.row(occurrence, configuration)?;
+                *row = self.row(graph, batch, occurrence, configuration)?;
             }
         }
         Ok(())
     }
 
-    fn row(&mut self, occurrence: usize, configuration: &[u16]) -> Result<u32, TooManyRows> {
-        let Occurrence { segment, slots, .. } = &self.graph.occurrences[occurrence];
+    fn row(
+        &mut self,
+        graph: &SegmentedGraph,
+        batch: &LayoutBatch,
+        occurrence: usize,
+        configuration: &[u16],
+    ) -> Result<u32, TooManyRows> {
+        let Occurrence { segment, slots, .. } = &graph.occurrences[occurrence];
         self.indices.clear();
         self.indices.extend(slots.iter().map(|&slot| configuration[slot]));
         let (known, rows) = &mut self.by_indices[occurrence];
@@ -90,7 +95,7 @@ impl<'a> LayoutRows<'a> {
         if self.met > MAX_ROWS {
             return Err(TooManyRows);
         }
-        let entry = |(&slot, &index): (&usize, &u16)| self.batch.table(slot)[usize::from(index)];
+        let entry = |(&slot, &index): (&usize, &u16)| batch.table(slot)[usize::from(index)];
         self.entries.clear();
         self.entries.extend(slots.iter().zip(&self.indices).map(entry));
         let row = self.row_of_entries(*segment);

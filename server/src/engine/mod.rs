@@ -11,6 +11,7 @@ mod distinct;
 mod embeddings;
 mod layout_rows;
 mod plan;
+mod prepare;
 mod ranking;
 mod recent;
 mod slices;
@@ -34,6 +35,7 @@ use self::{
     block::ROW_MULTIPLE,
     embeddings::{EmbeddingCache, Embeddings, LookedUp},
     plan::{Plan, TooManyRows},
+    prepare::{Prepared, check_rows},
     recent::{RecentBatch, RecentBatches},
     sums::SumTree,
 };
@@ -96,14 +98,6 @@ impl AddAssign for Reuse {
     }
 }
 
-/// What is known of a batch before anything is evaluated.
-struct Planned {
-    plan: Arc<Plan>,
-    looked_up: LookedUp,
-    /// Whether rows are left to look up.
-    more: bool,
-}
-
 /// When the stages of an evaluation ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Stages {
@@ -158,12 +152,13 @@ pub enum EngineError {
     },
     /// Other calls wait for too much already.
     #[error(
-        "scoring these configurations takes {nodes} evaluated nodes, and calls wait for {queued} already, of at most \
-         {limit}; send fewer at a time, try again later, or raise --max-queued-nodes on the server"
+        "calls wait for {queued} evaluated nodes already, of at most {limit}, and scoring these configurations takes \
+         {}; send fewer at a time, try again later, or raise --max-queued-nodes on the server",
+        nodes.map_or("more".to_owned(), |nodes| nodes.to_string())
     )]
     QueueFull {
-        /// Rows of this call, times the nodes of each.
-        nodes: usize,
+        /// Rows of this call, times the nodes of each; `None` where they were not counted.
+        nodes: Option<usize>,
         /// Those of all calls.
         queued: usize,
         /// Nodes that may wait.
@@ -179,13 +174,10 @@ pub enum EngineError {
     Worker(#[from] WorkerFailed),
 }
 
-/// Distinct configurations that the head takes at a time, and embeddings that are added up for them: a few
+/// Distinct configurations that the head takes at a time, and embeddings that are added up for them: some
 /// milliseconds.
-const HEAD_CONFIGS: usize = 4096;
+const HEAD_CONFIGS: usize = 2048;
 const HEAD_EMBEDDINGS: usize = 1 << 18;
-
-/// Bytes that the embeddings of one call may take.
-const MAX_EMBEDDING_BYTES: usize = 1 << 30;
 
 impl Engine {
     /// Uses a pool whose workers each have a session of every model, and keeps at most `cache_bytes` bytes of
@@ -257,7 +249,7 @@ impl Engine {
             let fits = check_pad(model, &graph).is_ok() && check_rows(model, &plan).is_ok();
             if kind == ModelKind::Segment && fits {
                 let mut looked_up = LookedUp::default();
-                while embeddings.look_up(model, &graph, &plan, &mut looked_up) {}
+                while !embeddings.look_up(model, &graph, &plan, &mut looked_up, Instant::now()) {}
                 embeddings.complete(model, &graph, &plan, looked_up, Terms::default()).await?;
             }
         }
@@ -277,56 +269,15 @@ impl Engine {
             return self.score_whole_graph(model, graph, read, chunk_configs, terms).await;
         }
         check_pad(model, graph)?;
-        let Computed { value, waited } = self.plan(model, graph, read, terms.class).await?;
-        let planned = self.look_up_rest(model, graph, value?, terms.class).await?;
-        Ok(self.evaluate(model, graph, planned, waited, terms).await?)
-    }
-
-    /// What has to be evaluated, and what the cache has of the first rows: of all but in large batches.
-    async fn plan<E: From<EngineError> + Send + 'static>(
-        &self,
-        model: &Arc<Model>,
-        graph: &Arc<SegmentedGraph>,
-        read: impl FnOnce() -> Result<Configurations, E> + Send + 'static,
-        class: Class,
-    ) -> Result<Computed<Result<Planned, E>>, EngineError> {
-        let (model, graph, embeddings) = (Arc::clone(model), Arc::clone(graph), Arc::clone(&self.embeddings));
-        let planned = self.pool.run(class, move |_| {
-            let plan = Plan::new(&graph, &read()?).map_err(EngineError::from)?;
-            check_rows(&model, &plan).map_err(EngineError::from)?;
-            let mut looked_up = LookedUp::default();
-            let more = embeddings.look_up(&model, &graph, &plan, &mut looked_up);
-            Ok(Planned { plan: Arc::new(plan), looked_up, more })
-        });
-        Ok(planned.await?)
-    }
-
-    /// Looks the other rows up, in turns with other calls.
-    async fn look_up_rest(
-        &self,
-        model: &Arc<Model>,
-        graph: &Arc<SegmentedGraph>,
-        mut planned: Planned,
-        class: Class,
-    ) -> Result<Planned, EngineError> {
-        while planned.more {
-            let (model, graph, embeddings) =
-                (Arc::clone(model), Arc::clone(graph), Arc::clone(&self.embeddings));
-            let looked_up = self.pool.run(class, move |_| {
-                let Planned { plan, looked_up, .. } = &mut planned;
-                planned.more = embeddings.look_up(&model, &graph, plan, looked_up);
-                planned
-            });
-            planned = looked_up.await?.value;
-        }
-        Ok(planned)
+        let Computed { value: prepared, waited } = self.prepare(model, graph, read, terms).await?;
+        Ok(self.evaluate(model, graph, prepared, waited, terms).await?)
     }
 
     async fn evaluate(
         &self,
         model: &Arc<Model>,
         graph: &Arc<SegmentedGraph>,
-        Planned { plan, looked_up, .. }: Planned,
+        Prepared { plan, looked_up }: Prepared,
         waited: Duration,
         terms: Terms,
     ) -> Result<Evaluation, EngineError> {
@@ -398,12 +349,6 @@ fn check_pad(model: &Model, graph: &SegmentedGraph) -> Result<(), EngineError> {
         return Ok(());
     }
     Err(EngineError::PadUnknown { model: model.manifest().name.clone() })
-}
-
-/// That the embeddings of a plan's rows are not too much for one call.
-fn check_rows(model: &Model, plan: &Plan) -> Result<(), TooManyRows> {
-    let embedding_bytes = model.manifest().embedding_size * size_of::<f32>();
-    if plan.rows.len() > MAX_EMBEDDING_BYTES / embedding_bytes.max(1) { Err(TooManyRows) } else { Ok(()) }
 }
 
 fn check_scores(model: &Model, scores: &[f32]) -> Result<(), EngineError> {

@@ -1,10 +1,15 @@
-use std::ops::Range;
+use std::{ops::Range, time::Instant};
 
 use hlorank_graph::{
     Configurations, LayoutBatch, LayoutEntry, Segment, SegmentedGraph, TILE_FEATURES, TileBatch,
 };
 
-use super::{Reuse, as_u32, distinct::Distinct, layout_rows::LayoutRows, slices::SliceSet};
+use super::{
+    Reuse, as_u32,
+    distinct::{Distinct, tile_bits},
+    layout_rows::LayoutRows,
+    slices::SliceSet,
+};
 
 /// What has to be evaluated for a batch, each distinct thing once.
 ///
@@ -59,53 +64,101 @@ const MAX_ROWS_OF_CONFIGS: usize = 64 << 20;
 )]
 pub struct TooManyRows;
 
-impl Plan {
-    pub(super) fn new(graph: &SegmentedGraph, configurations: &Configurations) -> Result<Self, TooManyRows> {
-        let distinct = Distinct::of(configurations);
+/// Finds the plan of a batch, some configurations at a time.
+pub(super) struct Planner {
+    distinct: Distinct,
+    found: Found,
+    row_of: Vec<u32>,
+}
+
+/// A batch, and the rows found until now.
+enum Found {
+    Layout { batch: LayoutBatch, rows: LayoutRows },
+    Tile { batch: TileBatch, rows: Vec<Row>, locals: Vec<[f32; TILE_FEATURES]> },
+}
+
+/// Configurations between two looks at the clock.
+const AT_ONCE: usize = 64;
+
+impl Planner {
+    pub(super) fn new(graph: &SegmentedGraph, configurations: Configurations) -> Self {
+        let found = match configurations {
+            Configurations::Layout(batch) => Found::Layout { batch, rows: LayoutRows::new(graph) },
+            Configurations::Tile(batch) => Found::Tile { batch, rows: Vec::new(), locals: Vec::new() },
+        };
+        Self { distinct: Distinct::default(), found, row_of: Vec::new() }
+    }
+
+    /// Goes on until then, or a little longer; returns whether every configuration was looked at. The graph is always
+    /// the same.
+    pub(super) fn go_on(&mut self, graph: &SegmentedGraph, until: Instant) -> Result<bool, TooManyRows> {
+        loop {
+            let left = self.found.configs() - self.distinct.of_config.len();
+            for _ in 0..left.min(AT_ONCE) {
+                self.look_at_next(graph)?;
+            }
+            if left <= AT_ONCE {
+                return Ok(true);
+            }
+            if Instant::now() >= until {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn look_at_next(&mut self, graph: &SegmentedGraph) -> Result<(), TooManyRows> {
+        let Self { distinct, found, row_of } = self;
+        let (config, before) = (distinct.of_config.len(), distinct.first.last().copied());
+        let is_new = match found {
+            Found::Layout { batch, .. } => distinct.add(|config| batch.row(config)),
+            Found::Tile { batch, .. } => distinct.add(|config| tile_bits(batch, config)),
+        };
+        if !is_new {
+            return Ok(());
+        }
         if distinct.first.len().saturating_mul(graph.occurrences.len()) > MAX_ROWS_OF_CONFIGS {
             return Err(TooManyRows);
         }
-        match configurations {
-            Configurations::Layout(batch) => Self::of_layouts(graph, batch, distinct),
-            Configurations::Tile(batch) => Self::of_tiles(graph, batch, distinct),
+        match found {
+            Found::Layout { batch, rows } => rows.append(graph, batch, config, before, row_of),
+            Found::Tile { batch, rows, locals } => {
+                let (first, local) = (rows.len(), locals.len());
+                let segments = 0..graph.segments.len();
+                if first + segments.len() > MAX_ROWS {
+                    return Err(TooManyRows);
+                }
+                locals.push(batch.get(config).features());
+                rows.extend(segments.map(|segment| Row { segment, local }));
+                row_of.extend(graph.occurrences.iter().map(|occurrence| as_u32(first + occurrence.segment)));
+                Ok(())
+            }
         }
     }
 
-    fn of_layouts(
-        graph: &SegmentedGraph,
-        batch: &LayoutBatch,
-        distinct: Distinct,
-    ) -> Result<Self, TooManyRows> {
-        let occurrences = graph.occurrences.len();
-        let mut row_of = Vec::with_capacity(distinct.first.len() * occurrences);
-        let (mut rows, mut before) = (LayoutRows::new(graph, batch), None);
-        for &config in &distinct.first {
-            rows.append(batch.row(config), before, &mut row_of)?;
-            before = Some(batch.row(config));
-        }
-        let (rows, locals) = rows.finish();
-        Ok(Self { distinct, rows, locals: Locals::Layout(locals), row_of, occurrences })
+    /// What was found.
+    pub(super) fn finish(self, graph: &SegmentedGraph) -> Plan {
+        let (rows, locals) = match self.found {
+            Found::Layout { rows, .. } => {
+                let (rows, locals) = rows.finish();
+                (rows, Locals::Layout(locals))
+            }
+            Found::Tile { rows, locals, .. } => (rows, Locals::Tile(locals)),
+        };
+        let Self { distinct, row_of, .. } = self;
+        Plan { distinct, rows, locals, row_of, occurrences: graph.occurrences.len() }
     }
+}
 
-    fn of_tiles(graph: &SegmentedGraph, batch: &TileBatch, distinct: Distinct) -> Result<Self, TooManyRows> {
-        let segments = graph.segments.len();
-        if distinct.first.len() * segments > MAX_ROWS {
-            return Err(TooManyRows);
+impl Found {
+    fn configs(&self) -> usize {
+        match self {
+            Self::Layout { batch, .. } => batch.len(),
+            Self::Tile { batch, .. } => batch.len(),
         }
-        let locals = 0..distinct.first.len();
-        let rows = locals
-            .clone()
-            .flat_map(|local| (0..segments).map(move |segment| Row { segment, local }))
-            .collect();
-        let row = |local: usize, segment: usize| as_u32(local * segments + segment);
-        let row_of = locals
-            .flat_map(|local| graph.occurrences.iter().map(move |occurrence| row(local, occurrence.segment)))
-            .collect();
-        let locals =
-            Locals::Tile(distinct.first.iter().map(|&config| batch.get(config).features()).collect());
-        Ok(Self { distinct, rows, locals, row_of, occurrences: graph.occurrences.len() })
     }
+}
 
+impl Plan {
     /// Segments of a configuration; at least 1.
     pub(super) fn occurrences(&self) -> usize {
         self.occurrences
@@ -118,9 +171,9 @@ impl Plan {
     /// How much was shared, where so many rows were evaluated for this call.
     pub(super) fn reuse(&self, rows_evaluated: usize) -> Reuse {
         Reuse {
-            configs: self.distinct.of_item.len(),
+            configs: self.distinct.of_config.len(),
             distinct_configs: self.distinct_configs(),
-            segment_rows: self.distinct.of_item.len() * self.occurrences,
+            segment_rows: self.distinct.of_config.len() * self.occurrences,
             distinct_segment_rows: self.rows.len(),
             rows_evaluated,
         }
@@ -154,6 +207,8 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use hlorank_graph::{FEATURES, Graph, GraphArrays, Limits, Pad, Task, TileConfiguration};
 
     use super::*;
@@ -178,9 +233,15 @@ mod tests {
         Configurations::Layout(builder.build().unwrap())
     }
 
+    fn plan(graph: &SegmentedGraph, configurations: Configurations) -> Plan {
+        let mut planner = Planner::new(graph, configurations);
+        assert!(planner.go_on(graph, Instant::now() + Duration::from_mins(1)).unwrap());
+        planner.finish(graph)
+    }
+
     #[test]
     fn rows_are_shared_between_configurations_and_equal_segments() {
-        let plan = Plan::new(&graph(), &layouts(&[[7, 8, 9], [8, 7, 9], [7, 8, 9]])).unwrap();
+        let plan = plan(&graph(), layouts(&[[7, 8, 9], [8, 7, 9], [7, 8, 9]]));
         let expected = Reuse {
             configs: 3,
             distinct_configs: 2,
@@ -189,7 +250,7 @@ mod tests {
             rows_evaluated: 2,
         };
         assert_eq!(plan.reuse(2), expected);
-        assert_eq!(plan.distinct.of_item, [0, 1, 0]);
+        assert_eq!(plan.distinct.of_config, [0, 1, 0]);
         assert_eq!(plan.row_of, [0, 1, 2, 1, 0, 2]);
     }
 
@@ -203,8 +264,21 @@ mod tests {
             let tile = TileConfiguration { kernel_bounds: &[], output_bounds: &bounds, input_bounds: &[] };
             batch.push(tile, &Limits::default()).unwrap();
         }
-        let plan = Plan::new(&kernel, &Configurations::Tile(batch)).unwrap();
-        assert_eq!(plan.distinct.of_item, [0, 1, 0]);
+        let plan = plan(&kernel, Configurations::Tile(batch));
+        assert_eq!(plan.distinct.of_config, [0, 1, 0]);
         assert_eq!(plan.rows, [Row { segment: 0, local: 0 }, Row { segment: 0, local: 1 }]);
+    }
+
+    #[test]
+    fn a_plan_is_the_same_however_often_it_is_interrupted() {
+        let configs: Vec<_> = (0..1000).map(|number| [number % 7, number % 5, number % 3]).collect();
+        let mut planner = Planner::new(&graph(), layouts(&configs));
+        let now = Instant::now();
+        let turns = (1..).find(|_| planner.go_on(&graph(), now).unwrap());
+        assert_eq!(turns, Some(1000_usize.div_ceil(AT_ONCE)));
+        let (interrupted, whole) = (planner.finish(&graph()), plan(&graph(), layouts(&configs)));
+        assert_eq!(interrupted.distinct.of_config, whole.distinct.of_config);
+        assert_eq!((interrupted.rows, interrupted.row_of), (whole.rows, whole.row_of));
+        assert_eq!(interrupted.distinct.first.len(), 105);
     }
 }

@@ -21,7 +21,7 @@ use super::{
     rank_stream::{Answers, RankStream},
 };
 use crate::{
-    compute::{Class, ComputePool, Computed},
+    compute::{ComputePool, Computed},
     engine::{Engine, Evaluation, Terms, rank},
     graphs::{GraphCache, Source, Warning},
     metrics::{Metrics, ModelSeries, set},
@@ -235,11 +235,12 @@ impl CostModel {
     async fn read(&self, graph: GraphRequest) -> Result<(Arc<Source>, Duration), ServiceError> {
         let limits = self.bounds.limits;
         graph.check(self.bounds.graph_bytes, &limits)?;
-        let digested = self.pool.run(Class::Bulk, move |_| (graph.digest(), graph)).await?;
+        let class = graph.class();
+        let digested = self.pool.run(class, move |_| (graph.digest(), graph)).await?;
         let (digest, graph) = digested.value;
         let mut featurize = Duration::ZERO;
         let read = async {
-            let read = self.pool.run(Class::Bulk, move |_| {
+            let read = self.pool.run(class, move |_| {
                 let started = Instant::now();
                 (graph.segmented(&limits), started.elapsed())
             });

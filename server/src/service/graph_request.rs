@@ -10,7 +10,10 @@ use hlorank_graph::{
 use hlorank_proto::v1::{self, GraphFeatures};
 
 use super::ServiceError;
-use crate::graphs::{Source, Warning};
+use crate::{
+    compute::Class,
+    graphs::{Source, Warning},
+};
 
 /// A graph that came with a request, its task settled.
 pub(super) struct GraphRequest {
@@ -36,6 +39,9 @@ pub(super) enum GraphOrigin {
     /// In the request.
     Sent(GraphRequest),
 }
+
+/// Of a small graph at most: it takes a millisecond.
+const INTERACTIVE_GRAPH_BYTES: usize = 64 << 10;
 
 const GRAPH_HINT: &str = "set graph_hash, hlo_module, hlo_text or features";
 
@@ -99,6 +105,16 @@ impl GraphRequest {
             }
         }
         Digest::of_parts("hlorank 2026 graph source", parts)
+    }
+
+    /// Whether reading it may hold up others.
+    pub(super) fn class(&self) -> Class {
+        let bytes = match &self.content {
+            Content::Module(bytes) => bytes.len(),
+            Content::Text(text) => text.len(),
+            Content::Features(features) => features.node_feat.len() + 4 * features.edge_index.len(),
+        };
+        if bytes > INTERACTIVE_GRAPH_BYTES { Class::Bulk } else { Class::Interactive }
     }
 
     /// Checks what the limits bound before anything is copied.

@@ -2,7 +2,7 @@ use hlorank_client::{Client, GraphHandle, RankRequest};
 use hlorank_graph::Configurations;
 use hlorank_tests::{Figure, Target, TestServer, call_times, grid_tiles, kernel_of};
 
-const CALLS: usize = 300;
+const CALLS: usize = 2000;
 const SMALL: i64 = 10;
 const LARGE: i64 = 100_000;
 

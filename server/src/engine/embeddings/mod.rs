@@ -11,6 +11,7 @@ mod waiting;
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 
 use hlorank_graph::{Digest, SegmentedGraph};
@@ -87,8 +88,8 @@ const BLOCK_NODES: usize = 1024;
 /// configurations are.
 const INTERACTIVE_NODES: usize = 8 * BLOCK_NODES;
 
-/// Rows that are looked up at a time.
-const LOOK_UP_ROWS: usize = 1 << 14;
+/// Rows that are looked up between two looks at the clock.
+const LOOK_UP_ROWS: usize = 256;
 
 impl Embeddings {
     /// Evaluates on a pool what a cache has not, which it adds to a backlog; `waiting_rows` is what shows the rows that
@@ -113,14 +114,15 @@ impl Embeddings {
         set(&self.waiting_rows, self.waiting().rows() as u64);
     }
 
-    /// What the cache has of the next of a plan's rows. Looks at no more than fit a few milliseconds; says whether
-    /// rows are left.
+    /// What the cache has of the next of a plan's rows, until then or a little longer; returns whether all were looked
+    /// up.
     pub(super) fn look_up(
         &self,
         model: &Model,
         graph: &SegmentedGraph,
         plan: &Plan,
         looked_up: &mut LookedUp,
+        until: Instant,
     ) -> bool {
         let size = model.manifest().embedding_size;
         let embeddings = &mut looked_up.embeddings;
@@ -128,10 +130,13 @@ impl Embeddings {
             embeddings.reserve_exact(plan.rows.len() * size);
         }
         let first = embeddings.len() / size;
-        let end = plan.rows.len().min(first + LOOK_UP_ROWS);
         let mut missing: BTreeMap<Queue, Vec<Missing>> = BTreeMap::new();
         let mut misses = 0;
-        for (row, &Row { segment, .. }) in (0..).zip(&plan.rows).take(end).skip(first) {
+        for (row, &Row { segment, .. }) in (0..).zip(&plan.rows).skip(first) {
+            let found = embeddings.len() / size - first;
+            if found > 0 && found.is_multiple_of(LOOK_UP_ROWS) && Instant::now() >= until {
+                break;
+            }
             let key = row_key(model, graph, plan, row);
             if let Some(embedding) = self.cache.get(&key) {
                 embeddings.extend_from_slice(&embedding);
@@ -143,9 +148,10 @@ impl Embeddings {
             let queue = Queue { model: model.digest(), nodes, class: Class::Bulk };
             missing.entry(queue).or_default().push(Missing { row, key, segment });
         }
+        let end = embeddings.len() / size;
         self.cache.looked_up(end - first, misses);
         looked_up.parts.extend(parts(missing));
-        end < plan.rows.len()
+        end == plan.rows.len()
     }
 
     /// Evaluates what is missing, or waits where another call does. Refuses that where the terms say so.
