@@ -8,6 +8,7 @@ pub mod engine;
 pub mod graphs;
 mod health;
 mod listening;
+pub mod memory;
 pub mod metrics;
 pub mod model;
 mod monitoring;

@@ -21,7 +21,7 @@ use crate::{
     registry::{Defaults, Registry, RegistryError, RegistrySettings},
     runtime::{Runtime, RuntimeError},
     security::{CredentialError, Credentials},
-    service::{Bounds, CostModel, ModelAdmin, Models},
+    service::{AdmitCalls, Bounds, CostModel, ModelAdmin, Models},
     settings::{AddressOrOff, Settings},
     telemetry::{AccessLog, ExporterBuildError, Observer, Tracing},
 };
@@ -87,7 +87,9 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     tokio::spawn(Arc::clone(&credentials).keep_watch(settings.poll_seconds));
     let pool = Arc::new(ComputePool::new(settings.workers)?);
     let engine = Engine::new(Arc::clone(&pool), settings.embedding_cache_bytes, &metrics);
-    let engine = engine.bounded(settings.max_queued_nodes).remembering(settings.recompute_graphs);
+    let engine = engine
+        .bounded(settings.max_queued_nodes, settings.max_call_bytes)
+        .remembering(settings.recompute_graphs);
     let engine = Arc::new(engine);
     let registry = open_registry(&settings, Arc::clone(&engine), Arc::clone(&metrics)).await?;
 
@@ -108,11 +110,12 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     let observer = Arc::new(Observer { metrics: Arc::clone(&metrics), access_log, tracer: tracing.tracer() });
     let admin = listen_for_admin(&settings, &registry, health.clone(), &credentials, &observer).await?;
 
+    let admitting = cost_model.clone();
     let cost_model = CostModelServiceServer::new(cost_model)
         .max_decoding_message_size(settings.max_message_bytes)
         .max_encoding_message_size(usize::MAX);
     let router = builder(&settings.security, &credentials, &observer)
-        .add_service(compressed!(cost_model))
+        .add_service(AdmitCalls::new(compressed!(cost_model), admitting))
         .add_service(compressed!(ModelServiceServer::new(Models::new(Arc::clone(&registry)))))
         .add_service(compressed!(health));
     let router = reflecting(router, &[COST_MODEL, MODELS, HEALTH])?;

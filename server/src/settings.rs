@@ -88,6 +88,11 @@ pub struct Settings {
     #[arg(long, env = "HLORANK_MAX_QUEUED_NODES", value_name = "NODES", default_value_t = 1 << 25)]
     pub max_queued_nodes: usize,
 
+    /// Bytes that calls may hold, in all: messages as they arrive and once they are read, embeddings, and answers
+    /// until they are sent; beside the caches. A call that needs more is refused
+    #[arg(long, env = "HLORANK_MAX_CALL_BYTES", value_name = "BYTES", default_value_t = 2 << 30)]
+    pub max_call_bytes: usize,
+
     /// Bytes of one request, or of one message of a stream, before and after it is decompressed; decoding it can take some 40 times as much for a moment,
     /// where it is made of empty messages
     #[arg(long, env = "HLORANK_MAX_MESSAGE_BYTES", value_name = "BYTES", default_value_t = 64 << 20)]

@@ -41,6 +41,7 @@ use self::{
 };
 use crate::{
     compute::{Class, ComputePool, Computed, Worker, WorkerFailed},
+    memory::{Memory, MemoryFull},
     metrics::{CacheSeries, LoadSeries, Metrics, set},
     model::{Model, ModelFailed, ModelKind},
 };
@@ -49,6 +50,7 @@ use crate::{
 pub struct Engine {
     pool: Arc<ComputePool>,
     backlog: Arc<Backlog>,
+    memory: Arc<Memory>,
     embeddings: Arc<Embeddings>,
     recent: RecentBatches,
 }
@@ -166,6 +168,9 @@ pub enum EngineError {
         /// How long until there is room; zero where that is not known.
         room_in: Duration,
     },
+    /// Calls hold too much memory already.
+    #[error(transparent)]
+    MemoryFull(#[from] MemoryFull),
     /// ONNX Runtime failed.
     #[error(transparent)]
     Model(#[from] ModelFailed),
@@ -197,7 +202,8 @@ impl Engine {
     fn with_cache(pool: Arc<ComputePool>, cache: Arc<EmbeddingCache>, waiting_rows: Gauge) -> Self {
         let backlog = Backlog::new(pool.workers());
         let embeddings = Embeddings::new(Arc::clone(&pool), cache, Arc::clone(&backlog), waiting_rows);
-        Self { embeddings: Arc::new(embeddings), backlog, pool, recent: RecentBatches::new(0) }
+        let memory = Memory::new(usize::MAX);
+        Self { embeddings: Arc::new(embeddings), backlog, memory, pool, recent: RecentBatches::new(0) }
     }
 
     /// Remembers the last batch of each of so many graphs for [`Self::recompute`].
@@ -206,11 +212,17 @@ impl Engine {
         Self { recent: RecentBatches::new(graphs), ..self }
     }
 
-    /// Lets so many nodes wait to be evaluated: rows times the nodes of each.
+    /// Lets so many nodes wait to be evaluated, rows times the nodes of each, and calls hold so many bytes.
     #[must_use]
-    pub fn bounded(self, nodes: usize) -> Self {
+    pub fn bounded(self, nodes: usize, bytes: usize) -> Self {
         self.backlog.set_limit(nodes);
-        self
+        Self { memory: Memory::new(bytes), ..self }
+    }
+
+    /// What calls hold.
+    #[must_use]
+    pub fn memory(&self) -> &Arc<Memory> {
+        &self.memory
     }
 
     /// How long half of what calls wait for takes; zero while that is not known.
@@ -225,6 +237,9 @@ impl Engine {
         let (nodes, limit) = self.backlog.nodes();
         set(&load.queued_nodes, nodes as u64);
         set(&load.max_queued_nodes, limit as u64);
+        let (held, limit) = self.memory.bytes();
+        set(&load.call_bytes, held as u64);
+        set(&load.max_call_bytes, limit as u64);
     }
 
     /// Drops the embeddings of a model, by its digest, that nobody uses any more.
@@ -277,7 +292,7 @@ impl Engine {
         &self,
         model: &Arc<Model>,
         graph: &Arc<SegmentedGraph>,
-        Prepared { plan, looked_up }: Prepared,
+        Prepared { plan, looked_up, held }: Prepared,
         waited: Duration,
         terms: Terms,
     ) -> Result<Evaluation, EngineError> {
@@ -286,6 +301,7 @@ impl Engine {
         self.recent.remember(model, graph, &plan);
         let encoded = Instant::now();
         let distinct_scores = self.score_sums(model, &plan, completed.embeddings, terms.class).await?;
+        drop(held);
         let reuse = plan.reuse(completed.evaluated);
         let scores = self.pool.run(terms.class, move |_| plan.fan_out(&distinct_scores)).await?.value;
         check_scores(model, &scores)?;

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     compute::{Class, Computed},
+    memory::{Held, Memory},
     model::Model,
 };
 
@@ -23,6 +24,8 @@ use crate::{
 pub(super) struct Prepared {
     pub(super) plan: Arc<Plan>,
     pub(super) looked_up: LookedUp,
+    /// The embeddings of the call.
+    pub(super) held: Held,
 }
 
 /// A batch that is looked at.
@@ -30,6 +33,7 @@ struct Preparation {
     model: Arc<Model>,
     graph: Arc<SegmentedGraph>,
     embeddings: Arc<Embeddings>,
+    memory: Arc<Memory>,
     stage: Stage,
 }
 
@@ -58,11 +62,12 @@ impl Engine {
         if terms.class == Class::Bulk {
             self.backlog.check_room(terms)?;
         }
-        let (model, graph, embeddings) = (Arc::clone(model), Arc::clone(graph), Arc::clone(&self.embeddings));
+        let (model, graph) = (Arc::clone(model), Arc::clone(graph));
+        let (embeddings, memory) = (Arc::clone(&self.embeddings), Arc::clone(&self.memory));
         let first = self.pool.run(terms.class, move |_| {
             let until = Instant::now() + TURN;
             let stage = Stage::Planning(Box::new(Planner::new(&graph, read()?)));
-            Ok::<_, E>(Preparation { model, graph, embeddings, stage }.go_on(until)?)
+            Ok::<_, E>(Preparation { model, graph, embeddings, memory, stage }.go_on(until)?)
         });
         let Computed { value: turn, waited } = first.await.map_err(EngineError::from)?;
         let mut turn = turn?;
@@ -79,29 +84,34 @@ impl Engine {
 
 impl Preparation {
     fn go_on(self, until: Instant) -> Result<Turn, EngineError> {
-        let Self { model, graph, embeddings, stage } = self;
+        let Self { model, graph, embeddings, memory, stage } = self;
         let mut prepared = match stage {
             Stage::LookingUp(prepared) => prepared,
             Stage::Planning(mut planner) => {
                 if !planner.go_on(&graph, until)? {
                     let stage = Stage::Planning(planner);
-                    return Ok(ControlFlow::Continue(Self { model, graph, embeddings, stage }));
+                    return Ok(ControlFlow::Continue(Self { model, graph, embeddings, memory, stage }));
                 }
                 let plan = Arc::new(planner.finish(&graph));
                 check_rows(&model, &plan)?;
-                Prepared { plan, looked_up: LookedUp::default() }
+                let held = memory.hold(plan.rows.len() * embedding_bytes(&model))?;
+                Prepared { plan, looked_up: LookedUp::default(), held }
             }
         };
         if embeddings.look_up(&model, &graph, &prepared.plan, &mut prepared.looked_up, until) {
             return Ok(ControlFlow::Break(prepared));
         }
         let stage = Stage::LookingUp(prepared);
-        Ok(ControlFlow::Continue(Self { model, graph, embeddings, stage }))
+        Ok(ControlFlow::Continue(Self { model, graph, embeddings, memory, stage }))
     }
 }
 
 /// That the embeddings of a plan's rows are not too much for one call.
 pub(super) fn check_rows(model: &Model, plan: &Plan) -> Result<(), TooManyRows> {
-    let embedding_bytes = model.manifest().embedding_size * size_of::<f32>();
-    if plan.rows.len() > MAX_EMBEDDING_BYTES / embedding_bytes.max(1) { Err(TooManyRows) } else { Ok(()) }
+    if plan.rows.len() > MAX_EMBEDDING_BYTES / embedding_bytes(model) { Err(TooManyRows) } else { Ok(()) }
+}
+
+/// Of one embedding; at least 1.
+fn embedding_bytes(model: &Model) -> usize {
+    (model.manifest().embedding_size * size_of::<f32>()).max(1)
 }

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{Configurations, Graph, LayoutEntry, Pad, SegmentedGraph};
+use hlorank_graph::{Configurations, FEATURES, Graph, LayoutEntry, Pad, SegmentedGraph};
 
 use super::{
     Engine, EngineError, Evaluation, Reuse, Stages, Terms, backlog::Work, block::ROW_MULTIPLE, check_scores,
@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     compute::{Class, Computed},
+    memory::{Held, Memory},
     model::{ConfigInput, Interrupt, Model, WholeGraphInput},
 };
 
@@ -36,6 +37,7 @@ struct Batch {
     /// The configurations that are evaluated: those that differ, or all.
     evaluated: Distinct,
     distinct_configs: usize,
+    _held: Held,
 }
 
 impl Engine {
@@ -49,8 +51,9 @@ impl Engine {
         terms: Terms,
     ) -> Result<Evaluation, E> {
         let prepared = {
-            let (model, graph) = (Arc::clone(model), Arc::clone(graph));
-            self.pool.run(terms.class, move |_| Ok::<_, E>(Batch::new(&model, &graph.whole, read()?)?))
+            let (model, graph, memory) = (Arc::clone(model), Arc::clone(graph), Arc::clone(&self.memory));
+            self.pool
+                .run(terms.class, move |_| Ok::<_, E>(Batch::new(&model, &graph.whole, read()?, &memory)?))
         };
         let Computed { value: batch, waited } = prepared.await.map_err(EngineError::from)?;
         let batch = Arc::new(batch?);
@@ -112,14 +115,20 @@ impl Engine {
 }
 
 impl Batch {
-    fn new(model: &Model, graph: &Graph, configurations: Configurations) -> Result<Self, EngineError> {
+    fn new(
+        model: &Model,
+        graph: &Graph,
+        configurations: Configurations,
+        memory: &Arc<Memory>,
+    ) -> Result<Self, EngineError> {
         let manifest = model.manifest();
+        let held = memory.hold(graph_input_bytes(graph))?;
         let graph = graph_input(graph, manifest.pad())
             .ok_or_else(|| EngineError::PadUnknown { model: manifest.name.clone() })?;
         let distinct = Distinct::of(&configurations);
         let distinct_configs = distinct.first.len();
         let evaluated = if manifest.batch_dependent { Distinct::all(configurations.len()) } else { distinct };
-        Ok(Self { graph, configurations, evaluated, distinct_configs })
+        Ok(Self { graph, configurations, evaluated, distinct_configs, _held: held })
     }
 
     /// What there is to evaluate.
@@ -136,6 +145,12 @@ impl Batch {
             rows_evaluated: self.evaluated.first.len(),
         }
     }
+}
+
+/// Bytes of what the model takes of a graph.
+fn graph_input_bytes(graph: &Graph) -> usize {
+    let nodes = graph.opcodes().len() * (size_of::<i64>() + FEATURES * size_of::<f32>());
+    nodes + (2 * graph.edges().len() + graph.configurable().len()) * size_of::<i64>()
 }
 
 /// What the model takes of a graph; `None` where the pad that it needs cannot be had.
@@ -164,7 +179,7 @@ fn config_input(configurations: &Configurations, chunk: &[usize]) -> ConfigInput
 
 #[cfg(test)]
 mod tests {
-    use hlorank_graph::{FEATURES, GraphArrays, LAYOUT_VALUES, LayoutBatchBuilder, Limits, Task};
+    use hlorank_graph::{GraphArrays, LAYOUT_VALUES, LayoutBatchBuilder, Limits, Task};
 
     use super::*;
 

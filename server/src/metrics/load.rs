@@ -28,6 +28,15 @@ const QUEUED_NODES: Family<Gauge, 0> = Family::new(
 const MAX_QUEUED_NODES: Family<Gauge, 0> =
     Family::new("hlorank_max_queued_nodes", [], "Work beyond which a call that needs more is refused");
 
+const CALL_BYTES: Family<Gauge, 0> = Family::new(
+    "hlorank_call_bytes",
+    [],
+    "Bytes that calls in progress hold: messages, what is evaluated for them, and answers until they are sent",
+);
+
+const MAX_CALL_BYTES: Family<Gauge, 0> =
+    Family::new("hlorank_max_call_bytes", [], "Bytes beyond which a call that needs more is refused");
+
 /// What is in progress and what waits.
 pub struct LoadSeries {
     /// Admitted requests.
@@ -44,6 +53,10 @@ pub struct LoadSeries {
     pub queued_nodes: Gauge,
     /// At most queued.
     pub max_queued_nodes: Gauge,
+    /// Of all calls.
+    pub call_bytes: Gauge,
+    /// At most held.
+    pub max_call_bytes: Gauge,
 }
 
 impl LoadSeries {
@@ -57,6 +70,8 @@ impl LoadSeries {
             waiting_rows: gauge(WAITING_ROWS),
             queued_nodes: gauge(QUEUED_NODES),
             max_queued_nodes: gauge(MAX_QUEUED_NODES),
+            call_bytes: gauge(CALL_BYTES),
+            max_call_bytes: gauge(MAX_CALL_BYTES),
         }
     }
 }

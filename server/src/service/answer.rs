@@ -34,6 +34,11 @@ pub(super) fn timings(started: Instant, found: Instant, featurize: Duration, sta
     }
 }
 
+/// Bytes of a ranking of so many candidates and of so many scores, and of the message they are sent in.
+pub(super) fn answer_bytes(ranked: usize, scores: usize) -> usize {
+    2 * (ranked * (size_of::<u32>() + size_of::<f32>()) + scores * size_of::<f32>())
+}
+
 pub(super) fn to_proto(duration: Duration) -> Option<prost_types::Duration> {
     prost_types::Duration::try_from(duration).ok()
 }

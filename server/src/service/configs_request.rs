@@ -4,6 +4,7 @@ use hlorank_graph::{
     ConfigurationError, Configurations, LayoutBatch, Limits, SegmentedGraph, Task, TileBatch,
 };
 use hlorank_proto::v1::config_batch::Configs;
+use prost::Message as _;
 
 use super::ServiceError;
 use crate::compute::Class;
@@ -41,6 +42,35 @@ pub(super) fn count(configs: &Configs) -> usize {
 /// Whether so many candidates are a small call.
 pub(super) fn class_of(configs: usize) -> Class {
     if configs > INTERACTIVE_CONFIGS { Class::Bulk } else { Class::Interactive }
+}
+
+/// Refuses a batch of more candidates than there may be, before it waits for a worker: messages that say nothing take
+/// much more memory than bytes.
+pub(super) fn check_count(configs: &Configs, limits: &Limits) -> Result<(), ServiceError> {
+    match count(configs) {
+        found if found > limits.configs => Err(ServiceError::Configuration {
+            field: field(configs),
+            source: ConfigurationError::TooMany { found, limit: limits.configs },
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Bytes that a batch takes beside its message and its embeddings, at most: decoded, read, planned, scored and ranked.
+pub(super) fn batch_bytes(configs: &Configs, graph: &SegmentedGraph, limits: &Limits) -> usize {
+    // Numbers of one to two bytes become vectors of four and more.
+    const DECODED: usize = 8;
+    // Where it stands, which of the distinct ones it is, its score and its place in the ranking.
+    const CONFIG_BYTES: usize = 48;
+    let count = count(configs);
+    let layouts = (count * graph.slots()).min(limits.config_entries) * size_of::<u16>();
+    let read = match configs {
+        Configs::LayoutConfigs(message) => message.encoded_len() * DECODED + layouts,
+        Configs::PackedLayoutConfigs(_) | Configs::DeltaLayoutConfigs(_) => layouts,
+        Configs::TileConfigs(message) => message.encoded_len() * (DECODED + 1),
+        Configs::PackedTileConfigs(message) => message.encoded_len(),
+    };
+    read + count * (graph.occurrences.len() * size_of::<u32>() + CONFIG_BYTES)
 }
 
 /// Reads a batch against its graph.

@@ -12,9 +12,10 @@ use tonic::{Extensions, Request, Response, Status, Streaming};
 
 use super::{
     ServiceError,
-    admission::{Admission, Admitted, Caller},
-    answer::{configurable_node, reuse_counts, selector, summary, timings},
-    configs_request::{batch_task, class_of, count, present, read_configs},
+    admission::{Admission, Caller},
+    admit_calls::AdmittedCall,
+    answer::{answer_bytes, configurable_node, reuse_counts, selector, summary, timings},
+    configs_request::{batch_bytes, batch_task, check_count, class_of, count, present, read_configs},
     deadline::Deadline,
     graph_request::{GraphOrigin, GraphRequest},
     model::wanted,
@@ -111,23 +112,33 @@ impl CostModel {
         series
     }
 
-    fn admit(&self, caller: Caller) -> Result<Admitted, ServiceError> {
-        self.admission.admit(caller).map_err(|error| match error {
+    /// Takes a call, or refuses it at once.
+    pub(super) fn admit(&self, caller: Caller) -> Result<AdmittedCall, ServiceError> {
+        let admitted = self.admission.admit(caller).map_err(|error| match error {
             ServiceError::Overloaded { limit, .. } => {
                 ServiceError::Overloaded { limit, half_done_in: self.engine.half_done_in() }
             }
             error => error,
-        })
+        })?;
+        Ok(AdmittedCall::new(admitted, self.engine.memory().hold(0)?))
+    }
+
+    /// The call that a request belongs to.
+    fn call(&self, extensions: &Extensions) -> Result<AdmittedCall, ServiceError> {
+        let admitted = AdmittedCall::of_request(extensions);
+        admitted.map_or_else(|| self.admit(Caller::of_call(extensions)), Ok)
     }
 
     async fn rank(
         &self,
         request: RankConfigsRequest,
+        call: &AdmittedCall,
         record: &CallRecord,
         deadline: Option<Deadline>,
     ) -> Result<RankConfigsResponse, ServiceError> {
         let started = Instant::now();
         let configs = present(request.configs)?;
+        check_count(&configs, &self.bounds.limits)?;
         let task = batch_task(&configs);
         let selection = self.select(&request.model.unwrap_or_default(), task)?;
         let counted = self.count_selected(&selection, record);
@@ -137,6 +148,7 @@ impl CostModel {
         let found = Instant::now();
         let model = selection.of_graph(graph.hash);
         record.answered_by(&model);
+        call.hold(batch_bytes(&configs, &graph, &self.bounds.limits))?;
         let class = class_of(count(&configs));
         let read = self.reader(configs, &graph);
         let evaluation = match deadline {
@@ -158,10 +170,12 @@ impl CostModel {
         let timings = timings(started, found, featurize, stages);
         self.metrics.stages.scored(&timings);
         self.metrics.stages.ranked(&timings);
+        let scores = if request.include_scores { scores } else { Vec::new() };
+        call.hold_only(answer_bytes(ranking.len(), scores.len()));
         Ok(RankConfigsResponse {
             ranking,
             ranking_scores,
-            scores: if request.include_scores { scores } else { Vec::new() },
+            scores,
             model: Some(selector(&model)),
             graph_hash: graph.hash.0.to_vec().into(),
             timings: Some(timings),
@@ -270,10 +284,10 @@ impl CostModelService for CostModel {
         &self,
         request: Request<RankConfigsRequest>,
     ) -> Result<Response<RankConfigsResponse>, Status> {
-        let _admitted = self.admit(Caller::of_call(request.extensions()))?;
+        let call = self.call(request.extensions())?;
         let record = record_of(request.extensions());
         let deadline = Deadline::of_call(request.extensions());
-        Ok(Response::new(self.rank(request.into_inner(), &record, deadline).await?))
+        Ok(Response::new(self.rank(request.into_inner(), &call, &record, deadline).await?))
     }
 
     type RankConfigsStreamStream = Answers;
@@ -282,10 +296,10 @@ impl CostModelService for CostModel {
         &self,
         request: Request<Streaming<RankConfigsStreamRequest>>,
     ) -> Result<Response<Answers>, Status> {
-        let admitted = self.admit(Caller::of_call(request.extensions()))?;
+        let call = self.call(request.extensions())?;
         let deadline = Deadline::of_call(request.extensions());
         let record = record_of(request.extensions());
-        let stream = RankStream::new(self.clone(), request.into_inner(), admitted, record, deadline);
+        let stream = RankStream::new(self.clone(), request.into_inner(), call, record, deadline);
         Ok(Response::new(stream.answers()))
     }
 
@@ -293,7 +307,7 @@ impl CostModelService for CostModel {
         &self,
         request: Request<PutGraphRequest>,
     ) -> Result<Response<PutGraphResponse>, Status> {
-        let _admitted = self.admit(Caller::of_call(request.extensions()))?;
+        let _call = self.call(request.extensions())?;
         let record = record_of(request.extensions());
         Ok(Response::new(self.put(request.into_inner(), &record).await?))
     }

@@ -9,6 +9,7 @@ use tonic_types::{ErrorDetails, StatusExt};
 use crate::{
     compute::WorkerFailed,
     engine::EngineError,
+    memory::MemoryFull,
     registry::{AdminError, LookError, SelectError},
     security::Scope,
 };
@@ -17,7 +18,7 @@ use crate::{
 pub(super) const DOMAIN: &str = "hlorank";
 
 /// The reason of every error, as in `ErrorInfo`; server/README.md says what each is.
-pub const REASONS: [&str; 47] = [
+pub const REASONS: [&str; 48] = [
     "CLIENT_LIMIT",
     "CONFIGS_EMPTY",
     "CONFIGURABLE_NODES_INVALID",
@@ -34,6 +35,7 @@ pub const REASONS: [&str; 47] = [
     "GRAPH_TOO_LARGE",
     "HLO_MALFORMED",
     "INDEX_OUT_OF_RANGE",
+    "MEMORY_FULL",
     "MESSAGE_TOO_LARGE",
     "MODEL_FAILED",
     "MODEL_NOT_FOUND",
@@ -206,6 +208,12 @@ pub enum ServiceError {
     },
 }
 
+impl From<MemoryFull> for ServiceError {
+    fn from(full: MemoryFull) -> Self {
+        Self::Engine(full.into())
+    }
+}
+
 impl From<ServiceError> for Status {
     fn from(error: ServiceError) -> Self {
         let (code, reason, field) = error.classify();
@@ -277,6 +285,7 @@ impl ServiceError {
                 EngineError::PadUnknown { .. } => (FailedPrecondition, "PAD_UNKNOWN", Some("graph.features")),
                 EngineError::TooManyRows(_) => (InvalidArgument, "TOO_MANY_CONFIGS", Some("configs")),
                 EngineError::QueueFull { .. } => (ResourceExhausted, "QUEUE_FULL", None),
+                EngineError::MemoryFull(_) => (ResourceExhausted, "MEMORY_FULL", None),
                 EngineError::DeadlineTooShort { .. } => (Code::DeadlineExceeded, "DEADLINE_TOO_SHORT", None),
                 EngineError::InvalidOutput { .. } => (Internal, "MODEL_OUTPUT_INVALID", None),
                 EngineError::Model(_) => (Internal, "MODEL_FAILED", None),

@@ -1,6 +1,7 @@
 //! The gRPC services.
 
 mod admission;
+mod admit_calls;
 mod answer;
 mod compression;
 mod configs_request;
@@ -16,6 +17,7 @@ mod read_request;
 mod transport;
 
 pub(crate) use admission::TokenName;
+pub use admit_calls::AdmitCalls;
 pub use compression::answer_as_asked;
 pub use cost_model::{Bounds, CostModel};
 pub use deadline::{Deadline, DeadlinesLayer};

@@ -17,9 +17,9 @@ use tonic::{Status, Streaming};
 
 use super::{
     Deadline, ServiceError,
-    admission::Admitted,
-    answer::{add_reuse, numbered_after, reuse_counts, selector, timings, to_proto},
-    configs_request::{class_of, count, present},
+    admit_calls::AdmittedCall,
+    answer::{add_reuse, answer_bytes, numbered_after, reuse_counts, selector, timings, to_proto},
+    configs_request::{batch_bytes, check_count, class_of, count, present},
     cost_model::{CostModel, FoundGraph, Ranked},
     graph_request::GraphOrigin,
     transport::explained,
@@ -39,7 +39,7 @@ pub(super) type Answers = Pin<Box<dyn Stream<Item = Result<RankConfigsStreamResp
 pub(super) struct RankStream {
     service: CostModel,
     messages: Streaming<RankConfigsStreamRequest>,
-    _admitted: Admitted,
+    call: AdmittedCall,
     record: CallRecord,
     deadline: Option<Deadline>,
 }
@@ -91,11 +91,11 @@ impl RankStream {
     pub(super) fn new(
         service: CostModel,
         messages: Streaming<RankConfigsStreamRequest>,
-        admitted: Admitted,
+        call: AdmittedCall,
         record: CallRecord,
         deadline: Option<Deadline>,
     ) -> Self {
-        Self { service, messages, _admitted: admitted, record, deadline }
+        Self { service, messages, call, record, deadline }
     }
 
     pub(super) fn answers(self) -> Answers {
@@ -184,6 +184,9 @@ impl Candidates {
         let started = Instant::now();
         let (batch, first, configs_count) = (self.batches, self.scores.len(), count(&configs));
         let refused = move |source| ServiceError::Batch { batch, first, source: Box::new(source) };
+        let limits = &service.bounds.limits;
+        check_count(&configs, limits).map_err(refused)?;
+        stream.call.hold(batch_bytes(&configs, &self.graph, limits))?;
         let (read, limit) = (service.reader(configs, &self.graph), service.bounds.stream_configs as usize);
         let read = move || {
             let configurations = read().map_err(refused)?;
@@ -205,6 +208,8 @@ impl Candidates {
         self.scores.extend_from_slice(&scores);
         add_reuse(&mut self.reuse, &reuse);
         stream.record.scored(&self.reuse, started, &stages);
+        let scored = self.scores.len();
+        stream.call.hold_only(answer_bytes(scored, scored));
         Ok(BatchScores {
             // Below the limit, which is one.
             first_config: u32::try_from(first).unwrap_or(u32::MAX),
