@@ -4,7 +4,10 @@ use std::{
     io,
     num::NonZeroUsize,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -14,11 +17,13 @@ use tokio::sync::oneshot;
 use tracing::Span;
 
 /// A fixed number of worker threads. They take interactive work before bulk work, and within each class in the order it
-/// came, whoever it came from: calls take turns by that. The threads end once the pool is dropped and its work is done.
+/// came, whoever it came from: calls take turns by that. A thread whose work panics is replaced. The threads end once
+/// the pool is dropped and its work is done.
 pub struct ComputePool {
     interactive: Sender<Work>,
     bulk: Sender<Work>,
     workers: usize,
+    panics: Arc<AtomicU64>,
     started: Instant,
     /// Milliseconds from the start to the last interactive work; 0 where there was none.
     last_interactive: AtomicU64,
@@ -42,6 +47,8 @@ struct Taking {
     bulk: Receiver<Work>,
     /// Interactive work that was taken since the last bulk work, while that waited.
     in_a_row: u32,
+    /// Of the pool's work.
+    panics: Arc<AtomicU64>,
 }
 
 /// Of so much work that is taken while both classes wait, one is bulk, so that it goes on whatever there is.
@@ -76,10 +83,7 @@ impl ComputePool {
     pub fn new(workers: NonZeroUsize) -> io::Result<Self> {
         let (pool, taking) = Self::without_threads(workers.get());
         for worker in 0..workers.get() {
-            let taking = taking.clone();
-            thread::Builder::new()
-                .name(format!("compute-{worker}"))
-                .spawn(move || taking.work_through(Worker(worker)))?;
+            taking.clone().start(Worker(worker), format!("compute-{worker}"))?;
         }
         Ok(pool)
     }
@@ -88,24 +92,30 @@ impl ComputePool {
     /// to do.
     pub fn background(worker: Worker) -> io::Result<Self> {
         let (pool, taking) = Self::without_threads(1);
-        thread::Builder::new().name("compute-background".to_owned()).spawn(move || {
-            yield_to_others();
-            taking.work_through(worker);
-        })?;
+        taking.start(worker, "compute-background".to_owned())?;
+        // A thread in its place inherits the priority.
+        pool.spawn(Class::Bulk, |_| yield_to_others());
         Ok(pool)
     }
 
     fn without_threads(workers: usize) -> (Self, Taking) {
         let ((interactive, taken), (bulk, taken_bulk)) = (unbounded(), unbounded());
-        let (started, last_interactive) = (Instant::now(), AtomicU64::new(0));
-        let pool = Self { interactive, bulk, workers, started, last_interactive };
-        (pool, Taking { interactive: taken, bulk: taken_bulk, in_a_row: 0 })
+        let (started, last_interactive, panics) = (Instant::now(), AtomicU64::new(0), Arc::default());
+        let taking =
+            Taking { interactive: taken, bulk: taken_bulk, in_a_row: 0, panics: Arc::clone(&panics) };
+        (Self { interactive, bulk, workers, panics, started, last_interactive }, taking)
     }
 
     /// Number of threads.
     #[must_use]
     pub fn workers(&self) -> usize {
         self.workers
+    }
+
+    /// How often work has panicked.
+    #[must_use]
+    pub fn panics(&self) -> u64 {
+        self.panics.load(Ordering::Relaxed)
     }
 
     /// Tasks that wait for a worker.
@@ -169,18 +179,32 @@ pub fn yield_to_others() {
 
 impl Clone for Taking {
     fn clone(&self) -> Self {
-        Self { interactive: self.interactive.clone(), bulk: self.bulk.clone(), in_a_row: 0 }
+        let (interactive, bulk) = (self.interactive.clone(), self.bulk.clone());
+        Self { interactive, bulk, in_a_row: 0, panics: Arc::clone(&self.panics) }
     }
 }
 
 impl Taking {
-    fn work_through(mut self, worker: Worker) {
+    /// Starts a worker's thread.
+    fn start(self, worker: Worker, name: String) -> io::Result<()> {
+        thread::Builder::new().name(name.clone()).spawn(move || self.work_through(worker, &name))?;
+        Ok(())
+    }
+
+    /// Ends with the pool, or with the first panic, so that nothing outlives it that the thread holds for libraries:
+    /// another thread takes its place. One that cannot be replaced goes on.
+    fn work_through(mut self, worker: Worker, name: &str) {
         let mut last = Class::Bulk;
         while let Some((class, work)) = self.next(last) {
             last = class;
-            // The panic is logged already; the one who waits gets `WorkerFailed`.
-            if catch_unwind(AssertUnwindSafe(|| work(worker))).is_err() {
-                tracing::error!("a worker panicked");
+            // The panic is printed already; the one who waits gets `WorkerFailed`.
+            if catch_unwind(AssertUnwindSafe(|| work(worker))).is_ok() {
+                continue;
+            }
+            self.panics.fetch_add(1, Ordering::Relaxed);
+            match self.clone().start(worker, name.to_owned()) {
+                Ok(()) => return tracing::error!("a worker panicked; another takes its place"),
+                Err(error) => tracing::error!(%error, "a worker panicked and cannot be replaced; it goes on"),
             }
         }
     }
@@ -220,7 +244,7 @@ impl Taking {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     use super::*;
 
@@ -263,6 +287,31 @@ mod tests {
         let pool = pool();
         assert!(pool.run(Class::Bulk, |_| panic!("on purpose")).await.is_err());
         assert_eq!(pool.run(Class::Bulk, |_| 7).await.unwrap().value, 7);
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_panicked_is_counted_and_replaced() {
+        let pool = ComputePool::new(NonZeroUsize::MIN).unwrap();
+        let who = |Worker(worker)| {
+            let thread = thread::current();
+            (worker, thread.name().map(str::to_owned), thread.id())
+        };
+        let before = pool.run(Class::Bulk, who).await.unwrap().value;
+        for panics in 1..=3 {
+            assert!(pool.run(Class::Interactive, |_| panic!("on purpose")).await.is_err());
+            let after = pool.run(Class::Bulk, who).await.unwrap().value;
+            assert_eq!((after.0, &after.1), (before.0, &before.1), "with the same sessions");
+            assert_ne!(after.2, before.2, "on another thread");
+            assert_eq!(pool.panics(), panics);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_replaces_a_background_worker_yields_to_others() {
+        let pool = ComputePool::background(Worker(7)).unwrap();
+        assert!(pool.run(Class::Bulk, |_| panic!("on purpose")).await.is_err());
+        let priority = |worker| (worker, rustix::process::getpriority_process(None).unwrap());
+        assert_eq!(pool.run(Class::Bulk, priority).await.unwrap().value, (Worker(7), 19));
     }
 
     /// A pool of one worker that is held until the sender is used, and the order in which work was done.

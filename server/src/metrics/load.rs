@@ -1,4 +1,4 @@
-use metrics::Gauge;
+use metrics::{Counter, Gauge};
 
 use super::{Family, Recorder};
 
@@ -15,6 +15,12 @@ const QUEUED_TASKS: Family<Gauge, 0> =
     Family::new("hlorank_compute_queue_tasks", [], "Tasks that wait for a compute thread");
 
 const THREADS: Family<Gauge, 0> = Family::new("hlorank_compute_threads", [], "Compute threads");
+
+const WORKER_PANICS: Family<Counter, 0> = Family::new(
+    "hlorank_worker_panics_total",
+    [],
+    "Panics of compute threads, each of which was replaced; what it was doing failed, or was done again in parts",
+);
 
 const WAITING_ROWS: Family<Gauge, 0> =
     Family::new("hlorank_waiting_rows", [], "Distinct rows that are being evaluated or wait for it");
@@ -47,6 +53,8 @@ pub struct LoadSeries {
     pub queued_tasks: Gauge,
     /// Of the compute pool.
     pub threads: Gauge,
+    /// Of the compute pool.
+    pub worker_panics: Counter,
     /// Of all calls.
     pub waiting_rows: Gauge,
     /// Of all calls.
@@ -67,6 +75,7 @@ impl LoadSeries {
             max_requests: gauge(MAX_REQUESTS),
             queued_tasks: gauge(QUEUED_TASKS),
             threads: gauge(THREADS),
+            worker_panics: WORKER_PANICS.series(recorder, []),
             waiting_rows: gauge(WAITING_ROWS),
             queued_nodes: gauge(QUEUED_NODES),
             max_queued_nodes: gauge(MAX_QUEUED_NODES),

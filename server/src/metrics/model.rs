@@ -30,6 +30,12 @@ const ROWS_CACHED: Family<Counter, 1> = Family::new(
     "Distinct rows of scored batches that others had evaluated, before or at the same time",
 );
 
+const FAILED_RUNS: Family<Counter, 1> = Family::new(
+    "hlorank_model_failed_runs_total",
+    ["model"],
+    "Runs of a model's ONNX files that failed; rows of several calls that fail together are run again in parts",
+);
+
 /// What is counted of one model.
 pub struct ModelSeries {
     /// In the order of [`RANKING`].
@@ -39,6 +45,8 @@ pub struct ModelSeries {
     segment_rows: Counter,
     rows_evaluated: Counter,
     rows_cached: Counter,
+    /// Of ONNX Runtime.
+    pub failed_runs: Counter,
     /// Its versions.
     pub versions: VersionSeries,
 }
@@ -53,6 +61,7 @@ impl ModelSeries {
             segment_rows: counter(SEGMENT_ROWS),
             rows_evaluated: counter(ROWS_EVALUATED),
             rows_cached: counter(ROWS_CACHED),
+            failed_runs: counter(FAILED_RUNS),
             versions: VersionSeries::new(recorder, model),
         }
     }

@@ -5,6 +5,7 @@ use std::{
 
 use bytes::Bytes;
 use hlorank_graph::Digest;
+use metrics::Counter;
 
 use super::{
     Artifact, ArtifactError, ConfigInput, EncoderInput, Manifest, WholeGraphInput,
@@ -18,6 +19,7 @@ use crate::{compute::Worker, runtime::Runtime};
 pub struct Model {
     artifact: Artifact,
     sessions: Vec<Mutex<Sessions>>,
+    failed_runs: Counter,
 }
 
 /// What one worker runs a model with.
@@ -44,7 +46,13 @@ impl Model {
     pub fn new(artifact: Artifact, runtime: &Runtime, workers: usize) -> Result<Self, ArtifactError> {
         let sessions = (0..workers).map(|_| Ok(Mutex::new(Sessions::new(&artifact, runtime)?)));
         let sessions = sessions.collect::<Result<_, ArtifactError>>()?;
-        Ok(Self { artifact, sessions })
+        Ok(Self { artifact, sessions, failed_runs: Counter::noop() })
+    }
+
+    /// Counts the runs that fail.
+    #[must_use]
+    pub fn counting(self, failed_runs: Counter) -> Self {
+        Self { failed_runs, ..self }
     }
 
     /// What it was made of.
@@ -69,7 +77,7 @@ impl Model {
     pub fn encode(&self, worker: Worker, input: &EncoderInput) -> Result<Vec<f32>, ModelFailed> {
         let expected = input.rows * self.manifest().embedding_size;
         match &mut *self.sessions(worker) {
-            Sessions::Segment(sessions) => checked(ENCODER, sessions.encode(input), expected),
+            Sessions::Segment(sessions) => self.counted(checked(ENCODER, sessions.encode(input), expected)),
             Sessions::WholeGraph(_) => Err(ModelFailed::absent(ENCODER)),
         }
     }
@@ -79,7 +87,7 @@ impl Model {
         match &mut *self.sessions(worker) {
             Sessions::Segment(sessions) => {
                 let shape = [sums.len() / self.manifest().embedding_size, self.manifest().embedding_size];
-                checked(HEAD, sessions.score(shape, sums), shape[0])
+                self.counted(checked(HEAD, sessions.score(shape, sums), shape[0]))
             }
             Sessions::WholeGraph(_) => Err(ModelFailed::absent(HEAD)),
         }
@@ -97,7 +105,8 @@ impl Model {
     ) -> Result<Vec<f32>, ModelFailed> {
         match &mut *self.sessions(worker) {
             Sessions::WholeGraph(session) => {
-                checked(MODEL, session.score(graph, configs, config, interrupt), configs)
+                let scores = checked(MODEL, session.score(graph, configs, config, interrupt), configs);
+                if interrupt.is_stopped() { scores } else { self.counted(scores) }
             }
             Sessions::Segment(_) => Err(ModelFailed::absent(MODEL)),
         }
@@ -106,6 +115,11 @@ impl Model {
     /// What stops runs of [`Self::score_whole_graph`].
     pub fn interrupt(&self) -> Result<Interrupt, ModelFailed> {
         Interrupt::new().map_err(|error| ModelFailed { file: MODEL, detail: error.to_string() })
+    }
+
+    /// Counts a run that failed.
+    fn counted(&self, ran: Result<Vec<f32>, ModelFailed>) -> Result<Vec<f32>, ModelFailed> {
+        ran.inspect_err(|_| self.failed_runs.increment(1))
     }
 
     /// A worker's own sessions; the lock is never contended.

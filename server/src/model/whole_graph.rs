@@ -1,5 +1,7 @@
 //! The session of a whole-graph model.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use hlorank_graph::{FEATURES, Task};
 use ort::{
     session::{RunOptions, Session},
@@ -21,18 +23,27 @@ pub struct WholeGraphInput {
 }
 
 /// Stops runs from another thread: those in progress fail between two operators, and those to come at once.
-pub struct Interrupt(RunOptions);
+pub struct Interrupt {
+    options: RunOptions,
+    stopped: AtomicBool,
+}
 
 impl Interrupt {
     pub(super) fn new() -> ort::Result<Self> {
-        Ok(Self(RunOptions::new()?))
+        Ok(Self { options: RunOptions::new()?, stopped: AtomicBool::new(false) })
     }
 
     /// Stops every run that was given this.
     pub fn stop(&self) {
-        if let Err(error) = self.0.terminate() {
+        self.stopped.store(true, Ordering::Relaxed);
+        if let Err(error) = self.options.terminate() {
             tracing::warn!(%error, "a run goes on although nobody waits for it");
         }
+    }
+
+    /// Whether runs fail because they were stopped.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
     }
 }
 
@@ -67,7 +78,7 @@ impl WholeGraphSession {
             let configurable = TensorRef::from_array_view(([slots], graph.configurable.as_slice()))?;
             inputs.push(("configurable".into(), configurable.into()));
         }
-        let outputs = self.session.run_with_options(inputs, &interrupt.0)?;
+        let outputs = self.session.run_with_options(inputs, &interrupt.options)?;
         Ok(outputs["score"].try_extract_tensor::<f32>()?.1.to_vec())
     }
 }

@@ -240,7 +240,8 @@ impl Loader {
                 return Err(ValidationError::OtherTask { version, found, expected });
             }
         }
-        let model = Arc::new(Model::new(artifact, &self.runtime, workers)?);
+        let failed_runs = self.shared.metrics.model(name).failed_runs.clone();
+        let model = Arc::new(Model::new(artifact, &self.runtime, workers)?.counting(failed_runs));
         golden.check(&model, &self.benches[0])?;
         let older = beside.filter(|other| other.manifest().version < version);
         // Whoever pinned it knows how long it takes.

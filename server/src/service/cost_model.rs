@@ -103,6 +103,7 @@ impl CostModel {
         set(&load.max_requests, self.bounds.requests.into());
         set(&load.queued_tasks, self.pool.queued() as u64);
         set(&load.threads, self.pool.workers() as u64);
+        load.worker_panics.absolute(self.pool.panics());
     }
 
     /// The series of the model that a call selected.

@@ -233,7 +233,7 @@ impl Embeddings {
         if rows.is_empty() {
             return;
         }
-        RunningBlock::new(self, rows).run(queue, worker);
+        RunningBlock::new(self, queue, rows).run(worker);
     }
 
     /// The state is sound between any two of its operations, so a panic elsewhere does not spoil it.

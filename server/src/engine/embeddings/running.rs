@@ -13,35 +13,37 @@ use crate::{
     model::ModelFailed,
 };
 
-/// Rows that a worker evaluates, and whose waiters get a result whatever happens.
-pub(super) struct RunningBlock<'a> {
-    embeddings: &'a Embeddings,
+/// Rows that a worker evaluates, and whose waiters get a result whatever happens. Where the rows of several calls fail,
+/// each half of them is evaluated apart, so that in the end those fail whose own rows do.
+pub(super) struct RunningBlock {
+    embeddings: Arc<Embeddings>,
+    queue: Queue,
     /// Row and one of those who wait for it.
     rows: Vec<(RowKey, Waiter)>,
 }
 
-impl<'a> RunningBlock<'a> {
-    /// Of rows of one model, at least one.
-    pub(super) fn new(embeddings: &'a Embeddings, rows: Vec<(RowKey, Waiter)>) -> Self {
-        Self { embeddings, rows }
+impl RunningBlock {
+    /// Of rows of one queue, at least one.
+    pub(super) fn new(embeddings: &Arc<Embeddings>, queue: Queue, rows: Vec<(RowKey, Waiter)>) -> Self {
+        Self { embeddings: Arc::clone(embeddings), queue, rows }
     }
 
     /// Evaluates the rows, keeps the embeddings and hands them out.
-    pub(super) fn run(mut self, queue: Queue, worker: Worker) {
-        match self.evaluate(queue, worker) {
+    pub(super) fn run(mut self, worker: Worker) {
+        match self.evaluate(worker) {
             Ok(embeddings) => self.deliver(embeddings),
             Err(error) => self.fail(&error.into()),
         }
     }
 
     /// The embeddings of the rows, which are sorted by segment first.
-    fn evaluate(&mut self, queue: Queue, worker: Worker) -> Result<Vec<Arc<[f32]>>, ModelFailed> {
+    fn evaluate(&mut self, worker: Worker) -> Result<Vec<Arc<[f32]>>, ModelFailed> {
         self.rows.sort_by_key(|(_, waiter)| waiter.segment().digest);
         let rows: Vec<BlockRow<'_>> = self.rows.iter().map(|(_, waiter)| waiter.block_row()).collect();
-        let model = &self.rows[0].1.call.model;
+        let (model, nodes) = (&self.rows[0].1.call.model, self.queue.nodes);
         let started = Instant::now();
-        let embeddings = model.encode(worker, &encoder_input(&rows, queue.nodes, model.manifest().pad()))?;
-        self.embeddings.backlog.ran(queue.model, rows.len() * queue.nodes, started.elapsed());
+        let embeddings = model.encode(worker, &encoder_input(&rows, nodes, model.manifest().pad()))?;
+        self.embeddings.backlog.ran(self.queue.model, rows.len() * nodes, started.elapsed());
         let size = model.manifest().embedding_size;
         Ok(embeddings.chunks_exact(size).take(rows.len()).map(Arc::from).collect())
     }
@@ -50,25 +52,35 @@ impl<'a> RunningBlock<'a> {
         // Into the cache first: whoever finds nobody waiting for a row finds its embedding.
         let keys = self.rows.iter().map(|(key, _)| key);
         self.embeddings.cache.insert(keys.zip(&embeddings));
-        for (waiters, embedding) in self.finished().into_iter().zip(embeddings) {
+        let finished = self.embeddings.waiting().finish(self.rows.drain(..));
+        for (waiters, embedding) in finished.into_iter().zip(embeddings) {
             waiters.iter().for_each(|waiter| waiter.deliver(Ok(Arc::clone(&embedding))));
         }
     }
 
+    /// Fails the call that is to blame, or finds it out.
     fn fail(&mut self, error: &EngineError) {
-        for waiters in self.finished() {
-            waiters.iter().for_each(|waiter| waiter.deliver(Err(error.clone())));
+        let mut waiting = self.embeddings.waiting();
+        if self.rows.len() > 1 && !waiting.are_of_one_call(&self.rows) {
+            drop(waiting);
+            return self.run_apart();
         }
+        let finished: Vec<Waiters> = waiting.finish(self.rows.drain(..));
+        drop(waiting);
+        finished.iter().flatten().for_each(|waiter| waiter.deliver(Err(error.clone())));
     }
 
-    /// Who waits for each of the rows, which nobody waits for from now on.
-    fn finished(&mut self) -> Vec<Waiters> {
-        let mut waiting = self.embeddings.waiting();
-        self.rows.drain(..).map(|(key, _)| waiting.finish(&key)).collect()
+    /// Has each half evaluated by itself, in turns with other work.
+    fn run_apart(&mut self) {
+        let half = self.rows.split_off(self.rows.len() / 2);
+        for rows in [std::mem::take(&mut self.rows), half] {
+            let block = Self::new(&self.embeddings, self.queue, rows);
+            self.embeddings.pool.spawn(self.queue.class, move |worker| block.run(worker));
+        }
     }
 }
 
-impl Drop for RunningBlock<'_> {
+impl Drop for RunningBlock {
     /// Of a block that was not finished, because something panicked.
     fn drop(&mut self) {
         if !self.rows.is_empty() {

@@ -121,9 +121,17 @@ impl Waiting {
         self.waiters.len()
     }
 
-    /// Removes a row that was evaluated, or failed; whoever waited for it is to get the result.
-    pub(super) fn finish(&mut self, key: &RowKey) -> Waiters {
-        self.waiters.remove(key).unwrap_or_default()
+    /// Whether a single call waits for these rows, or none.
+    pub(super) fn are_of_one_call(&self, rows: &[(RowKey, Waiter)]) -> bool {
+        let waiters = rows.iter().filter_map(|(key, _)| self.waiters.get(key)).flatten();
+        let mut calls = waiters.filter(|waiter| waiter.waits()).map(|waiter| Arc::as_ptr(&waiter.call));
+        let first = calls.next();
+        calls.all(|call| Some(call) == first)
+    }
+
+    /// Removes rows that were evaluated, or failed; whoever waited for each of them is to get the result.
+    pub(super) fn finish(&mut self, rows: impl Iterator<Item = (RowKey, Waiter)>) -> Vec<Waiters> {
+        rows.map(|(key, _)| self.waiters.remove(&key).unwrap_or_default()).collect()
     }
 }
 
