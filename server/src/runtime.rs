@@ -4,6 +4,7 @@ use std::{path::Path, sync::Mutex};
 
 use ort::{
     environment::Environment,
+    logging::LogLevel,
     session::{Session, builder::GraphOptimizationLevel},
 };
 
@@ -59,6 +60,8 @@ impl Runtime {
     pub fn session(&self, model: &[u8]) -> Result<Session, RuntimeError> {
         let mut builder = Session::builder(&self.environment)?
             .with_optimization_level(GraphOptimizationLevel::All)?
+            // Errors come back and are logged by whoever gets them: its own lines have another form than ours.
+            .with_log_level(LogLevel::Fatal)?
             .with_intra_threads(1)?
             .with_inter_threads(1)?
             .with_config_entry("session.intra_op.allow_spinning", "0")?;

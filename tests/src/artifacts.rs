@@ -10,7 +10,11 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-use crate::{fixture, onnx::overwrite_row, repository};
+use crate::{
+    fixture,
+    onnx::{fail_above, overwrite_row},
+    repository,
+};
 
 /// A model folder of its own, gone when its test ends.
 pub struct Artifacts {
@@ -95,6 +99,17 @@ impl Artifacts {
             self.edit_file(&version, file, |model| {
                 overwrite_row(model, "opcode.weight", opcode.into(), f32::INFINITY);
             });
+        }
+    }
+
+    /// Has runs of a segment model's encoder fail for tiles with a feature above a limit, which its golden cases do
+    /// not have.
+    ///
+    /// # Panics
+    /// Where there is no such model.
+    pub fn fail_above(&self, name: &str, limit: f32) {
+        for version in self.versions(name) {
+            self.edit_file(&version, "encoder.onnx", |model| fail_above(model, limit));
         }
     }
 

@@ -94,6 +94,38 @@ pub fn append(model: &mut Vec<u8>, graph: GraphProto) {
     model.extend(more.encode_to_vec());
 }
 
+/// Has runs of a serialized encoder fail where a number of its input `config` is above a limit: a `Gather` then looks
+/// outside its table. Other runs give what they gave.
+///
+/// # Panics
+/// If no operator gives the output `embedding`.
+pub fn fail_above(model: &mut Vec<u8>, limit: f32) {
+    const OUTPUT: &[u8] = b"\x12\x09embedding";
+    let given = model.windows(OUTPUT.len()).position(|window| window == OUTPUT).expect("such an output");
+    // Of the same length, so that nothing else changes.
+    model[given + 2..][.."embedding".len()].copy_from_slice(b"unchecked");
+    let nodes = vec![
+        node("ReduceMax", &["config"], "check.highest", vec![integer("keepdims", 0)]),
+        node("Greater", &["check.highest", "check.limit"], "check.is_above", vec![]),
+        node("Cast", &["check.is_above"], "check.index", vec![integer("to", INT64.into())]),
+        node("Gather", &["check.table", "check.index"], "check.zero", vec![]),
+        node("Add", &["unchecked", "check.zero"], "embedding", vec![]),
+    ];
+    let initializer = vec![floats("check.limit", &[], &[limit]), floats("check.table", &[1], &[0.0])];
+    append(model, GraphProto { node: nodes, initializer, ..GraphProto::default() });
+}
+
+fn floats(name: &str, dims: &[i64], values: &[f32]) -> TensorProto {
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    TensorProto {
+        dims: dims.to_vec(),
+        data_type: FLOAT32,
+        name: name.to_owned(),
+        raw_data: bytes.into(),
+        ..TensorProto::default()
+    }
+}
+
 /// Overwrites a row of a matrix of weights, of type float32, of a serialized model.
 ///
 /// # Panics

@@ -1,0 +1,111 @@
+//! What the tests ask, and what they look at.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use hlorank_client::{Client, Connection, GraphHandle, RankRequest, Ranking};
+use hlorank_graph::{Configurations, Digest};
+use hlorank_proto::v1::{
+    Graph as GraphMessage, RankConfigsRequest, graph::Source, rank_configs_request::Configs,
+};
+use hlorank_tests::{Scrape, TestServer, chain_kernel, grid_tiles};
+use tokio::sync::{Mutex, MutexGuard};
+
+/// Nodes of the kernels.
+const NODES: usize = 40;
+
+/// How long something may take that is a matter of milliseconds, on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+
+/// Until it is dropped no other test of this program runs: they load their servers, and look at the memory of the
+/// process.
+pub(crate) async fn alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().await
+}
+
+/// Many kernels of so many nodes that differ.
+pub(crate) fn kernels_of(nodes: usize, count: u16) -> Vec<Arc<GraphHandle>> {
+    let opcodes: Vec<u8> = (1..=119).cycle().take(nodes).collect();
+    let kernel = |size| GraphHandle::features(&chain_kernel(&opcodes, &[size, 64]));
+    (1..=count).map(|size| Arc::new(kernel(size))).collect()
+}
+
+/// Many kernels that differ.
+pub(crate) fn kernels(count: u16) -> Vec<Arc<GraphHandle>> {
+    kernels_of(NODES, count)
+}
+
+pub(crate) fn tiles(count: i64) -> Configurations {
+    Configurations::Tile(grid_tiles(count))
+}
+
+/// So many tiles of a graph that the server has, as the wire takes them.
+pub(crate) fn of_tiles(hash: Digest, count: i64) -> RankConfigsRequest {
+    let source = Some(Source::GraphHash(hash.0.to_vec().into()));
+    RankConfigsRequest {
+        graph: Some(GraphMessage { source, ..GraphMessage::default() }),
+        configs: Some(Configs::PackedTileConfigs(grid_tiles(count).to_packed().unwrap())),
+        include_scores: true,
+        ..RankConfigsRequest::default()
+    }
+}
+
+/// A client that asks once.
+pub(crate) async fn connect(server: &TestServer) -> Client {
+    connect_with(server, Connection::default()).await
+}
+
+/// A client with these settings that asks once.
+pub(crate) async fn connect_with(server: &TestServer, connection: Connection) -> Client {
+    let connection = Connection { retries: 0, ..connection };
+    Client::connect(server.endpoint(), connection).await.unwrap()
+}
+
+pub(crate) async fn rank(client: &Client, graph: &GraphHandle, configurations: &Configurations) -> Ranking {
+    client.rank(&RankRequest::new(graph, configurations).with_scores()).await.unwrap()
+}
+
+/// Scores, to be compared bit for bit.
+pub(crate) fn bits(ranking: &Ranking) -> Vec<u32> {
+    ranking.scores.iter().map(|score| score.to_bits()).collect()
+}
+
+/// Rows that were evaluated by the server until now, where its cache has room for all of them.
+pub(crate) async fn rows_evaluated(server: &TestServer) -> f64 {
+    server.scrape().await.value("hlorank_embedding_cache_entries", &[])
+}
+
+pub(crate) async fn requests(server: &TestServer) -> f64 {
+    server.scrape().await.value("hlorank_requests_in_progress", &[])
+}
+
+/// What calls in progress take: their places, and what waits for them.
+const TAKEN: [&str; 4] = [
+    "hlorank_requests_in_progress",
+    "hlorank_queued_nodes",
+    "hlorank_waiting_rows",
+    "hlorank_compute_queue_tasks",
+];
+
+/// Waits until the server says so.
+pub(crate) async fn until(server: &TestServer, is_so: impl Fn(&Scrape) -> bool) {
+    let started = Instant::now();
+    loop {
+        let scrape = server.scrape().await;
+        if is_so(&scrape) {
+            return;
+        }
+        let taken = TAKEN.map(|name| (name, scrape.value(name, &[])));
+        assert!(started.elapsed() < PATIENCE, "it is not so after {PATIENCE:?}: {taken:?}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Waits until the server has nothing left to do, and nobody's place taken.
+pub(crate) async fn until_idle(server: &TestServer) {
+    until(server, |scrape| TAKEN.iter().all(|name| scrape.value(name, &[]) == 0.0)).await;
+}

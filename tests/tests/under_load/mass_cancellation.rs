@@ -1,0 +1,71 @@
+//! Nothing is left of calls that were cancelled, however many at once.
+
+use std::{sync::Arc, time::Duration};
+
+use hlorank_client::{Client, GraphHandle, RankRequest};
+use hlorank_graph::Configurations;
+use hlorank_tests::TestServer;
+use tokio::{task::JoinSet, time::Instant};
+
+use crate::asking::{alone, bits, connect, kernels, rank, rows_evaluated, tiles, until, until_idle};
+
+const CALLS: usize = 1_000;
+const CONNECTIONS: usize = 8;
+const KERNELS: u16 = 100;
+
+/// Of each call: all of them together take ten seconds or more.
+const TILES: i64 = 2_000;
+
+/// Room for all calls.
+const FLAGS: [&str; 3] =
+    ["--max-requests=2000", "--max-client-requests=2000", "--max-queued-nodes=1000000000"];
+
+/// The shortest of some calls about rows that are evaluated anew.
+async fn fastest(client: &Client, graph: &GraphHandle, tiles: &Configurations) -> (Duration, Vec<u32>) {
+    let mut fastest = (Duration::MAX, Vec::new());
+    for _ in 0..5 {
+        let started = Instant::now();
+        let found = bits(&rank(client, graph, tiles).await);
+        fastest = fastest.min((started.elapsed(), found));
+    }
+    fastest
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_left_of_a_thousand_calls_cancelled_at_once() {
+    let _alone = alone().await;
+    let server = TestServer::start_with(&FLAGS).await;
+    let (client, graphs) = (connect(&server).await, kernels(KERNELS));
+    for graph in &graphs {
+        client.put_graph(graph).await.unwrap();
+    }
+    let small = tiles(8);
+    let (before, expected) = fastest(&client, &graphs[0], &small).await;
+
+    let (mut calls, large) = (JoinSet::new(), Arc::new(tiles(TILES)));
+    for connection in 0..CONNECTIONS {
+        let client = connect(&server).await;
+        for number in (connection..CALLS).step_by(CONNECTIONS) {
+            let (client, graph) = (client.clone(), Arc::clone(&graphs[number % graphs.len()]));
+            let large = Arc::clone(&large);
+            calls.spawn(async move { client.rank(&RankRequest::new(&graph, &large).top(1)).await.map(drop) });
+        }
+    }
+    until(&server, |scrape| scrape.value("hlorank_requests_in_progress", &[]) >= CALLS as f64).await;
+    calls.abort_all();
+    let mut ended = 0;
+    while let Some(call) = calls.join_next().await {
+        ended += usize::from(call.is_ok());
+    }
+    assert_eq!(ended, 0, "calls were over before they could be cancelled");
+    until_idle(&server).await;
+
+    let evaluated = rows_evaluated(&server).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(rows_evaluated(&server).await, evaluated, "nothing goes on for them");
+    let all = f64::from(KERNELS) * TILES as f64;
+    assert!(evaluated < all / 2.0, "{evaluated} of {all} rows were evaluated");
+    let (after, found) = fastest(&client, &graphs[0], &small).await;
+    assert_eq!(found, expected);
+    assert!(after < 10 * before + Duration::from_millis(50), "{after:?}, and {before:?} before");
+}

@@ -1,0 +1,176 @@
+//! Clients that ask for large answers and do not read them: others are served meanwhile, and memory is bounded.
+
+use std::{process, time::Duration};
+
+use hlorank_client::{Client, Connection};
+use hlorank_graph::Digest;
+use hlorank_proto::v1::RankConfigsRequest;
+use hlorank_tests::{
+    TestServer, resident_bytes,
+    security::{Files, token_line},
+};
+use http_body_util::Full;
+use prost::{Message as _, bytes::Bytes};
+use tokio::time::{Instant, timeout};
+use tonic::{Code, Status, body::Body, transport::Channel};
+use tonic_types::StatusExt as _;
+use tower::{Service as _, ServiceExt as _};
+
+use crate::asking::{
+    PATIENCE, alone, bits, connect_with, kernels, of_tiles, rank, requests, tiles, until_idle,
+};
+
+/// Tiles of the small kernel that readers ask about, whose rows are evaluated once.
+const TILES: i64 = 20_000;
+const NODES: usize = 4;
+
+/// Of an answer: its scores, and the ranking with its own.
+const ANSWER_BYTES: usize = 11 * 20_000;
+
+/// Calls on one connection; each may have so many bytes on their way.
+const ON_ONE: usize = 50;
+const WINDOW_BYTES: u32 = 100;
+
+/// What allocation may add.
+const SLACK_BYTES: usize = 32 << 20;
+
+/// Answers that are not read, until this is dropped.
+#[derive(Default)]
+struct Unread(Vec<http::Response<Body>>);
+
+struct Fixture {
+    server: TestServer,
+    /// One who reads.
+    other: Client,
+    slow: SlowReader,
+    _files: Files,
+}
+
+/// Asks for answers, and leaves them where they are.
+struct SlowReader {
+    endpoint: String,
+    request: Bytes,
+}
+
+impl SlowReader {
+    fn new(server: &TestServer, request: &RankConfigsRequest) -> Self {
+        let message = request.encode_to_vec();
+        let length = u32::try_from(message.len()).unwrap();
+        let frame = [&[0], &length.to_be_bytes()[..], &message].concat();
+        Self { endpoint: server.endpoint().to_owned(), request: frame.into() }
+    }
+
+    async fn connect(&self) -> Channel {
+        let endpoint = Channel::from_shared(self.endpoint.clone()).unwrap();
+        endpoint.initial_stream_window_size(WINDOW_BYTES).connect().await.unwrap()
+    }
+
+    /// The answer but for its body, or the refusal.
+    async fn ask(&self, channel: &mut Channel) -> Result<http::Response<Body>, Status> {
+        let request = http::Request::post("/hlorank.v1.CostModelService/RankConfigs")
+            .header("content-type", "application/grpc")
+            .header("te", "trailers")
+            .header("authorization", "Bearer slow")
+            .body(Body::new(Full::new(self.request.clone())))
+            .unwrap();
+        let response = channel.ready().await.unwrap().call(request).await.unwrap();
+        match Status::from_header_map(response.headers()) {
+            Some(refusal) => Err(refusal),
+            None => Ok(response),
+        }
+    }
+
+    /// Asks so often.
+    async fn ask_often(&self, calls: usize) -> (Unread, Vec<Status>) {
+        let (mut unread, mut refused) = (Unread::default(), Vec::new());
+        let mut channel = self.connect().await;
+        for call in 1..=calls {
+            match self.ask(&mut channel).await {
+                Ok(answer) => unread.0.push(answer),
+                Err(refusal) => refused.push(refusal),
+            }
+            if call.is_multiple_of(ON_ONE) {
+                channel = self.connect().await;
+            }
+        }
+        (unread, refused)
+    }
+}
+
+impl Fixture {
+    async fn start(flag: &str) -> Self {
+        let files = Files::new();
+        let lines = ["slow", "other"].map(|name| token_line(name, "read", name));
+        let tokens = files.write("tokens", &lines.concat());
+        let server = TestServer::start_with(&[flag, &format!("--tokens={}", tokens.display())]).await;
+        let token = Some("other".parse().unwrap());
+        let other = connect_with(&server, Connection { token, ..Connection::default() }).await;
+        let graph = crate::asking::kernels_of(NODES, 1).remove(0);
+        let hash = other.put_graph(&graph).await.unwrap().hash;
+        rank(&other, &graph, &tiles(TILES)).await;
+        let slow = SlowReader::new(&server, &wanted(hash));
+        Self { server, other, slow, _files: files }
+    }
+
+    /// The longest that some calls of one who reads take, whose answers are all the same.
+    async fn served(&self) -> Duration {
+        let (graph, tiles) = (kernels(1).remove(0), tiles(10));
+        let expected = bits(&rank(&self.other, &graph, &tiles).await);
+        let mut longest = Duration::ZERO;
+        for _ in 0..20 {
+            let started = Instant::now();
+            let found = timeout(PATIENCE, rank(&self.other, &graph, &tiles)).await.expect("it is served");
+            assert_eq!(bits(&found), expected);
+            longest = longest.max(started.elapsed());
+        }
+        longest
+    }
+}
+
+fn wanted(hash: Digest) -> RankConfigsRequest {
+    of_tiles(hash, TILES)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn those_who_do_not_read_keep_nobody_waiting() {
+    const CALLS: usize = 150;
+    let _alone = alone().await;
+    let fixture = Fixture::start("--max-client-requests=512").await;
+    let before = resident_bytes(process::id());
+    let (unread, refused) = fixture.slow.ask_often(CALLS).await;
+    assert_eq!((unread.0.len(), refused.len()), (CALLS, 0), "there is room for all");
+    let longest = fixture.served().await;
+    assert!(longest < Duration::from_secs(1), "{longest:?}");
+    let most = resident_bytes(process::id());
+    println!("{} MiB before, {} MiB with {CALLS} answers that nobody reads", before >> 20, most >> 20);
+    assert!(most < before + CALLS * 2 * ANSWER_BYTES + SLACK_BYTES, "from {before} to {most} bytes");
+    drop(unread);
+    until_idle(&fixture.server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "an answer that is not read gives its place back before it was sent"]
+async fn an_answer_keeps_its_place_until_it_was_read() {
+    const PLACES: usize = 16;
+    const CALLS: usize = 300;
+    let _alone = alone().await;
+    let fixture = Fixture::start(&format!("--max-client-requests={PLACES}")).await;
+    let before = resident_bytes(process::id());
+    let (unread, refused) = fixture.slow.ask_often(CALLS).await;
+    assert_eq!((unread.0.len(), refused.len()), (PLACES, CALLS - PLACES));
+    for refusal in refused {
+        assert_eq!(refusal.code(), Code::ResourceExhausted, "{refusal}");
+        let details = refusal.get_error_details();
+        assert_eq!(details.error_info().unwrap().reason, "CLIENT_LIMIT");
+        assert!(details.retry_info().is_some());
+    }
+    assert_eq!(requests(&fixture.server).await, PLACES as f64);
+    let longest = fixture.served().await;
+    assert!(longest < Duration::from_secs(1), "{longest:?}");
+    let most = resident_bytes(process::id());
+    assert!(most < before + PLACES * 2 * ANSWER_BYTES + SLACK_BYTES, "from {before} to {most} bytes");
+    drop(unread);
+    until_idle(&fixture.server).await;
+    let (unread, refused) = fixture.slow.ask_often(PLACES).await;
+    assert_eq!((unread.0.len(), refused.len()), (PLACES, 0), "the places are free again");
+}

@@ -1,0 +1,112 @@
+//! How much is evaluated for a call after it has ended.
+
+use std::time::Duration;
+
+use hlorank_client::{Client, GraphHandle, RankRequest};
+use hlorank_graph::{Configurations, Digest};
+use hlorank_tests::{Figure, Target, TestServer};
+use tonic::Request;
+use tonic_types::StatusExt as _;
+
+use crate::asking::{alone, connect, kernels_of, of_tiles, rows_evaluated, tiles, until, until_idle};
+
+/// The largest that is evaluated by the row: a block of it takes longer than asking how many there were.
+const NODES: usize = 500;
+
+/// Rows of a block of such nodes, the least that is evaluated at a time. The others have as many nodes, or half as many:
+/// 1,024.
+const CHUNK_ROWS: f64 = 4.0;
+
+/// More than are evaluated meanwhile.
+const TILES: i64 = 400;
+
+/// Long enough for some chunks.
+const ALLOWED: Duration = Duration::from_millis(300);
+
+/// Calls of each kind.
+const CALLS: usize = 3;
+
+/// A server with one worker, so that chunks come one after the other. It does not know yet how long work takes, so that
+/// it begins what it cannot end in time.
+struct Fixture {
+    server: TestServer,
+    client: Client,
+    tiles: Configurations,
+}
+
+impl Fixture {
+    async fn start() -> Self {
+        let server = TestServer::start_with(&["--workers=1"]).await;
+        Self { client: connect(&server).await, server, tiles: tiles(TILES) }
+    }
+
+    /// Chunks that were evaluated after the client had cancelled its call, and at most one that was before.
+    async fn after_cancel(&self, graph: &GraphHandle) -> f64 {
+        let request = RankRequest::new(graph, &self.tiles).top(1);
+        let call = self.client.rank(&request);
+        let cancelled = async {
+            let before = rows_evaluated(&self.server).await;
+            until(&self.server, |scrape| {
+                scrape.value("hlorank_embedding_cache_entries", &[]) > before + 2.0 * CHUNK_ROWS
+            })
+            .await;
+            rows_evaluated(&self.server).await
+        };
+        let at_the_end = tokio::select! {
+            ended = call => panic!("it was over before it could be cancelled: {:?}", ended.map(drop)),
+            rows = cancelled => rows,
+        };
+        self.chunks_since(at_the_end).await
+    }
+
+    /// Chunks that were evaluated after the call had been told that its time was up.
+    async fn after_deadline(&self, hash: Digest) -> f64 {
+        let mut request = Request::new(of_tiles(hash, TILES));
+        request.set_timeout(ALLOWED);
+        let expired = self.server.patient().rank_configs(request).await.unwrap_err();
+        let at_the_end = rows_evaluated(&self.server).await;
+        assert_eq!(
+            expired.get_error_details().error_info().unwrap().reason,
+            "DEADLINE_EXCEEDED",
+            "{expired}"
+        );
+        self.chunks_since(at_the_end).await
+    }
+
+    async fn chunks_since(&self, rows: f64) -> f64 {
+        until_idle(&self.server).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        (rows_evaluated(&self.server).await - rows) / CHUNK_ROWS
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn at_most_a_chunk_is_evaluated_for_a_call_that_has_ended() {
+    let _alone = alone().await;
+    let graphs = kernels_of(NODES, 2);
+    let mut chunks = [Vec::new(), Vec::new()];
+    for _ in 0..CALLS {
+        let fixture = Fixture::start().await;
+        for graph in &graphs {
+            fixture.client.put_graph(graph).await.unwrap();
+        }
+        chunks[0].push(fixture.after_deadline(graphs[0].hash().unwrap()).await);
+        chunks[1].push(fixture.after_cancel(&graphs[1]).await);
+    }
+    for (name, mut chunks) in ["work_after_deadline", "work_after_cancel"].into_iter().zip(chunks) {
+        chunks.sort_by(f64::total_cmp);
+        assert!(chunks.iter().all(|chunks| *chunks <= 3.0), "{name}: {chunks:?}");
+        Figure {
+            name: name.to_owned(),
+            value: chunks[chunks.len() / 2],
+            unit: "chunks",
+            target: Target::AtMost(1.0),
+            how: format!(
+                "median of {CALLS} calls for one worker: rows that were evaluated after their end, by {CHUNK_ROWS} of \
+                 {NODES} nodes; the most was {}",
+                chunks[chunks.len() - 1]
+            ),
+        }
+        .write();
+    }
+}

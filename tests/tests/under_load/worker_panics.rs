@@ -1,0 +1,80 @@
+//! A panic in a worker fails the call whose rows are to blame, and no other; the worker is replaced.
+
+use std::{num::NonZeroUsize, sync::Arc};
+
+use futures::future::join_all;
+use hlorank_graph::{Configurations, Digest, SegmentedGraph, Task};
+use hlorank_server::{
+    compute::{Class, ComputePool},
+    engine::{Engine, EngineError, Terms},
+    metrics::Metrics,
+    model::Model,
+};
+use hlorank_tests::{chain_kernel, grid_tiles, load_model};
+use tokio::sync::oneshot;
+
+use crate::asking::alone;
+
+/// So that the rows of all calls wait for the same worker.
+const WORKERS: NonZeroUsize = NonZeroUsize::MIN;
+
+const CALLS: u16 = 8;
+
+fn kernel(size: u16) -> SegmentedGraph {
+    SegmentedGraph::new(&chain_kernel(&[1, 2, 3, 4, 5, 6, 7, 8], &[size, 64]))
+}
+
+/// A graph that nothing gives which reads graphs: an edge leads out of its segment, so that laying it out panics.
+fn impossible_kernel() -> SegmentedGraph {
+    let mut graph = kernel(CALLS + 1);
+    graph.segments[0].edges.push([u16::MAX, u16::MAX]);
+    graph.segments[0].digest = Digest([1; 32]);
+    graph
+}
+
+async fn scores(
+    engine: &Engine,
+    model: &Arc<Model>,
+    graph: &Arc<SegmentedGraph>,
+) -> Result<Vec<u32>, EngineError> {
+    let tiles = || Ok::<_, EngineError>(Configurations::Tile(grid_tiles(3)));
+    let evaluation = engine.score(model, graph, tiles, Terms::default()).await?;
+    Ok(evaluation.scores.iter().map(|score| score.to_bits()).collect())
+}
+
+/// Until now: a panic is counted once its call has failed, before the worker does anything else.
+async fn panics(pool: &ComputePool) -> u64 {
+    pool.run(Class::Bulk, |_| ()).await.unwrap();
+    pool.panics()
+}
+
+#[tokio::test]
+async fn calls_beside_one_that_panics_have_their_answers() {
+    let _alone = alone().await;
+    let model = load_model(Task::Tile, WORKERS.get());
+    let sound: Vec<_> = (1..=CALLS).map(|size| Arc::new(kernel(size))).collect();
+    let (impossible, pool) = (Arc::new(impossible_kernel()), Arc::new(ComputePool::new(WORKERS).unwrap()));
+    let engine = Engine::new(Arc::clone(&pool), 0, &Metrics::new());
+    let expected: Vec<_> =
+        join_all(sound.iter().map(async |graph| scores(&engine, &model, graph).await.unwrap())).await;
+
+    let (go, held) = oneshot::channel::<()>();
+    pool.spawn(Class::Bulk, move |_| held.blocking_recv().unwrap());
+    let beside = join_all(sound.iter().map(async |graph| scores(&engine, &model, graph).await.unwrap()));
+    let asked = async { tokio::join!(scores(&engine, &model, &impossible), beside) };
+    let release = async {
+        // All of them wait to be read.
+        while pool.queued() < usize::from(CALLS) + 1 {
+            tokio::task::yield_now().await;
+        }
+        go.send(()).unwrap();
+    };
+    let ((failed, found), ()) = tokio::join!(asked, release);
+    assert!(matches!(failed, Err(EngineError::Worker(_))), "{failed:?}");
+    assert_eq!(found, expected);
+    let before = panics(&pool).await;
+    assert!(before >= 2, "{before} panics: it was not in one block with others");
+    assert!(scores(&engine, &model, &impossible).await.is_err(), "what failed is not kept");
+    assert_eq!(panics(&pool).await, before + 1, "a lone call is to blame for all of its block");
+    assert_eq!(scores(&engine, &model, &sound[0]).await.unwrap(), expected[0]);
+}
