@@ -2,12 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use hlorank_client::{Client, GraphHandle, RankRequest};
+use hlorank_client::{Client, Connection, GraphHandle, RankRequest};
 use hlorank_graph::Configurations;
 use hlorank_tests::TestServer;
 use tokio::{task::JoinSet, time::Instant};
 
-use crate::asking::{alone, bits, connect, kernels, rank, rows_evaluated, tiles, until, until_idle};
+use crate::asking::{
+    alone, bits, connect, connect_with, kernels, rank, rows_evaluated, tiles, until, until_idle,
+};
 
 const CALLS: usize = 1_000;
 const CONNECTIONS: usize = 8;
@@ -20,7 +22,7 @@ const TILES: i64 = 2_000;
 const FLAGS: [&str; 3] =
     ["--max-requests=2000", "--max-client-requests=2000", "--max-queued-nodes=1000000000"];
 
-/// The shortest of some calls about rows that are evaluated anew.
+/// The shortest of some calls about the same rows, and its scores.
 async fn fastest(client: &Client, graph: &GraphHandle, tiles: &Configurations) -> (Duration, Vec<u32>) {
     let mut fastest = (Duration::MAX, Vec::new());
     for _ in 0..5 {
@@ -44,7 +46,8 @@ async fn nothing_is_left_of_a_thousand_calls_cancelled_at_once() {
 
     let (mut calls, large) = (JoinSet::new(), Arc::new(tiles(TILES)));
     for connection in 0..CONNECTIONS {
-        let client = connect(&server).await;
+        let endless = Connection { timeout: None, ..Connection::default() };
+        let client = connect_with(&server, endless).await;
         for number in (connection..CALLS).step_by(CONNECTIONS) {
             let (client, graph) = (client.clone(), Arc::clone(&graphs[number % graphs.len()]));
             let large = Arc::clone(&large);

@@ -63,14 +63,14 @@ impl Questions {
         join_all(asking).await.iter().sum::<f64>() / TIME.as_secs_f64()
     }
 
-    async fn load(&self, client: Client, rate: f64) -> Load {
-        let question = |graph| Question { graph, configurations: self.tiles.clone() };
-        let graphs: Vec<_> = kernels(KERNELS).into_iter().filter_map(Arc::into_inner).collect();
-        for graph in &graphs {
-            client.put_graph(graph).await.unwrap();
+    /// To be asked in turn, about graphs that the server has.
+    async fn in_turn(&self, client: &Client) -> Vec<Question> {
+        let mut questions = Vec::new();
+        for graph in kernels(KERNELS).into_iter().filter_map(Arc::into_inner) {
+            client.put_graph(&graph).await.unwrap();
+            questions.push(Question { graph, configurations: self.tiles.clone() });
         }
-        let questions = graphs.into_iter().map(question).collect();
-        Load::start(client, questions, Duration::from_secs_f64(1.0 / rate))
+        questions
     }
 
     async fn alone(&self, client: &Client) -> Duration {
@@ -124,11 +124,14 @@ async fn ten_times_the_load_is_answered_or_refused_and_passes() {
     let resident = resident_bytes(process::id());
 
     let short = connect_with(&server, Connection { timeout: Some(SHORT), ..Connection::default() }).await;
-    let rate = 5.0 * capacity;
-    let loads = [questions.load(client.clone(), rate).await, questions.load(short, rate).await];
+    let questions_of_each = [questions.in_turn(&client).await, questions.in_turn(&client).await];
+    let pause = Duration::from_secs_f64(1.0 / (5.0 * capacity));
+    let clients = [client.clone(), short].into_iter().zip(questions_of_each);
+    let loads: Vec<Load> = clients.map(|(client, questions)| Load::start(client, questions, pause)).collect();
     sleep(TIME).await;
     let most = resident_bytes(process::id());
-    let answers = timeout(PATIENCE, join_all(loads.map(Load::finish))).await.expect("no call hangs");
+    let answers =
+        timeout(PATIENCE, join_all(loads.into_iter().map(Load::finish))).await.expect("no call hangs");
     let answers: Vec<Answer> = answers.into_iter().flatten().collect();
 
     let asked = answers.len() as f64;
@@ -139,7 +142,7 @@ async fn ten_times_the_load_is_answered_or_refused_and_passes() {
         "{goodput:.0} of {:.0} calls a second were answered, of {capacity:.0} without them",
         asked / 2.0
     );
-    assert!(goodput > capacity / 3.0, "{goodput} calls a second, and {capacity} without the others");
+    assert!(goodput > capacity / 2.0, "{goodput} calls a second, and {capacity} without the others");
     assert!(most < resident + SLACK_BYTES, "from {resident} to {most} bytes");
 
     until_idle(&server).await;
