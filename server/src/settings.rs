@@ -326,6 +326,19 @@ mod tests {
     }
 
     #[test]
+    fn the_readme_tells_every_limit() {
+        let readme = include_str!("../README.md");
+        let limits = readme.split("## Limits").nth(1).and_then(|rest| rest.split("## ").next()).unwrap();
+        let settings = Settings::command();
+        let is_limit = |name: &str| name.starts_with("max_") && name != "max_slowdown";
+        for setting in settings.get_arguments().filter(|setting| is_limit(setting.get_id().as_str())) {
+            let (name, default) = (setting.get_long().unwrap(), setting.get_default_values()[0].display());
+            let row = format!("| `--{name}` | {default} |");
+            assert!(limits.replace(',', "").contains(&row), "{row}");
+        }
+    }
+
+    #[test]
     fn a_ratio_lies_between_0_and_1() {
         let sample = |ratio| Settings::try_parse_from(["hlorank-server", "--access-log-sample", ratio]);
         for good in ["0", "1", "0.25"] {

@@ -18,7 +18,8 @@ pub enum ConfigurationError {
     },
     /// Candidates times configurable nodes over the limit.
     #[error(
-        "the batch has {configs} configurations of {slots} nodes each, at most {limit} entries are taken; send several batches, or raise --max-config-entries on the server"
+        "the batch has {configs} configurations of {slots} nodes each, {} entries in all, at most {limit} are taken; send several batches, or raise --max-config-entries on the server",
+        configs.saturating_mul(*slots)
     )]
     TooManyEntries {
         /// Candidates.

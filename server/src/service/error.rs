@@ -18,7 +18,7 @@ use crate::{
 pub(super) const DOMAIN: &str = "hlorank";
 
 /// The reason of every error, as in `ErrorInfo`; server/README.md says what each is.
-pub const REASONS: [&str; 48] = [
+pub const REASONS: [&str; 55] = [
     "CLIENT_LIMIT",
     "CONFIGS_EMPTY",
     "CONFIGURABLE_NODES_INVALID",
@@ -35,6 +35,8 @@ pub const REASONS: [&str; 48] = [
     "GRAPH_TOO_LARGE",
     "HLO_MALFORMED",
     "INDEX_OUT_OF_RANGE",
+    "INSTRUCTION_TOO_LARGE",
+    "LIST_TOO_LONG",
     "MEMORY_FULL",
     "MESSAGE_TOO_LARGE",
     "MODEL_FAILED",
@@ -43,6 +45,7 @@ pub const REASONS: [&str; 48] = [
     "MODEL_REJECTED",
     "MODELS_UNREADABLE",
     "MODEL_TASK_MISMATCH",
+    "NESTING_TOO_DEEP",
     "NODE_NOT_CONFIGURABLE",
     "NODE_SET_TWICE",
     "NOTHING_SERVES",
@@ -61,6 +64,10 @@ pub const REASONS: [&str; 48] = [
     "TOKEN_MISSING",
     "TOKEN_UNKNOWN",
     "TOO_MANY_CONFIGS",
+    "TOO_MANY_CONFIG_ENTRIES",
+    "TOO_MANY_EDGES",
+    "TOO_MANY_NODES",
+    "TOO_MANY_ROWS",
     "UNKNOWN_CALLEE",
     "UNKNOWN_NODE",
     "UNKNOWN_OPERAND",
@@ -68,6 +75,16 @@ pub const REASONS: [&str; 48] = [
     "WORKER_FAILED",
     "WRONG_COUNT",
 ];
+
+/// The limit that a request is past, as programs read it: metadata of the `ErrorInfo`.
+struct Limit {
+    /// The setting that raises it, if one does.
+    setting: Option<&'static str>,
+    /// What the request has, where that was counted to its end.
+    found: Option<usize>,
+    /// What is allowed.
+    allowed: usize,
+}
 
 /// How long a client waits at least before it tries again when the server is full, and at most.
 const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(30)];
@@ -190,7 +207,10 @@ pub enum ServiceError {
         scope: Scope,
     },
     /// Too many requests.
-    #[error("the server has {limit} requests in progress or waiting, its most; try again later")]
+    #[error(
+        "the server has {limit} requests in progress or waiting, its most; try again later, or raise --max-requests \
+         on the server"
+    )]
     Overloaded {
         /// How many requests are taken.
         limit: u32,
@@ -218,7 +238,8 @@ impl From<ServiceError> for Status {
     fn from(error: ServiceError) -> Self {
         let (code, reason, field) = error.classify();
         let message = error.to_string();
-        let mut details = ErrorDetails::with_error_info(reason, DOMAIN, HashMap::new());
+        let passed = error.limit().map(Limit::metadata).unwrap_or_default();
+        let mut details = ErrorDetails::with_error_info(reason, DOMAIN, passed);
         if let Some(field) = field {
             details.add_bad_request_violation(field, message.clone());
         }
@@ -241,6 +262,27 @@ impl ServiceError {
             Self::Engine(EngineError::QueueFull { room_in, .. }) => *room_in,
             Self::Batch { source, .. } => source.room_in(),
             _ => Duration::ZERO,
+        }
+    }
+
+    /// The limit that is passed, where it has a number.
+    fn limit(&self) -> Option<Limit> {
+        match self {
+            Self::GraphBytes { found, limit, .. } => {
+                Some(Limit::of("--max-graph-bytes", Some(*found), *limit))
+            }
+            Self::Graph(error) => graph_limit(error),
+            Self::Configuration { source, .. } => configuration_limit(source),
+            Self::Batch { source, .. } => source.limit(),
+            Self::StreamTooLong { found, limit, .. } => {
+                Some(Limit::of("--max-stream-configs", Some(*found), *limit))
+            }
+            Self::Engine(EngineError::QueueFull { limit, .. }) => {
+                Some(Limit::of("--max-queued-nodes", None, *limit))
+            }
+            Self::Overloaded { limit, .. } => Some(Limit::of("--max-requests", None, *limit as usize)),
+            Self::ClientLimit { limit } => Some(Limit::of("--max-client-requests", None, *limit as usize)),
+            _ => None,
         }
     }
 
@@ -283,7 +325,7 @@ impl ServiceError {
             },
             Self::Engine(error) => match error {
                 EngineError::PadUnknown { .. } => (FailedPrecondition, "PAD_UNKNOWN", Some("graph.features")),
-                EngineError::TooManyRows(_) => (InvalidArgument, "TOO_MANY_CONFIGS", Some("configs")),
+                EngineError::TooManyRows(_) => (InvalidArgument, "TOO_MANY_ROWS", Some("configs")),
                 EngineError::QueueFull { .. } => (ResourceExhausted, "QUEUE_FULL", None),
                 EngineError::MemoryFull(_) => (ResourceExhausted, "MEMORY_FULL", None),
                 EngineError::DeadlineTooShort { .. } => (Code::DeadlineExceeded, "DEADLINE_TOO_SHORT", None),
@@ -301,6 +343,52 @@ impl ServiceError {
     }
 }
 
+impl Limit {
+    /// One that a setting of the server raises.
+    fn of(setting: &'static str, found: Option<usize>, allowed: usize) -> Self {
+        Self { setting: Some(setting), found, allowed }
+    }
+
+    /// One that nothing raises.
+    fn fixed(found: Option<usize>, allowed: usize) -> Self {
+        Self { setting: None, found, allowed }
+    }
+
+    /// `limit`, `found` and `allowed`, as far as there are such.
+    fn metadata(self) -> HashMap<String, String> {
+        let entries = [
+            ("limit", self.setting.map(str::to_owned)),
+            ("found", self.found.map(|found| found.to_string())),
+            ("allowed", Some(self.allowed.to_string())),
+        ];
+        entries.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+    }
+}
+
+fn graph_limit(error: &GraphError) -> Option<Limit> {
+    match error {
+        GraphError::TooMany { limit, setting, .. } => Some(Limit::of(setting, None, *limit)),
+        GraphError::InstructionTooLarge { found, limit, .. } => Some(Limit::fixed(Some(*found), *limit)),
+        GraphError::Text {
+            source: TextError::ListTooLong { limit } | TextError::TooDeep { limit }, ..
+        } => Some(Limit::fixed(None, *limit)),
+        _ => None,
+    }
+}
+
+fn configuration_limit(error: &ConfigurationError) -> Option<Limit> {
+    match error {
+        ConfigurationError::TooMany { found, limit } => {
+            Some(Limit::of("--max-configs", Some(*found), *limit))
+        }
+        ConfigurationError::TooManyEntries { configs, slots, limit } => {
+            Some(Limit::of("--max-config-entries", Some(configs.saturating_mul(*slots)), *limit))
+        }
+        ConfigurationError::TooLong { found, limit, .. } => Some(Limit::fixed(Some(*found), *limit)),
+        _ => None,
+    }
+}
+
 fn graph_reason(error: &GraphError) -> &'static str {
     match error {
         GraphError::Malformed { .. } => "HLO_MALFORMED",
@@ -311,7 +399,9 @@ fn graph_reason(error: &GraphError) -> &'static str {
         GraphError::UnknownCallee { .. } => "UNKNOWN_CALLEE",
         GraphError::UnknownEdgeNode { .. } => "UNKNOWN_NODE",
         GraphError::Cycle { .. } => "GRAPH_CYCLE",
-        GraphError::TooMany { .. } | GraphError::InstructionTooLarge { .. } => "GRAPH_TOO_LARGE",
+        GraphError::TooMany { what: "edges", .. } => "TOO_MANY_EDGES",
+        GraphError::TooMany { .. } => "TOO_MANY_NODES",
+        GraphError::InstructionTooLarge { .. } => "INSTRUCTION_TOO_LARGE",
         GraphError::UnknownConfigurableNode { .. }
         | GraphError::DuplicateConfigurableNode { .. }
         | GraphError::ConfigurableKernel { .. } => "CONFIGURABLE_NODES_INVALID",
@@ -321,9 +411,11 @@ fn graph_reason(error: &GraphError) -> &'static str {
     }
 }
 
-/// The reasons of the same mistakes in a serialized module.
+/// The reasons of the same mistakes in a serialized module, and of limits that only text has.
 fn text_reason(error: &TextError) -> &'static str {
     match error {
+        TextError::ListTooLong { .. } => "INSTRUCTION_TOO_LARGE",
+        TextError::TooDeep { .. } => "NESTING_TOO_DEEP",
         TextError::UnknownOperand { .. } => "UNKNOWN_OPERAND",
         TextError::UnknownComputation { .. } => "UNKNOWN_CALLEE",
         TextError::DuplicateInstruction { .. } | TextError::DuplicateComputation { .. } => "DUPLICATE_ID",
@@ -334,14 +426,16 @@ fn text_reason(error: &TextError) -> &'static str {
 fn configuration_reason(error: &ConfigurationError) -> &'static str {
     match error {
         ConfigurationError::Empty => "CONFIGS_EMPTY",
-        ConfigurationError::TooMany { .. } | ConfigurationError::TooManyEntries { .. } => "TOO_MANY_CONFIGS",
+        ConfigurationError::TooMany { .. } => "TOO_MANY_CONFIGS",
+        ConfigurationError::TooManyEntries { .. } => "TOO_MANY_CONFIG_ENTRIES",
         ConfigurationError::WrongTask { .. } => "GRAPH_TASK_MISMATCH",
         ConfigurationError::NothingToConfigure => "NOTHING_TO_CONFIGURE",
         ConfigurationError::NotConfigurable { .. } | ConfigurationError::NoSuchSlot { .. } => {
             "NODE_NOT_CONFIGURABLE"
         }
         ConfigurationError::SetTwice { .. } => "NODE_SET_TWICE",
-        ConfigurationError::WrongCount { .. } | ConfigurationError::TooLong { .. } => "WRONG_COUNT",
+        ConfigurationError::WrongCount { .. } => "WRONG_COUNT",
+        ConfigurationError::TooLong { .. } => "LIST_TOO_LONG",
         ConfigurationError::OutOfRange { .. }
         | ConfigurationError::NotWhole { .. }
         | ConfigurationError::NotBounds { .. } => "VALUE_OUT_OF_RANGE",

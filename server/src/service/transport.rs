@@ -66,8 +66,8 @@ fn explain(status: &Status) -> Option<Status> {
     if !status.details().is_empty() {
         return None;
     }
-    let refused = |code, reason, message| {
-        let details = ErrorDetails::with_error_info(reason, DOMAIN, HashMap::new());
+    let refused = |code, reason, metadata, message| {
+        let details = ErrorDetails::with_error_info(reason, DOMAIN, metadata);
         Some(Status::with_error_details(code, message, details))
     };
     match status.code() {
@@ -78,12 +78,13 @@ fn explain(status: &Status) -> Option<Status> {
                  the server",
                 status.message()
             );
-            refused(Code::ResourceExhausted, "MESSAGE_TOO_LARGE", message)
+            let metadata = HashMap::from([("limit".to_owned(), "--max-message-bytes".to_owned())]);
+            refused(Code::ResourceExhausted, "MESSAGE_TOO_LARGE", metadata, message)
         }
         Code::Internal => {
             let message =
                 format!("the request is not a readable message of this method: {}", status.message());
-            refused(Code::InvalidArgument, "REQUEST_MALFORMED", message)
+            refused(Code::InvalidArgument, "REQUEST_MALFORMED", HashMap::new(), message)
         }
         _ => None,
     }

@@ -1,4 +1,3 @@
-//! A server that has enough to do says so at once, and when to come again; one client does not take the room of others.
+//! A server that has enough to do says so at once, and when to come again.
 
-mod clients;
 mod full_queue;

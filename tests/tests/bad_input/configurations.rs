@@ -20,7 +20,6 @@ async fn broken_configurations_are_refused() {
         (readable(vec![node(4, &[i32::MAX])]), invalid("VALUE_OUT_OF_RANGE", &["node 4", "2147483647"])),
         (readable(vec![node(4, &[i32::MIN])]), invalid("VALUE_OUT_OF_RANGE", &["node 4", "-2147483648"])),
         (readable(vec![node(4, &[-2])]), invalid("VALUE_OUT_OF_RANGE", &["node 4", "-2", "-1..5"])),
-        (readable(vec![node(4, &[0; 7])]), invalid("WRONG_COUNT", &["node 4", "7", "6"])),
         (Configs::LayoutConfigs(LayoutConfigs::default()), invalid("CONFIGS_EMPTY", &["at least one"])),
         (packed(0, tables(), &[]), invalid("CONFIGS_EMPTY", &["at least one"])),
         (packed(2, tables(), &[0, 0, 1]), invalid("WRONG_COUNT", &["index matrix", "3", "4"])),

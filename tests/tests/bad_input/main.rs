@@ -3,6 +3,5 @@
 
 mod configurations;
 mod graphs;
-mod limits;
 mod mismatches;
 mod request;

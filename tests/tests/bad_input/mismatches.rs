@@ -68,3 +68,11 @@ async fn bytes_that_are_no_request_are_refused() {
     check(&status, &invalid("REQUEST_MALFORMED", &["not a readable message"]));
     server.cost_model().await.rank_configs(sound()).await.expect("the server goes on");
 }
+
+#[tokio::test]
+async fn a_name_of_megabytes_still_gets_a_readable_refusal() {
+    let server = TestServer::start().await;
+    let expected =
+        Refusal { code: Code::NotFound, reason: "MODEL_NOT_FOUND", words: &["xxx", "layout-xla-cpu"] };
+    refuse(&server, with_model(&"x".repeat(1 << 20), 0), &expected).await;
+}

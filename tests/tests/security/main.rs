@@ -2,8 +2,8 @@
 
 mod client;
 mod compression;
-mod limits;
 mod rotation;
 mod secured;
+mod silence;
 mod tls;
 mod tokens;

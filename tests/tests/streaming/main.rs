@@ -3,6 +3,5 @@
 mod call;
 mod cancel;
 mod flow;
-mod limits;
 mod order;
 mod scores;

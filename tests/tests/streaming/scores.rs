@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use hlorank_client::{Client, GraphHandle, RankRequest, Ranking, StreamRequest};
-use hlorank_graph::{Configurations, MeasuredGraph};
+use hlorank_client::{Client, ClientError, Connection, GraphHandle, RankRequest, Ranking, StreamRequest};
+use hlorank_graph::{Configurations, MeasuredGraph, Task};
 use hlorank_proto::v1::{
     Graph, ModelSelector, RankConfigsStart, StreamRanking, graph::Source,
     rank_configs_stream_response::Part as Answer,
 };
 use hlorank_server::engine::rank;
-use hlorank_tests::{TestServer, configurations, forms, measured_graphs, part};
+use hlorank_tests::{TestServer, configurations, forms, measured_graphs, module::two_dots, part};
 
 use crate::call::{Stream, batch, exchange, kernel, scores, start, start_with, tile_batch, tiles};
 
@@ -219,4 +219,17 @@ async fn the_client_tells_why_a_stream_was_refused() {
     assert_eq!(stream.scores().await.unwrap().unwrap().scores.len(), 60);
     let error = stream.scores().await.unwrap_err();
     assert_eq!(error.refusal().and_then(|refusal| refusal.reason()), Some("STREAM_TOO_LONG"), "{error}");
+}
+
+#[tokio::test]
+async fn a_batch_that_the_client_cannot_send_leaves_the_stream_going() {
+    let server = TestServer::start().await;
+    let connection = Connection { message_bytes: 1000, ..Connection::default() };
+    let client = Client::connect(server.endpoint(), connection).await.unwrap();
+    let graph = GraphHandle::hlo_module(two_dots(), Task::Tile, vec![]);
+    let mut stream = client.rank_stream(&StreamRequest::new(&graph)).await.unwrap();
+    let error = stream.send(&tile_batch(200)).await.unwrap_err();
+    assert!(matches!(error, ClientError::BatchTooLong { found: 1600.., limit: 1000 }), "{error}");
+    stream.send(&tile_batch(100)).await.unwrap();
+    assert_eq!(stream.finish().await.unwrap().best.len(), 100);
 }

@@ -1,3 +1,5 @@
+//! Requests in progress of one client.
+
 use std::time::Duration;
 
 use hlorank_client::{
@@ -9,6 +11,11 @@ use hlorank_tests::{
     security::{Files, token_line},
 };
 use tonic::Code;
+
+use crate::{
+    request::{kernel, request, tiles},
+    servers::Past,
+};
 
 /// Calls one after the other as one client, and none of them twice.
 struct Caller(Client, GraphHandle);
@@ -57,8 +64,13 @@ fn assert_refused(ranked: Result<(), ClientError>, limit: &str) {
 async fn an_address_has_so_many_requests_at_a_time_whatever_its_connections() {
     let server = TestServer::start_with(&["--max-client-requests=2"]).await;
     let (one, other) = (Caller::connect(&server, None).await, Caller::connect(&server, None).await);
-    let (first, second) = (one.stream().await, other.stream().await);
+    let first = one.stream().await;
+    one.rank().await.expect("it is the second");
+    let second = other.stream().await;
     assert_refused(one.rank().await, "2 requests");
+    let past = Past::setting("CLIENT_LIMIT", "--max-client-requests", None, 2);
+    let past = Past { code: Code::ResourceExhausted, ..past };
+    past.refuses(server.cost_model().await, request(kernel(), tiles(4))).await;
     drop(first);
     one.rank_once_there_is_room().await;
     drop(second);
