@@ -79,6 +79,33 @@ async fn a_top_of_zero_shows_every_configuration() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_are_ranked_where_that_is_allowed_and_there_is_no_time_for_all() {
+    const ALL: usize = 200_000;
+    let server = TestServer::start_with(&["--workers=1"]).await;
+    let (command_line, file) = (CommandLine::of(&server), MeasuredFile::tile());
+    let largest = (0..file.graphs.len()).max_by_key(|&module| file.graphs[module].graph.len()).unwrap();
+    let tile =
+        |number: usize| format!(r#"{{"output_bounds": [{}, {}]}}"#, number % 500 + 1, number / 500 + 1);
+    let tiles: Vec<String> = (0..ALL).map(tile).collect();
+    let (configs, module) =
+        (command_line.write("tiles.json", &format!("[{}]", tiles.join(","))), largest.to_string());
+    let arguments = ["rank", "--graph", file.argument(), "--module", &module, "--timeout=1", "--top=3"];
+    let arguments = [&arguments[..], &["--configs", configs.to_str().unwrap()]].concat();
+    assert_eq!(command_line.failure(&arguments).0, Some(4), "there is no time for all");
+
+    let partly = [&arguments[..], &["--allow-partial"]].concat();
+    let report = command_line.json(&partly);
+    let (graph, text) = (&report["graphs"][0], command_line.text(&partly));
+    let scored = usize::try_from(graph["scored"].as_u64().unwrap()).unwrap();
+    assert!(graph["configurations"] == ALL && (1..ALL).contains(&scored), "{graph}");
+    assert!(numbers(graph).len() == 3 && numbers(graph).iter().all(|number| *number < scored), "{graph}");
+    assert!(
+        text.contains("Only the first ") && text.contains(" of 200,000 configurations were scored"),
+        "{text}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_table_of_a_ranking_agrees_with_the_json_document() {
     let server = TestServer::start().await;
     for file in MeasuredFile::both() {

@@ -18,6 +18,12 @@ const SEGMENT_ROWS: Family<Counter, 1> = Family::new(
     "Pairs of segment and configuration that were scored, before anything is shared",
 );
 
+const PARTIAL_RANKINGS: Family<Counter, 1> = Family::new(
+    "hlorank_partial_rankings_total",
+    ["model"],
+    "Rankings of the first configurations alone, as allow_partial asks for where there is no time for all",
+);
+
 const ROWS_EVALUATED: Family<Counter, 1> = Family::new(
     "hlorank_rows_evaluated_total",
     ["model"],
@@ -41,6 +47,7 @@ pub struct ModelSeries {
     /// In the order of [`RANKING`].
     calls: [CallSeries; RANKING.len()],
     configs: Counter,
+    partial_rankings: Counter,
     distinct_configs: Counter,
     segment_rows: Counter,
     rows_evaluated: Counter,
@@ -57,6 +64,7 @@ impl ModelSeries {
         Self {
             calls: RANKING.map(|method| CallSeries::new(recorder, method, model)),
             configs: counter(CONFIGS),
+            partial_rankings: counter(PARTIAL_RANKINGS),
             distinct_configs: counter(DISTINCT_CONFIGS),
             segment_rows: counter(SEGMENT_ROWS),
             rows_evaluated: counter(ROWS_EVALUATED),
@@ -70,6 +78,11 @@ impl ModelSeries {
     pub(super) fn calls(&self, method: &str) -> Option<&CallSeries> {
         let place = RANKING.iter().position(|name| *name == method)?;
         Some(&self.calls[place])
+    }
+
+    /// Counts a ranking of fewer configurations than were sent.
+    pub fn ranked_in_part(&self) {
+        self.partial_rankings.increment(1);
     }
 
     /// Counts a batch that was scored.

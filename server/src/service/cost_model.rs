@@ -150,7 +150,8 @@ impl CostModel {
         let model = selection.of_graph(graph.hash);
         record.answered_by(&model);
         call.hold(batch_bytes(&configs, &graph, &self.bounds.limits))?;
-        let class = class_of(count(&configs));
+        let sent = count(&configs);
+        let class = class_of(sent);
         let read = self.reader(configs, &graph);
         let evaluation = match deadline {
             Some(deadline) if request.allow_partial => {
@@ -163,6 +164,9 @@ impl CostModel {
         };
         let Evaluation { scores, reuse, stages } = evaluation;
         counted.scored(reuse);
+        if scores.len() < sent {
+            counted.ranked_in_part();
+        }
         let reuse = reuse_counts(reuse);
         record.scored(&reuse, found, &stages);
         let scored_configs = u32::try_from(scores.len()).unwrap_or(u32::MAX);

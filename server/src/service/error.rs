@@ -280,6 +280,9 @@ impl ServiceError {
             Self::Engine(EngineError::QueueFull { limit, .. }) => {
                 Some(Limit::of("--max-queued-nodes", None, *limit))
             }
+            Self::Engine(EngineError::MemoryFull(MemoryFull { limit, .. })) => {
+                Some(Limit::of("--max-call-bytes", None, *limit))
+            }
             Self::Overloaded { limit, .. } => Some(Limit::of("--max-requests", None, *limit as usize)),
             Self::ClientLimit { limit } => Some(Limit::of("--max-client-requests", None, *limit as usize)),
             _ => None,

@@ -31,6 +31,12 @@ async fn rank(server: &TestServer, allowed: Duration, request: RankConfigsReques
     server.patient().rank_configs(within(allowed, request)).await.unwrap().into_inner()
 }
 
+/// What was counted of them.
+async fn partial_rankings(server: &TestServer) -> f64 {
+    let scrape = server.scrape().await;
+    scrape.value("hlorank_partial_rankings_total", &[("model", "tile-xla-cpu")])
+}
+
 #[tokio::test]
 async fn time_runs_out_and_the_first_are_ranked() {
     let server = TestServer::start().await;
@@ -45,6 +51,7 @@ async fn time_runs_out_and_the_first_are_ranked() {
     let complete = RankConfigsRequest { include_scores: true, ..of_tiles(hash, scored.into()) };
     let complete = rank(&server, Duration::from_mins(1), complete).await;
     assert_eq!(ranked(&answer), ranked(&complete), "as if the others had not been sent");
+    assert_eq!(partial_rankings(&server).await, 1.0);
 }
 
 #[tokio::test]
@@ -57,6 +64,7 @@ async fn all_are_ranked_where_there_is_time() {
     assert_eq!(ranked(&slices), ranked(&endless));
     assert_eq!(slices.reuse.unwrap().rows_evaluated, 1000);
     assert_eq!(endless.reuse.unwrap().rows_cached, 1000);
+    assert_eq!(partial_rankings(&server).await, 0.0);
 }
 
 #[tokio::test]

@@ -46,6 +46,9 @@ pub(crate) struct Rank {
     /// How many of the best to show; 0 for all
     #[arg(long, value_name = "K", default_value_t = 10)]
     top: u32,
+    /// Where --timeout leaves no time for all configurations, rank the first ones: as many as there is time for
+    #[arg(long)]
+    allow_partial: bool,
     #[command(flatten)]
     model: ModelChoice,
     #[command(flatten)]
@@ -104,6 +107,7 @@ impl Rank {
         let graph = GraphHandle::of(job.measured);
         let request =
             RankRequest::new(&graph, job.configurations).model(self.model.model.clone()).top(self.top);
+        let request = if self.allow_partial { request.allow_partial() } else { request };
         let start = Instant::now();
         let ranking = client.rank(&request).await;
         let ranking = ranking.map_err(|source| CommandError::graph(&self.graph, job.module, source))?;

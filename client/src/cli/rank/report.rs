@@ -24,6 +24,9 @@ pub(super) struct GraphRanking {
     pub(super) nodes: usize,
     pub(super) graph_hash: String,
     pub(super) model: String,
+    /// Configurations that were sent, and the first of them that were scored.
+    pub(super) configurations: usize,
+    pub(super) scored: usize,
     pub(super) ranking: Vec<RankedRow>,
     pub(super) measured: Option<MeasuredSummary>,
     pub(super) reuse: Reuse,
@@ -100,6 +103,8 @@ impl GraphRanking {
             nodes: job.measured.graph.len(),
             graph_hash: ranking.graph_hash.to_string(),
             model: ranking.model.to_string(),
+            configurations: job.configurations.len(),
+            scored: ranking.scored,
             ranking: ranking.best.iter().zip(1..).map(row).collect(),
             measured: measured.and_then(|times| MeasuredSummary::of(times, &ranking.best)),
             reuse: ranking.reuse.into(),

@@ -25,6 +25,13 @@ impl Display for GraphRanking {
         writeln!(formatter, "{}\n", self.heading())?;
         write!(formatter, "{}", self.table())?;
         writeln!(formatter, "\n{}; {}", self.server_ms, self.reuse)?;
+        if self.scored < self.configurations {
+            let (scored, all) = (grouped(self.scored), grouped(self.configurations));
+            writeln!(
+                formatter,
+                "Only the first {scored} of {all} configurations were scored: there was no time for more."
+            )?;
+        }
         for warning in &self.warnings {
             let (message, reason) = (printable(&warning.message), printable(&warning.reason));
             writeln!(formatter, "{} {message} ({reason})", styled(WARNING, "warning:"))?;
@@ -37,7 +44,7 @@ impl Display for GraphRanking {
 
 impl GraphRanking {
     fn heading(&self) -> String {
-        let configurations = counted(count(self.reuse.configurations), "configuration");
+        let configurations = counted(self.configurations, "configuration");
         format!(
             "{}: {}, {}, {configurations}, {} distinct, {}, {:.1} ms",
             printable(&self.name),
