@@ -6,6 +6,7 @@ mod client_requests;
 mod configurations;
 mod connections;
 mod graph;
+mod memory;
 mod nesting;
 mod request;
 mod requests;

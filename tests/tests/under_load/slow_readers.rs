@@ -149,7 +149,6 @@ async fn those_who_do_not_read_keep_nobody_waiting() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "an answer that is not read gives its place back before it was sent"]
 async fn an_answer_keeps_its_place_until_it_was_read() {
     const PLACES: usize = 16;
     const CALLS: usize = 300;
