@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use http::{Extensions, Request, Response};
 use http_body::{Frame, SizeHint};
 use tonic::{Status, body::Body, server::NamedService};
@@ -34,12 +34,23 @@ pub(super) struct AdmittedCall {
     _admitted: Arc<Admitted>,
 }
 
-/// The body of a request, whose bytes the call holds as they arrive; or of an answer, until whose end the call lasts.
-struct CallBody {
+/// The body of a request, whose bytes the call holds as they arrive.
+struct Arriving {
     body: Body,
     call: AdmittedCall,
-    is_request: bool,
 }
+
+/// The body of an answer, which the call lasts until the end of.
+struct Leaving {
+    body: Body,
+    /// Of what the body gave.
+    rest: Bytes,
+    _call: AdmittedCall,
+}
+
+/// Bytes of an answer that the transport is given at a time. It takes the next as soon as the client has room for some of
+/// the last, so an answer is at its end but for so many bytes.
+const PIECE_BYTES: usize = 16 << 10;
 
 impl<S> AdmitCalls<S> {
     /// Of a service of this cost model.
@@ -96,20 +107,15 @@ where
             Ok(call) => call,
             Err(refused) => return Box::pin(async { Ok(Status::from(refused).into_http()) }),
         };
-        let mut request = request.map(|body| call.clone().with_body(body, true));
+        let mut request = request.map(|body| Body::new(Arriving { body, call: call.clone() }));
         request.extensions_mut().insert(call.clone());
         let response = self.inner.call(request);
-        Box::pin(async move { Ok(response.await?.map(|body| call.with_body(body, false))) })
+        let leaving = |body| Body::new(Leaving { body, rest: Bytes::new(), _call: call });
+        Box::pin(async { Ok(response.await?.map(leaving)) })
     }
 }
 
-impl AdmittedCall {
-    fn with_body(self, body: Body, is_request: bool) -> Body {
-        Body::new(CallBody { body, call: self, is_request })
-    }
-}
-
-impl http_body::Body for CallBody {
+impl http_body::Body for Arriving {
     type Data = Bytes;
     type Error = Status;
 
@@ -118,9 +124,9 @@ impl http_body::Body for CallBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        if let (true, Some(Ok(frame))) = (self.is_request, &frame)
+        if let Some(Ok(frame)) = &frame
             && let Some(data) = frame.data_ref()
-            && let Err(full) = self.call.hold(data.remaining())
+            && let Err(full) = self.call.hold(data.len())
         {
             return Poll::Ready(Some(Err(ServiceError::from(full).into())));
         }
@@ -133,5 +139,30 @@ impl http_body::Body for CallBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+impl http_body::Body for Leaving {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        if self.rest.is_empty() {
+            match ready!(Pin::new(&mut self.body).poll_frame(context)).transpose()?.map(Frame::into_data) {
+                Some(Ok(data)) if data.len() > PIECE_BYTES => self.rest = data,
+                Some(Ok(data)) => return Poll::Ready(Some(Ok(Frame::data(data)))),
+                Some(Err(trailers)) => return Poll::Ready(Some(Ok(trailers))),
+                None => return Poll::Ready(None),
+            }
+        }
+        let bytes = self.rest.len().min(PIECE_BYTES);
+        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(bytes)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 }

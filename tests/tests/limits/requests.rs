@@ -28,6 +28,8 @@ async fn requests_in_progress() {
     let past =
         Past { code: Code::ResourceExhausted, ..Past::setting("OVERLOADED", "--max-requests", None, 3) };
     past.refuses(server.cost_model().await, request(kernel(), tiles(4))).await;
+    // It is told before it has sent everything.
+    past.refuses(server.cost_model().await, request(kernel(), tiles(2_000_000))).await;
     let error: ClientError = rank().await.unwrap_err();
     let delay = error.refusal().unwrap().retry_after().unwrap();
     assert!(delay >= Duration::from_millis(200), "{delay:?}");
