@@ -3,13 +3,15 @@
 use futures::future::join_all;
 use hlorank_client::{Client, ClientError, GraphHandle, RankRequest, Ranking};
 use hlorank_graph::Configurations;
+use hlorank_proto::v1::{ModelSelector, RankConfigsRequest, rank_configs_request::Configs};
 use hlorank_tests::{Artifacts, TestServer, tiles};
-use tonic::Code;
+use tonic::{Code, Request};
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
+use tonic_types::StatusExt as _;
 
-use crate::asking::{alone, bits, kernels};
+use crate::asking::{alone, bits, kernels, of_tiles};
 
 const MODEL: &str = "tile-xla-cpu-sage";
 
@@ -88,4 +90,23 @@ async fn rows_that_failed_are_not_kept() {
         assert_eq!(failed, f64::from(runs), "a lone call is to blame for all of its block");
     }
     rank(&client, &graph, &batch(1, None)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_failed_call_tells_its_id() {
+    let _alone = alone().await;
+    let models = Artifacts::copy();
+    models.fail_above(MODEL, LIMIT);
+    let server = TestServer::start_with(&[&models.flag()]).await;
+    let hash = server.client().await.put_graph(&kernels(1)[0]).await.unwrap().hash;
+    let model = ModelSelector { name: MODEL.to_owned(), ..ModelSelector::default() };
+    let configs = Some(Configs::PackedTileConfigs(tiles(&[TOO_LARGE]).to_packed().unwrap()));
+    let message = RankConfigsRequest { model: Some(model), configs, ..of_tiles(hash, 1) };
+    let mut request = Request::new(message);
+    request.metadata_mut().insert("x-request-id", "tune-17".parse().unwrap());
+    let failed = server.cost_model().await.rank_configs(request).await.unwrap_err();
+    let details = failed.get_error_details();
+    assert_eq!(failed.code(), Code::Internal, "{failed}");
+    assert_eq!(details.error_info().unwrap().reason, "MODEL_FAILED");
+    assert_eq!(details.request_info().unwrap().request_id, "tune-17");
 }

@@ -133,7 +133,7 @@ fn wanted(hash: Digest) -> RankConfigsRequest {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn those_who_do_not_read_keep_nobody_waiting() {
-    const CALLS: usize = 150;
+    const CALLS: usize = 100;
     let _alone = alone().await;
     let fixture = Fixture::start("--max-client-requests=512").await;
     let before = resident_bytes(process::id());
@@ -151,7 +151,7 @@ async fn those_who_do_not_read_keep_nobody_waiting() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_keeps_its_place_until_it_was_read() {
     const PLACES: usize = 16;
-    const CALLS: usize = 300;
+    const CALLS: usize = 100;
     let _alone = alone().await;
     let fixture = Fixture::start(&format!("--max-client-requests={PLACES}")).await;
     let before = resident_bytes(process::id());

@@ -10,7 +10,7 @@ use hlorank_server::{
     metrics::Metrics,
     model::Model,
 };
-use hlorank_tests::{chain_kernel, grid_tiles, load_model};
+use hlorank_tests::{Scrape, chain_kernel, grid_tiles, load_model};
 use tokio::sync::oneshot;
 
 use crate::asking::alone;
@@ -19,6 +19,9 @@ use crate::asking::alone;
 const WORKERS: NonZeroUsize = NonZeroUsize::MIN;
 
 const CALLS: u16 = 8;
+
+/// Of each call.
+const ROWS: u16 = 3;
 
 fn kernel(size: u16) -> SegmentedGraph {
     SegmentedGraph::new(&chain_kernel(&[1, 2, 3, 4, 5, 6, 7, 8], &[size, 64]))
@@ -37,9 +40,27 @@ async fn scores(
     model: &Arc<Model>,
     graph: &Arc<SegmentedGraph>,
 ) -> Result<Vec<u32>, EngineError> {
-    let tiles = || Ok::<_, EngineError>(Configurations::Tile(grid_tiles(3)));
+    let tiles = || Ok::<_, EngineError>(Configurations::Tile(grid_tiles(ROWS.into())));
     let evaluation = engine.score(model, graph, tiles, Terms::default()).await?;
     Ok(evaluation.scores.iter().map(|score| score.to_bits()).collect())
+}
+
+/// Keeps the worker from what comes after this until the sender is used.
+fn hold(pool: &ComputePool) -> oneshot::Sender<()> {
+    let (go, held) = oneshot::channel();
+    pool.spawn(Class::Bulk, move |_| held.blocking_recv().unwrap());
+    go
+}
+
+async fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn waiting_rows(engine: &Engine, metrics: &Metrics) -> f64 {
+    engine.sample(&metrics.load);
+    Scrape::parse(&metrics.render()).value("hlorank_waiting_rows", &[])
 }
 
 /// Until now: a panic is counted once its call has failed, before the worker does anything else.
@@ -54,20 +75,22 @@ async fn calls_beside_one_that_panics_have_their_answers() {
     let model = load_model(Task::Tile, WORKERS.get());
     let sound: Vec<_> = (1..=CALLS).map(|size| Arc::new(kernel(size))).collect();
     let (impossible, pool) = (Arc::new(impossible_kernel()), Arc::new(ComputePool::new(WORKERS).unwrap()));
-    let engine = Engine::new(Arc::clone(&pool), 0, &Metrics::new());
+    let metrics = Metrics::new();
+    let engine = Engine::new(Arc::clone(&pool), 0, &metrics);
     let expected: Vec<_> =
         join_all(sound.iter().map(async |graph| scores(&engine, &model, graph).await.unwrap())).await;
 
-    let (go, held) = oneshot::channel::<()>();
-    pool.spawn(Class::Bulk, move |_| held.blocking_recv().unwrap());
+    let read = hold(&pool);
     let beside = join_all(sound.iter().map(async |graph| scores(&engine, &model, graph).await.unwrap()));
     let asked = async { tokio::join!(scores(&engine, &model, &impossible), beside) };
     let release = async {
         // All of them wait to be read.
-        while pool.queued() < usize::from(CALLS) + 1 {
-            tokio::task::yield_now().await;
-        }
-        go.send(()).unwrap();
+        until(|| pool.queued() > CALLS.into()).await;
+        let evaluate = hold(&pool);
+        read.send(()).unwrap();
+        // The rows of all of them wait, so that they are in one block.
+        until(|| waiting_rows(&engine, &metrics) == f64::from(ROWS * (CALLS + 1))).await;
+        evaluate.send(()).unwrap();
     };
     let ((failed, found), ()) = tokio::join!(asked, release);
     assert!(matches!(failed, Err(EngineError::Worker(_))), "{failed:?}");
