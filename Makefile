@@ -29,7 +29,7 @@ BASELINES := target/baselines
 BASELINES_PROTOS := $(addprefix hlorank/v1/,graph.proto configuration.proto cost_model_service.proto)
 # The messages of the Python client, as descriptors; a test holds them against the .proto files.
 CLIENT_MESSAGES := client/python/hlorank/messages.binpb
-CLIENT_PROTOS := hlorank/v1/cost_model_service.proto hlorank/v1/model_service.proto tpu_graphs/tuning.proto
+CLIENT_PROTOS := hlorank/v1/cost_model_service.proto hlorank/v1/model_service.proto hlorank/v1/trace.proto tpu_graphs/tuning.proto
 # The part of HLO that the tuner edits, with TpuGraphs' messages around it.
 TUNER := client/python/hlorank/tune
 # Folders with Python code, of those that are there.

@@ -9,8 +9,8 @@ use prost::Message;
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::{
-    ClientError, Connection, GraphHandle, RankRequest, RankStream, Ranking, StreamRequest, attempt::Attempt,
-    calls::Calls, ranking::graph_hash, stream::outgoing,
+    ClientError, Connection, GraphHandle, RankCall, RankRequest, RankStream, Ranking, StreamRequest,
+    attempt::Attempt, calls::Calls, ranking::graph_hash, stream::outgoing,
 };
 
 /// A connection to a server, or to several. Clones share it.
@@ -104,6 +104,15 @@ impl Client {
         let ranking = Ranking::try_from(answer.into_inner())?;
         request.graph.learn(ranking.graph_hash);
         Ok(ranking)
+    }
+
+    /// Makes a call: of `RankConfigs`, or, where its candidates are [in batches](RankCall::in_batches), of
+    /// `RankConfigsStream`, within [`Connection::timeout`](crate::Connection::timeout).
+    pub async fn make(&self, call: &RankCall) -> Result<Ranking, ClientError> {
+        let Some(batch) = call.batch() else { return self.rank(&call.request()).await };
+        let mut request = call.stream();
+        request.timeout = self.timeout;
+        self.rank_stream(&request).await?.rank_all(call.batches(batch)).await
     }
 
     /// Starts to rank candidates that come in batches: more than a message holds, or than are known at once. Sends

@@ -30,6 +30,7 @@
 
 mod admin;
 mod attempt;
+mod batches;
 mod calls;
 mod client;
 mod connection;

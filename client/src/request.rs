@@ -1,9 +1,9 @@
-use std::{sync::Arc, time::Duration};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use hlorank_graph::Configurations;
-use hlorank_proto::v1::{RankConfigsRequest, rank_configs_request::Configs};
+use hlorank_proto::v1::{RankConfigsRequest, config_batch, rank_configs_request::Configs};
 
-use crate::{GraphHandle, ModelReference};
+use crate::{GraphHandle, ModelReference, StreamRequest, batches::batches};
 
 /// A graph and the candidates to rank.
 #[derive(Debug)]
@@ -82,13 +82,14 @@ impl<'a> RankRequest<'a> {
 pub struct RankCall {
     graph: Arc<GraphHandle>,
     asked: Asked,
+    batch: Option<NonZeroU32>,
 }
 
 impl RankCall {
     /// What a request about this graph asks.
     #[must_use]
     pub fn new(graph: Arc<GraphHandle>, request: RankRequest<'_>) -> Self {
-        Self { graph, asked: request.asked }
+        Self { graph, asked: request.asked, batch: None }
     }
 
     /// The call of a message; `None` where it has no candidates. The graph of the message does not count.
@@ -100,7 +101,19 @@ impl RankCall {
             scores: message.include_scores,
             partial: message.allow_partial,
         };
-        Some(Self { graph, asked })
+        Some(Self { graph, asked, batch: None })
+    }
+
+    /// Sends the candidates as a stream, so many a batch.
+    #[must_use]
+    pub fn in_batches(self, batch: Option<NonZeroU32>) -> Self {
+        Self { batch, ..self }
+    }
+
+    /// Candidates of a batch, where they are sent as a stream.
+    #[must_use]
+    pub fn batch(&self) -> Option<NonZeroU32> {
+        self.batch
     }
 
     /// What it is about.
@@ -119,6 +132,16 @@ impl RankCall {
             Configs::TileConfigs(message) => message.configs.len(),
             Configs::PackedTileConfigs(message) => message.config_count as usize,
         }
+    }
+
+    /// What starts the stream of it; deadlines of streams are for whoever makes them.
+    pub(crate) fn stream(&self) -> StreamRequest<'_> {
+        StreamRequest::new(&self.graph).model(self.asked.model.clone()).top(self.asked.top)
+    }
+
+    /// The candidates, so many a batch.
+    pub(crate) fn batches(&self, size: NonZeroU32) -> Vec<config_batch::Configs> {
+        batches(&self.asked.configurations, size.get() as usize)
     }
 
     /// The request.

@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use hlorank_graph::Configurations;
 use hlorank_proto::v1::{
     self, ConfigBatch, RankConfigsResponse, RankConfigsStart, RankConfigsStarted, RankConfigsStreamRequest,
-    RankConfigsStreamResponse, ReuseCounts, StreamRanking, rank_configs_stream_request::Part,
+    RankConfigsStreamResponse, ReuseCounts, StreamRanking, config_batch, rank_configs_stream_request::Part,
     rank_configs_stream_response::Part as Answer,
 };
 use prost::Message as _;
@@ -53,6 +53,9 @@ pub struct BatchScores {
     /// How much work was shared within this batch.
     pub reuse: ReuseCounts,
 }
+
+/// Batches on their way whose scores are not waited for, so that one is read while another is scored.
+const BATCHES_AHEAD: usize = 1;
 
 /// Batches that wait to be sent.
 const WAITING_BATCHES: usize = 1;
@@ -134,7 +137,12 @@ impl RankStream {
     /// Sends a batch; waits while the one before has not left. One that is too long for a message is refused here,
     /// and the stream goes on.
     pub async fn send(&mut self, configurations: &Configurations) -> Result<(), ClientError> {
-        let batch = ConfigBatch { configs: Some(smallest_form(configurations).into()) };
+        self.send_configs(smallest_form(configurations).into()).await
+    }
+
+    /// Sends a batch as it is on the wire.
+    pub(crate) async fn send_configs(&mut self, configs: config_batch::Configs) -> Result<(), ClientError> {
+        let batch = ConfigBatch { configs: Some(configs) };
         let message = RankConfigsStreamRequest { part: Some(Part::Batch(batch)) };
         let (found, limit) = (message.encoded_len(), self.message_bytes);
         if found > limit {
@@ -145,6 +153,20 @@ impl RankStream {
         }
         self.unscored += 1;
         Ok(())
+    }
+
+    /// Sends batches, taking scores meanwhile, and takes the ranking.
+    pub(crate) async fn rank_all(
+        mut self,
+        batches: Vec<config_batch::Configs>,
+    ) -> Result<Ranking, ClientError> {
+        for batch in batches {
+            self.send_configs(batch).await?;
+            if self.unscored > BATCHES_AHEAD {
+                self.scores().await?;
+            }
+        }
+        self.finish().await
     }
 
     /// Takes the scores of the earliest batch that has not had them taken, once they are there; `None` where

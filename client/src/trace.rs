@@ -13,7 +13,7 @@
 //! client.rank(&request).await?;
 //! trace.finish()?;
 //! for recorded in trace::read(path)? {
-//!     client.rank(&recorded.call.request()).await?;
+//!     client.make(&recorded.call).await?;
 //! }
 //! # Ok(())
 //! # }
@@ -23,6 +23,7 @@ use std::{
     collections::HashMap,
     fs::{self, File},
     io::{self, BufWriter, Write as _},
+    num::NonZeroU32,
     path::Path,
     sync::Arc,
     time::Duration,
@@ -110,8 +111,9 @@ impl Trace {
             return Err("it began before the call before it");
         }
         let graph = self.graphs.get(call.graph as usize).ok_or("its graph does not come before it")?;
+        let batch = NonZeroU32::new(call.batch_configs);
         let call = call.request.and_then(|request| RankCall::of_message(Arc::clone(graph), request));
-        Ok(Recorded { at, call: call.ok_or("it has no configurations")? })
+        Ok(Recorded { at, call: call.ok_or("it has no configurations")?.in_batches(batch) })
     }
 }
 
@@ -134,9 +136,24 @@ impl TraceWriter {
 
     /// Adds a call that begins so long after the trace; its graph, too, where that is new.
     pub fn write(&mut self, at: Duration, request: &RankRequest<'_>) -> Result<(), TraceError> {
+        self.write_in_batches(at, request, None)
+    }
+
+    /// Adds a call as it is made: as a stream, too.
+    pub fn write_call(&mut self, at: Duration, call: &RankCall) -> Result<(), TraceError> {
+        self.write_in_batches(at, &call.request(), call.batch())
+    }
+
+    fn write_in_batches(
+        &mut self,
+        at: Duration,
+        request: &RankRequest<'_>,
+        batch: Option<NonZeroU32>,
+    ) -> Result<(), TraceError> {
         let graph = self.number(request.graph)?;
         let at = at.try_into().map_err(|_| self.broken("no trace is that long"))?;
-        self.put(Record::Call(TracedCall { at: Some(at), graph, request: Some(request.message()) }))
+        let (request, batch_configs) = (Some(request.message()), batch.map_or(0, NonZeroU32::get));
+        self.put(Record::Call(TracedCall { at: Some(at), graph, request, batch_configs }))
     }
 
     /// Number of a graph, which is written where it is new.
@@ -230,7 +247,9 @@ mod tests {
         let call = |seconds, graph_number| {
             let at = Duration::from_secs(seconds).try_into().ok();
             let request = Some(RankRequest::new(&graph, &tiles(1)).message());
-            TraceRecord { record: Some(Record::Call(TracedCall { at, graph: graph_number, request })) }
+            TraceRecord {
+                record: Some(Record::Call(TracedCall { at, graph: graph_number, request, batch_configs: 0 })),
+            }
         };
         let mut trace = Trace::default();
         assert_eq!(trace.add(call(1, 0)), Err("its graph does not come before it"));

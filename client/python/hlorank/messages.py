@@ -78,6 +78,8 @@ ListModelsResponse = _message("hlorank.v1.ListModelsResponse")
 GetModelRequest = _message("hlorank.v1.GetModelRequest")
 GetModelResponse = _message("hlorank.v1.GetModelResponse")
 
+TraceRecord = _message("hlorank.v1.TraceRecord")
+
 HloModuleProto = _message("xla.HloModuleProto")
 HloProto = _message("xla.HloProto")
 ModuleTuningData = _message("tpu_graphs.ModuleTuningData")

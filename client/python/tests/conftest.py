@@ -30,6 +30,14 @@ def server_program() -> Path:
     return max(built, key=lambda program: program.stat().st_mtime)
 
 
+def command_line() -> Path:
+    """The command line beside that server; the test is skipped where there is none."""
+    program = server_program().with_name("hlorank")
+    if not program.exists():
+        pytest.skip("needs hlorank: `make build`, or `make test-rust`, builds it")
+    return program
+
+
 @contextmanager
 def run_server(*flags: str) -> Iterator[str]:
     """A server with these flags; gives its address."""

@@ -202,6 +202,95 @@ async fn a_trace_is_sent_once_at_its_times_or_again_and_again_at_a_rate() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_part_of_the_calls_is_streamed_and_told_apart() {
+    let server = TestServer::start().await;
+    let (command_line, files) = (CommandLine::of(&server), MeasuredFile::both());
+    let plot = command_line.write("load.svg", "");
+    let flags =
+        ["--configs=5,60", "--distinct=3", "--rate=150", "--duration=2s", "--streams=0.3", "--batch=25"];
+    let report =
+        command_line.json(&arguments(&files, &[&flags[..], &["--plot", plot.to_str().unwrap()]].concat()));
+    let classes = list(&report["calls"]);
+    let kinds: Vec<_> = classes
+        .iter()
+        .map(|class| (class["method"].as_str().unwrap(), count(class, "max_configurations")))
+        .collect();
+    let expected = ["RankConfigs", "RankConfigsStream"].map(|method| [10, 100].map(|most| (method, most)));
+    assert_eq!(kinds, expected.as_flattened());
+    assert!(report["all"]["method"].is_null() && list(&report["failures"]).is_empty(), "{report}");
+    for class in classes {
+        assert_eq!(count(class, "due"), count(class, "answered"), "{class}");
+        assert!(milliseconds(class, "p50") > 0.0, "{class}");
+    }
+    let streamed = count(&classes[2], "due") + count(&classes[3], "due");
+    let all = count(&report["all"], "due");
+    assert!((2 * all..4 * all).contains(&(10 * streamed)), "{streamed} of {all}");
+    let scrape = server.scrape().await;
+    for (method, sent) in [("RankConfigsStream", streamed), ("RankConfigs", all - streamed)] {
+        let calls = ["tile-xla-cpu", "layout-xla-cpu"].map(|model| {
+            let labels = [("method", method), ("model", model), ("code", "OK")];
+            scrape.value("hlorank_requests_total", &labels)
+        });
+        assert_eq!(calls.iter().sum::<f64>().to_string(), sent.to_string(), "{method}");
+    }
+    let plot = std::fs::read_to_string(&plot).unwrap();
+    assert!(plot.contains("up to 100 configurations, streamed"), "{plot}");
+    let text = command_line.text(&arguments(&files, &flags));
+    let sizes: Vec<String> = rows(&text, "configurations").iter().map(|row| row[0].clone()).collect();
+    assert_eq!(sizes, ["up to 10", "up to 100", "up to 10, streamed", "up to 100, streamed", "all"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_stalls_is_as_late_as_a_call() {
+    const STALL: Duration = Duration::from_secs(1);
+    let server = TestServer::start().await;
+    let proxy = Proxy::to(&server).await;
+    let command_line = CommandLine::asking(proxy.endpoint(), NO_SERVER);
+    let file = MeasuredFile::tile();
+    let arguments =
+        ["bench", file.argument(), "--rate=100", "--duration=3s", "--streams=1", "--batch=10", "--json"];
+    let child = command_line.command(&arguments).stdout(Stdio::piped()).spawn().unwrap();
+    proxy.first_call().await;
+    sleep(Duration::from_secs(1)).await;
+    proxy.stall(STALL).await;
+    let report = report_of(child);
+    let all = &report["all"];
+    assert_eq!(count(all, "answered"), count(all, "due"), "{report}");
+    assert!(milliseconds(all, "p90") > 350.0 && milliseconds(all, "p50") < 350.0, "{all}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_load_that_was_recorded_is_sent_again() {
+    let server = TestServer::start().await;
+    let (command_line, files) = (CommandLine::of(&server), MeasuredFile::both());
+    let path = command_line.write("mixed.trace", "");
+    let path = path.to_str().unwrap();
+    let flags =
+        ["--configs=5,60", "--rate=100", "--duration=1s", "--streams=0.3", "--batch=25", "--record", path];
+    let sent = command_line.json(&arguments(&files, &flags));
+    let recorded = trace::read(path.as_ref()).unwrap();
+    assert_eq!(recorded.len() as u64, count(&sent["all"], "sent"));
+    assert!(recorded.iter().filter_map(|recorded| recorded.call.batch()).all(|batch| batch.get() == 25));
+    let again = command_line.json(&["bench", "--trace", path]);
+    let by_kind = |report: &Value| -> Vec<_> {
+        list(&report["calls"])
+            .iter()
+            .map(|class| {
+                [&class["method"], &class["max_configurations"], &class["answered"]].map(Value::to_string)
+            })
+            .collect()
+    };
+    assert_eq!(by_kind(&again), by_kind(&sent));
+    assert_eq!(by_kind(&sent).len(), 4);
+    // A call asks the same, streamed or not.
+    let client = server.client().await;
+    let streamed = &recorded.iter().find(|recorded| recorded.call.batch().is_some()).unwrap().call;
+    let [one, other] =
+        [client.make(streamed).await.unwrap(), client.rank(&streamed.request()).await.unwrap()];
+    assert_eq!((one.best, one.scored), (other.best, other.scored));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_trace_has_the_scores_of_the_search_that_it_is_of() {
     let (cached, uncached) =
         (TestServer::start().await, TestServer::start_with(&["--embedding-cache-bytes=0"]).await);
@@ -244,6 +333,9 @@ fn a_server_that_is_not_there_exits_with_four_and_wrong_arguments_with_two() {
         &["bench", file.argument(), "--duration=10"],
         &["bench", file.argument(), "--configs=0"],
         &["bench", file.argument(), "--trace=search.trace"],
+        &["bench", file.argument(), "--streams=1.5"],
+        &["bench", file.argument(), "--streams=1", "--batch=0"],
+        &["bench", "--trace=search.trace", "--streams=1"],
         &["bench", "--trace=missing.trace"],
     ] {
         assert_eq!(command_line.failure(arguments).0, Some(2), "{arguments:?}");

@@ -127,6 +127,12 @@ def _parser() -> argparse.ArgumentParser:
         help="where results go, and a search that was stopped goes on from (tuned/NAME)",
     )
     parser.add_argument(
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="write what the server is asked as a trace, which `hlorank bench --trace` sends again",
+    )
+    parser.add_argument(
         "--report",
         type=Path,
         nargs="+",
@@ -201,6 +207,7 @@ def _tune(given: argparse.Namespace) -> int:
             settings,
             model=given.model,
             threads=given.threads,
+            record=given.record,
             listener=live,
         )
     console.print(f"{run}; {write_report([out], out)}", highlight=False, soft_wrap=True)

@@ -15,6 +15,7 @@ from hlorank.tune.problem import Problem
 from hlorank.tune.run import Run
 from hlorank.tune.space import Candidates
 from hlorank.tune.strategies import Annealing, Exhaustive, Genetic, Random, Strategy
+from hlorank.tune.trace import Trace
 from hlorank.tune.worker import first_line
 
 LAYOUT_STRATEGIES = ("genetic", "annealing", "random")
@@ -53,9 +54,19 @@ class Settings:
 class Predictor:
     """Asks a server which candidates are fast."""
 
-    def __init__(self, client: Client, problem: Problem, model: str | None = None):
-        """``model`` is such as ``layout-xla-cpu@3``; None for the default of the task."""
+    def __init__(
+        self,
+        client: Client,
+        problem: Problem,
+        model: str | None = None,
+        trace: Trace | None = None,
+    ):
+        """``model`` is such as ``layout-xla-cpu@3``; None for the default of the task.
+
+        What is asked is written to ``trace``, where there is one.
+        """
         self._client, self._problem, self._model = client, problem, model
+        self._trace = trace
 
     def scores(self, candidates: Candidates) -> np.ndarray:
         """f32 [candidates], lower is predicted faster.
@@ -64,6 +75,8 @@ class Predictor:
             HlorankError: where the server does not answer, or refuses.
         """
         configurations = self._problem.configurations(candidates)
+        if self._trace:
+            self._trace.write(configurations, top_k=1, model=self._model, with_scores=True)
         ranking = self._client.rank(
             self._problem.graph, configurations, top_k=1, model=self._model, with_scores=True
         )

@@ -1,7 +1,7 @@
 """Tune a program in one call."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from os import PathLike
@@ -27,6 +27,7 @@ from hlorank.tune.search import (
     Settings,
     Tuner,
 )
+from hlorank.tune.trace import Trace
 from hlorank.tune.worker import Setting
 
 TOLERANCE = 1e-3
@@ -43,6 +44,7 @@ def tune(
     *,
     model: str | None = None,
     threads: int = 1,
+    record: str | PathLike[str] | None = None,
     listener: Listener = lambda _: None,
 ) -> Run:
     """Looks for faster layouts of a program, or faster tiles of a kernel.
@@ -51,9 +53,11 @@ def tune(
     None searches without a model, by measuring alone. ``out`` is a folder for everything that is
     tried: called again with the same arguments, a search that was stopped goes on. ``model`` is
     such as ``layout-xla-cpu@3``; None for the server's default. A program runs on ``threads``
-    threads, 0 for as many as XLA takes.
+    threads, 0 for as many as XLA takes. ``record`` is a file that is not there yet, for what the
+    server is asked: ``hlorank bench --trace`` sends it again.
 
     Raises:
+        FileExistsError: where ``record`` is there.
         HardwareError: where the program does not run with its default configuration.
         JournalError: where the folder holds another run.
         HlorankError: where the program has nothing to choose.
@@ -64,14 +68,21 @@ def tune(
     problem = problem_of(subject)
     settings = replace(settings or default_settings(problem), with_model=server is not None)
     folder = Path(out)
-    journal = Journal(folder, describe(problem, settings, model, threads))
-    with measuring(problem, folder, threads) as hardware:
-        try:
-            with _connected(server) as client:
-                predictor = Predictor(client, problem, model) if client else None
-                return Tuner(problem, hardware, predictor, settings, journal, listener).run()
-        finally:
-            journal.close()
+    with (
+        closing(Journal(folder, describe(problem, settings, model, threads))) as journal,
+        _recording(record, problem) as trace,
+        measuring(problem, folder, threads) as hardware,
+        _connected(server) as client,
+    ):
+        predictor = Predictor(client, problem, model, trace) if client else None
+        return Tuner(problem, hardware, predictor, settings, journal, listener).run()
+
+
+def _recording(
+    record: str | PathLike[str] | None, problem: Problem
+) -> AbstractContextManager[Trace | None]:
+    """A trace of what is asked about a problem, if it is wanted."""
+    return nullcontext() if record is None else closing(Trace(Path(record), problem.graph))
 
 
 def _connected(server: str | Client | None) -> AbstractContextManager[Client | None]:

@@ -14,6 +14,7 @@ pytest.importorskip("jax", reason="jax is not installed")
 import jax
 from conftest import run_server
 from programs import convnet, hurry, product, rows, short
+from test_trace import records
 
 from hlorank import HlorankError
 from hlorank.tune import (
@@ -69,6 +70,21 @@ def test_layouts_are_searched_with_the_model(server, tmp_path, strategy):
     assert run.with_model and run.errors == []
     assert run.predictions == 3 * 128, "before each two of the five that are not the default"
     assert all(m.score is not None for m in run.measurements[1:])
+
+
+def test_what_the_server_is_asked_is_recorded(server, tmp_path):
+    path = tmp_path / "search.trace"
+    run = tune(convnet(), server, tmp_path / "out", short(), record=path)
+    graph, *calls = records(path)
+    assert graph.graph == LayoutProblem(convnet()).graph.whole()
+    requests = [record.call.request for record in calls]
+    asked = [
+        r.packed_layout_configs.config_count or len(r.delta_layout_configs.change_counts)
+        for r in requests
+    ]
+    assert sum(asked) == run.predictions and len(asked) > 1
+    with pytest.raises(FileExistsError):
+        tune(convnet(), server, tmp_path / "other", short(), record=path)
 
 
 @pytest.mark.parametrize("strategy", LAYOUT_STRATEGIES)

@@ -1,6 +1,6 @@
 //! Which calls are due, and when.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{num::NonZeroU32, path::Path, sync::Arc, time::Duration};
 
 use fastrand::Rng;
 use hlorank_client::{GraphHandle, RankCall, RankRequest, trace};
@@ -45,7 +45,7 @@ pub(super) enum Timing {
 }
 
 /// A call that is due.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Due {
     /// Since the start.
     pub(super) at: Duration,
@@ -138,6 +138,16 @@ fn pick(groups: &[Group], place: f64) -> &Group {
     found.unwrap_or(&groups[last])
 }
 
+impl Group {
+    /// The same calls, of which a part is sent as streams.
+    fn streamed(self, part: f64, batch: NonZeroU32) -> impl Iterator<Item = Self> {
+        let streams = self.calls.iter().map(|call| RankCall::clone(call).in_batches(Some(batch)));
+        let streams = Self { calls: streams.map(Arc::new).collect(), weight: self.weight * part };
+        let lone = Self { weight: self.weight * (1.0 - part), ..self };
+        [lone, streams].into_iter().filter(|group| group.weight > 0.0)
+    }
+}
+
 /// Reads the files, and draws the calls. A file's weight is shared by its graphs.
 fn groups(bench: &Bench) -> Result<Vec<Group>, CommandError> {
     let (files, weights) = (bench.files.len(), bench.weights.len());
@@ -151,7 +161,8 @@ fn groups(bench: &Bench) -> Result<Vec<Group>, CommandError> {
         #[expect(clippy::cast_precision_loss, reason = "files hold few graphs")]
         let weight = bench.weights.get(number).copied().unwrap_or(1.0) / graphs.len() as f64;
         for graph in &graphs {
-            groups.extend(groups_of(bench, path, &graph.measured, weight, &mut random)?);
+            let drawn = groups_of(bench, path, &graph.measured, weight, &mut random)?;
+            groups.extend(drawn.into_iter().flat_map(|group| group.streamed(bench.streams, bench.batch)));
             progress.advance();
         }
     }

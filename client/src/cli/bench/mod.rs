@@ -14,13 +14,13 @@ mod run;
 mod tally;
 mod text;
 
-use std::{path::PathBuf, time::Duration};
+use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 
 use clap::Args;
 
 use self::{
     load::Load,
-    options::{Share, duration, positive},
+    options::{Share, duration, part, positive},
     run::Run,
 };
 use super::{
@@ -34,6 +34,7 @@ const EXAMPLES: &str = "\
 Examples:
   hlorank bench kernels.pb --rate 200 --duration 30s
   hlorank bench kernels.pb module.hlo.txt --weights 9,1 --configs 10:8,1000:1 --rate 500 --plot bench.svg
+  hlorank bench kernels.pb --configs 100:9,5000:1 --streams 0.2 --record mixed.trace
   hlorank bench --trace search.trace --speed 2 --json";
 
 #[derive(Debug, Args)]
@@ -50,6 +51,15 @@ pub(crate) struct Bench {
     /// How many different calls are drawn of each graph and number of configurations, to be sent again and again
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     distinct: u32,
+    /// Which part of the calls is sent as streams, from 0 to 1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = part, conflicts_with = "trace")]
+    streams: f64,
+    /// How many configurations a batch of a stream has
+    #[arg(long, value_name = "N", default_value = "100")]
+    batch: NonZeroU32,
+    /// Write what is sent as a trace, which `hlorank bench --trace` sends again
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// Send the calls of this recorded trace, in their order: once, when they were recorded; or with --rate, again and again
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,

@@ -28,6 +28,12 @@ pub(super) fn positive(text: &str) -> Result<f64, String> {
     if number.is_finite() && number > 0.0 { Ok(number) } else { Err(format!("{text}: must be above 0")) }
 }
 
+/// A number from 0 to 1.
+pub(super) fn part(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|error| format!("{text}: {error}"))?;
+    if (0.0..=1.0).contains(&number) { Ok(number) } else { Err(format!("{text}: must be from 0 to 1")) }
+}
+
 const UNITS: [(&str, f64); 4] = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
 
 /// A number and a unit.

@@ -5,7 +5,7 @@ use std::{error::Error, fs, io, path::Path};
 use plotters::{coord::Shift, prelude::*};
 
 use super::report::{BenchReport, ClassReport, IntervalReport};
-use crate::cli::{error::CommandError, output::grouped};
+use crate::cli::error::CommandError;
 
 const SIZE: (u32, u32) = (900, 840);
 
@@ -60,13 +60,12 @@ fn draw_over_time(area: &Area<'_>, report: &BenchReport) -> Drawn {
 
 impl Curve {
     fn of_class(class: &ClassReport) -> Self {
-        let name = class.max_configurations.map(|most| format!("up to {} configurations", grouped(most)));
         // The slowest call stands where the one before it would.
         #[expect(clippy::cast_precision_loss, reason = "places of a plot")]
         let most = 1.0 / class.answered.max(1) as f64;
         let nines = |percent: f64| -(1.0 - percent / 100.0).max(most).log10();
         Self {
-            name: name.unwrap_or_else(|| "all".to_owned()),
+            name: class.name(" configurations"),
             points: class.percentiles.iter().map(|point| (nines(point.percent), point.ms)).collect(),
         }
     }

@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::tally::{Class, Failure, Interval, Tally, Times};
+use super::tally::{Class, Failure, Interval, Kind, Tally, Times};
+use crate::cli::output::grouped;
 
 /// What came of a load.
 #[derive(Debug, Serialize)]
@@ -33,7 +34,8 @@ pub(super) struct Plan {
 /// Calls of up to so many configurations. A call was sent or not; it was answered, failed, or is unfinished.
 #[derive(Debug, Serialize)]
 pub(super) struct ClassReport {
-    pub(super) method: &'static str,
+    /// None for all calls.
+    pub(super) method: Option<&'static str>,
     /// None for all calls.
     pub(super) max_configurations: Option<usize>,
     pub(super) due: u64,
@@ -93,13 +95,15 @@ pub(super) struct IntervalReport {
     pub(super) latency_ms: Latency,
 }
 
+const STREAM: &str = "RankConfigsStream";
+
 /// Points of a distribution in every power of ten of what is above them.
 const POINTS: f64 = 8.0;
 
 impl BenchReport {
     pub(super) fn of(tally: &Tally, plan: Plan, elapsed: Duration, interrupted: bool) -> Self {
         let seconds = elapsed.as_secs_f64();
-        let class = |(size, class): (&usize, &Class)| ClassReport::of(class, Some(*size), seconds);
+        let class = |(kind, class): (&Kind, &Class)| ClassReport::of(class, Some(*kind), seconds);
         let intervals = (0..).map(|number| tally.width * number).zip(&tally.intervals);
         Self {
             plan,
@@ -115,11 +119,11 @@ impl BenchReport {
 }
 
 impl ClassReport {
-    fn of(class: &Class, max_configurations: Option<usize>, seconds: f64) -> Self {
+    fn of(class: &Class, kind: Option<Kind>, seconds: f64) -> Self {
         let answered = class.answered.count();
         Self {
-            method: "RankConfigs",
-            max_configurations,
+            method: kind.map(|kind| if kind.is_stream { STREAM } else { "RankConfigs" }),
+            max_configurations: kind.map(|kind| kind.max_configurations),
             due: class.sent + class.not_sent,
             sent: class.sent,
             not_sent: class.not_sent,
@@ -130,6 +134,15 @@ impl ClassReport {
             latency_ms: (&class.answered).into(),
             percentiles: percentiles(&class.answered),
         }
+    }
+}
+
+impl ClassReport {
+    /// What people call it; `unit` follows the number.
+    pub(super) fn name(&self, unit: &str) -> String {
+        let streamed = if self.method == Some(STREAM) { ", streamed" } else { "" };
+        let name = |most| format!("up to {}{unit}{streamed}", grouped(most));
+        self.max_configurations.map_or_else(|| "all".to_owned(), name)
     }
 }
 

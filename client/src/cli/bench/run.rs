@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_client::Client;
+use hlorank_client::{Client, trace::TraceWriter};
 use tokio::{
     runtime::Handle,
     signal::ctrl_c,
@@ -27,6 +27,7 @@ pub(super) struct Run {
     clients: Vec<Client>,
     max_in_flight: u32,
     seed: u64,
+    trace: Option<TraceWriter>,
 }
 
 /// What calls share.
@@ -35,10 +36,17 @@ struct Shared {
     tally: Arc<Mutex<Tally>>,
     in_flight: Arc<Semaphore>,
     start: Instant,
+    /// What was sent, where that is recorded.
+    sent: Option<Arc<Mutex<Vec<Due>>>>,
 }
 
 /// How often the bar is drawn anew.
 const TICK: Duration = Duration::from_millis(200);
+
+/// Nothing panics while it holds a lock.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl Run {
     /// Connects, and sends every graph once, so that calls go by hash from the first on.
@@ -51,7 +59,8 @@ impl Run {
         for _ in 0..bench.connections {
             clients.push(bench.server.connect_without_retries().await?);
         }
-        Ok(Self { clients, max_in_flight: bench.max_in_flight, seed: bench.seed })
+        let trace = bench.record.as_deref().map(TraceWriter::create).transpose()?;
+        Ok(Self { clients, max_in_flight: bench.max_in_flight, seed: bench.seed, trace })
     }
 
     /// Sends a load, and waits for the answers. Ctrl-C ends it early.
@@ -68,16 +77,21 @@ impl Run {
             tally: Arc::new(Mutex::new(Tally::new(length))),
             in_flight: Arc::new(Semaphore::new(max_in_flight as usize)),
             start: Instant::now(),
+            sent: self.trace.is_some().then(Arc::default),
         };
         let (stop, stopped) = mpsc::channel();
         let (sender, runtime) = (shared.clone(), Handle::current());
-        let sending = spawn_blocking(move || sender.send(load.schedule(), &self.clients, &stopped, &runtime));
+        let clients = self.clients;
+        let sending = spawn_blocking(move || sender.send(load.schedule(), &clients, &stopped, &runtime));
         let ended = async {
             sending.await.expect("sending does not panic");
             drop(shared.in_flight.acquire_many(max_in_flight).await);
         };
         let is_whole = shared.until(ended, length).await;
         drop(stop);
+        if let Some(trace) = self.trace {
+            shared.record(trace)?;
+        }
         let tally = shared.tally();
         let elapsed = if is_whole { length.max(tally.last) } else { shared.start.elapsed() };
         Ok(BenchReport::of(&tally, plan, elapsed, !is_whole))
@@ -86,7 +100,15 @@ impl Run {
 
 impl Shared {
     fn tally(&self) -> MutexGuard<'_, Tally> {
-        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.tally)
+    }
+
+    /// Writes what was sent, when it was due.
+    fn record(&self, mut trace: TraceWriter) -> Result<(), CommandError> {
+        for due in self.sent.iter().flat_map(|sent| std::mem::take(&mut *lock(sent))) {
+            trace.write_call(due.at, &due.call)?;
+        }
+        Ok(trace.finish()?)
     }
 
     /// Waits until everything has ended, or for Ctrl-C; tells whether it was the former.
@@ -124,6 +146,9 @@ impl Shared {
             match Arc::clone(&self.in_flight).try_acquire_owned() {
                 Ok(permit) => {
                     self.tally().sent(&due);
+                    if let Some(sent) = &self.sent {
+                        lock(sent).push(due.clone());
+                    }
                     runtime.spawn(self.clone().ask(client.clone(), due, permit));
                 }
                 Err(_) => self.tally().not_sent(&due),
@@ -133,7 +158,7 @@ impl Shared {
 
     async fn ask(self, client: Client, due: Due, permit: OwnedSemaphorePermit) {
         self.tally().begins(self.since(&due));
-        let answer = client.rank(&due.call.request()).await;
+        let answer = client.make(&due.call).await;
         let took = self.since(&due);
         self.tally().ended(&due, took, answer.as_ref().err());
         drop(permit);

@@ -14,8 +14,7 @@ pub(super) struct Times(Histogram<u64>);
 /// Everything that is counted. Memory does not grow with the number of calls.
 #[derive(Debug)]
 pub(super) struct Tally {
-    /// By how many configurations a call has at most: a power of ten.
-    pub(super) classes: BTreeMap<usize, Class>,
+    pub(super) classes: BTreeMap<Kind, Class>,
     pub(super) all: Class,
     pub(super) failures: BTreeMap<Failure, Times>,
     /// From when calls were due until they began.
@@ -29,7 +28,15 @@ pub(super) struct Tally {
     pub(super) last: Duration,
 }
 
-/// Calls of one size.
+/// Calls that are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Kind {
+    pub(super) is_stream: bool,
+    /// How many configurations they have at most: a power of ten.
+    pub(super) max_configurations: usize,
+}
+
+/// Calls of one kind.
 #[derive(Clone, Debug)]
 pub(super) struct Class {
     pub(super) sent: u64,
@@ -153,10 +160,11 @@ impl Tally {
         self.failures.entry(failure).or_insert_with(|| Times::new(DIGITS)).add(took);
     }
 
-    /// That of its size, and that of all.
+    /// That of its kind, and that of all.
     fn classes_of(&mut self, due: &Due) -> [&mut Class; 2] {
-        let size = size_class(due.call.configurations());
-        [self.classes.entry(size).or_insert_with(Class::new), &mut self.all]
+        let max_configurations = size_class(due.call.configurations());
+        let kind = Kind { is_stream: due.call.batch().is_some(), max_configurations };
+        [self.classes.entry(kind).or_insert_with(Class::new), &mut self.all]
     }
 
     fn interval(&mut self, due: &Due) -> &mut Interval {

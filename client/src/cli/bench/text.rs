@@ -86,14 +86,12 @@ const COLUMNS: [&str; 11] = [
 
 impl ClassReport {
     fn cells(&self) -> [String; COLUMNS.len()] {
-        let size = self.max_configurations.map(|most| format!("up to {}", grouped(most)));
         let [due, sent, answered, failed] =
             [self.due, self.sent, self.answered, self.failed].map(|calls| grouped(count(calls)));
         let Latency { p50, p90, p99, p99_9, max, .. } = self.latency_ms;
         let [p50, p90, p99, p99_9, max] = [p50, p90, p99, p99_9, max].map(time);
         let rate = format!("{:.1}", self.answered_per_second);
-        let size = size.unwrap_or_else(|| "all".to_owned());
-        [size, due, sent, answered, failed, rate, p50, p90, p99, p99_9, max]
+        [self.name(""), due, sent, answered, failed, rate, p50, p90, p99, p99_9, max]
     }
 }
 

@@ -1,0 +1,62 @@
+"""Traces of searches: what a server was asked, for ``hlorank bench --trace`` to send again.
+
+A trace is a file of ``hlorank.v1.TraceRecord``, each after its length as a varint.
+"""
+
+from pathlib import Path
+from time import monotonic_ns
+from typing import Any
+
+from hlorank.graph import Graph
+from hlorank.layouts import Layouts
+from hlorank.messages import RankConfigsRequest, TraceRecord
+from hlorank.model import model_reference
+from hlorank.tiles import Tiles
+
+_SECOND = 1_000_000_000
+
+
+class Trace:
+    """Writes the calls about one graph, each with when it began."""
+
+    def __init__(self, path: Path, graph: Graph):
+        """Begins a file; a FileExistsError where there is one."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("xb")
+        self._begin = monotonic_ns()
+        self._put(TraceRecord(graph=graph.whole()))
+
+    def write(
+        self,
+        configurations: Layouts | Tiles,
+        *,
+        top_k: int = 0,
+        model: str | None = None,
+        with_scores: bool = False,
+    ) -> None:
+        """Adds a call that begins now, with the arguments of ``Client.rank``."""
+        selector = None if model is None else model_reference(model).selector()
+        request = RankConfigsRequest(model=selector, top_k=top_k, include_scores=with_scores)
+        request.MergeFromString(configurations.serialized)
+        seconds, nanos = divmod(monotonic_ns() - self._begin, _SECOND)
+        at = {"seconds": seconds, "nanos": nanos}
+        self._put(TraceRecord(call={"at": at, "graph": 0, "request": request}))
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+    def _put(self, record: Any) -> None:
+        message = record.SerializeToString()
+        # A search may be killed, and what it asked until then is a trace.
+        self._file.write(_varint(len(message)) + message)
+        self._file.flush()
+
+
+def _varint(number: int) -> bytes:
+    """Seven bits a byte, the lowest first, each but the last marked by the eighth."""
+    parts = []
+    while number > 0x7F:
+        parts.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*parts, number])

@@ -1,0 +1,148 @@
+//! Cuts configurations, as they are on the wire, into batches of a stream.
+
+use hlorank_proto::v1::{
+    DeltaLayoutConfigs, LayoutConfigs, PackedLayoutConfigs, PackedTileConfigs, TileConfigs, config_batch,
+    rank_configs_request::Configs,
+};
+
+/// Batches of so many candidates, in their order; the last may have fewer.
+pub(crate) fn batches(configs: &Configs, size: usize) -> Vec<config_batch::Configs> {
+    let size = size.max(1);
+    match configs {
+        Configs::LayoutConfigs(all) => {
+            let batch = |configs: &[_]| LayoutConfigs { configs: configs.to_vec() };
+            all.configs.chunks(size).map(batch).map(config_batch::Configs::LayoutConfigs).collect()
+        }
+        Configs::TileConfigs(all) => {
+            let batch = |configs: &[_]| TileConfigs { configs: configs.to_vec() };
+            all.configs.chunks(size).map(batch).map(config_batch::Configs::TileConfigs).collect()
+        }
+        Configs::PackedLayoutConfigs(all) => {
+            let batch = |(config_count, indices): (u32, &[u8])| PackedLayoutConfigs {
+                config_count,
+                tables: all.tables.clone(),
+                indices: indices.to_vec().into(),
+            };
+            let rows = rows(&all.indices, all.config_count, size);
+            rows.map(batch).map(config_batch::Configs::PackedLayoutConfigs).collect()
+        }
+        Configs::PackedTileConfigs(all) => {
+            let batch = |(config_count, bounds): (u32, &[u8])| PackedTileConfigs {
+                config_count,
+                bounds: bounds.to_vec().into(),
+                ..*all
+            };
+            let rows = rows(&all.bounds, all.config_count, size);
+            rows.map(batch).map(config_batch::Configs::PackedTileConfigs).collect()
+        }
+        Configs::DeltaLayoutConfigs(all) => changes(all, size),
+    }
+}
+
+/// Rows of a matrix of so many, some at a time, with how many they are.
+fn rows(matrix: &[u8], count: u32, size: usize) -> impl Iterator<Item = (u32, &[u8])> {
+    let width = matrix.len().checked_div(count as usize).unwrap_or_default();
+    (0..count as usize).step_by(size).map(move |first| {
+        let last = (first + size).min(count as usize);
+        (u32::try_from(last - first).unwrap_or(u32::MAX), &matrix[first * width..last * width])
+    })
+}
+
+fn changes(all: &DeltaLayoutConfigs, size: usize) -> Vec<config_batch::Configs> {
+    let mut first = 0_usize;
+    let batch = |counts: &[u32]| {
+        let range = first..first + counts.iter().map(|count| *count as usize).sum::<usize>();
+        first = range.end;
+        // A recorded call may have other numbers of changes than it counts, which the server refuses.
+        let part = |numbers: &[u32]| numbers.get(range.clone()).unwrap_or_default().to_vec();
+        config_batch::Configs::DeltaLayoutConfigs(DeltaLayoutConfigs {
+            tables: all.tables.clone(),
+            base: all.base.clone(),
+            change_counts: counts.to_vec(),
+            change_slots: part(&all.change_slots),
+            change_entries: part(&all.change_entries),
+        })
+    };
+    all.change_counts.chunks(size).map(batch).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use hlorank_graph::{LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, TileBatch, TileConfiguration};
+
+    use super::*;
+
+    const SLOTS: usize = 3;
+    const SIZES: [usize; 3] = [3, 3, 1];
+
+    fn entry(number: u32) -> LayoutEntry {
+        LayoutEntry::from_numbers([number, 0, 0], String::new).unwrap()
+    }
+
+    /// Layouts with these numbers, of which each changes one node.
+    fn layouts(numbers: impl IntoIterator<Item = u32>) -> LayoutBatch {
+        let mut batch = LayoutBatchBuilder::new(SLOTS, Limits::default());
+        for number in numbers {
+            batch.push(&[entry(7), entry(number), entry(9)]).unwrap();
+        }
+        batch.build().unwrap()
+    }
+
+    #[test]
+    fn layouts_of_every_form_come_as_batches() {
+        let (all, nodes) = (layouts(0..7), [4, 5, 6]);
+        let expected = [layouts(0..3), layouts(3..6), layouts(6..7)];
+        for form in [
+            Configs::LayoutConfigs(all.to_readable(&nodes)),
+            Configs::PackedLayoutConfigs(all.to_packed()),
+            Configs::DeltaLayoutConfigs(all.to_delta()),
+        ] {
+            let read = |batch: config_batch::Configs| match batch {
+                config_batch::Configs::LayoutConfigs(batch) => {
+                    LayoutBatch::from_readable(&batch, &nodes, &Limits::default())
+                }
+                config_batch::Configs::PackedLayoutConfigs(batch) => {
+                    LayoutBatch::from_packed(&batch, SLOTS, &Limits::default())
+                }
+                config_batch::Configs::DeltaLayoutConfigs(batch) => {
+                    LayoutBatch::from_delta(&batch, SLOTS, &Limits::default())
+                }
+                other => panic!("{other:?}"),
+            };
+            let read: Vec<LayoutBatch> =
+                batches(&form, 3).into_iter().map(|batch| read(batch).unwrap()).collect();
+            for (batch, expected) in read.iter().zip(&expected) {
+                assert_eq!(batch.to_readable(&nodes), expected.to_readable(&nodes));
+            }
+            assert_eq!(read.len(), SIZES.len());
+        }
+    }
+
+    #[test]
+    fn tiles_of_every_form_come_as_batches() {
+        let mut all = TileBatch::default();
+        for size in 1..=7 {
+            let tile =
+                TileConfiguration { kernel_bounds: &[2], output_bounds: &[size, 1], input_bounds: &[] };
+            all.push(tile, &Limits::default()).unwrap();
+        }
+        for form in
+            [Configs::TileConfigs(all.to_readable()), Configs::PackedTileConfigs(all.to_packed().unwrap())]
+        {
+            let read = |batch| match batch {
+                config_batch::Configs::TileConfigs(batch) => {
+                    TileBatch::from_readable(&batch, &Limits::default())
+                }
+                config_batch::Configs::PackedTileConfigs(batch) => {
+                    TileBatch::from_packed(&batch, &Limits::default())
+                }
+                other => panic!("{other:?}"),
+            };
+            let read: Vec<TileBatch> =
+                batches(&form, 3).into_iter().map(|batch| read(batch).unwrap()).collect();
+            assert!(read.iter().map(TileBatch::len).eq(SIZES));
+            let outputs = read.iter().flat_map(|batch| batch.iter().map(|tile| tile.output_bounds[0]));
+            assert!(outputs.eq(1..=7));
+        }
+    }
+}
