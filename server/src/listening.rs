@@ -1,9 +1,14 @@
 //! An address that gRPC calls are taken on.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use hlorank_proto::FILE_DESCRIPTOR_SET;
-use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle, time::error::Elapsed};
+use tokio::{
+    net::{TcpListener, TcpSocket},
+    sync::oneshot,
+    task::JoinHandle,
+    time::error::Elapsed,
+};
 use tonic::{
     body::Body,
     codec::CompressionEncoding,
@@ -97,25 +102,43 @@ pub(crate) fn reflecting(router: Router<Layers>, services: &[&str]) -> Result<Ro
     Ok(router.add_service(compressed!(v1)).add_service(compressed!(v1alpha)))
 }
 
-/// Binds the address that a flag gave.
-pub(crate) async fn bind(
-    address: SocketAddr,
+/// An address that is held, and refuses connections until it is listened on.
+pub(crate) struct HeldAddress {
     flag: &'static str,
-) -> Result<(SocketAddr, TcpListener), StartError> {
-    let listener = TcpListener::bind(address).await;
-    let listener = listener.and_then(|listener| Ok((listener.local_addr()?, listener)));
-    listener.map_err(|source| StartError::Listen { flag, address, source })
+    address: SocketAddr,
+    socket: TcpSocket,
+}
+
+/// Connections that may wait until they are taken.
+const WAITING_CONNECTIONS: u32 = 1024;
+
+impl HeldAddress {
+    /// Holds the address that a flag gave.
+    pub(crate) fn hold(address: SocketAddr, flag: &'static str) -> Result<Self, StartError> {
+        let hold = || -> io::Result<Self> {
+            let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+            // Although connections of a server before this one linger there; a free port has none.
+            socket.set_reuseaddr(address.port() != 0)?;
+            socket.bind(address)?;
+            Ok(Self { flag, address: socket.local_addr()?, socket })
+        };
+        hold().map_err(|source| StartError::Listen { flag, address, source })
+    }
+
+    /// Has clients connect from now on.
+    pub(crate) fn listen(self) -> Result<(SocketAddr, TcpListener), StartError> {
+        let Self { flag, address, socket } = self;
+        match socket.listen(WAITING_CONNECTIONS) {
+            Ok(listener) => Ok((address, listener)),
+            Err(source) => Err(StartError::Listen { flag, address, source }),
+        }
+    }
 }
 
 impl Listening {
-    /// Takes calls on the address that a flag gave.
-    pub(crate) async fn start(
-        address: SocketAddr,
-        flag: &'static str,
-        door: Door,
-        router: Router<Layers>,
-    ) -> Result<Self, StartError> {
-        let (address, listener) = bind(address, flag).await?;
+    /// Takes calls on an address.
+    pub(crate) fn start(address: HeldAddress, door: Door, router: Router<Layers>) -> Result<Self, StartError> {
+        let (address, listener) = address.listen()?;
         let (stop, stopped) = oneshot::channel();
         let until_stopped = async {
             // A dropped server stops like a stopped one.

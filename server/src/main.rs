@@ -1,16 +1,25 @@
 //! The program `hlorank-server`.
 
+mod stop_signals;
+
 use std::{
     env,
     error::Error,
-    io,
+    fmt::Display,
+    io::{self, Write as _},
     os::unix::process::CommandExt as _,
-    process::{Command, ExitCode},
+    process::{self, Command, ExitCode},
 };
 
 use clap::Parser;
 use hlorank_server::{settings::Settings, start, telemetry};
-use tokio::signal::unix::{SignalKind, signal};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::{
+    runtime::Runtime,
+    signal::unix::{SignalKind, signal},
+};
+
+use self::stop_signals::StopSignals;
 
 /// ONNX Runtime's builds report over the network that they are used, and keep a device id in the home folder, unless
 /// this is set when they are loaded; its own setting for that does not reach those for Linux (1.31.1).
@@ -20,15 +29,20 @@ fn main() -> ExitCode {
     let settings = Settings::parse();
     if env::var_os(NO_TELEMETRY).is_none() {
         let error = start_without_telemetry();
-        eprintln!("hlorank-server: cannot set {NO_TELEMETRY}, so ONNX Runtime may report its use: {error}");
+        tell(format_args!("cannot set {NO_TELEMETRY}, so ONNX Runtime may report its use: {error}"));
     }
-    match run(settings) {
+    match run_to_the_end(settings) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("hlorank-server: {error}");
+            tell(error);
             ExitCode::FAILURE
         }
     }
+}
+
+/// Where standard error cannot be written, too, which `eprintln!` would panic at.
+fn tell(message: impl Display) {
+    let _ = writeln!(io::stderr(), "hlorank-server: {message}");
 }
 
 /// Replaces this program by itself with the variable set: setting it in a running one is not sound. Returns only if it
@@ -40,26 +54,45 @@ fn start_without_telemetry() -> io::Error {
     }
 }
 
-#[tokio::main]
+fn run_to_the_end(settings: Settings) -> Result<(), Box<dyn Error>> {
+    allow_all_descriptors();
+    let runtime = Runtime::new()?;
+    let ended = runtime.block_on(run(settings));
+    // A thread that waits for a file system which does not answer holds up nobody.
+    runtime.shutdown_background();
+    ended
+}
+
+/// As many files and connections as the system grants on demand; many grant 1,024 before.
+fn allow_all_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    // What was granted before stays.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
 async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
-    let _logging = telemetry::init(&settings.log, settings.log_format)?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let logging = telemetry::init(&settings.log, settings.log_format)?;
+    let mut stop = StopSignals::new()?;
     // Before the models are loaded, so that it never ends the program.
     let mut hangup = signal(SignalKind::hangup())?;
+    // A file at its largest allowed size is then an error of whoever writes it, as a full disk is.
+    let _ = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
     let server = tokio::select! {
         server = start(settings) => server?,
-        // What is being loaded is finished first.
-        _ = terminate.recv() => return Ok(()),
-        _ = interrupt.recv() => return Ok(()),
+        _ = stop.next() => return Ok(()),
     };
     loop {
         tokio::select! {
-            _ = terminate.recv() => break,
-            _ = interrupt.recv() => break,
+            _ = stop.next() => break,
             _ = hangup.recv() => server.reload(),
         }
     }
-    server.stop().await;
-    Ok(())
+    tokio::select! {
+        () = server.stop() => Ok(()),
+        signal = stop.next() => {
+            tracing::warn!("stopping at once, for a second signal: calls in progress are lost");
+            drop(logging);
+            process::exit(signal.exit_code());
+        }
+    }
 }

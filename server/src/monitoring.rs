@@ -17,11 +17,13 @@ use axum::{
     routing::get,
 };
 use hlorank_graph::Task;
-use tokio::{net::TcpListener, sync::oneshot, task::spawn_blocking};
+use tokio::{sync::oneshot, task::spawn_blocking};
 
 use crate::{
+    listening::HeldAddress,
     metrics::Metrics,
     registry::{Registry, Wanted},
+    serve::StartError,
     service::CostModel,
 };
 
@@ -48,8 +50,9 @@ pub(crate) struct Monitoring {
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 impl Monitoring {
-    /// Answers on a listener from now on.
-    pub(crate) fn start(address: SocketAddr, listener: TcpListener, monitored: Monitored) -> Self {
+    /// Answers on an address from now on.
+    pub(crate) fn start(address: HeldAddress, monitored: Monitored) -> Result<Self, StartError> {
+        let (address, listener) = address.listen()?;
         let router = Router::new()
             .route("/metrics", get(metrics))
             .route("/healthz", get(async || "ok\n"))
@@ -62,7 +65,7 @@ impl Monitoring {
         };
         let serving = axum::serve(listener, router).with_graceful_shutdown(until_stopped);
         tokio::spawn(serving.into_future());
-        Self { address, _running: running }
+        Ok(Self { address, _running: running })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

@@ -8,19 +8,20 @@ use hlorank_proto::v1::{
     cost_model_service_server::CostModelServiceServer, model_admin_service_server::ModelAdminServiceServer,
     model_service_server::ModelServiceServer,
 };
+use tonic::transport::Server;
 use tonic_health::pb::health_server::{Health, HealthServer};
 
 use crate::{
     compute::ComputePool,
     engine::Engine,
     graphs::GraphCache,
-    health::report_health,
-    listening::{Listening, bind, builder, compressed, reflecting},
+    health::Reporting,
+    listening::{HeldAddress, Layers, Listening, builder, compressed, reflecting},
     metrics::Metrics,
     monitoring::{Monitored, Monitoring, Readiness},
     registry::{Defaults, Registry, RegistryError, RegistrySettings},
     runtime::{Runtime, RuntimeError},
-    security::{CredentialError, Credentials},
+    security::{CredentialError, Credentials, Door},
     service::{AdmitCalls, Bounds, CostModel, ModelAdmin, Models},
     settings::{AddressOrOff, Settings},
     telemetry::{AccessLog, ExporterBuildError, Observer, Tracing},
@@ -70,8 +71,16 @@ pub struct RunningServer {
     admin: Option<Listening>,
     monitoring: Option<Monitoring>,
     readiness: Arc<Readiness>,
+    health: Reporting,
     tracing: Tracing,
     drain: Duration,
+}
+
+/// Where to listen, of each listener.
+struct Addresses {
+    calls: HeldAddress,
+    metrics: Option<HeldAddress>,
+    admin: Option<HeldAddress>,
 }
 
 const COST_MODEL: &str = "hlorank.v1.CostModelService";
@@ -81,6 +90,7 @@ const HEALTH: &str = "grpc.health.v1.Health";
 
 /// Loads the models and starts to serve; returns once calls are accepted.
 pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
+    let addresses = Addresses::hold(&settings)?;
     let metrics = Arc::new(Metrics::new());
     tokio::spawn(Arc::clone(&metrics).keep_up());
     let credentials = Arc::new(Credentials::open(&settings.security, &metrics)?);
@@ -94,7 +104,7 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     let registry = open_registry(&settings, Arc::clone(&engine), Arc::clone(&metrics)).await?;
 
     let (reporter, health) = tonic_health::server::health_reporter();
-    report_health(&registry, reporter).await;
+    let health_reporting = Reporting::start(&registry, reporter).await;
     let graphs = GraphCache::new(settings.graph_cache_bytes, &metrics);
     let cost_model =
         CostModel::new(Arc::clone(&registry), engine, pool, graphs, bounds(&settings), Arc::clone(&metrics));
@@ -104,11 +114,21 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         cost_model: cost_model.clone(),
         readiness: Arc::clone(&readiness),
     };
-    let monitoring = monitor(settings.metrics_listen, monitored).await?;
+    let monitoring = addresses.metrics.map(|address| Monitoring::start(address, monitored)).transpose()?;
     let tracing = Tracing::start(settings.otlp_endpoint.0.clone(), settings.trace_sample_ratio)?;
     let access_log = AccessLog { ratio: settings.access_log_sample };
     let observer = Arc::new(Observer { metrics: Arc::clone(&metrics), access_log, tracer: tracing.tracer() });
-    let admin = listen_for_admin(&settings, &registry, health.clone(), &credentials, &observer).await?;
+    let admin = addresses.admin.map(|address| {
+        let router = builder(&settings.security, &credentials, &observer);
+        listen_for_admin(
+            address,
+            router,
+            &registry,
+            health.clone(),
+            credentials.door(&metrics.security.admin),
+        )
+    });
+    let admin = admin.transpose()?;
 
     let admitting = cost_model.clone();
     let cost_model = CostModelServiceServer::new(cost_model)
@@ -120,7 +140,7 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         .add_service(compressed!(health));
     let router = reflecting(router, &[COST_MODEL, MODELS, HEALTH])?;
     let door = credentials.door(&metrics.security.calls);
-    let calls = Listening::start(settings.listen, "--listen", door, router).await?;
+    let calls = Listening::start(addresses.calls, door, router)?;
     credentials.warn(calls.address(), admin.as_ref().map(Listening::address));
 
     let shown = |address: Option<SocketAddr>| address.map(tracing::field::display);
@@ -137,6 +157,7 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         admin,
         monitoring,
         readiness,
+        health: health_reporting,
         tracing,
         drain: settings.drain_seconds,
     })
@@ -166,27 +187,32 @@ async fn open_registry(
     Ok(Arc::new(opened.await??))
 }
 
-async fn monitor(address: AddressOrOff, monitored: Monitored) -> Result<Option<Monitoring>, StartError> {
-    let Some(address) = address.0 else { return Ok(None) };
-    let (address, listener) = bind(address, "--metrics-listen").await?;
-    Ok(Some(Monitoring::start(address, listener, monitored)))
-}
-
-async fn listen_for_admin(
-    settings: &Settings,
+fn listen_for_admin(
+    address: HeldAddress,
+    mut server: Server<Layers>,
     registry: &Arc<Registry>,
     health: HealthServer<impl Health>,
-    credentials: &Credentials,
-    observer: &Arc<Observer>,
-) -> Result<Option<Listening>, StartError> {
-    let Some(address) = settings.admin_listen.0 else { return Ok(None) };
-    let router = builder(&settings.security, credentials, observer)
+    door: Door,
+) -> Result<Listening, StartError> {
+    let router = server
         .add_service(compressed!(ModelAdminServiceServer::new(ModelAdmin::new(Arc::clone(registry)))))
         .add_service(compressed!(ModelServiceServer::new(Models::new(Arc::clone(registry)))))
         .add_service(compressed!(health));
     let router = reflecting(router, &[MODEL_ADMIN, MODELS, HEALTH])?;
-    let door = credentials.door(&observer.metrics.security.admin);
-    Ok(Some(Listening::start(address, "--admin-listen", door, router).await?))
+    Listening::start(address, door, router)
+}
+
+impl Addresses {
+    /// Before anything is loaded: what a server that runs already has is told at once.
+    fn hold(settings: &Settings) -> Result<Self, StartError> {
+        let hold =
+            |address: AddressOrOff, flag| address.0.map(|address| HeldAddress::hold(address, flag)).transpose();
+        Ok(Self {
+            calls: HeldAddress::hold(settings.listen, "--listen")?,
+            metrics: hold(settings.metrics_listen, "--metrics-listen")?,
+            admin: hold(settings.admin_listen, "--admin-listen")?,
+        })
+    }
 }
 
 fn bounds(settings: &Settings) -> Bounds {
@@ -235,6 +261,7 @@ impl RunningServer {
         tracing::info!("stopping");
         self.readiness.stop();
         self.registry.stop();
+        self.health.stop().await;
         let admin = async {
             match self.admin {
                 Some(admin) => admin.stop(self.drain).await,

@@ -1,6 +1,7 @@
 use std::{
     io,
     mem::MaybeUninit,
+    net::SocketAddr,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -13,7 +14,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
-    time::{Sleep, sleep, timeout},
+    time::{Instant, Sleep, sleep, sleep_until, timeout},
 };
 use tokio_rustls::TlsAcceptor;
 use tonic::transport::server::{Connected, TcpConnectInfo};
@@ -67,34 +68,60 @@ const PREFACE_BYTES: usize = 24;
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How long to wait where the process has no room for another socket.
-const PAUSE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How often that is told.
+const TOLD_EVERY: Duration = Duration::from_mins(1);
+
+/// Connections cannot be taken at present.
+#[derive(Default)]
+struct Shortage {
+    until: Option<Instant>,
+    told: Option<Instant>,
+}
 
 /// The connections that a listener takes, each once it has shaken hands. Those that shake hands do not hold up others.
 pub(crate) fn connections(
     listener: TcpListener,
     door: Door,
 ) -> impl Stream<Item = io::Result<Connection>> + Send {
-    stream::unfold((listener, door, JoinSet::new()), |(listener, door, mut entering)| async move {
+    let state = (listener, door, JoinSet::new(), Shortage::default());
+    stream::unfold(state, |(listener, door, mut entering, mut shortage)| async move {
         loop {
             tokio::select! {
-                accepted = listener.accept() => match accepted {
+                accepted = shortage.accept(&listener) => match accepted {
                     Ok((stream, _)) => door.enter(stream, &mut entering),
-                    Err(error) => wait_after(&error).await,
+                    Err(error) => shortage.note(&error),
                 },
                 Some(entered) = entering.join_next() => if let Ok(Some(connection)) = entered {
-                    return Some((Ok(connection), (listener, door, entering)));
+                    return Some((Ok(connection), (listener, door, entering, shortage)));
                 },
             }
         }
     })
 }
 
-/// A client that went away is no reason to wait; that there are too many files open is.
-async fn wait_after(error: &io::Error) {
-    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
-    if !matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted) {
-        tracing::warn!(%error, "cannot take a connection");
-        sleep(PAUSE).await;
+impl Shortage {
+    /// Takes a connection, once it is worth trying.
+    async fn accept(&self, listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+        if let Some(until) = self.until {
+            sleep_until(until).await;
+        }
+        listener.accept().await
+    }
+
+    /// A client that went away is no reason to wait; that there are too many files open is.
+    fn note(&mut self, error: &io::Error) {
+        use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
+        if matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted) {
+            return;
+        }
+        let now = Instant::now();
+        self.until = Some(now + PAUSE);
+        if self.told.is_none_or(|told| now.duration_since(told) >= TOLD_EVERY) {
+            self.told = Some(now);
+            tracing::warn!(%error, "cannot take connections: those that are open go on, others wait");
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     backtrace::{Backtrace, BacktraceStatus},
-    io::{IsTerminal as _, stderr},
+    io::{self, IsTerminal as _, Write, stderr},
     panic::{PanicHookInfo, set_hook},
     sync::atomic::{AtomicUsize, Ordering},
     sync::{Arc, Weak},
@@ -20,10 +20,16 @@ pub struct Logging {
     _writer: WorkerGuard,
 }
 
-/// Lines that found no room.
+/// Lines that found no room, or that could not be written.
 struct LostLines {
     counted: ErrorCounter,
+    unwritten: Arc<AtomicUsize>,
     told: AtomicUsize,
+}
+
+/// Counts the lines that it does not take, as on a full disk.
+struct StandardError {
+    unwritten: Arc<AtomicUsize>,
 }
 
 /// The target of the spans that give lines the ids of their call. They are there whatever the filter selects.
@@ -44,8 +50,9 @@ pub fn init(filter: &str, format: LogFormat) -> Result<Logging, ParseError> {
     let spans = format!("{CALL}=error").parse()?;
     let filter = EnvFilter::try_new(filter)?.add_directive(spans);
     let lines = NonBlockingBuilder::default().buffered_lines_limit(WAITING_LINES).thread_name("log");
-    let (lines, writer) = lines.finish(stderr());
-    let lost = Arc::new(LostLines { counted: lines.error_counter(), told: AtomicUsize::new(0) });
+    let unwritten = Arc::new(AtomicUsize::new(0));
+    let (lines, writer) = lines.finish(StandardError { unwritten: Arc::clone(&unwritten) });
+    let lost = Arc::new(LostLines { counted: lines.error_counter(), unwritten, told: AtomicUsize::new(0) });
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(lines)
@@ -69,16 +76,35 @@ impl Drop for Logging {
 
 impl LostLines {
     fn tell(&self) {
-        let lost = self.counted.dropped_lines();
-        let lines = lost - self.told.load(Ordering::Relaxed);
-        if lines == 0 {
-            return;
+        let lines = self.count();
+        // If this line is lost as well, there is more to tell the next time.
+        if self.told.swap(lines, Ordering::Relaxed) != lines {
+            tracing::warn!(
+                lines,
+                "log lines were lost since the start: they cannot be written, or not as fast as they come"
+            );
         }
-        tracing::warn!(lines, "log lines were lost: they are not written as fast as they come");
-        // Unless this line was lost as well.
-        if self.counted.dropped_lines() == lost {
-            self.told.store(lost, Ordering::Relaxed);
-        }
+    }
+
+    fn count(&self) -> usize {
+        self.counted.dropped_lines() + self.unwritten.load(Ordering::Relaxed)
+    }
+}
+
+impl Write for StandardError {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        stderr().write(bytes)
+    }
+
+    /// Writes a line.
+    fn write_all(&mut self, line: &[u8]) -> io::Result<()> {
+        stderr().write_all(line).inspect_err(|_| {
+            self.unwritten.fetch_add(1, Ordering::Relaxed);
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        stderr().flush()
     }
 }
 
