@@ -137,7 +137,11 @@ impl HeldAddress {
 
 impl Listening {
     /// Takes calls on an address.
-    pub(crate) fn start(address: HeldAddress, door: Door, router: Router<Layers>) -> Result<Self, StartError> {
+    pub(crate) fn start(
+        address: HeldAddress,
+        door: Door,
+        router: Router<Layers>,
+    ) -> Result<Self, StartError> {
         let (address, listener) = address.listen()?;
         let (stop, stopped) = oneshot::channel();
         let until_stopped = async {

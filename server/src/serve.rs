@@ -205,8 +205,9 @@ fn listen_for_admin(
 impl Addresses {
     /// Before anything is loaded: what a server that runs already has is told at once.
     fn hold(settings: &Settings) -> Result<Self, StartError> {
-        let hold =
-            |address: AddressOrOff, flag| address.0.map(|address| HeldAddress::hold(address, flag)).transpose();
+        let hold = |address: AddressOrOff, flag| {
+            address.0.map(|address| HeldAddress::hold(address, flag)).transpose()
+        };
         Ok(Self {
             calls: HeldAddress::hold(settings.listen, "--listen")?,
             metrics: hold(settings.metrics_listen, "--metrics-listen")?,

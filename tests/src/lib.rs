@@ -30,5 +30,5 @@ pub use npz::Arrays;
 pub use process::{ServerProcess, Stopped};
 pub use prometheus::{Prometheus, prometheus};
 pub use scrape::{Sample, Scrape, ScrapedFamily, http_get};
-pub use server::TestServer;
+pub use server::{TestServer, patient};
 pub use synthetic::{block_graph, chain_kernel, grid_tiles, kernel_of, layouts, tiles, varying};

@@ -22,6 +22,8 @@ pub struct ServerProcess {
     pub endpoint: String,
     /// Where its metrics are.
     pub metrics: SocketAddr,
+    /// Where it listens for admin calls, if it does.
+    pub admin: Option<String>,
 }
 
 /// A server that has stopped.
@@ -29,7 +31,7 @@ pub struct ServerProcess {
 pub struct Stopped {
     /// What it said at the end.
     pub status: ExitStatus,
-    /// From SIGTERM.
+    /// From when it was told to.
     pub took: Duration,
     /// All that it printed.
     pub log: String,
@@ -70,17 +72,33 @@ impl ServerProcess {
         let endpoint = format!("http://{}", address("address"));
         let metrics = address("metrics").parse().expect("an address");
         let kept = Arc::clone(&log);
+        let admin = serving["admin"].as_str().map(|address| format!("http://{address}"));
         // Or the pipe fills up.
         let reading = std::thread::spawn(move || {
             lines.map_while(Result::ok).for_each(|line| keep(&kept, &line));
         });
-        Self { child, log, reading: Some(reading), endpoint, metrics }
+        Self { child, log, reading: Some(reading), endpoint, metrics, admin }
     }
 
     /// Bytes that are in memory.
     #[must_use]
     pub fn resident_bytes(&self) -> usize {
-        crate::resident_bytes(self.child.id())
+        crate::resident_bytes(self.id())
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends it a signal, such as `TERM`.
+    ///
+    /// # Panics
+    /// If it is not there.
+    pub fn signal(&self, signal: &str) {
+        let told = Command::new("kill").args(["-s", signal, &self.id().to_string()]).status();
+        assert!(told.is_ok_and(|told| told.success()), "the server is not there");
     }
 
     /// The lines of the log that were printed until now and fulfil a condition, once there are so many.
@@ -104,10 +122,17 @@ impl ServerProcess {
     ///
     /// # Panics
     /// If it cannot be told.
-    pub async fn stop(mut self) -> Stopped {
-        let started = Instant::now();
-        let told = Command::new("kill").arg(self.child.id().to_string()).status();
-        assert!(told.is_ok_and(|told| told.success()), "the server is not there");
+    pub async fn stop(self) -> Stopped {
+        let told = Instant::now();
+        self.signal("TERM");
+        self.stopped(told).await
+    }
+
+    /// Waits until it has stopped, as it was told at some time.
+    ///
+    /// # Panics
+    /// If its log cannot be read.
+    pub async fn stopped(mut self, told: Instant) -> Stopped {
         // Clients of this runtime have to close their connections.
         let status = loop {
             match self.child.try_wait().expect("a child") {
@@ -115,7 +140,7 @@ impl ServerProcess {
                 None => tokio::time::sleep(Duration::from_millis(5)).await,
             }
         };
-        let took = started.elapsed();
+        let took = told.elapsed();
         self.reading.take().map(JoinHandle::join).expect("it is read once").expect("reading does not panic");
         let log = std::mem::take(&mut *self.log.lock().expect("nobody panics with it"));
         Stopped { status, took, log }

@@ -160,18 +160,24 @@ impl TestServer {
     }
 
     /// The bare service, through a client that tells the server `grpc-timeout` and does not itself keep it.
-    ///
-    /// # Panics
-    /// If the server has no address.
     #[must_use]
     pub fn patient(&self) -> CostModelServiceClient<HttpClient<HttpConnector, Body>> {
-        let http = HttpClient::builder(TokioExecutor::new()).http2_only(true).build_http();
-        let origin = self.endpoint.parse().expect("an address is a URI");
-        CostModelServiceClient::with_origin(http, origin).max_encoding_message_size(usize::MAX)
+        patient(&self.endpoint)
     }
 
     /// The bare service.
     pub async fn models(&self) -> ModelServiceClient<Channel> {
         ModelServiceClient::new(self.channel().await)
     }
+}
+
+/// The bare service at an endpoint, through a client that tells the server `grpc-timeout` and does not itself keep it.
+///
+/// # Panics
+/// If the endpoint is no URI.
+#[must_use]
+pub fn patient(endpoint: &str) -> CostModelServiceClient<HttpClient<HttpConnector, Body>> {
+    let http = HttpClient::builder(TokioExecutor::new()).http2_only(true).build_http();
+    let origin = endpoint.parse().expect("an address is a URI");
+    CostModelServiceClient::with_origin(http, origin).max_encoding_message_size(usize::MAX)
 }

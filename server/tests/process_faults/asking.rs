@@ -1,0 +1,180 @@
+//! A server, and what is asked of it.
+
+use std::{
+    fmt::Write as _,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use hlorank_client::Client;
+use hlorank_proto::v1::{
+    ConfigBatch, Graph, ModelState, PackedTileConfigs, RankConfigsRequest, RankConfigsStart,
+    RankConfigsStreamRequest, Task, config_batch, cost_model_service_client::CostModelServiceClient,
+    graph::Source, model_admin_service_client::ModelAdminServiceClient, rank_configs_request::Configs,
+    rank_configs_stream_request::Part, rank_configs_stream_response::Part as AnswerPart,
+};
+use hlorank_tests::{Scrape, ServerProcess, grid_tiles, http_get, onnxruntime};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use tonic::{Request, Status, transport::Channel};
+
+pub(crate) const MODEL: &str = "tile-xla-cpu";
+
+/// For what a busy machine does in the background.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What is asked: so many tiles of a kernel of so many nodes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Question {
+    pub(crate) nodes: usize,
+    pub(crate) tiles: i64,
+}
+
+/// The program, without flags.
+pub(crate) fn program() -> Command {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_hlorank-server"));
+    program.env("HLORANK_ONNXRUNTIME", onnxruntime()).env("ORT_DISABLE_TELEMETRY", "1");
+    program
+}
+
+/// A server that has nothing of an answer before it is asked.
+pub(crate) fn start(flags: &[&str]) -> ServerProcess {
+    let mut program = program();
+    program.arg("--embedding-cache-bytes=0").args(flags);
+    ServerProcess::run(program)
+}
+
+pub(crate) async fn channel(endpoint: &str) -> Channel {
+    Channel::from_shared(endpoint.to_owned()).unwrap().connect().await.unwrap()
+}
+
+pub(crate) async fn cost_model(server: &ServerProcess) -> CostModelServiceClient<Channel> {
+    CostModelServiceClient::new(channel(&server.endpoint).await).max_decoding_message_size(usize::MAX)
+}
+
+pub(crate) async fn admin(server: &ServerProcess) -> ModelAdminServiceClient<Channel> {
+    ModelAdminServiceClient::new(channel(server.admin.as_deref().unwrap()).await)
+}
+
+impl Question {
+    fn graph(self) -> Graph {
+        let mut text = "HloModule kernel\n\nENTRY %entry {\n  %n0 = f32[16,8] parameter(0)\n".to_owned();
+        for node in 1..self.nodes {
+            let root = if node + 1 == self.nodes { "ROOT " } else { "" };
+            writeln!(text, "  {root}%n{node} = f32[16,8] negate(%n{})", node - 1).unwrap();
+        }
+        text.push_str("}\n");
+        Graph { source: Some(Source::HloText(text)), task: Task::Tile.into(), ..Graph::default() }
+    }
+
+    fn tiles(self) -> PackedTileConfigs {
+        grid_tiles(self.tiles).to_packed().unwrap()
+    }
+
+    pub(crate) fn request(self) -> RankConfigsRequest {
+        RankConfigsRequest {
+            graph: Some(self.graph()),
+            configs: Some(Configs::PackedTileConfigs(self.tiles())),
+            include_scores: true,
+            ..RankConfigsRequest::default()
+        }
+    }
+
+    /// The same as a stream of one batch.
+    pub(crate) fn streamed(self) -> Vec<RankConfigsStreamRequest> {
+        let start = RankConfigsStart { graph: Some(self.graph()), ..RankConfigsStart::default() };
+        let configs = Some(config_batch::Configs::PackedTileConfigs(self.tiles()));
+        let parts = [Part::Start(start), Part::Batch(ConfigBatch { configs })];
+        parts.into_iter().map(|part| RankConfigsStreamRequest { part: Some(part) }).collect()
+    }
+}
+
+/// The scores of a question, bit for bit.
+pub(crate) async fn ask(
+    client: &mut CostModelServiceClient<Channel>,
+    question: Question,
+) -> Result<Vec<u32>, Status> {
+    ask_as(client, question, "").await
+}
+
+/// The same, as a call with an id.
+pub(crate) async fn ask_as(
+    client: &mut CostModelServiceClient<Channel>,
+    question: Question,
+    id: &str,
+) -> Result<Vec<u32>, Status> {
+    let answer = client.rank_configs(with_id(question.request(), id)).await?.into_inner();
+    Ok(bits(&answer.scores))
+}
+
+/// The same, as a stream.
+pub(crate) async fn stream_as(
+    client: &mut CostModelServiceClient<Channel>,
+    question: Question,
+    id: &str,
+) -> Result<Vec<u32>, Status> {
+    let request = with_id(tokio_stream::iter(question.streamed()), id);
+    let mut answers = client.rank_configs_stream(request).await?.into_inner();
+    let (mut scores, mut ranked) = (Vec::new(), false);
+    while let Some(answer) = answers.message().await? {
+        match answer.part.unwrap() {
+            AnswerPart::Scores(batch) => scores.extend(bits(&batch.scores)),
+            AnswerPart::Ranking(_) => ranked = true,
+            AnswerPart::Started(_) => {}
+        }
+    }
+    assert!(ranked, "a stream ended well before it was ranked");
+    Ok(scores)
+}
+
+fn with_id<T>(message: T, id: &str) -> Request<T> {
+    let mut request = Request::new(message);
+    if !id.is_empty() {
+        request.metadata_mut().insert("x-request-id", id.parse().unwrap());
+    }
+    request
+}
+
+pub(crate) fn bits(scores: &[f32]) -> Vec<u32> {
+    scores.iter().map(|score| score.to_bits()).collect()
+}
+
+pub(crate) async fn scrape(server: &ServerProcess) -> Scrape {
+    let (status, text) = http_get(server.metrics, "/metrics").await;
+    assert_eq!(status, 200, "{text}");
+    Scrape::parse(&text)
+}
+
+/// Waits for something that is to come soon.
+pub(crate) async fn until(what: &str, mut is_there: impl AsyncFnMut() -> bool) {
+    let started = Instant::now();
+    while !is_there().await {
+        assert!(started.elapsed() < PATIENCE, "{what} does not come");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Waits until a version of [`MODEL`] serves.
+pub(crate) async fn until_serving(client: &Client, version: u64) {
+    until("the new version", async || {
+        let model = client.get_model(MODEL, Some(version)).await;
+        model.is_ok_and(|model| model.state() == ModelState::Serving)
+    })
+    .await;
+}
+
+/// What the server may use of something from now on; returns what it might before.
+pub(crate) fn limit(server: &ServerProcess, resource: Resource, most: Option<u64>) -> Option<u64> {
+    let maximum = getrlimit(resource).maximum;
+    prlimit(pid(server), resource, Rlimit { current: most, maximum }).unwrap().current
+}
+
+pub(crate) fn pid(server: &ServerProcess) -> Option<Pid> {
+    Pid::from_raw(server.id().try_into().unwrap())
+}
+
+/// Says why a test shows nothing here; not `eprintln!`, which a passing test keeps to itself.
+pub(crate) fn skipped(why: &str) {
+    use std::io::Write as _;
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    let _ = writeln!(std::io::stderr(), "skipped: {test} needs {why}");
+}

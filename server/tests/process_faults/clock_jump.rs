@@ -1,0 +1,88 @@
+//! The wall clock jumps: times that are printed jump with it, and nothing else does.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use hlorank_client::{Client, Connection};
+use hlorank_tests::{Artifacts, ServerProcess, patient};
+use serde_json::Value;
+use tonic::{Code, Request};
+
+use crate::asking::{MODEL, Question, ask, bits, cost_model, program, skipped, until_serving};
+
+const QUESTION: Question = Question { nodes: 8, tiles: 20 };
+const HOUR: i64 = 3_600;
+
+/// Builds what stands before the clock; `None` where there is no C compiler.
+fn shim(folder: &Path) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/process_faults/clock_offset.c");
+    let library = folder.join("clock_offset.so");
+    let built = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).status();
+    if built.is_ok_and(|built| built.success()) {
+        return Some(library);
+    }
+    skipped("a C compiler, `cc`");
+    None
+}
+
+/// The date and hour of the newest line of the log that tells of a call.
+async fn hour(server: &ServerProcess, call: usize) -> String {
+    let lines = server.lines(call, |line: &Value| line["target"] == "access").await;
+    lines[call - 1]["timestamp"].as_str().unwrap()[..13].to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deadlines_and_reloads_do_not_heed_the_wall_clock() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(shim) = shim(folder.path()) else { return };
+    let offset = folder.path().join("offset");
+    // At once: it is read at any time.
+    let jump = |seconds: i64| {
+        fs::write(folder.path().join("new"), seconds.to_string()).unwrap();
+        fs::rename(folder.path().join("new"), &offset).unwrap();
+    };
+    jump(0);
+    let artifacts = Artifacts::copy();
+    let mut program = program();
+    program.env("LD_PRELOAD", shim).env("CLOCK_OFFSET", &offset);
+    program.args([&artifacts.flag(), "--poll-seconds=0.3"]);
+    let server = ServerProcess::run(program);
+    let models = Client::connect(&server.endpoint, Connection::default()).await.unwrap();
+    let mut version = models.get_model(MODEL, None).await.unwrap().version;
+    let mut client = cost_model(&server).await;
+    let answer = ask(&mut client, QUESTION).await.unwrap();
+    let mut hours = vec![hour(&server, 1).await];
+
+    for (jumps, hours_off) in [6, -18, 30].into_iter().enumerate() {
+        jump(hours_off * HOUR);
+        // A deadline that would be over if the clock had to do with it, and one that is over.
+        let mut patient = patient(&server.endpoint);
+        let within = |timeout: &str, question: Question| {
+            let mut request = Request::new(question.request());
+            request.metadata_mut().insert("grpc-timeout", timeout.parse().unwrap());
+            request
+        };
+        let answered = patient.rank_configs(within("30S", QUESTION)).await.unwrap().into_inner();
+        assert_eq!(bits(&answered.scores), answer);
+        let started = Instant::now();
+        let long = Question { nodes: 90, tiles: 20_000 };
+        let ended = patient.rank_configs(within("200m", long)).await.unwrap_err();
+        assert_eq!(ended.code(), Code::DeadlineExceeded, "{ended:?}");
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+        // Looks go on, and a version is judged by time that is its own.
+        version += 1;
+        artifacts.publish(MODEL, version, |_| ());
+        until_serving(&models, version).await;
+        assert_eq!(ask(&mut client, QUESTION).await.unwrap(), answer);
+        hours.push(hour(&server, 1 + 3 * (jumps + 1)).await);
+    }
+    let stopped = server.stop().await;
+    assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
+    let distinct = hours.iter().collect::<std::collections::BTreeSet<_>>().len();
+    assert_eq!(distinct, hours.len(), "the log has the wall clock's times: {hours:?}");
+    assert!(!stopped.log.contains("\"ERROR\""), "{}", stopped.log);
+}
