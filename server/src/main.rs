@@ -8,12 +8,13 @@ use std::{
     fmt::Display,
     io::{self, Write as _},
     os::unix::process::CommandExt as _,
-    process::{self, Command, ExitCode},
+    process::Command,
 };
 
 use clap::Parser;
 use hlorank_server::{settings::Settings, start, telemetry};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use signal_hook::low_level::exit;
 use tokio::{
     runtime::Runtime,
     signal::unix::{SignalKind, signal},
@@ -25,19 +26,22 @@ use self::stop_signals::StopSignals;
 /// this is set when they are loaded; its own setting for that does not reach those for Linux (1.31.1).
 const NO_TELEMETRY: &str = "ORT_DISABLE_TELEMETRY";
 
-fn main() -> ExitCode {
+/// Exit codes.
+const STOPPED: i32 = 0;
+const FAILED: i32 = 1;
+
+fn main() {
     let settings = Settings::parse();
     if env::var_os(NO_TELEMETRY).is_none() {
         let error = start_without_telemetry();
         tell(format_args!("cannot set {NO_TELEMETRY}, so ONNX Runtime may report its use: {error}"));
     }
-    match run_to_the_end(settings) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tell(error);
-            ExitCode::FAILURE
-        }
-    }
+    let code = run_to_the_end(settings).unwrap_or_else(|error| {
+        tell(error);
+        FAILED
+    });
+    // Without ONNX Runtime's destructors: a thread that is still in it would crash.
+    exit(code)
 }
 
 /// Where standard error cannot be written, too, which `eprintln!` would panic at.
@@ -54,7 +58,8 @@ fn start_without_telemetry() -> io::Error {
     }
 }
 
-fn run_to_the_end(settings: Settings) -> Result<(), Box<dyn Error>> {
+/// Returns the exit code.
+fn run_to_the_end(settings: Settings) -> Result<i32, Box<dyn Error>> {
     allow_all_descriptors();
     let runtime = Runtime::new()?;
     let ended = runtime.block_on(run(settings));
@@ -70,7 +75,7 @@ fn allow_all_descriptors() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
+async fn run(settings: Settings) -> Result<i32, Box<dyn Error>> {
     let logging = telemetry::init(&settings.log, settings.log_format)?;
     let mut stop = StopSignals::new()?;
     // Before the models are loaded, so that it never ends the program.
@@ -79,7 +84,7 @@ async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     let _ = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
     let server = tokio::select! {
         server = start(settings) => server?,
-        _ = stop.next() => return Ok(()),
+        _ = stop.next() => return Ok(STOPPED),
     };
     loop {
         tokio::select! {
@@ -88,11 +93,11 @@ async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
         }
     }
     tokio::select! {
-        () = server.stop() => Ok(()),
+        () = server.stop() => Ok(STOPPED),
         signal = stop.next() => {
             tracing::warn!("stopping at once, for a second signal: calls in progress are lost");
             drop(logging);
-            process::exit(signal.exit_code());
+            exit(signal.exit_code())
         }
     }
 }

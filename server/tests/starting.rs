@@ -85,23 +85,6 @@ fn a_version_without_a_manifest_does_not_exist_yet() {
 }
 
 #[test]
-fn an_address_that_is_taken_is_told_with_its_flag() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
-    let output = Command::new(env!("CARGO_BIN_EXE_hlorank-server"))
-        .args(["--listen", "127.0.0.1:0", "--metrics-listen", &address])
-        .current_dir(repository())
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let refusal = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        refusal.contains(&address) && refusal.contains("choose another with --metrics-listen"),
-        "{refusal}"
-    );
-}
-
-#[test]
 fn onnx_runtime_reports_nothing_of_its_use() {
     let home = tempfile::tempdir().unwrap();
     let mut server = server()

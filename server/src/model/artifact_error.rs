@@ -1,4 +1,5 @@
 use hlorank_graph::Digest;
+use rustix::io::Errno;
 
 use super::manifest::ManifestError;
 use crate::runtime::RuntimeError;
@@ -154,6 +155,13 @@ pub enum ArtifactError {
 }
 
 impl ArtifactError {
+    /// Whether the server, or its machine, is short of descriptors, which says nothing of the files.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        let Self::File { source, .. } = self else { return false };
+        matches!(Errno::from_io_error(source), Some(Errno::MFILE | Errno::NFILE))
+    }
+
     /// What was wrong, in `UPPER_SNAKE_CASE`; stable.
     #[must_use]
     pub fn reason(&self) -> &'static str {

@@ -188,7 +188,7 @@ impl Loader {
         let prepared = catch_unwind(AssertUnwindSafe(|| self.prepare(name, version)));
         let prepared = prepared.unwrap_or_else(|_| {
             let message = "the server failed while it checked the artifact; its log tells where".to_owned();
-            Err(Rejection { reason: "SERVER_FAILED", message })
+            Err(Rejection { reason: "SERVER_FAILED", message, passing: false })
         });
         let (metrics, took) = (&self.shared.metrics, started.elapsed());
         metrics.loading.tried(&metrics.model(name).versions, prepared.as_ref().err(), took);

@@ -91,6 +91,8 @@ pub struct Rejection {
     pub reason: &'static str,
     /// What, where, and what to do.
     pub message: String,
+    /// Whether it is not the fault of the files and passes by itself, so that every look tries the version again.
+    pub passing: bool,
 }
 
 impl fmt::Display for Rejection {

@@ -74,7 +74,8 @@ impl ValidationError {
 
 impl From<ValidationError> for Rejection {
     fn from(error: ValidationError) -> Self {
-        Self { reason: error.reason(), message: error.to_string() }
+        let passing = matches!(&error, ValidationError::Artifact(error) if error.is_passing());
+        Self { reason: error.reason(), message: error.to_string(), passing }
     }
 }
 

@@ -97,7 +97,7 @@ impl From<ModelReport> for v1::Model {
             default_for_task: report.stable && report.default_for_task,
             state: v1::ModelState::from(report.state).into(),
             state_since: Some(report.since.into()),
-            rejection: report.rejection.map(|Rejection { reason, message }| v1::ModelRejection {
+            rejection: report.rejection.map(|Rejection { reason, message, .. }| v1::ModelRejection {
                 reason: reason.to_owned(),
                 message,
             }),

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    error::Error as _,
     io::ErrorKind,
     time::{Duration, Instant},
 };
@@ -53,6 +54,13 @@ async fn load(server: &ServerProcess, expected: &[u32]) -> JoinSet<Asked> {
         });
     }
     clients
+}
+
+/// Whether a call may be sent again: it found no connection, or the server told its connection that it is the last.
+fn is_clean(refused: &Status) -> bool {
+    // So tonic calls what had not left the client when its connection closed.
+    let is_unsent = refused.code() == Code::Cancelled && refused.source().is_some();
+    is_unsent || refused.code() == Code::Unavailable
 }
 
 async fn under_load(server: &ServerProcess) {
@@ -111,7 +119,7 @@ async fn no_call_that_was_accepted_is_lost_and_no_frozen_client_holds_up_the_exi
     assert!(stopped.log.contains("the drain time was over"), "{}", stopped.log);
     assert!(!stopped.log.contains("panic"), "{}", stopped.log);
     for Asked { refused, .. } in &asked {
-        assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
+        assert!(is_clean(refused), "{refused:?}");
     }
     let taken = taken(&stopped);
     let answered: BTreeSet<&String> = asked.iter().flat_map(|asked| &asked.answered).collect();
@@ -164,7 +172,7 @@ async fn the_server_exits_once_calls_are_answered_and_health_is_told() {
     }
     assert_eq!(long.await.unwrap().unwrap().len(), 4_000);
     for Asked { refused, .. } in clients.join_all().await {
-        assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
+        assert!(is_clean(&refused), "{refused:?}");
     }
     let stopped = server.stopped(told).await;
     assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);

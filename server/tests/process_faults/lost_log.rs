@@ -14,6 +14,7 @@ use tokio::time::sleep;
 use crate::asking::{PATIENCE, Question, ask, channel, program, until};
 
 const QUESTION: Question = Question { nodes: 5, tiles: 20 };
+const CALLS: u64 = 20;
 
 fn spawn(errors: impl Into<Stdio>) -> Child {
     let mut program = program();
@@ -30,7 +31,7 @@ fn endpoint(line: &str) -> Option<String> {
 async fn call(endpoint: &str) {
     let client = channel(endpoint).await;
     let mut client = hlorank_proto::v1::cost_model_service_client::CostModelServiceClient::new(client);
-    for _ in 0..20 {
+    for _ in 0..CALLS {
         ask(&mut client, QUESTION).await.unwrap();
     }
 }
@@ -83,11 +84,12 @@ async fn the_disk_of_the_log_is_full_for_a_while() {
     call(&endpoint).await;
     until("the log", async || log().contains("call ended")).await;
     assert_eq!(stop(server).await, Some(0));
-    let lost = log();
-    let lost: Value =
-        serde_json::from_str(lost.lines().find(|line| line.contains("log lines were lost")).unwrap())
-            .unwrap();
-    assert!(lost["fields"]["lines"].as_u64().unwrap() >= 20, "{lost}");
+    let log = log();
+    let told = log.lines().rfind(|line| line.contains("log lines were lost")).unwrap();
+    let told: Value = serde_json::from_str(told).unwrap();
+    let lost = told["fields"]["lines"].as_u64().unwrap();
+    let written = log.lines().filter(|line| line.contains("call ended")).count() as u64;
+    assert!(lost > 0 && written + lost >= 2 * CALLS, "{CALLS} calls, twice: {log}");
 }
 
 #[test]

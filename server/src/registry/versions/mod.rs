@@ -89,7 +89,7 @@ impl<M: Clone> Versions<M> {
     }
 
     /// Takes note of what is on disk. A version that was rejected or unloaded is new again when its files changed; one
-    /// that is loaded stays what it is.
+    /// that is loaded stays what it is. One that was rejected for what passes is tried again.
     pub(super) fn found(&mut self, found: &FoundVersions) {
         for (&version, &fingerprint) in found {
             match (self.known.get_mut(&version), fingerprint) {
@@ -104,6 +104,7 @@ impl<M: Clone> Versions<M> {
         }
         for (version, known) in &mut self.known {
             known.on_disk = found.contains_key(version);
+            known.again |= matches!(&known.stage, Stage::Rejected(rejection) if rejection.passing);
         }
         self.known.retain(|_, version| version.on_disk || version.stage.model().is_some());
         self.settle();
@@ -115,7 +116,7 @@ impl<M: Clone> Versions<M> {
             on_disk: true,
             stage: Stage::Discovered,
             told: ModelState::Discovered,
-            since: SystemTime::now(),
+            since: now(),
             again: false,
         };
         self.known.insert(version, new);
@@ -412,7 +413,7 @@ impl<M: Clone> Versions<M> {
         let states: Vec<(u64, ModelState)> = self.known.iter().map(state).collect();
         for (version, state) in states {
             if let Some(known) = self.known.get_mut(&version).filter(|known| known.told != state) {
-                (known.told, known.since) = (state, SystemTime::now());
+                (known.told, known.since) = (state, now());
                 self.log(version);
             }
         }
@@ -440,12 +441,17 @@ impl<M: Clone> Versions<M> {
     fn log(&self, version: u64) {
         let Some(known) = self.known.get(&version) else { return };
         let (model, state) = (&self.name, self.state(version, &known.stage));
-        if let Stage::Rejected(Rejection { reason, message }) = &known.stage {
+        if let Stage::Rejected(Rejection { reason, message, .. }) = &known.stage {
             tracing::error!(model, version, reason, "model rejected: {message}");
         } else {
             tracing::info!(model, version, "model {state}");
         }
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "for those who are told")]
+fn now() -> SystemTime {
+    SystemTime::now()
 }
 
 impl<M> Version<M> {

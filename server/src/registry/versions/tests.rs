@@ -9,7 +9,7 @@ fn on_disk(versions: &[u64]) -> FoundVersions {
 }
 
 fn rejection() -> Rejection {
-    Rejection { reason: "GOLDEN_MISMATCH", message: "on purpose".to_owned() }
+    Rejection { reason: "GOLDEN_MISMATCH", message: "on purpose".to_owned(), passing: false }
 }
 
 /// Loads what is wanted, but for versions that are bad.
@@ -86,6 +86,21 @@ fn a_bad_version_changes_nothing_until_its_files_change() {
     names.found(&mended);
     assert_eq!(load(&mut names, &[]), [3]);
     assert_eq!(names.served().unwrap().stable.0, 3);
+}
+
+#[test]
+fn a_version_that_was_rejected_for_what_passes_is_tried_again_at_each_look() {
+    let mut names = names(&[1, 2], &[2]);
+    assert!(load(&mut names, &[]).is_empty());
+    names.found(&on_disk(&[1, 2, 3]));
+    for _ in 0..2 {
+        assert_eq!(names.next_to_load(), Some(3));
+        names.rejected(3, Rejection { passing: true, ..rejection() });
+        assert_eq!(names.next_to_load(), None, "once a look");
+        names.found(&on_disk(&[1, 2, 3]));
+    }
+    assert_eq!(load(&mut names, &[]), [3]);
+    assert_eq!(states(&names)[1..], [(2, "rejected"), (3, "serving")]);
 }
 
 #[test]
