@@ -20,7 +20,7 @@ use tonic::{Request, Status, transport::Channel};
 pub(crate) const MODEL: &str = "tile-xla-cpu";
 
 /// For what a busy machine does in the background.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What is asked: so many tiles of a kernel of so many nodes.
 #[derive(Clone, Copy, Debug)]
@@ -155,11 +155,14 @@ pub(crate) async fn until(what: &str, mut is_there: impl AsyncFnMut() -> bool) {
 
 /// Waits until a version of [`MODEL`] serves.
 pub(crate) async fn until_serving(client: &Client, version: u64) {
-    until("the new version", async || {
-        let model = client.get_model(MODEL, Some(version)).await;
-        model.is_ok_and(|model| model.state() == ModelState::Serving)
-    })
-    .await;
+    let started = Instant::now();
+    loop {
+        match client.get_model(MODEL, Some(version)).await {
+            Ok(model) if model.state() == ModelState::Serving => return,
+            model => assert!(started.elapsed() < PATIENCE, "not serving but {model:?}"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// What the server may use of something from now on; returns what it might before.
