@@ -56,11 +56,10 @@ async fn load(server: &ServerProcess, expected: &[u32]) -> JoinSet<Asked> {
     clients
 }
 
-/// Whether a call may be sent again: it found no connection, or the server told its connection that it is the last.
+/// Whether a call may be sent again: the server did not take it, and its connection is gone. Tonic then has codes of its
+/// own for what had not left the client, or not arrived.
 fn is_clean(refused: &Status) -> bool {
-    // So tonic calls what had not left the client when its connection closed.
-    let is_unsent = refused.code() == Code::Cancelled && refused.source().is_some();
-    is_unsent || refused.code() == Code::Unavailable
+    refused.code() == Code::Unavailable || refused.source().is_some()
 }
 
 async fn under_load(server: &ServerProcess) {
@@ -77,19 +76,22 @@ async fn under_load(server: &ServerProcess) {
     .await;
 }
 
-/// Which calls of the load the server says that it took, and how they ended.
-fn taken(stopped: &Stopped) -> Vec<(String, Value)> {
+/// Calls of the load that the server says it took, and that were not answered.
+fn lost(stopped: &Stopped, asked: &[Asked]) -> Vec<(String, Value)> {
     let lines = stopped.lines().into_iter().filter(|line| line["target"] == "access");
     let calls = lines.map(|mut line| {
         let id = line["span"]["request_id"].as_str().unwrap().to_owned();
         (id, line["fields"]["code"].take())
     });
-    calls.filter(|(id, _)| id.starts_with("load-")).collect()
+    let taken: Vec<_> = calls.filter(|(id, _)| id.starts_with("load-")).collect();
+    let answered: BTreeSet<&String> = asked.iter().flat_map(|asked| &asked.answered).collect();
+    assert!(taken.len() >= answered.len(), "the log tells of {} calls of {}", taken.len(), answered.len());
+    taken.into_iter().filter(|(id, code)| code != "OK" || !answered.contains(id)).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_call_that_was_accepted_is_lost_and_no_frozen_client_holds_up_the_exit() {
-    const DRAIN: Duration = Duration::from_secs(2);
+    const DRAIN: Duration = Duration::from_secs(3);
     let server = start(&[&format!("--drain-seconds={}", DRAIN.as_secs())]);
     let expected = ask(&mut cost_model(&server).await, QUESTION).await.unwrap();
     let frozen = [
@@ -121,23 +123,21 @@ async fn no_call_that_was_accepted_is_lost_and_no_frozen_client_holds_up_the_exi
     for Asked { refused, .. } in &asked {
         assert!(is_clean(refused), "{refused:?}");
     }
-    let taken = taken(&stopped);
-    let answered: BTreeSet<&String> = asked.iter().flat_map(|asked| &asked.answered).collect();
-    let lost = taken.iter().filter(|(id, code)| code != "OK" || !answered.contains(id)).count();
-    assert!(taken.len() >= answered.len() && answered.len() > 4 * CLIENTS, "{} calls", taken.len());
+    let answered: usize = asked.iter().map(|asked| asked.answered.len()).sum();
+    let lost = lost(&stopped, &asked);
+    assert!(answered > 4 * CLIENTS, "{answered} calls");
 
     let how = format!(
-        "{CLIENTS} clients that call and stream while SIGTERM comes, {} calls answered, five frozen clients",
-        answered.len()
+        "{CLIENTS} clients that call and stream while SIGTERM comes, {answered} calls answered, five frozen clients"
     );
     let figure = |name: &str, value, unit, most| {
         let (name, how, target) = (name.to_owned(), how.clone(), Target::AtMost(most));
         Figure { name, value, unit, target, how }.write();
     };
     let late = stopped.took.as_secs_f64() - DRAIN.as_secs_f64();
-    figure("sigterm_lost_calls", lost as f64, "calls", 0.0);
+    figure("sigterm_lost_calls", lost.len() as f64, "calls", 0.0);
     figure("sigterm_exit_after_drain", late, "s", 1.0);
-    assert_eq!(lost, 0, "{taken:?}");
+    assert!(lost.is_empty(), "{lost:?}");
     assert!(late <= 1.0, "{:?}", stopped.took);
 }
 
@@ -171,12 +171,14 @@ async fn the_server_exits_once_calls_are_answered_and_health_is_told() {
         assert!(statuses.message().await.unwrap().is_none(), "those who watch are told that it was all");
     }
     assert_eq!(long.await.unwrap().unwrap().len(), 4_000);
-    for Asked { refused, .. } in clients.join_all().await {
-        assert!(is_clean(&refused), "{refused:?}");
+    let asked = clients.join_all().await;
+    for Asked { refused, .. } in &asked {
+        assert!(is_clean(refused), "{refused:?}");
     }
     let stopped = server.stopped(told).await;
     assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
-    assert!(stopped.took < Duration::from_secs(20), "{:?}", stopped.took);
+    assert!(stopped.took < Duration::from_secs(30), "{:?}", stopped.took);
     assert!(stopped.log.contains("\"stopped\""), "{}", stopped.log);
-    assert!(taken(&stopped).iter().all(|(_, code)| code == "OK"));
+    let lost = lost(&stopped, &asked);
+    assert!(lost.is_empty(), "{lost:?}");
 }
