@@ -10,11 +10,12 @@ use std::{
 use hlorank_tests::{Artifacts, Sample, TestServer, http_get, prometheus, repository};
 
 /// Those that are not zero before traffic: what there is, beside the process and the models.
-const SET_AT_START: [&str; 6] = [
+const SET_AT_START: [&str; 7] = [
     "hlorank_build_info",
     "hlorank_compute_threads",
     "hlorank_embedding_cache_max_bytes",
     "hlorank_graph_cache_max_bytes",
+    "hlorank_max_call_bytes",
     "hlorank_max_queued_nodes",
     "hlorank_max_requests",
 ];
