@@ -61,7 +61,7 @@ impl Attempt {
         if is_late { self.expired() } else { ClientError::of_call(&self.replica.endpoint, status) }
     }
 
-    fn expired(&self) -> ClientError {
+    pub(crate) fn expired(&self) -> ClientError {
         ClientError::Deadline { endpoint: self.replica.endpoint.clone(), allowed: self.deadline.allowed }
     }
 }

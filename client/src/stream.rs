@@ -37,6 +37,8 @@ pub struct RankStream {
     model: ModelReference,
     /// Batches that were sent and whose scores were not taken.
     unscored: usize,
+    /// The deadline was told.
+    is_late: bool,
     timings: Timings,
 }
 
@@ -124,6 +126,7 @@ impl RankStream {
             message_bytes,
             model: model.ok_or(ClientError::Answer("it does not name its model"))?.into(),
             unscored: 0,
+            is_late: false,
             timings: timings.map(Timings::from).unwrap_or_default(),
         })
     }
@@ -175,7 +178,7 @@ impl RankStream {
         if self.unscored == 0 {
             return Ok(None);
         }
-        let Answer::Scores(batch) = next_answer(&self.attempt, &mut self.answers).await? else {
+        let Answer::Scores(batch) = self.next_answer().await? else {
             return Err(ClientError::Answer("it is not the scores of a batch"));
         };
         let batch = BatchScores::from(batch);
@@ -191,7 +194,7 @@ impl RankStream {
         // Closes the stream once all that was sent has left.
         self.batches = mpsc::channel(1).0;
         while self.scores().await?.is_some() {}
-        let Answer::Ranking(ranking) = next_answer(&self.attempt, &mut self.answers).await? else {
+        let Answer::Ranking(ranking) = self.next_answer().await? else {
             return Err(ClientError::Answer("it is not a ranking"));
         };
         // Until the end, so that the call is not cancelled.
@@ -201,10 +204,21 @@ impl RankStream {
         Ok(ranking)
     }
 
+    /// Once the deadline was told, nothing comes any more, and that is why.
+    async fn next_answer(&mut self) -> Result<Answer, ClientError> {
+        let answer = next_answer(&self.attempt, &mut self.answers).await;
+        match answer {
+            Err(ClientError::Answer(_)) if self.is_late => return Err(self.attempt.expired()),
+            Err(ClientError::Deadline { .. }) => self.is_late = true,
+            _ => {}
+        }
+        answer
+    }
+
     /// Why the server takes no more batches.
     async fn refusal(&mut self) -> ClientError {
         loop {
-            if let Err(error) = next_answer(&self.attempt, &mut self.answers).await {
+            if let Err(error) = self.next_answer().await {
                 return error;
             }
         }

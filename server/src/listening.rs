@@ -117,9 +117,11 @@ impl HeldAddress {
     pub(crate) fn hold(address: SocketAddr, flag: &'static str) -> Result<Self, StartError> {
         let hold = || -> io::Result<Self> {
             let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-            // Although connections of a server before this one linger there; a free port has none.
+            // A given port is taken although connections of a server before this one linger there, if that one allowed
+            // it; a free one is looked for without, or two servers may find the same.
             socket.set_reuseaddr(address.port() != 0)?;
             socket.bind(address)?;
+            socket.set_reuseaddr(true)?;
             Ok(Self { flag, address: socket.local_addr()?, socket })
         };
         hold().map_err(|source| StartError::Listen { flag, address, source })
