@@ -25,7 +25,7 @@ pub struct ComputePool {
     workers: usize,
     panics: Arc<AtomicU64>,
     started: Instant,
-    /// Milliseconds from the start to the last interactive work; 0 where there was none.
+    /// Milliseconds from the start to the last interactive call; 0 where there was none.
     last_interactive: AtomicU64,
 }
 
@@ -58,7 +58,7 @@ const BULK_SHARE: u32 = 8;
 /// several times, with a few microseconds in between, and bulk work takes milliseconds.
 const LINGER: Duration = Duration::from_micros(200);
 
-/// For how long bulk work comes in smaller pieces after interactive work.
+/// For how long bulk work comes in smaller pieces after an interactive call.
 const LATELY: Duration = Duration::from_millis(100);
 
 /// Which worker is running, from 0: what picks its own sessions.
@@ -124,7 +124,13 @@ impl ComputePool {
         self.interactive.len() + self.bulk.len()
     }
 
-    /// Whether small calls come at present, so that bulk work should come in smaller pieces.
+    /// Takes note of a call that is interactive to its end.
+    pub fn note_interactive(&self) {
+        let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last_interactive.store(now.max(1), Ordering::Relaxed);
+    }
+
+    /// Whether interactive calls come at present, so that bulk work should come in smaller pieces.
     #[must_use]
     pub fn is_interactive(&self) -> bool {
         let last = self.last_interactive.load(Ordering::Relaxed);
@@ -134,11 +140,7 @@ impl ComputePool {
     /// Has a worker run work that nobody waits for.
     pub fn spawn(&self, class: Class, work: impl FnOnce(Worker) + Send + 'static) {
         let queue = match class {
-            Class::Interactive => {
-                let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-                self.last_interactive.store(now.max(1), Ordering::Relaxed);
-                &self.interactive
-            }
+            Class::Interactive => &self.interactive,
             Class::Bulk => &self.bulk,
         };
         // The workers receive for as long as this sender is there.
@@ -218,6 +220,9 @@ impl Taking {
             return Some((Class::Interactive, work));
         }
         self.in_a_row = 0;
+        // To whoever waits for a processor, above all the threads that carry calls: bulk work would keep it for all of
+        // the scheduler's slice, which is longer.
+        thread::yield_now();
         if let Ok(work) = self.bulk.try_recv() {
             return Some((Class::Bulk, work));
         }
@@ -356,11 +361,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_pool_knows_whether_small_calls_come() {
+    async fn a_pool_knows_whether_interactive_calls_come() {
         let pool = pool();
-        pool.run(Class::Bulk, |_| ()).await.unwrap();
-        assert!(!pool.is_interactive());
         pool.run(Class::Interactive, |_| ()).await.unwrap();
+        assert!(!pool.is_interactive());
+        pool.note_interactive();
         assert!(pool.is_interactive());
         tokio::time::sleep(2 * LATELY).await;
         assert!(!pool.is_interactive());

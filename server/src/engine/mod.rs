@@ -303,7 +303,11 @@ impl Engine {
         let distinct_scores = self.score_sums(model, &plan, completed.embeddings, terms.class).await?;
         drop(held);
         let reuse = plan.reuse(completed.evaluated);
-        let scores = self.pool.run(terms.class, move |_| plan.fan_out(&distinct_scores)).await?.value;
+        let scores = match terms.class {
+            // Too little to hand to a worker.
+            Class::Interactive => plan.fan_out(&distinct_scores),
+            Class::Bulk => self.pool.run(Class::Bulk, move |_| plan.fan_out(&distinct_scores)).await?.value,
+        };
         check_scores(model, &scores)?;
         let stages = Stages { waited, planned, encoded, scored: Instant::now() };
         Ok(Evaluation { scores, reuse, stages })

@@ -274,7 +274,7 @@ mod tests {
         let configs: Vec<_> = (0..1000).map(|number| [number % 7, number % 5, number % 3]).collect();
         let mut planner = Planner::new(&graph(), layouts(&configs));
         let now = Instant::now();
-        let turns = (1..).find(|_| planner.go_on(&graph(), now).unwrap());
+        let turns = (1..=1000).find(|_| planner.go_on(&graph(), now).unwrap());
         assert_eq!(turns, Some(1000_usize.div_ceil(AT_ONCE)));
         let (interrupted, whole) = (planner.finish(&graph()), plan(&graph(), layouts(&configs)));
         assert_eq!(interrupted.distinct.of_config, whole.distinct.of_config);

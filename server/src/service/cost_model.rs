@@ -22,7 +22,7 @@ use super::{
     rank_stream::{Answers, RankStream},
 };
 use crate::{
-    compute::{ComputePool, Computed},
+    compute::{Class, ComputePool, Computed},
     engine::{Engine, Evaluation, Terms, rank},
     graphs::{GraphCache, Source, Warning},
     metrics::{Metrics, ModelSeries, set},
@@ -221,12 +221,17 @@ impl CostModel {
         scores: Vec<f32>,
         top_k: u32,
     ) -> Result<Computed<Ranked>, ServiceError> {
-        let ranked = self.pool.run(class_of(scores.len()), move |_| {
+        let class = class_of(scores.len());
+        let rank = move || {
             let ranking = rank(&scores, top_k as usize);
             let ranking_scores = ranking.iter().map(|&config| scores[config as usize]).collect();
             Ranked { ranking, ranking_scores, scores }
-        });
-        Ok(ranked.await?)
+        };
+        match class {
+            // Too little to hand to a worker.
+            Class::Interactive => Ok(Computed { value: rank(), waited: Duration::ZERO }),
+            Class::Bulk => Ok(self.pool.run(Class::Bulk, move |_| rank()).await?),
+        }
     }
 
     /// The graph from the cache or the request.

@@ -182,6 +182,9 @@ impl Embeddings {
         };
         let (mut evaluated, mut awaited) = (0, 0);
         let class = if nodes > INTERACTIVE_NODES { Class::Bulk } else { terms.class };
+        if class == Class::Interactive {
+            self.pool.note_interactive();
+        }
         for mut part in parts {
             part.queue.class = class;
             // Few enough that calls take turns, enough that every worker has a full block under way and one to take.
