@@ -168,16 +168,16 @@ impl<'a> Run<'a> {
         self.report.executions += 1;
         self.report.slowest = self.report.slowest.max(took);
         let outcome = read.unwrap_or_else(|panic| self.fail(&input, &message(&*panic)));
-        if took > MAX_TIME {
-            self.fail(
-                &input,
-                &format!("it took {took:?} of processor time, at most {MAX_TIME:?} is promised"),
-            );
-        }
         if took > LONG && peak_memory() > MAX_RESIDENT {
             self.fail(
                 &input,
                 &format!("memory grew to {} bytes, at most {MAX_RESIDENT} is promised", peak_memory()),
+            );
+        }
+        if took > MAX_TIME {
+            self.fail(
+                &input,
+                &format!("it took {took:?} of processor time, at most {MAX_TIME:?} is promised"),
             );
         }
         if self.outcomes.insert(hash(&outcome)) {
