@@ -41,9 +41,15 @@ impl Memory {
         Arc::new(Self { limit, held: AtomicUsize::new(0) })
     }
 
-    /// Starts to hold so many bytes.
+    /// Holds nothing yet.
+    #[must_use]
+    pub fn hold_nothing(self: &Arc<Self>) -> Held {
+        Held { memory: Arc::clone(self), bytes: 0 }
+    }
+
+    /// Holds so many bytes.
     pub fn hold(self: &Arc<Self>, bytes: usize) -> Result<Held, MemoryFull> {
-        let mut held = Held { memory: Arc::clone(self), bytes: 0 };
+        let mut held = self.hold_nothing();
         held.add(bytes)?;
         Ok(held)
     }

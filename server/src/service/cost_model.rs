@@ -121,7 +121,7 @@ impl CostModel {
             }
             error => error,
         })?;
-        Ok(AdmittedCall::new(admitted, self.engine.memory().hold(0)?))
+        Ok(AdmittedCall::new(admitted, self.engine.memory().hold_nothing()))
     }
 
     /// The call that a request belongs to.

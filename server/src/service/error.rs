@@ -1,11 +1,12 @@
 //! Every refusal, and the one place where it becomes a gRPC status.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use hlorank_graph::{ConfigurationError, Digest, GraphError, TextError};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
+use super::limit::Limit;
 use crate::{
     compute::WorkerFailed,
     engine::EngineError,
@@ -75,16 +76,6 @@ pub const REASONS: [&str; 55] = [
     "WORKER_FAILED",
     "WRONG_COUNT",
 ];
-
-/// The limit that a request is past, as programs read it: metadata of the `ErrorInfo`.
-struct Limit {
-    /// The setting that raises it, if one does.
-    setting: Option<&'static str>,
-    /// What the request has, where that was counted to its end.
-    found: Option<usize>,
-    /// What is allowed.
-    allowed: usize,
-}
 
 /// How long a client waits at least before it tries again when the server is full, and at most.
 const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(30)];
@@ -265,30 +256,6 @@ impl ServiceError {
         }
     }
 
-    /// The limit that is passed, where it has a number.
-    fn limit(&self) -> Option<Limit> {
-        match self {
-            Self::GraphBytes { found, limit, .. } => {
-                Some(Limit::of("--max-graph-bytes", Some(*found), *limit))
-            }
-            Self::Graph(error) => graph_limit(error),
-            Self::Configuration { source, .. } => configuration_limit(source),
-            Self::Batch { source, .. } => source.limit(),
-            Self::StreamTooLong { found, limit, .. } => {
-                Some(Limit::of("--max-stream-configs", Some(*found), *limit))
-            }
-            Self::Engine(EngineError::QueueFull { limit, .. }) => {
-                Some(Limit::of("--max-queued-nodes", None, *limit))
-            }
-            Self::Engine(EngineError::MemoryFull(MemoryFull { limit, .. })) => {
-                Some(Limit::of("--max-call-bytes", None, *limit))
-            }
-            Self::Overloaded { limit, .. } => Some(Limit::of("--max-requests", None, *limit as usize)),
-            Self::ClientLimit { limit } => Some(Limit::of("--max-client-requests", None, *limit as usize)),
-            _ => None,
-        }
-    }
-
     /// Code, reason, and the field to blame.
     fn classify(&self) -> (Code, &'static str, Option<&'static str>) {
         use Code::{FailedPrecondition, Internal, InvalidArgument, NotFound, ResourceExhausted};
@@ -343,52 +310,6 @@ impl ServiceError {
             Self::Overloaded { .. } => (ResourceExhausted, "OVERLOADED", None),
             Self::ClientLimit { .. } => (ResourceExhausted, "CLIENT_LIMIT", None),
         }
-    }
-}
-
-impl Limit {
-    /// One that a setting of the server raises.
-    fn of(setting: &'static str, found: Option<usize>, allowed: usize) -> Self {
-        Self { setting: Some(setting), found, allowed }
-    }
-
-    /// One that nothing raises.
-    fn fixed(found: Option<usize>, allowed: usize) -> Self {
-        Self { setting: None, found, allowed }
-    }
-
-    /// `limit`, `found` and `allowed`, as far as there are such.
-    fn metadata(self) -> HashMap<String, String> {
-        let entries = [
-            ("limit", self.setting.map(str::to_owned)),
-            ("found", self.found.map(|found| found.to_string())),
-            ("allowed", Some(self.allowed.to_string())),
-        ];
-        entries.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
-    }
-}
-
-fn graph_limit(error: &GraphError) -> Option<Limit> {
-    match error {
-        GraphError::TooMany { limit, setting, .. } => Some(Limit::of(setting, None, *limit)),
-        GraphError::InstructionTooLarge { found, limit, .. } => Some(Limit::fixed(Some(*found), *limit)),
-        GraphError::Text {
-            source: TextError::ListTooLong { limit } | TextError::TooDeep { limit }, ..
-        } => Some(Limit::fixed(None, *limit)),
-        _ => None,
-    }
-}
-
-fn configuration_limit(error: &ConfigurationError) -> Option<Limit> {
-    match error {
-        ConfigurationError::TooMany { found, limit } => {
-            Some(Limit::of("--max-configs", Some(*found), *limit))
-        }
-        ConfigurationError::TooManyEntries { configs, slots, limit } => {
-            Some(Limit::of("--max-config-entries", Some(configs.saturating_mul(*slots)), *limit))
-        }
-        ConfigurationError::TooLong { found, limit, .. } => Some(Limit::fixed(Some(*found), *limit)),
-        _ => None,
     }
 }
 

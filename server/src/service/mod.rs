@@ -9,6 +9,7 @@ mod cost_model;
 mod deadline;
 mod error;
 mod graph_request;
+mod limit;
 mod model;
 mod model_admin;
 mod partial;
