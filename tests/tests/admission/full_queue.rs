@@ -47,6 +47,10 @@ async fn what_would_wait_for_too_much_is_refused_at_once() {
     let server = TestServer::start_with(&FLAGS).await;
     let (client, graph) = client(&server, 39).await;
     let (cached, new) = (tiles(10), tiles(20));
+    // Several runs, so that the server knows how long one takes.
+    for part in [tiles(2), tiles(4), tiles(6), tiles(8)] {
+        client.rank(&RankRequest::new(&graph, &part)).await.unwrap();
+    }
     client.rank(&RankRequest::new(&graph, &cached)).await.unwrap();
     let large = fill(&server).await;
 
