@@ -14,18 +14,15 @@ use crate::{
 /// Enough for a server to begin, and less than it takes for [`LARGE`].
 const ALLOWED: Duration = Duration::from_millis(500);
 
-/// How long before that a server may end a call.
-const EARLY: Duration = Duration::from_millis(5);
-
 /// Tiles that keep every worker busy for seconds.
 const LARGE: i64 = 45_000;
 
-/// Asserts that the time was up after what was allowed, and not much later.
+/// Asserts that the time was up after what was allowed, or a moment before as a server ends calls, and not much later.
 fn assert_late<T: std::fmt::Debug>(answer: Result<T, ClientError>, since: Instant) {
     let (error, took) = (answer.unwrap_err(), since.elapsed());
     assert_eq!(error.code(), Some(Code::DeadlineExceeded), "{error}");
     assert!(error.to_string().contains("did not answer within 500ms"), "{error}");
-    assert!((ALLOWED - EARLY..Duration::from_secs(5)).contains(&took), "{took:?}");
+    assert!((ALLOWED.mul_f64(0.9)..Duration::from_secs(5)).contains(&took), "{took:?}");
 }
 
 fn kernel() -> GraphHandle {
