@@ -1,8 +1,9 @@
 //! The thread that looks for versions, loads and checks them, and frees those that nobody needs.
 
 use std::{
+    fs,
+    os::unix::fs::MetadataExt as _,
     panic::{AssertUnwindSafe, catch_unwind},
-    path::Path,
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -34,8 +35,18 @@ pub(super) struct Loader {
     pub(super) woken: Receiver<()>,
     /// One a worker.
     pub(super) benches: Vec<Bench>,
+    /// Wakes this thread when a file of the model folder changes, where the disk tells.
+    pub(super) watched: Option<WatchedFolder>,
     /// What was wrong with the folder at the last look.
     pub(super) problems: Vec<String>,
+}
+
+/// A folder of which the disk tells changes.
+pub(super) struct WatchedFolder {
+    /// Its device and inode: another one may come in its place.
+    identity: (u64, u64),
+    /// Tells until it is dropped.
+    _watcher: RecommendedWatcher,
 }
 
 /// Older versions that are looked at for that where nothing serves yet.
@@ -77,7 +88,6 @@ impl Loader {
     }
 
     fn run(&mut self) {
-        let _watcher = self.watch();
         let mut looked = Instant::now();
         while !self.shared.is_stopping() {
             let due = self.settings.poll.saturating_sub(looked.elapsed());
@@ -95,25 +105,26 @@ impl Loader {
         }
     }
 
-    /// Wakes this thread when a file of the model folder changes, where the disk tells.
-    fn watch(&self) -> Option<RecommendedWatcher> {
+    /// Watches the model folder, unless the one in its place is watched already.
+    fn watch(&mut self) -> notify::Result<()> {
+        let before = self.watched.take();
+        let folder = &self.settings.folder;
+        let metadata = fs::metadata(folder)?;
+        let identity = (metadata.dev(), metadata.ino());
+        self.watched = before.filter(|before| before.identity == identity);
+        if self.watched.is_some() {
+            return Ok(());
+        }
         let wake = self.shared.wake.clone();
-        let changed = move |event: notify::Result<notify::Event>| {
-            if event.is_ok_and(|event| event.kind.is_access()) {
-                return;
+        let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            if !event.is_ok_and(|event| event.kind.is_access()) {
+                // It is awake, or will be.
+                let _ = wake.try_send(());
             }
-            // It is awake, or will be.
-            let _ = wake.try_send(());
-        };
-        let folder: &Path = &self.settings.folder;
-        let watcher = notify::recommended_watcher(changed).and_then(|mut watcher| {
-            watcher.watch(folder, RecursiveMode::Recursive)?;
-            Ok(watcher)
-        });
-        watcher.inspect_err(|error| {
-            let poll = self.settings.poll;
-            tracing::warn!(%error, "changes of the model folder are not told; it is looked at every {poll:?}");
-        }).ok()
+        })?;
+        watcher.watch(folder, RecursiveMode::Recursive)?;
+        self.watched = Some(WatchedFolder { identity, _watcher: watcher });
+        Ok(())
     }
 
     fn wait_for_quiet(&self) {
@@ -143,6 +154,8 @@ impl Loader {
 
     /// Takes note of what is on disk, and says what is wrong there, once.
     fn read_folder(&mut self) -> Result<(), LookError> {
+        // Before it is read, so that no change falls between the two.
+        let watched = self.watch();
         let folder = &self.settings.folder;
         // The folder first: where it is gone, so is the file of the policies, which says nothing then.
         let found = look(folder).map_err(|error| LookError::Folder {
@@ -155,7 +168,14 @@ impl Loader {
             policies.map(|()| found.problems)
         });
         let problems = match &read {
-            Ok(problems) => [problems.clone(), self.shared.catalogue().unmet_policies()].concat(),
+            Ok(problems) => {
+                let poll = self.settings.poll;
+                let unwatched = watched.err().map(|error| {
+                    format!("changes of it are not told, so it is looked at every {poll:?}: {error}")
+                });
+                let unmet = self.shared.catalogue().unmet_policies();
+                problems.iter().cloned().chain(unwatched).chain(unmet).collect()
+            }
             Err(error) => vec![error.to_string()],
         };
         for problem in problems.iter().filter(|problem| !self.problems.contains(problem)) {

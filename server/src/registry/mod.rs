@@ -157,7 +157,8 @@ impl Registry {
         let (wake, woken) = bounded(1);
         let shared = Arc::new(Shared::new(&settings, wake, metrics));
         let registry = Self { shared: Arc::clone(&shared) };
-        let mut loader = Loader { shared, settings, runtime, engine, woken, benches, problems: Vec::new() };
+        let (watched, problems) = (None, Vec::new());
+        let mut loader = Loader { shared, settings, runtime, engine, woken, benches, watched, problems };
         loader.look();
         registry.check_defaults()?;
         loader.spawn().map_err(RegistryError::Thread)?;

@@ -15,7 +15,7 @@ const QUESTION: Question = Question { nodes: 8, tiles: 20 };
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn models_serve_while_their_folder_is_away_and_new_ones_once_it_is_back() {
     let artifacts = Artifacts::copy();
-    let server = start(&[&artifacts.flag(), "--admin-listen=127.0.0.1:0", "--poll-seconds=0.2"]);
+    let server = start(&[&artifacts.flag(), "--admin-listen=127.0.0.1:0", "--poll-seconds=3600"]);
     let models = Client::connect(&server.endpoint, Connection::default()).await.unwrap();
     let version = models.get_model(MODEL, None).await.unwrap().version;
     let mut client = cost_model(&server).await;
@@ -48,6 +48,8 @@ async fn models_serve_while_their_folder_is_away_and_new_ones_once_it_is_back() 
     assert!(model.serving && model.version == version, "{model:?}");
 
     fs::rename(&away, artifacts.folder()).unwrap();
+    admin.reload(ReloadRequest {}).await.unwrap();
+    // The disk tells changes again: nobody looks otherwise.
     artifacts.publish(MODEL, version + 1, |_| ());
     until_serving(&models, version + 1).await;
     stop.send(()).unwrap();
