@@ -11,6 +11,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt as _;
 use opentelemetry_sdk::trace::SdkTracer;
 use tonic::{Code, Status, transport::server::TcpConnectInfo};
 use tonic_types::StatusExt as _;
@@ -45,12 +46,6 @@ pub(crate) struct ObservedBody<B> {
     id: RequestId,
     /// Until it has told.
     call: Option<Call>,
-}
-
-/// A request whose bytes are counted.
-struct CountedRequest {
-    inner: tonic::body::Body,
-    record: CallRecord,
 }
 
 /// A call in progress; one that is dropped was cancelled.
@@ -167,32 +162,6 @@ impl<B: Body<Data = Bytes> + Unpin> Body for ObservedBody<B> {
     }
 }
 
-impl Body for CountedRequest {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let frame = ready!(Pin::new(&mut self.inner).poll_frame(context));
-        if let Some(Ok(frame)) = &frame
-            && let Some(data) = frame.data_ref()
-        {
-            self.record.received(data.len() as u64);
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
-    }
-}
-
 impl Call {
     fn new<B>(observer: &Arc<Observer>, method: Arc<Method>, id: &RequestId, request: &Request<B>) -> Self {
         let span = CallSpan::start(&observer.tracer, &method, request.headers());
@@ -215,7 +184,12 @@ impl Call {
     fn recorded(&self, mut request: Request<tonic::body::Body>) -> Request<tonic::body::Body> {
         request.extensions_mut().insert(self.record.clone());
         let record = self.record.clone();
-        request.map(|inner| tonic::body::Body::new(CountedRequest { inner, record }))
+        let count = move |frame: &Frame<Bytes>| {
+            if let Some(data) = frame.data_ref() {
+                record.received(data.len() as u64);
+            }
+        };
+        request.map(|body| tonic::body::Body::new(body.inspect_frame(count)))
     }
 
     fn end(mut self, status: &Status) {
