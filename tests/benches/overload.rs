@@ -1,5 +1,5 @@
-//! Three times as many requests as the server can do: it does as much as without the others, as fast, and refuses the
-//! rest at once. Ratios are of one run.
+//! Three times as many requests as the server can do, with room for few at a time: it does as much as without the others,
+//! as fast, and refuses the rest at once. Ratios are of one run.
 
 use std::time::Duration;
 
@@ -23,8 +23,14 @@ const KERNELS: u16 = 64;
 /// Of each measurement.
 const TIME: Duration = Duration::from_secs(10);
 
-/// Requests that the server takes at a time for each worker: one that is done, and one that waits for it.
-const REQUESTS_PER_WORKER: usize = 2;
+/// Requests at a time, for each worker, by which it is found what the server can do.
+const CALLERS_PER_WORKER: usize = 2;
+
+/// Requests that are taken beside one for each worker, so that none idles between two of them.
+const REQUESTS_BESIDE: usize = 1;
+
+/// So that every request is as much work as the one before.
+const NO_CACHE: &str = "--embedding-cache-bytes=0";
 
 /// How a request ended, and after how long.
 struct Ended {
@@ -109,13 +115,14 @@ fn main() {
 
 async fn measure() {
     let workers = std::thread::available_parallelism().expect("a number of cores").get();
-    let requests = format!("--max-requests={}", REQUESTS_PER_WORKER * workers);
-    let server = TestServer::start_with(&["--embedding-cache-bytes=0", &requests]).await;
+    let server = TestServer::start_with(&[NO_CACHE]).await;
     let asking = Asking::start(&server).await;
     let alone = asking.one_after_the_other(1).await;
-    let peak = asking.one_after_the_other(REQUESTS_PER_WORKER * workers).await;
+    let peak = asking.one_after_the_other(CALLERS_PER_WORKER * workers).await;
     let capacity = taken(&peak) / TIME.as_secs_f64();
-    let overload = asking.at_rate(3.0 * capacity).await;
+    let requests = workers + REQUESTS_BESIDE;
+    let limited = TestServer::start_with(&[NO_CACHE, &format!("--max-requests={requests}")]).await;
+    let overload = Asking::start(&limited).await.at_rate(3.0 * capacity).await;
     let goodput = taken(&overload) / TIME.as_secs_f64();
     let [p99, refused] = [true, false].map(|is_taken| percentile(&overload, is_taken));
     let uncontended = percentile(&alone, true);
@@ -126,7 +133,8 @@ async fn measure() {
         "x",
         Target::AtLeast(0.9),
         format!(
-            "{goodput:.0} requests of {TILES} tiles a second at three times the capacity, over {capacity:.0}; {sent} were sent"
+            "{goodput:.0} requests of {TILES} tiles a second at three times the capacity, with room for {requests} at a \
+             time, over {capacity:.0}; {sent} were sent"
         ),
     );
     write(

@@ -2,7 +2,7 @@ use std::hash::{BuildHasher, Hash};
 
 use foldhash::fast::RandomState;
 use hashbrown::hash_table::{Entry, HashTable};
-use hlorank_graph::{Configurations, TILE_FEATURES, TileBatch};
+use hlorank_graph::{Configurations, LayoutBatch, TileBatch};
 
 use super::as_u32;
 
@@ -24,8 +24,8 @@ impl Distinct {
         let mut distinct = Self::default();
         for _ in 0..configurations.len() {
             match configurations {
-                Configurations::Layout(batch) => distinct.add(|config| batch.row(config)),
-                Configurations::Tile(batch) => distinct.add(|config| tile_bits(batch, config)),
+                Configurations::Layout(batch) => distinct.add_layout(batch),
+                Configurations::Tile(batch) => distinct.add_tile(batch),
             };
         }
         distinct
@@ -36,8 +36,18 @@ impl Distinct {
         Self { first: (0..count).collect(), of_config: (0..count).map(as_u32).collect(), ..Self::default() }
     }
 
-    /// Looks at the next configuration; returns whether it is a new one. `item` gives what a configuration holds.
-    pub(super) fn add<T: Hash + Eq>(&mut self, item: impl Fn(usize) -> T) -> bool {
+    /// Looks at the next configuration of a batch; returns whether it is a new one.
+    pub(super) fn add_layout(&mut self, batch: &LayoutBatch) -> bool {
+        self.add(|config| batch.row(config))
+    }
+
+    /// Looks at the next configuration of a batch; returns whether it is a new one.
+    pub(super) fn add_tile(&mut self, batch: &TileBatch) -> bool {
+        self.add(|config| batch.get(config).features().map(f32::to_bits))
+    }
+
+    /// `item` gives what a configuration holds.
+    fn add<T: Hash + Eq>(&mut self, item: impl Fn(usize) -> T) -> bool {
         let Self { first, of_config, known, hasher } = self;
         let next = item(of_config.len());
         let same = |&number: &u32| item(first[number as usize]) == next;
@@ -61,11 +71,6 @@ impl Distinct {
     pub(super) fn fan_out(&self, values: &[f32]) -> Vec<f32> {
         self.of_config.iter().map(|&distinct| values[distinct as usize]).collect()
     }
-}
-
-/// What tells a tile from others.
-pub(super) fn tile_bits(batch: &TileBatch, config: usize) -> [u32; TILE_FEATURES] {
-    batch.get(config).features().map(f32::to_bits)
 }
 
 #[cfg(test)]

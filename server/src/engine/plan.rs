@@ -4,12 +4,7 @@ use hlorank_graph::{
     Configurations, LayoutBatch, LayoutEntry, Segment, SegmentedGraph, TILE_FEATURES, TileBatch,
 };
 
-use super::{
-    Reuse, as_u32,
-    distinct::{Distinct, tile_bits},
-    layout_rows::LayoutRows,
-    slices::SliceSet,
-};
+use super::{Reuse, as_u32, distinct::Distinct, layout_rows::LayoutRows, slices::SliceSet};
 
 /// What has to be evaluated for a batch, each distinct thing once.
 ///
@@ -110,8 +105,8 @@ impl Planner {
         let Self { distinct, found, row_of } = self;
         let (config, before) = (distinct.of_config.len(), distinct.first.last().copied());
         let is_new = match found {
-            Found::Layout { batch, .. } => distinct.add(|config| batch.row(config)),
-            Found::Tile { batch, .. } => distinct.add(|config| tile_bits(batch, config)),
+            Found::Layout { batch, .. } => distinct.add_layout(batch),
+            Found::Tile { batch, .. } => distinct.add_tile(batch),
         };
         if !is_new {
             return Ok(());
