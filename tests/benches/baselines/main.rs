@@ -52,6 +52,11 @@ fn main() -> ExitCode {
     let mut workloads = Workload::all();
     let chosen: Vec<String> =
         std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let names: Vec<&str> = workloads.iter().map(|workload| workload.name).collect();
+    if let Some(unknown) = chosen.iter().find(|name| !names.contains(&name.as_str())) {
+        println!("no workload `{unknown}`; there are: {}", names.join(", "));
+        return ExitCode::FAILURE;
+    }
     workloads.retain(|workload| chosen.is_empty() || chosen.iter().any(|name| name == workload.name));
     let graphs = repository("target/baselines/graphs");
     for workload in &workloads {
