@@ -106,7 +106,7 @@ demo: setup build ## start a server, rank real configurations, stop it
 	deploy/demo.sh
 
 serve: setup ## run the server in the foreground (ARGS='--listen 127.0.0.1:7070')
-	cargo run --release --package hlorank-server $(LOCKED) -- $(ARGS)
+	cargo run --release --bin hlorank-server $(LOCKED) -- $(ARGS)
 
 image: ## build the container image (docker or podman), or its root file system where neither runs
 	@deploy/image/build.sh
