@@ -31,4 +31,4 @@ pub use process::{ServerProcess, Stopped};
 pub use prometheus::{Prometheus, prometheus};
 pub use scrape::{Sample, Scrape, ScrapedFamily, http_get};
 pub use server::{TestServer, patient};
-pub use synthetic::{block_graph, chain_kernel, grid_tiles, kernel_of, layouts, tiles, varying};
+pub use synthetic::{MANY_TILES, block_graph, chain_kernel, grid_tiles, kernel_of, layouts, tiles, varying};

@@ -53,6 +53,9 @@ pub fn kernel_of(nodes: u8) -> Graph {
     chain_kernel(&opcodes, &[128, 64, 256])
 }
 
+/// More tiles of [`kernel_of`] 40 nodes than any server scores within some seconds.
+pub const MANY_TILES: i64 = 200_000;
+
 /// So many tiles that all differ.
 #[must_use]
 pub fn grid_tiles(count: i64) -> TileBatch {

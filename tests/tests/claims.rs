@@ -31,7 +31,7 @@ const CONFIGS: u32 = 500_000;
 const SLACK_BYTES: usize = 24 << 20;
 
 /// For a refusal that computes nothing, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 fn graph(module: Vec<u8>, task: Task) -> Graph {
     Graph { source: Some(Source::HloModule(module.into())), task: task.into(), ..Graph::default() }

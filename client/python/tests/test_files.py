@@ -100,7 +100,7 @@ def test_many_comments_are_passed_at_once(tmp_path, comment):
     start = time.monotonic()
     with pytest.raises(GraphFileError, match="it is neither npz"):
         read_graphs(path)
-    assert time.monotonic() - start < 1
+    assert time.monotonic() - start < 20
     path.write_bytes(comment * 200 + b"HloModule m")
     assert read_graphs(path)[0].graph.whole().WhichOneof("source") == "hlo_text"
 

@@ -24,8 +24,9 @@ from hlorank import (
 
 
 def retry_info(milliseconds):
-    packed = Any()
-    packed.Pack(RetryInfo(retry_delay=Duration(nanos=milliseconds * 1_000_000)))
+    delay, packed = Duration(), Any()
+    delay.FromMilliseconds(milliseconds)
+    packed.Pack(RetryInfo(retry_delay=delay))
     return (("grpc-status-details-bin", Status(details=[packed]).SerializeToString()),)
 
 
@@ -76,11 +77,11 @@ def test_the_async_client_tries_alike(tile_graph):
 
 
 def test_nothing_is_tried_again_past_the_deadline():
-    with recording_server(grpc.StatusCode.RESOURCE_EXHAUSTED, retry_info(900)) as server:
+    with recording_server(grpc.StatusCode.RESOURCE_EXHAUSTED, retry_info(60_000)) as server:
         start = time.monotonic()
-        with Client(server.address, timeout=0.5) as client, pytest.raises(OverloadedError):
+        with Client(server.address, timeout=20) as client, pytest.raises(OverloadedError):
             client.list_models()
-        assert time.monotonic() - start < 0.5
+        assert time.monotonic() - start < 20
         assert len(server.calls) == 1
 
 

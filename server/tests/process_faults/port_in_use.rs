@@ -1,11 +1,8 @@
 //! An address that another process has is told before anything is loaded.
 
-use std::{
-    net::TcpListener,
-    time::{Duration, Instant},
-};
+use std::{net::TcpListener, time::Instant};
 
-use crate::asking::program;
+use crate::asking::{PATIENCE, program};
 
 #[test]
 fn an_address_that_is_taken_is_told_with_its_flag_before_models_are_loaded() {
@@ -24,6 +21,6 @@ fn an_address_that_is_taken_is_told_with_its_flag_before_models_are_loaded() {
             "{refusal}"
         );
         assert!(refusal.contains(&format!("choose another with {flag}")), "{refusal}");
-        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+        assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
     }
 }

@@ -13,6 +13,9 @@ use crate::{
 /// Longer than a replica that did not answer comes after the others.
 const ABSENCE: Duration = Duration::from_millis(1100);
 
+/// For what is soon so, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 async fn rank_all(client: &Client, graphs: &[GraphHandle]) {
     let tiles = tiles(5);
     for graph in graphs {
@@ -93,7 +96,7 @@ async fn a_call_that_a_killed_replica_worked_on_is_answered_by_another() {
                 break 'waiting;
             }
         }
-        assert!(!asking.is_finished() && since.elapsed() < Duration::from_secs(20), "nobody works on it");
+        assert!(!asking.is_finished() && since.elapsed() < PATIENCE, "nobody works on it");
     }
     assert_eq!(asking.await.unwrap().unwrap().best.len(), 1);
 }
@@ -107,12 +110,14 @@ async fn no_call_fails_while_a_replica_is_killed_and_started_again() {
     let load = Load::start(client, questions.collect(), Duration::from_millis(10));
     tokio::time::sleep(Duration::from_millis(500)).await;
     killed.kill().await.unwrap();
-    let restarted = killed.restart().await;
-    tokio::time::sleep(ABSENCE).await;
+    let (restarted, since) = (killed.restart().await, Instant::now());
+    while restarted.ranked().await == 0.0 {
+        assert!(since.elapsed() < PATIENCE, "its graphs have not come back");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let answers = load.finish().await;
     let errors: Vec<_> = answers.iter().filter_map(|answer| answer.ranking.as_ref().err()).collect();
     assert!(errors.is_empty(), "{} of {}, such as {}", errors.len(), answers.len(), errors[0]);
-    assert!(restarted.ranked().await > 0.0, "its graphs have come back");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -125,7 +130,7 @@ async fn replicas_that_are_not_there_do_not_stop_the_others() {
     rank_all(&client, &graphs()).await;
     tokio::time::sleep(ABSENCE).await;
     rank_all(&client, &graphs()).await;
-    assert!(since.elapsed() < Duration::from_secs(10), "{:?}", since.elapsed());
+    assert!(since.elapsed() < PATIENCE, "{:?}", since.elapsed());
 }
 
 #[tokio::test]

@@ -1,30 +1,69 @@
 use std::time::{Duration, Instant};
 
-use hlorank_tests::{TestServer, kernel_of};
+use hlorank_proto::v1::{
+    ConfigBatch, RankConfigsRequest, RankConfigsStart, RankConfigsStreamRequest,
+    config_batch::Configs as BatchConfigs, rank_configs_request::Configs, rank_configs_stream_request::Part,
+};
+use hlorank_tests::{MANY_TILES, TestServer, kernel_of};
+use tonic_types::StatusExt as _;
 
 use crate::request::{MODEL, assert_refused, count, of_tiles, put, put_kernel, within};
 
-/// Less than it takes for [`LARGE`].
+/// Less than it takes for [`MANY_TILES`].
 const ALLOWED: Duration = Duration::from_millis(300);
 
-/// Tiles that keep every worker busy for seconds.
-const LARGE: i64 = 45_000;
+/// Enough for a stream to begin, and less than it takes for [`MANY_TILES`].
+const STREAMED: Duration = Duration::from_secs(2);
+
+/// For what is told at once, on a busy machine: less than it takes for [`MANY_TILES`].
+const PATIENCE: Duration = Duration::from_secs(5);
 
 #[tokio::test]
 async fn a_call_that_is_no_stream_is_told_that_its_time_is_up() {
     let server = TestServer::start().await;
     let hash = put(&server, &kernel_of(40)).await;
     let started = Instant::now();
-    let expired = server.patient().rank_configs(within(ALLOWED, of_tiles(hash, LARGE))).await.unwrap_err();
+    let expired =
+        server.patient().rank_configs(within(ALLOWED, of_tiles(hash, MANY_TILES))).await.unwrap_err();
     let took = started.elapsed();
     assert_refused(&expired, "DEADLINE_EXCEEDED");
     assert!(expired.message().contains("300ms"), "{expired}");
-    assert!((ALLOWED.mul_f64(0.9)..2 * ALLOWED).contains(&took), "{took:?}");
+    assert!((ALLOWED.mul_f64(0.9)..PATIENCE).contains(&took), "{took:?}");
     let scrape = server.scrape().await;
     assert_eq!(count(&scrape, "hlorank_requests_total", ("code", "DEADLINE_EXCEEDED")), 1.0);
     assert_eq!(count(&scrape, "hlorank_requests_total", ("code", "CANCELLED")), 0.0);
     assert_eq!(count(&scrape, "hlorank_errors_total", ("reason", "DEADLINE_EXCEEDED")), 1.0);
     assert_eq!(count(&scrape, "hlorank_configs_total", ("model", MODEL)), 0.0, "nothing counts as scored");
+}
+
+#[tokio::test]
+async fn a_stream_that_has_begun_is_told_that_its_time_is_up_and_its_work_stops() {
+    let server = TestServer::start().await;
+    let RankConfigsRequest { graph, configs: Some(Configs::PackedTileConfigs(tiles)), .. } =
+        of_tiles(put(&server, &kernel_of(40)).await, MANY_TILES)
+    else {
+        panic!("tiles")
+    };
+    let start = RankConfigsStart { graph, ..RankConfigsStart::default() };
+    let batch = ConfigBatch { configs: Some(BatchConfigs::PackedTileConfigs(tiles)) };
+    let parts =
+        [Part::Start(start), Part::Batch(batch)].map(|part| RankConfigsStreamRequest { part: Some(part) });
+    let messages = within(STREAMED, tokio_stream::iter(parts));
+    let mut answers = server.patient().rank_configs_stream(messages).await.unwrap().into_inner();
+    assert!(answers.message().await.unwrap().is_some(), "the stream has started");
+    let expired = answers.message().await.unwrap_err();
+    assert_eq!(expired.get_error_details().error_info().unwrap().reason, "DEADLINE_EXCEEDED", "{expired}");
+    // Of work that went on, all would be there then.
+    let idle = async || {
+        let scrape = server.scrape().await;
+        let left = ["hlorank_requests_in_progress", "hlorank_waiting_rows", "hlorank_compute_queue_tasks"];
+        left.iter().all(|name| scrape.value(name, &[]) == 0.0)
+    };
+    while !idle().await {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let rows = server.scrape().await.value("hlorank_embedding_cache_entries", &[]);
+    assert!(0.0 < rows && rows < MANY_TILES as f64, "{rows} of {MANY_TILES} rows were evaluated");
 }
 
 #[tokio::test]

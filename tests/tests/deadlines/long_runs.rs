@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use hlorank_graph::Digest;
-use hlorank_tests::{Artifacts, TestServer, kernel_of};
+use hlorank_tests::{Artifacts, Scrape, TestServer, kernel_of};
 use tokio::task::JoinHandle;
 use tonic::Status;
 
@@ -16,8 +16,13 @@ const WHOLE_GRAPH: &str = "tile-whole-graph";
 /// Tiles of one run that takes some seconds.
 const TILES: i64 = 45_000;
 
-/// Much more than a call takes whose server has nothing else to do.
-const PATIENCE: Duration = Duration::from_millis(150);
+/// Much less than a whole run.
+const ALLOWED: Duration = Duration::from_millis(300);
+
+/// A run that goes on is never over soon; one that was stopped may seem so on a busy machine.
+const ATTEMPTS: usize = 5;
+
+type Run = JoinHandle<Result<(), Status>>;
 
 struct Fixture {
     server: TestServer,
@@ -40,12 +45,18 @@ impl Fixture {
         Self { server, hash, run: started.elapsed() }
     }
 
-    /// Begins a run, which ends by itself when its time is up.
-    async fn begin(&self, allowed: Duration) -> JoinHandle<Result<(), Status>> {
+    /// Begins a run, and waits until the worker is at it or its time is up.
+    async fn begin(&self, allowed: Duration) -> Run {
         let mut service = self.server.patient();
         let request = within(allowed, by_model(WHOLE_GRAPH, of_tiles(self.hash, TILES)));
         let run = tokio::spawn(async move { service.rank_configs(request).await.map(drop) });
-        tokio::time::sleep(PATIENCE).await;
+        let is_at_it = |scrape: &Scrape| {
+            scrape.value("hlorank_queued_nodes", &[]) > 0.0
+                && scrape.value("hlorank_compute_queue_tasks", &[]) == 0.0
+        };
+        while !run.is_finished() && !is_at_it(&self.server.scrape().await) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         run
     }
 
@@ -55,34 +66,46 @@ impl Fixture {
         self.server.patient().rank_configs(of_tiles(self.hash, 4)).await.unwrap();
         started.elapsed()
     }
+
+    /// Begins a run, ends its call, and asserts that the worker is soon free for others.
+    async fn assert_stops(&self, allowed: Duration, end: impl AsyncFn(Run)) {
+        let mut quickest = Duration::MAX;
+        for _ in 0..ATTEMPTS {
+            end(self.begin(allowed).await).await;
+            quickest = quickest.min(self.small_call().await);
+            if quickest < self.run / 2 {
+                return;
+            }
+        }
+        panic!("{quickest:?} at best after the end of a run of {:?}", self.run);
+    }
 }
 
 #[tokio::test]
 async fn a_run_stops_when_its_client_has_gone() {
     let fixture = Fixture::start().await;
-    let run = fixture.begin(Duration::from_mins(1)).await;
-    run.abort();
-    let took = fixture.small_call().await;
-    assert!(took < fixture.run / 4, "{took:?} after a run of {:?} was left", fixture.run);
+    fixture.assert_stops(Duration::from_mins(1), async |run| run.abort()).await;
 }
 
 #[tokio::test]
 async fn a_run_stops_when_its_time_is_up() {
     let fixture = Fixture::start().await;
-    let run = fixture.begin(2 * PATIENCE).await;
-    let took = fixture.small_call().await;
-    assert_refused(&run.await.unwrap().unwrap_err(), "DEADLINE_EXCEEDED");
-    assert!(took < fixture.run / 4, "{took:?} after a run of {:?} had expired", fixture.run);
+    let expire = async |run: Run| {
+        assert_refused(&run.await.unwrap().unwrap_err(), "DEADLINE_EXCEEDED");
+    };
+    fixture.assert_stops(ALLOWED, expire).await;
 }
 
 #[tokio::test]
 async fn what_expires_while_it_waits_is_not_begun() {
     let fixture = Fixture::start().await;
-    let mut service = fixture.server.patient();
+    let (mut ranking, mut putting) = (fixture.server.patient(), fixture.server.patient());
     let before = fixture.server.scrape().await;
     let run = fixture.begin(Duration::from_mins(1)).await;
-    let ranked = service.rank_configs(within(PATIENCE, of_tiles(fixture.hash, 50))).await;
-    let put = service.put_graph(within(PATIENCE, put_kernel(9))).await;
+    let (ranked, put) = tokio::join!(
+        ranking.rank_configs(within(ALLOWED, of_tiles(fixture.hash, 50))),
+        putting.put_graph(within(ALLOWED, put_kernel(9))),
+    );
     assert_refused(&ranked.unwrap_err(), "DEADLINE_EXCEEDED");
     assert_refused(&put.unwrap_err(), "DEADLINE_EXCEEDED");
     assert!(!run.is_finished(), "the run kept them waiting");

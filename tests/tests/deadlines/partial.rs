@@ -5,15 +5,12 @@ use std::time::{Duration, Instant};
 use hlorank_client::{Client, GraphHandle, RankRequest};
 use hlorank_graph::{Configurations, Digest};
 use hlorank_proto::v1::{RankConfigsRequest, RankConfigsResponse};
-use hlorank_tests::{Artifacts, TestServer, fixture, golden_cases, grid_tiles, kernel_of, part};
+use hlorank_tests::{Artifacts, MANY_TILES, TestServer, fixture, golden_cases, grid_tiles, kernel_of, part};
 
 use crate::request::{assert_refused, by_model, of_tiles, put, within};
 
-/// Less than it takes for [`LARGE`].
-const ALLOWED: Duration = Duration::from_millis(600);
-
-/// Tiles that keep every worker busy for seconds.
-const LARGE: i64 = 45_000;
+/// Less than it takes for [`MANY_TILES`]. Of so much, the server keeps the most for its answer.
+const ALLOWED: Duration = Duration::from_millis(2500);
 
 /// Candidates that are scored at a time.
 const SLICE: u32 = 128;
@@ -42,12 +39,12 @@ async fn time_runs_out_and_the_first_are_ranked() {
     let server = TestServer::start().await;
     let hash = put(&server, &kernel_of(40)).await;
     let started = Instant::now();
-    let answer = rank(&server, ALLOWED, partly(hash, LARGE)).await;
+    let answer = rank(&server, ALLOWED, partly(hash, MANY_TILES)).await;
     let took = started.elapsed();
     let scored = answer.scored_configs;
-    assert!(0 < scored && i64::from(scored) < LARGE && scored.is_multiple_of(SLICE), "{scored}");
+    assert!(0 < scored && i64::from(scored) < MANY_TILES && scored.is_multiple_of(SLICE), "{scored}");
     assert_eq!(answer.reuse.unwrap().configs, u64::from(scored));
-    assert!(took < ALLOWED + ALLOWED / 4, "{took:?}");
+    assert!(took < 2 * ALLOWED, "{took:?}");
     let complete = RankConfigsRequest { include_scores: true, ..of_tiles(hash, scored.into()) };
     let complete = rank(&server, Duration::from_mins(1), complete).await;
     assert_eq!(ranked(&answer), ranked(&complete), "as if the others had not been sent");
@@ -70,13 +67,15 @@ async fn all_are_ranked_where_there_is_time() {
 #[tokio::test]
 async fn nothing_is_ranked_where_there_is_no_time_at_all() {
     const WHOLE_GRAPH: &str = "tile-whole-graph";
+    // All of them in one run, which takes a second or more.
+    const TILES: i64 = 45_000;
     let models = Artifacts::copy();
     for version in models.versions(WHOLE_GRAPH) {
-        models.edit_manifest(&version, |manifest| manifest["chunk_configs"] = LARGE.into());
+        models.edit_manifest(&version, |manifest| manifest["chunk_configs"] = TILES.into());
     }
     let server = TestServer::start_with(&[&models.flag(), "--workers=1"]).await;
     let hash = put(&server, &kernel_of(40)).await;
-    let request = within(Duration::from_millis(200), by_model(WHOLE_GRAPH, partly(hash, LARGE)));
+    let request = within(Duration::from_millis(200), by_model(WHOLE_GRAPH, partly(hash, TILES)));
     let expired = server.patient().rank_configs(request).await.unwrap_err();
     assert_refused(&expired, "DEADLINE_EXCEEDED");
 }
@@ -104,9 +103,9 @@ async fn scores_that_depend_on_their_chunk_are_those_of_the_whole() {
 async fn the_client_library_tells_how_many_were_scored() {
     let server = TestServer::start().await;
     let (client, graph) = (server.client().await, GraphHandle::features(&kernel_of(40)));
-    let large = Configurations::Tile(grid_tiles(LARGE));
+    let large = Configurations::Tile(grid_tiles(MANY_TILES));
     client.put_graph(&graph).await.unwrap();
-    let request = RankRequest::new(&graph, &large).with_scores().timeout(2 * ALLOWED).allow_partial();
+    let request = RankRequest::new(&graph, &large).with_scores().timeout(ALLOWED).allow_partial();
     let ranking = client.rank(&request).await.unwrap();
     assert!((1..large.len()).contains(&ranking.scored), "{}", ranking.scored);
     assert_eq!((ranking.best.len(), ranking.scores.len()), (ranking.scored, ranking.scored));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hlorank_client::{Client, Connection, GraphHandle, RankRequest, StreamRequest};
 use hlorank_graph::Configurations;
 use hlorank_proto::v1::{RankConfigsRequest, RankConfigsStreamRequest};
-use hlorank_tests::{Artifacts, Scrape, TestServer, chain_kernel, grid_tiles, kernel_of};
+use hlorank_tests::{Artifacts, MANY_TILES, Scrape, TestServer, chain_kernel, grid_tiles, kernel_of};
 use tonic::Code;
 
 const MODEL: &str = "tile-xla-cpu";
@@ -122,7 +122,7 @@ async fn a_call_that_its_client_leaves_is_cancelled() {
     let server = TestServer::start().await;
     let (client, graph) = (server.client().await, GraphHandle::features(&kernel_of(40)));
     client.put_graph(&graph).await.unwrap();
-    let large = tiles(45_000);
+    let large = tiles(MANY_TILES);
     let request = RankRequest::new(&graph, &large);
     assert!(tokio::time::timeout(Duration::from_millis(300), client.rank(&request)).await.is_err());
     drop(client.rank_stream(&StreamRequest::new(&graph)).await.unwrap());

@@ -21,7 +21,9 @@ async fn a_server_that_finishes_its_calls_is_healthy_but_not_ready() {
     let (client, graph) = (server.client().await, GraphHandle::features(&kernel_of(3)));
     let stream = client.rank_stream(&StreamRequest::new(&graph)).await.unwrap();
     let stopping = tokio::spawn(server.stop());
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    while http_get(address, "/readyz").await.0 == 200 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     let (status, reason) = http_get(address, "/readyz").await;
     assert_eq!((status, reason.as_str()), (503, "not ready: the server is stopping\n"));
     assert_eq!(http_get(address, "/healthz").await.0, 200);

@@ -31,6 +31,9 @@ const ANSWER_BYTES: usize = 11 * 20_000;
 const ON_ONE: usize = 50;
 const WINDOW_BYTES: u32 = 100;
 
+/// For calls of milliseconds, on a busy machine.
+const SOON: Duration = Duration::from_secs(5);
+
 /// What allocation may add.
 const SLACK_BYTES: usize = 32 << 20;
 
@@ -140,7 +143,7 @@ async fn those_who_do_not_read_keep_nobody_waiting() {
     let (unread, refused) = fixture.slow.ask_often(CALLS).await;
     assert_eq!((unread.0.len(), refused.len()), (CALLS, 0), "there is room for all");
     let longest = fixture.served().await;
-    assert!(longest < Duration::from_secs(1), "{longest:?}");
+    assert!(longest < SOON, "{longest:?}");
     let most = resident_bytes(process::id());
     println!("{} MiB before, {} MiB with {CALLS} answers that nobody reads", before >> 20, most >> 20);
     assert!(most < before + CALLS * 2 * ANSWER_BYTES + SLACK_BYTES, "from {before} to {most} bytes");
@@ -165,7 +168,7 @@ async fn an_answer_keeps_its_place_until_it_was_read() {
     }
     assert_eq!(requests(&fixture.server).await, PLACES as f64);
     let longest = fixture.served().await;
-    assert!(longest < Duration::from_secs(1), "{longest:?}");
+    assert!(longest < SOON, "{longest:?}");
     let most = resident_bytes(process::id());
     assert!(most < before + PLACES * 2 * ANSWER_BYTES + SLACK_BYTES, "from {before} to {most} bytes");
     drop(unread);

@@ -17,8 +17,8 @@ const NODES: usize = 500;
 /// 1,024.
 const CHUNK_ROWS: f64 = 4.0;
 
-/// More than are evaluated meanwhile.
-const TILES: i64 = 400;
+/// Many more than are evaluated meanwhile.
+const TILES: i64 = 4_000;
 
 /// Long enough for some chunks.
 const ALLOWED: Duration = Duration::from_millis(300);
