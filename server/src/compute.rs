@@ -88,13 +88,10 @@ impl ComputePool {
         Ok(pool)
     }
 
-    /// Starts one thread that works with the sessions of this worker, and only when the processor has nothing else
-    /// to do.
+    /// Starts one thread that works with the sessions of this worker.
     pub fn background(worker: Worker) -> io::Result<Self> {
         let (pool, taking) = Self::without_threads(1);
         taking.start(worker, "compute-background".to_owned())?;
-        // A thread in its place inherits the priority.
-        pool.spawn(Class::Bulk, |_| yield_to_others());
         Ok(pool)
     }
 
@@ -170,11 +167,14 @@ impl ComputePool {
     }
 }
 
-/// Gives the calling thread the lowest priority.
+/// Of threads that yield: a tenth of what another thread gets beside it. With the lowest, 19, a seventieth, they do not get
+/// anything done on a busy machine.
+const NICE: i32 = 10;
+
+/// Gives the calling thread a low priority.
 pub fn yield_to_others() {
-    const LOWEST: i32 = 19;
     // Of the calling thread alone, on Linux.
-    if let Err(error) = rustix::process::setpriority_process(None, LOWEST) {
+    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         tracing::warn!(%error, "a background thread keeps its priority");
     }
 }
@@ -314,9 +314,10 @@ mod tests {
     #[tokio::test]
     async fn what_replaces_a_background_worker_yields_to_others() {
         let pool = ComputePool::background(Worker(7)).unwrap();
+        pool.spawn(Class::Bulk, |_| yield_to_others());
         assert!(pool.run(Class::Bulk, |_| panic!("on purpose")).await.is_err());
         let priority = |worker| (worker, rustix::process::getpriority_process(None).unwrap());
-        assert_eq!(pool.run(Class::Bulk, priority).await.unwrap().value, (Worker(7), 19));
+        assert_eq!(pool.run(Class::Bulk, priority).await.unwrap().value, (Worker(7), NICE));
     }
 
     /// A pool of one worker that is held until the sender is used, and the order in which work was done.

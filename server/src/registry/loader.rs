@@ -81,7 +81,9 @@ impl Loader {
         thread::Builder::new().name("model-loader".to_owned()).spawn(move || {
             // However it ends: nobody shall wait for a thread that is gone.
             let _ended = StopOnDrop(Arc::clone(&self.shared));
+            // From now on there are calls.
             yield_to_others();
+            self.benches.iter().for_each(Bench::yield_to_others);
             self.run();
         })?;
         Ok(())

@@ -7,7 +7,7 @@ use hlorank_graph::{Configurations, FileError, Limits, SegmentedGraph, Task, rea
 
 use super::Rejection;
 use crate::{
-    compute::{Class, ComputePool, Worker, WorkerFailed},
+    compute::{Class, ComputePool, Worker, WorkerFailed, yield_to_others},
     engine::{Engine, EngineError, Terms},
     model::{Artifact, ArtifactError, Model},
 };
@@ -154,8 +154,8 @@ impl GoldenCase {
     }
 }
 
-/// An engine beside the one that serves, without a cache, on one thread of low priority that works with the sessions of
-/// one worker. It lasts: threads that come and go leave their memory in pieces.
+/// An engine beside the one that serves, without a cache, on one thread that works with the sessions of one worker. It
+/// lasts: threads that come and go leave their memory in pieces.
 pub(super) struct Bench {
     pool: Arc<ComputePool>,
     engine: Engine,
@@ -165,6 +165,11 @@ impl Bench {
     pub(super) fn new(worker: Worker) -> io::Result<Self> {
         let pool = Arc::new(ComputePool::background(worker)?);
         Ok(Self { engine: Engine::without_cache(Arc::clone(&pool)), pool })
+    }
+
+    /// Gives its thread a low priority. A thread in its place inherits it.
+    pub(super) fn yield_to_others(&self) {
+        self.pool.spawn(Class::Bulk, |_| yield_to_others());
     }
 
     /// Its thread.
