@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use hlorank_client::{Client, GraphHandle, RankRequest};
+use hlorank_client::{Client, Connection, GraphHandle, RankRequest};
 use hlorank_graph::{Configurations, Digest};
 use hlorank_tests::{Figure, Target, TestServer};
 use tonic::Request;
 use tonic_types::StatusExt as _;
 
-use crate::asking::{alone, connect, kernels_of, of_tiles, rows_evaluated, tiles, until, until_idle};
+use crate::asking::{alone, connect_with, kernels_of, of_tiles, rows_evaluated, tiles, until, until_idle};
 
 /// The largest that is evaluated by the row: a block of it takes longer than asking how many there were.
 const NODES: usize = 500;
@@ -37,7 +37,8 @@ struct Fixture {
 impl Fixture {
     async fn start() -> Self {
         let server = TestServer::start_with(&["--workers=1"]).await;
-        Self { client: connect(&server).await, server, tiles: tiles(TILES) }
+        let endless = Connection { timeout: None, ..Connection::default() };
+        Self { client: connect_with(&server, endless).await, server, tiles: tiles(TILES) }
     }
 
     /// Chunks that were evaluated after the client had cancelled its call, and at most one that was before.
