@@ -1,11 +1,15 @@
 //! Where a request allows it, the first candidates are ranked when there is not time for all.
 
-use std::time::{Duration, Instant};
+use std::{
+    fmt::Display,
+    time::{Duration, Instant},
+};
 
 use hlorank_client::{Client, GraphHandle, RankRequest};
 use hlorank_graph::{Configurations, Digest};
 use hlorank_proto::v1::{RankConfigsRequest, RankConfigsResponse};
 use hlorank_tests::{Artifacts, MANY_TILES, TestServer, fixture, golden_cases, grid_tiles, kernel_of, part};
+use tonic::Status;
 
 use crate::request::{assert_refused, by_model, of_tiles, put, within};
 
@@ -28,6 +32,17 @@ async fn rank(server: &TestServer, allowed: Duration, request: RankConfigsReques
     server.patient().rank_configs(within(allowed, request)).await.unwrap().into_inner()
 }
 
+/// What is answered in time: a little of it is kept for that, in which a busy machine may do something else.
+async fn in_time<T, E: Display>(ask: impl AsyncFn() -> Result<T, E>) -> T {
+    const ATTEMPTS: usize = 3;
+    for _ in 1..ATTEMPTS {
+        if let Ok(answer) = ask().await {
+            return answer;
+        }
+    }
+    ask().await.unwrap_or_else(|error| panic!("{ATTEMPTS} times: {error}"))
+}
+
 /// What was counted of them.
 async fn partial_rankings(server: &TestServer) -> f64 {
     let scrape = server.scrape().await;
@@ -38,9 +53,12 @@ async fn partial_rankings(server: &TestServer) -> f64 {
 async fn time_runs_out_and_the_first_are_ranked() {
     let server = TestServer::start().await;
     let hash = put(&server, &kernel_of(40)).await;
-    let started = Instant::now();
-    let answer = rank(&server, ALLOWED, partly(hash, MANY_TILES)).await;
-    let took = started.elapsed();
+    let ask = async || {
+        let (mut service, started) = (server.patient(), Instant::now());
+        let answer = service.rank_configs(within(ALLOWED, partly(hash, MANY_TILES))).await?.into_inner();
+        Ok::<_, Status>((answer, started.elapsed()))
+    };
+    let (answer, took) = in_time(ask).await;
     let scored = answer.scored_configs;
     assert!(0 < scored && i64::from(scored) < MANY_TILES && scored.is_multiple_of(SLICE), "{scored}");
     assert_eq!(answer.reuse.unwrap().configs, u64::from(scored));
@@ -48,7 +66,7 @@ async fn time_runs_out_and_the_first_are_ranked() {
     let complete = RankConfigsRequest { include_scores: true, ..of_tiles(hash, scored.into()) };
     let complete = rank(&server, Duration::from_mins(1), complete).await;
     assert_eq!(ranked(&answer), ranked(&complete), "as if the others had not been sent");
-    assert_eq!(partial_rankings(&server).await, 1.0);
+    assert!(partial_rankings(&server).await >= 1.0);
 }
 
 #[tokio::test]
@@ -106,7 +124,7 @@ async fn the_client_library_tells_how_many_were_scored() {
     let large = Configurations::Tile(grid_tiles(MANY_TILES));
     client.put_graph(&graph).await.unwrap();
     let request = RankRequest::new(&graph, &large).with_scores().timeout(ALLOWED).allow_partial();
-    let ranking = client.rank(&request).await.unwrap();
+    let ranking = in_time(async || client.rank(&request).await).await;
     assert!((1..large.len()).contains(&ranking.scored), "{}", ranking.scored);
     assert_eq!((ranking.best.len(), ranking.scores.len()), (ranking.scored, ranking.scored));
 }
