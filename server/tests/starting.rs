@@ -5,7 +5,12 @@ use std::{
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
+
+/// For what happens in the background, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 fn server() -> Command {
     let root = repository();
@@ -108,6 +113,48 @@ fn sigterm_stops_the_server_cleanly() {
     let killed = Command::new("kill").arg(server.id().to_string()).status().unwrap();
     assert!(killed.success());
     assert!(server.wait().unwrap().success());
+}
+
+#[test]
+fn threads_that_load_models_yield_to_those_that_answer_calls_once_there_are_calls() {
+    let mut server = server().stderr(Stdio::piped()).spawn().unwrap();
+    until_serving(&mut server);
+    let started = Instant::now();
+    loop {
+        let (background, others): (Vec<_>, Vec<_>) =
+            priorities(server.id()).into_iter().partition(|(name, _)| is_background(name));
+        assert!(others.iter().all(|(_, nice)| *nice == 0), "{others:?}");
+        let yielding = background.iter().filter(|(_, nice)| *nice > 0).count();
+        // The loader, and one that checks models for each worker.
+        if yielding >= 2 && yielding == background.len() {
+            break;
+        }
+        assert!(started.elapsed() < PATIENCE, "{background:?}");
+        thread::sleep(Duration::from_millis(10));
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
+fn is_background(thread: &str) -> bool {
+    // As much of a name as the kernel keeps.
+    ["model-loader", "compute-backgro"].contains(&thread)
+}
+
+/// The names of a process's threads, and by how much each yields to others.
+fn priorities(process: u32) -> Vec<(String, i64)> {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    // Of those that end meanwhile there is nothing to read.
+    let read = |folder: PathBuf| std::fs::read_to_string(folder.join("stat")).ok();
+    let stats = threads.filter_map(|thread| read(thread.unwrap().path()));
+    stats
+        .map(|stat| {
+            let (start, fields) = stat.rsplit_once(") ").unwrap();
+            let name = start.split_once('(').unwrap().1.to_owned();
+            // The 19th of proc_pid_stat(5), of which two come before.
+            (name, fields.split(' ').nth(16).unwrap().parse().unwrap())
+        })
+        .collect()
 }
 
 /// Reads the log until calls are accepted.
