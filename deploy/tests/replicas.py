@@ -102,6 +102,10 @@ class Replica:
     def drain(self) -> None:
         """Asks it to stop, and waits until it has finished its calls."""
         self.process.terminate()
+        self.wait_until_drained()
+
+    def wait_until_drained(self) -> None:
+        """Waits until it has finished its calls, once asked to: to ask again ends it at once."""
         assert self.process.wait(PATIENCE) == 0, self.log.read_text()
 
     def metric(self, name: str, *labels: str) -> float:

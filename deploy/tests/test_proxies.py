@@ -123,6 +123,10 @@ class Fleet:
         """Waits until a graph is that replica's."""
         wait_for("a graph to come back", lambda: self.owners([graph]) == [owner])
 
+    def wait_for_another_owner(self, owner: Replica, graph: Graph) -> None:
+        """Waits until a graph has moved from that replica to another."""
+        wait_for("a graph to move", lambda: self.owners([graph]) != [owner])
+
     def bring_back(self, replica: Replica, graph: Graph) -> None:
         """Starts a replica again, and waits until it has a graph that was its own."""
         replica.start()
@@ -285,12 +289,11 @@ def test_a_stream_goes_on_while_its_replica_stops(fleet: Fleet):
         stream.send(TILES)
         assert stream.scores().scores.tolist() == expected.scores.tolist()
         owner.process.terminate()
-        time.sleep(1.5)
+        fleet.wait_for_another_owner(owner, graph)
         assert owner.process.poll() is None
-        assert fleet.owners([graph]) != [owner]
         stream.send(TILES)
         assert len(stream.finish().best) == 2 * len(TILES)
-    owner.drain()
+    owner.wait_until_drained()
     fleet.bring_back(owner, graph)
 
 
@@ -301,7 +304,7 @@ def test_the_end_of_a_stream_reaches_a_proxy_that_reads_it_late(fleet: Fleet):
         stream.send(TILES)
         stream.scores()
         owner.process.terminate()
-        time.sleep(1.5)
+        fleet.wait_for_another_owner(owner, graph)
         owner.process.send_signal(signal.SIGSTOP)
         stream.send(many)
         finished = client.submit(stream.finish)
@@ -312,7 +315,7 @@ def test_the_end_of_a_stream_reaches_a_proxy_that_reads_it_late(fleet: Fleet):
         time.sleep(1)
         fleet.proxy.process.send_signal(signal.SIGCONT)
         assert len(finished.result().best) == len(TILES) + len(many)
-    owner.drain()
+    owner.wait_until_drained()
     fleet.bring_back(owner, graph)
 
 
