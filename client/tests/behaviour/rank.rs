@@ -78,10 +78,19 @@ async fn a_top_of_zero_shows_every_configuration() {
     assert_eq!(graph["measured"]["best_of_ranking_ns"], graph["measured"]["best_ns"]);
 }
 
+/// What a command prints whose answer has to come in time: a little of it is kept for that, in which a busy machine may do
+/// something else.
+fn in_time(command_line: &CommandLine, arguments: &[&str]) -> String {
+    let mut outputs = (0..3).map(|_| command_line.command(arguments).output().unwrap());
+    let output = outputs.find(|output| output.status.success()).expect("one of three is answered in time");
+    String::from_utf8(output.stdout).unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_are_ranked_where_that_is_allowed_and_there_is_no_time_for_all() {
     const ALL: usize = 450_000;
-    let server = TestServer::start_with(&["--workers=1"]).await;
+    // Without a cache, so that every time is as long.
+    let server = TestServer::start_with(&["--workers=1", "--embedding-cache-bytes=0"]).await;
     let (command_line, file) = (CommandLine::of(&server), MeasuredFile::tile());
     let largest = (0..file.graphs.len()).max_by_key(|&module| file.graphs[module].graph.len()).unwrap();
     let tile =
@@ -94,8 +103,9 @@ async fn the_first_are_ranked_where_that_is_allowed_and_there_is_no_time_for_all
     assert_eq!(command_line.failure(&arguments).0, Some(4), "there is no time for all");
 
     let partly = [&arguments[..], &["--allow-partial"]].concat();
-    let report = command_line.json(&partly);
-    let (graph, text) = (&report["graphs"][0], command_line.text(&partly));
+    let document = in_time(&command_line, &[&partly[..], &["--json"]].concat());
+    let report: Value = serde_json::from_str(&document).unwrap();
+    let (graph, text) = (&report["graphs"][0], in_time(&command_line, &partly));
     let scored = usize::try_from(graph["scored"].as_u64().unwrap()).unwrap();
     assert!(graph["configurations"] == ALL && (1..ALL).contains(&scored), "{graph}");
     assert!(numbers(graph).len() == 3 && numbers(graph).iter().all(|number| *number < scored), "{graph}");
