@@ -26,9 +26,11 @@ fn milliseconds(report: &Value, quantile: &str) -> f64 {
     report["latency_ms"][quantile].as_f64().unwrap_or_else(|| panic!("{quantile}: {report}"))
 }
 
-/// Of the call that was answered first after it was due.
-fn least_milliseconds(report: &Value) -> f64 {
-    report["percentiles"][0]["ms"].as_f64().unwrap_or_else(|| panic!("{report}"))
+/// Within which a quarter of the calls were answered.
+fn quarter_milliseconds(report: &Value) -> f64 {
+    let mut percentiles = list(&report["percentiles"]).iter();
+    let quarter = percentiles.find(|percentile| percentile["percent"].as_f64() >= Some(25.0));
+    quarter.unwrap_or_else(|| panic!("{report}"))["ms"].as_f64().unwrap()
 }
 
 fn list(value: &Value) -> &[Value] {
@@ -90,7 +92,7 @@ async fn a_stall_is_counted_for_every_call_that_was_due_meanwhile() {
     assert_eq!(count(all, "answered"), count(all, "due"));
     assert!(milliseconds(all, "p90") > 350.0, "{all}");
     assert!(milliseconds(all, "p99") > 850.0, "{all}");
-    assert!(least_milliseconds(all) < 250.0, "others were as quick as ever: {all}");
+    assert!(quarter_milliseconds(all) < 250.0, "others were as quick as ever: {all}");
     let slow =
         list(&report["over_time"]).iter().filter(|part| part["latency_ms"]["max"].as_f64() > Some(100.0));
     let slow: f64 = slow.map(|part| part["seconds"].as_f64().unwrap()).sum();
@@ -261,7 +263,7 @@ async fn a_stream_that_stalls_is_as_late_as_a_call() {
     let report = report_of(child);
     let all = &report["all"];
     assert_eq!(count(all, "answered"), count(all, "due"), "{report}");
-    assert!(milliseconds(all, "p90") > 350.0 && least_milliseconds(all) < 350.0, "{all}");
+    assert!(milliseconds(all, "p90") > 350.0 && quarter_milliseconds(all) < 350.0, "{all}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
