@@ -20,7 +20,15 @@ use tonic::{body::Body, transport::Channel};
 
 use crate::{Scrape, http_get, onnxruntime, repository};
 
-/// For a state that a version comes to, on a busy machine.
+/// What calls in progress take: their places, and what waits for them.
+const TAKEN: [&str; 4] = [
+    "hlorank_requests_in_progress",
+    "hlorank_queued_nodes",
+    "hlorank_waiting_rows",
+    "hlorank_compute_queue_tasks",
+];
+
+/// For a state that a version or the metrics come to, on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A server that stops when its test ends.
@@ -135,6 +143,31 @@ impl TestServer {
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+    }
+
+    /// What its metrics are, once they are so.
+    ///
+    /// # Panics
+    /// If they are not within a minute.
+    pub async fn until_metrics(&self, is_so: impl Fn(&Scrape) -> bool) -> Scrape {
+        let started = Instant::now();
+        loop {
+            let scrape = self.scrape().await;
+            if is_so(&scrape) {
+                return scrape;
+            }
+            let taken = TAKEN.map(|name| (name, scrape.value(name, &[])));
+            assert!(started.elapsed() < PATIENCE, "it is not so after {PATIENCE:?}: {taken:?}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// Waits until it has nothing left to do, and nobody's place taken.
+    ///
+    /// # Panics
+    /// If it still has after a minute.
+    pub async fn until_idle(&self) {
+        self.until_metrics(|scrape| TAKEN.iter().all(|name| scrape.value(name, &[]) == 0.0)).await;
     }
 
     /// The client library, connected.

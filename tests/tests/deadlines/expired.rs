@@ -54,14 +54,7 @@ async fn a_stream_that_has_begun_is_told_that_its_time_is_up_and_its_work_stops(
     let expired = answers.message().await.unwrap_err();
     assert_eq!(expired.get_error_details().error_info().unwrap().reason, "DEADLINE_EXCEEDED", "{expired}");
     // Of work that went on, all would be there then.
-    let idle = async || {
-        let scrape = server.scrape().await;
-        let left = ["hlorank_requests_in_progress", "hlorank_waiting_rows", "hlorank_compute_queue_tasks"];
-        left.iter().all(|name| scrape.value(name, &[]) == 0.0)
-    };
-    while !idle().await {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    server.until_idle().await;
     let rows = server.scrape().await.value("hlorank_embedding_cache_entries", &[]);
     assert!(0.0 < rows && rows < MANY_TILES as f64, "{rows} of {MANY_TILES} rows were evaluated");
 }

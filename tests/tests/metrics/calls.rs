@@ -30,19 +30,7 @@ fn all_requests(scrape: &Scrape) -> f64 {
 
 /// The metrics once so many calls have ended.
 async fn after(server: &TestServer, calls: f64) -> Scrape {
-    until(server, |scrape| all_requests(scrape) >= calls).await
-}
-
-/// What is shown once it is as it should be.
-async fn until(server: &TestServer, shown: impl Fn(&Scrape) -> bool) -> Scrape {
-    for _ in 0..200 {
-        let scrape = server.scrape().await;
-        if shown(&scrape) {
-            return scrape;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("it is not shown within ten seconds");
+    server.until_metrics(|scrape| all_requests(scrape) >= calls).await
 }
 
 async fn rank(client: &Client, graph: &GraphHandle, model: Option<&str>) -> Option<Code> {
@@ -146,7 +134,7 @@ async fn a_refusal_for_load_is_counted_beside_what_is_in_progress() {
     assert_eq!(scrape.value("hlorank_max_requests", &[]), 1.0);
     drop(stream);
     let idle = |scrape: &Scrape| scrape.value("hlorank_requests_in_progress", &[]) == 0.0;
-    until(&server, idle).await;
+    server.until_metrics(idle).await;
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use std::{
 
 use hlorank_tests::security::{Authority, Files, Pair};
 
-use crate::secured::{connect, list_models, reloads, trusting, until};
+use crate::secured::{connect, list_models, reloads, trusting};
 
 const ROTATIONS: usize = 10;
 
@@ -53,7 +53,7 @@ async fn certificates_are_rotated_under_load_without_a_failed_call() {
 
     for rotation in 1..=ROTATIONS {
         files.write_pair(&pair(rotation));
-        until(&server, |scrape| scrape.value(EXPIRY, &[]) == ENDS[rotation % 2]).await;
+        server.until_metrics(|scrape| scrape.value(EXPIRY, &[]) == ENDS[rotation % 2]).await;
         let new = trusting(&[&authorities[rotation % 2]]);
         assert!(list_models(connect(server.endpoint(), new).await.unwrap()).await.is_ok());
         let old = trusting(&[&authorities[(rotation + 1) % 2]]);
@@ -87,15 +87,15 @@ async fn a_bad_pair_is_refused_and_the_old_one_stays() {
     ];
     for (refused, pair) in (1..).zip(&bad) {
         files.write_pair(pair);
-        until(&server, |scrape| reloads(scrape, "certificate", "refused") >= f64::from(refused)).await;
+        server.until_metrics(|scrape| reloads(scrape, "certificate", "refused") >= f64::from(refused)).await;
         let channel = connect(server.endpoint(), trusting(&[&authority])).await.unwrap();
         assert!(list_models(channel).await.is_ok());
         assert_eq!(server.scrape().await.value(EXPIRY, &[]), ENDS[0]);
     }
     fs::remove_file(files.folder().join("tls.key")).unwrap();
-    until(&server, |scrape| reloads(scrape, "certificate", "refused") >= 4.0).await;
+    server.until_metrics(|scrape| reloads(scrape, "certificate", "refused") >= 4.0).await;
     files.write_pair(&authority.issue_until(4000));
-    until(&server, |scrape| scrape.value(EXPIRY, &[]) == ENDS[1]).await;
+    server.until_metrics(|scrape| scrape.value(EXPIRY, &[]) == ENDS[1]).await;
 }
 
 #[tokio::test]
@@ -117,7 +117,7 @@ async fn a_mounted_secret_is_read_when_its_link_is_swapped() {
     }
     let server = files.start().await;
     publish("..2", &authority.issue_until(4000));
-    until(&server, |scrape| scrape.value(EXPIRY, &[]) == ENDS[1]).await;
+    server.until_metrics(|scrape| scrape.value(EXPIRY, &[]) == ENDS[1]).await;
     assert_eq!(reloads(&server.scrape().await, "certificate", "refused"), 0.0);
 }
 
@@ -131,5 +131,5 @@ async fn the_files_are_read_when_the_server_is_told_to_reload() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(server.scrape().await.value(EXPIRY, &[]), ENDS[0]);
     server.reload();
-    until(&server, |scrape| scrape.value(EXPIRY, &[]) == ENDS[1]).await;
+    server.until_metrics(|scrape| scrape.value(EXPIRY, &[]) == ENDS[1]).await;
 }

@@ -1,19 +1,14 @@
 //! Clients of a server with certificates and tokens.
 
-use std::time::{Duration, Instant};
-
 use hlorank_proto::v1::{ListModelsRequest, model_service_client::ModelServiceClient};
 use hlorank_tests::{
-    Scrape, TestServer,
+    Scrape,
     security::{Authority, over_tls},
 };
 use tonic::{
     Status,
     transport::{Channel, ClientTlsConfig, Endpoint, Error},
 };
-
-/// Beyond what a busy machine takes for a look at files or the end of a connection.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// TLS to a server on loopback whose certificate these authorities issued.
 pub(crate) fn trusting(authorities: &[&Authority]) -> ClientTlsConfig {
@@ -32,15 +27,6 @@ pub(crate) async fn connect(endpoint: &str, tls: ClientTlsConfig) -> Result<Chan
 pub(crate) async fn list_models(channel: Channel) -> Result<usize, Status> {
     let answer = ModelServiceClient::new(channel).list_models(ListModelsRequest {}).await;
     answer.map(|answer| answer.into_inner().models.len())
-}
-
-/// Waits until the metrics say so.
-pub(crate) async fn until(server: &TestServer, is_so: impl Fn(&Scrape) -> bool) {
-    let started = Instant::now();
-    while !is_so(&server.scrape().await) {
-        assert!(started.elapsed() < PATIENCE, "the metrics do not say so");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
 }
 
 /// Connections to the gRPC listener that ended so.

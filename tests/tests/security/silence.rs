@@ -13,7 +13,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::secured::{connections, until};
+use crate::secured::connections;
 
 /// Seconds until the server closes a connection on which a client says this and no more.
 async fn seconds_until_closed(server: &TestServer, said: &[u8]) -> f64 {
@@ -40,5 +40,5 @@ async fn silent_clients_are_let_go() {
     let closed: Vec<f64> = stream::iter(closed.map(Box::pin)).buffered(4).collect().await;
     assert!(closed.iter().all(|seconds| (9.0..30.0).contains(seconds)), "{closed:?}");
     assert_eq!(connections(&secured.scrape().await, "handshake_timeout"), 2.0);
-    until(&plain, |scrape| scrape.value("hlorank_connections", &[("listener", "calls")]) == 0.0).await;
+    plain.until_metrics(|scrape| scrape.value("hlorank_connections", &[("listener", "calls")]) == 0.0).await;
 }

@@ -6,7 +6,7 @@ use hlorank_tests::{
 };
 use tonic::Code;
 
-use crate::secured::{connect, connections, list_models, trusting, until};
+use crate::secured::{connect, connections, list_models, trusting};
 
 #[tokio::test]
 async fn calls_go_over_tls_alone() {
@@ -25,7 +25,7 @@ async fn calls_go_over_tls_alone() {
     }
     let plain = list_models(server.channel().await).await;
     assert!(matches!(plain.unwrap_err().code(), Code::Unavailable | Code::Unknown | Code::Internal));
-    until(&server, |scrape| connections(scrape, "handshake_failed") >= 2.0).await;
+    server.until_metrics(|scrape| connections(scrape, "handshake_failed") >= 2.0).await;
     let (status, _) = http_get(server.metrics_address(), "/healthz").await;
     assert_eq!(status, 200, "operators ask without TLS");
 }
@@ -51,7 +51,7 @@ async fn mutual_tls_takes_clients_of_its_authority_alone() {
         };
         assert!(!called);
     }
-    until(&server, |scrape| connections(scrape, "handshake_failed") >= 3.0).await;
+    server.until_metrics(|scrape| connections(scrape, "handshake_failed") >= 3.0).await;
     let scrape = server.scrape().await;
     assert_eq!(connections(&scrape, "accepted"), 1.0);
 }

@@ -20,7 +20,7 @@ use tonic_reflection::pb::v1::{
 };
 use tonic_types::StatusExt;
 
-use crate::secured::{list_models, reloads, until};
+use crate::secured::{list_models, reloads};
 
 /// How calls with a token end, or without one.
 struct Caller {
@@ -136,17 +136,17 @@ async fn tokens_are_rotated_without_a_failed_call() {
 
     // The new one beside the old one, until everybody has it.
     files.write("tokens", &[line("ci", "read", "old"), line("ci", "read", "new")].concat());
-    until(&server, |scrape| reloads(scrape, "tokens", "loaded") >= 1.0).await;
+    server.until_metrics(|scrape| reloads(scrape, "tokens", "loaded") >= 1.0).await;
     check(&old.rank().await, Code::InvalidArgument, "FIELD_MISSING");
     check(&new.rank().await, Code::InvalidArgument, "FIELD_MISSING");
 
     files.write("tokens", &line("ci", "read", "new"));
-    until(&server, |scrape| reloads(scrape, "tokens", "loaded") >= 2.0).await;
+    server.until_metrics(|scrape| reloads(scrape, "tokens", "loaded") >= 2.0).await;
     check(&old.rank().await, Code::Unauthenticated, "TOKEN_UNKNOWN");
 
     for (refused, bad) in [(1.0, ""), (2.0, "ci read")] {
         files.write("tokens", bad);
-        until(&server, |scrape| reloads(scrape, "tokens", "refused") >= refused).await;
+        server.until_metrics(|scrape| reloads(scrape, "tokens", "refused") >= refused).await;
         check(&new.rank().await, Code::InvalidArgument, "FIELD_MISSING");
     }
 }

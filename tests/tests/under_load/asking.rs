@@ -1,16 +1,13 @@
 //! What the tests ask, and what they look at.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use hlorank_client::{Client, Connection, GraphHandle, RankRequest, Ranking};
 use hlorank_graph::{Configurations, Digest};
 use hlorank_proto::v1::{
     Graph as GraphMessage, RankConfigsRequest, graph::Source, rank_configs_request::Configs,
 };
-use hlorank_tests::{Scrape, TestServer, chain_kernel, grid_tiles};
+use hlorank_tests::{TestServer, chain_kernel, grid_tiles};
 use tokio::sync::{Mutex, MutexGuard};
 
 /// Nodes of the kernels.
@@ -81,31 +78,4 @@ pub(crate) async fn rows_evaluated(server: &TestServer) -> f64 {
 
 pub(crate) async fn requests(server: &TestServer) -> f64 {
     server.scrape().await.value("hlorank_requests_in_progress", &[])
-}
-
-/// What calls in progress take: their places, and what waits for them.
-const TAKEN: [&str; 4] = [
-    "hlorank_requests_in_progress",
-    "hlorank_queued_nodes",
-    "hlorank_waiting_rows",
-    "hlorank_compute_queue_tasks",
-];
-
-/// Waits until the server says so.
-pub(crate) async fn until(server: &TestServer, is_so: impl Fn(&Scrape) -> bool) {
-    let started = Instant::now();
-    loop {
-        let scrape = server.scrape().await;
-        if is_so(&scrape) {
-            return;
-        }
-        let taken = TAKEN.map(|name| (name, scrape.value(name, &[])));
-        assert!(started.elapsed() < PATIENCE, "it is not so after {PATIENCE:?}: {taken:?}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-}
-
-/// Waits until the server has nothing left to do, and nobody's place taken.
-pub(crate) async fn until_idle(server: &TestServer) {
-    until(server, |scrape| TAKEN.iter().all(|name| scrape.value(name, &[]) == 0.0)).await;
 }

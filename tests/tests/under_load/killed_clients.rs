@@ -11,9 +11,7 @@ use tokio::{net::TcpStream, runtime::Runtime, sync::oneshot};
 use tonic::transport::{Channel, Uri};
 use tower::service_fn;
 
-use crate::asking::{
-    alone, bits, connect, kernels, of_tiles, rank, requests, rows_evaluated, tiles, until, until_idle,
-};
+use crate::asking::{alone, bits, connect, kernels, of_tiles, rank, requests, rows_evaluated, tiles};
 
 /// Enough to keep every worker busy for much longer than the clients live.
 const TILES: i64 = 45_000;
@@ -89,18 +87,19 @@ async fn work_stops_and_others_notice_nothing() {
         victims.push(Victim::start(stream(endpoint(), Arc::clone(&graph[0]))));
         victims.push(Victim::start(call(endpoint(), Arc::clone(&graph[1]))));
     }
-    until(&server, |scrape| {
-        scrape.value("hlorank_requests_in_progress", &[]) >= f64::from(2 * CLIENTS)
-            && scrape.value("hlorank_waiting_rows", &[]) > 0.0
-    })
-    .await;
+    server
+        .until_metrics(|scrape| {
+            scrape.value("hlorank_requests_in_progress", &[]) >= f64::from(2 * CLIENTS)
+                && scrape.value("hlorank_waiting_rows", &[]) > 0.0
+        })
+        .await;
     for victim in victims {
         victim.kill();
         assert_eq!(bits(&rank(&client, own, &small).await), expected);
     }
-    until(&server, |scrape| scrape.value("hlorank_requests_in_progress", &[]) == 0.0).await;
+    server.until_metrics(|scrape| scrape.value("hlorank_requests_in_progress", &[]) == 0.0).await;
     let evaluated = rows_evaluated(&server).await;
-    until_idle(&server).await;
+    server.until_idle().await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     let more = rows_evaluated(&server).await - evaluated;
     let workers = server.scrape().await.value("hlorank_compute_threads", &[]);
@@ -124,9 +123,9 @@ async fn a_reset_connection_frees_the_places_of_all_its_calls() {
         }
         pending::<()>().await;
     });
-    until(&server, |scrape| scrape.value("hlorank_requests_in_progress", &[]) == CALLS as f64).await;
+    server.until_metrics(|scrape| scrape.value("hlorank_requests_in_progress", &[]) == CALLS as f64).await;
     victim.kill();
-    until_idle(&server).await;
+    server.until_idle().await;
     assert_eq!(requests(&server).await, 0.0);
     rank(&client, &graph, &tiles(10)).await;
 }

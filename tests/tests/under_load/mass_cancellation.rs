@@ -7,9 +7,7 @@ use hlorank_graph::Configurations;
 use hlorank_tests::TestServer;
 use tokio::{task::JoinSet, time::Instant};
 
-use crate::asking::{
-    alone, bits, connect, connect_with, kernels, rank, rows_evaluated, tiles, until, until_idle,
-};
+use crate::asking::{alone, bits, connect, connect_with, kernels, rank, rows_evaluated, tiles};
 
 const CALLS: usize = 1_000;
 
@@ -58,14 +56,14 @@ async fn nothing_is_left_of_a_thousand_calls_cancelled_at_once() {
             calls.spawn(async move { client.rank(&RankRequest::new(&graph, &large).top(1)).await.map(drop) });
         }
     }
-    until(&server, |scrape| scrape.value("hlorank_requests_in_progress", &[]) >= AT_ONCE as f64).await;
+    server.until_metrics(|scrape| scrape.value("hlorank_requests_in_progress", &[]) >= AT_ONCE as f64).await;
     calls.abort_all();
     let mut cancelled = 0;
     while let Some(call) = calls.join_next().await {
         cancelled += usize::from(call.is_err());
     }
     assert!(cancelled > CALLS / 2, "{cancelled} of {CALLS} calls were cancelled");
-    until_idle(&server).await;
+    server.until_idle().await;
 
     let evaluated = rows_evaluated(&server).await;
     tokio::time::sleep(Duration::from_millis(200)).await;

@@ -9,7 +9,7 @@ use hlorank_tests::{Answer, Load, Question, TestServer, resident_bytes};
 use tokio::time::{Instant, sleep, timeout};
 use tonic::Code;
 
-use crate::asking::{PATIENCE, alone, bits, connect, connect_with, kernels, rank, tiles, until_idle};
+use crate::asking::{PATIENCE, alone, bits, connect, connect_with, kernels, rank, tiles};
 
 const KERNELS: u16 = 16;
 
@@ -145,7 +145,7 @@ async fn ten_times_the_load_is_answered_or_refused_and_passes() {
     assert!(goodput > capacity / 4.0, "{goodput} calls a second, and {capacity} without the others");
     assert!(most < resident + SLACK_BYTES, "from {resident} to {most} bytes");
 
-    until_idle(&server).await;
+    server.until_idle().await;
     let after = questions.alone(&client).await;
     assert!(
         after < 5 * before + Duration::from_millis(500),

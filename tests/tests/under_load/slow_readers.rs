@@ -16,9 +16,7 @@ use tonic::{Code, Status, body::Body, transport::Channel};
 use tonic_types::StatusExt as _;
 use tower::{Service as _, ServiceExt as _};
 
-use crate::asking::{
-    PATIENCE, alone, bits, connect_with, kernels, of_tiles, rank, requests, tiles, until_idle,
-};
+use crate::asking::{PATIENCE, alone, bits, connect_with, kernels, of_tiles, rank, requests, tiles};
 
 /// Tiles of the small kernel that readers ask about, whose rows are evaluated once.
 const TILES: i64 = 20_000;
@@ -148,7 +146,7 @@ async fn those_who_do_not_read_keep_nobody_waiting() {
     println!("{} MiB before, {} MiB with {CALLS} answers that nobody reads", before >> 20, most >> 20);
     assert!(most < before + CALLS * 2 * ANSWER_BYTES + SLACK_BYTES, "from {before} to {most} bytes");
     drop(unread);
-    until_idle(&fixture.server).await;
+    fixture.server.until_idle().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -172,7 +170,7 @@ async fn an_answer_keeps_its_place_until_it_was_read() {
     let most = resident_bytes(process::id());
     assert!(most < before + PLACES * 2 * ANSWER_BYTES + SLACK_BYTES, "from {before} to {most} bytes");
     drop(unread);
-    until_idle(&fixture.server).await;
+    fixture.server.until_idle().await;
     let (unread, refused) = fixture.slow.ask_often(PLACES).await;
     assert_eq!((unread.0.len(), refused.len()), (PLACES, 0), "the places are free again");
 }

@@ -8,7 +8,7 @@ use hlorank_tests::{Figure, Target, TestServer};
 use tonic::Request;
 use tonic_types::StatusExt as _;
 
-use crate::asking::{alone, connect_with, kernels_of, of_tiles, rows_evaluated, tiles, until, until_idle};
+use crate::asking::{alone, connect_with, kernels_of, of_tiles, rows_evaluated, tiles};
 
 /// The largest that is evaluated by the row: a block of it takes longer than asking how many there were.
 const NODES: usize = 500;
@@ -47,10 +47,11 @@ impl Fixture {
         let call = self.client.rank(&request);
         let cancelled = async {
             let before = rows_evaluated(&self.server).await;
-            until(&self.server, |scrape| {
-                scrape.value("hlorank_embedding_cache_entries", &[]) > before + 2.0 * CHUNK_ROWS
-            })
-            .await;
+            self.server
+                .until_metrics(|scrape| {
+                    scrape.value("hlorank_embedding_cache_entries", &[]) > before + 2.0 * CHUNK_ROWS
+                })
+                .await;
             rows_evaluated(&self.server).await
         };
         let at_the_end = tokio::select! {
@@ -75,7 +76,7 @@ impl Fixture {
     }
 
     async fn chunks_since(&self, rows: f64) -> f64 {
-        until_idle(&self.server).await;
+        self.server.until_idle().await;
         tokio::time::sleep(Duration::from_millis(100)).await;
         (rows_evaluated(&self.server).await - rows) / CHUNK_ROWS
     }

@@ -8,7 +8,7 @@ use hlorank_tests::{TestServer, kernel_of};
 use tonic::{Code, Request, Response, Status};
 use tonic_types::StatusExt as _;
 
-use crate::asking::{alone, bits, of_tiles, rank, tiles, until_idle};
+use crate::asking::{alone, bits, of_tiles, rank, tiles};
 
 /// Nobody can score a batch in it.
 const NO_TIME: [&str; 3] = ["0n", "1n", "1u"];
@@ -80,7 +80,7 @@ async fn thousands_of_calls_without_time_cost_no_evaluation() {
     });
     let expired: Vec<Status> = stream::iter(calls).buffer_unordered(AT_ONCE).collect().await;
     expired.iter().for_each(assert_expired);
-    until_idle(&server).await;
+    server.until_idle().await;
     let scrape = server.scrape().await;
     assert_eq!(scrape.value("hlorank_errors_total", &[("reason", "DEADLINE_EXCEEDED")]), CALLS as f64);
     for looked_up in ["hit", "miss"] {
