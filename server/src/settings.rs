@@ -2,11 +2,11 @@
 
 use std::{fmt, net::SocketAddr, num::NonZeroUsize, path::PathBuf, str::FromStr, time::Duration};
 
-use clap::{Args, Parser, ValueEnum};
+use clap::{Args, Parser};
 use hlorank_graph::Limits;
 use http::{Uri, uri::Scheme};
 
-use crate::security::SecuritySettings;
+use crate::{security::SecuritySettings, telemetry::LogFormat};
 
 /// Ranks compiler configurations by predicted run time, over gRPC.
 #[derive(Clone, Debug, Parser)]
@@ -176,15 +176,6 @@ pub struct LimitSettings {
     /// Configurations times configurable nodes of one batch; 2 bytes each
     #[arg(long, env = "HLORANK_MAX_CONFIG_ENTRIES", value_name = "ENTRIES", default_value_t = Limits::default().config_entries)]
     pub max_config_entries: usize,
-}
-
-/// How log lines look.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum LogFormat {
-    /// For people.
-    Text,
-    /// One JSON object a line.
-    Json,
 }
 
 impl FromStr for AddressOrOff {

@@ -3,7 +3,7 @@ use std::{collections::HashMap, time::Duration};
 use metrics::{Counter, Gauge, Histogram};
 
 use super::{Family, Recorder};
-use crate::registry::{ModelState, REJECTION_REASONS, Rejection};
+use crate::model::{ModelState, REJECTION_REASONS, Rejection};
 
 const VERSIONS: Family<Gauge, 2> = Family::new(
     "hlorank_model_versions",

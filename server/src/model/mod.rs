@@ -11,6 +11,7 @@ mod loaded;
 mod manifest;
 mod onnx;
 mod segment;
+mod state;
 mod whole_graph;
 
 pub use artifact::Artifact;
@@ -19,4 +20,5 @@ pub use config_input::ConfigInput;
 pub use loaded::{Model, ModelFailed};
 pub use manifest::{MANIFEST_FILE, Manifest, ManifestError, MeasuredQuality, ModelKind};
 pub use segment::EncoderInput;
+pub use state::{ModelState, REJECTION_REASONS, Rejection};
 pub use whole_graph::{Interrupt, WholeGraphInput};

@@ -3,9 +3,10 @@ use std::sync::Arc;
 use tokio::{sync::oneshot, task::spawn_blocking};
 
 use super::{
-    CanarySplit, LookError, Policy, PolicyError, Registry, Rejection, catalogue::Catalogue, policy::Policies,
+    CanarySplit, LookError, Policy, PolicyError, Registry, catalogue::Catalogue, policy::Policies,
     versions::Versions,
 };
+use crate::model::Rejection;
 
 /// Why an admin call was not answered as asked.
 #[derive(Clone, Debug, thiserror::Error)]

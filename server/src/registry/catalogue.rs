@@ -3,13 +3,16 @@ use std::{collections::BTreeMap, sync::Arc};
 use tokio::sync::oneshot;
 
 use super::{
-    Defaults, LookError, ModelState,
+    Defaults, LookError,
     folder::FoundVersions,
     policy::Policies,
     serving::Serving,
     versions::{Report, Versions},
 };
-use crate::{metrics::Metrics, model::Model};
+use crate::{
+    metrics::Metrics,
+    model::{Model, ModelState},
+};
 
 /// Everything that is known of every model; who changes it publishes what then serves.
 pub(super) struct Catalogue {

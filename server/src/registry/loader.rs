@@ -14,7 +14,7 @@ use futures::executor::block_on;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use super::{
-    LookError, RegistrySettings, Rejection, Shared,
+    LookError, RegistrySettings, Shared,
     catalogue::Catalogue,
     folder::{look, version_folder},
     policy::Policies,
@@ -23,7 +23,7 @@ use super::{
 use crate::{
     compute::yield_to_others,
     engine::Engine,
-    model::{Artifact, Model},
+    model::{Artifact, Model, Rejection},
     runtime::Runtime,
 };
 
@@ -210,7 +210,7 @@ impl Loader {
         let prepared = catch_unwind(AssertUnwindSafe(|| self.prepare(name, version)));
         let prepared = prepared.unwrap_or_else(|_| {
             let message = "the server failed while it checked the artifact; its log tells where".to_owned();
-            Err(Rejection { reason: "SERVER_FAILED", message, passing: false })
+            Err(Rejection { reason: "SERVER_FAILED", message, transient: false })
         });
         let (metrics, took) = (&self.shared.metrics, started.elapsed());
         metrics.loading.tried(&metrics.model(name).versions, prepared.as_ref().err(), took);

@@ -9,7 +9,6 @@ mod loader;
 mod policy;
 mod serving;
 mod shared;
-mod state;
 mod validation;
 mod versions;
 
@@ -24,11 +23,16 @@ use crossbeam_channel::bounded;
 use hlorank_graph::Task;
 pub use policy::{CanarySplit, Policy, PolicyError};
 pub use serving::{Defaults, SelectError, Selection, Wanted};
-pub use state::{ModelState, REJECTION_REASONS, Rejection};
 use tokio::sync::watch;
 
 use self::{loader::Loader, shared::Shared, validation::Bench};
-use crate::{compute::Worker, engine::Engine, metrics::Metrics, model::Model, runtime::Runtime};
+use crate::{
+    compute::Worker,
+    engine::Engine,
+    metrics::Metrics,
+    model::{Model, ModelState, Rejection},
+    runtime::Runtime,
+};
 
 /// The models of a folder, kept up to date until it is dropped.
 pub struct Registry {

@@ -5,11 +5,10 @@ use std::{io, path::Path, sync::Arc, time::Duration};
 use futures::executor::block_on;
 use hlorank_graph::{Configurations, FileError, Limits, SegmentedGraph, Task, read_golden_cases};
 
-use super::Rejection;
 use crate::{
     compute::{Class, ComputePool, Worker, WorkerFailed, yield_to_others},
     engine::{Engine, EngineError, Terms},
-    model::{Artifact, ArtifactError, Model},
+    model::{Artifact, ArtifactError, Model, Rejection},
 };
 
 /// The golden cases of an artifact, ready to be scored.
@@ -74,8 +73,8 @@ impl ValidationError {
 
 impl From<ValidationError> for Rejection {
     fn from(error: ValidationError) -> Self {
-        let passing = matches!(&error, ValidationError::Artifact(error) if error.is_passing());
-        Self { reason: error.reason(), message: error.to_string(), passing }
+        let transient = matches!(&error, ValidationError::Artifact(error) if error.is_passing());
+        Self { reason: error.reason(), message: error.to_string(), transient }
     }
 }
 

@@ -8,8 +8,8 @@ use tonic::{Request, Response, Status};
 
 use super::ServiceError;
 use crate::{
-    model::{Manifest, Model, ModelKind},
-    registry::{ModelReport, ModelState, Registry, Rejection, Wanted},
+    model::{Manifest, Model, ModelKind, ModelState, Rejection},
+    registry::{ModelReport, Registry, Wanted},
 };
 
 /// `hlorank.v1.ModelService`.

@@ -1,18 +1,18 @@
-//! One line for every call that has ended.
+//! Logs one line per call when the call has ended.
 
 use tonic::Code;
 
-use super::{call_record::Facts, observe_calls::Ended};
+use super::{call_record::Facts, ended_call::EndedCall};
 use crate::metrics::code_name;
 
-/// Logs calls that have ended: those that failed all, of the others a part.
+/// Logs every call that failed, and a sample of the calls that succeeded.
 pub(crate) struct AccessLog {
-    /// Of calls that succeed, from 0 to 1.
+    /// Fraction of successful calls that are logged, from 0 to 1.
     pub(crate) ratio: f64,
 }
 
 impl AccessLog {
-    pub(super) fn log(&self, call: &Ended<'_>, facts: &Facts) {
+    pub(super) fn log(&self, call: &EndedCall<'_>, facts: &Facts) {
         if call.code == Code::Ok && fastrand::f64() >= self.ratio {
             return;
         }
@@ -23,7 +23,7 @@ impl AccessLog {
             method = call.method.name,
             code = code_name(call.code),
             reason = call.reason,
-            seconds = call.took.as_secs_f64(),
+            seconds = call.duration.as_secs_f64(),
             request_bytes = call.request_bytes,
             answer_bytes = call.answer_bytes,
             model = model.map(|(name, _)| name.as_str()),

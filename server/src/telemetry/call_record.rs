@@ -11,8 +11,7 @@ use hlorank_proto::v1::ReuseCounts;
 
 use crate::{engine::Stages, metrics::ModelSeries, model::Model};
 
-/// Where a call leaves what it is about, for whoever counts, logs and traces it once it has ended. Clones are one
-/// record; a call that nobody observes leaves it unread.
+/// Collects what a call is about, until the call has ended and is counted, logged and traced. Clones share one record.
 #[derive(Clone, Default)]
 pub struct CallRecord(Arc<Record>);
 
@@ -22,19 +21,19 @@ struct Record {
     facts: Mutex<Facts>,
 }
 
-/// What a call was about.
+/// What is known about a call.
 #[derive(Clone, Default)]
 pub(super) struct Facts {
-    /// The model that was selected, as it is counted.
+    /// Metrics of the model that was selected.
     pub(super) series: Option<Arc<ModelSeries>>,
-    /// Name and version of the model that answers.
+    /// Name and version of the model that answered.
     pub(super) model: Option<(String, u64)>,
     pub(super) graph: Option<GraphFacts>,
-    /// Batches that were scored.
+    /// Number of scored batches.
     pub(super) batches: u64,
-    /// Of all batches.
+    /// Sum over all batches.
     pub(super) reuse: ReuseCounts,
-    /// In the order in which they ended.
+    /// Stages, in the order in which they ended.
     pub(super) stages: Vec<Stage>,
 }
 
@@ -42,11 +41,11 @@ pub(super) struct Facts {
 pub(super) struct GraphFacts {
     pub(super) hash: Digest,
     pub(super) nodes: usize,
-    /// It was not read for this call.
+    /// Whether the graph was in the cache.
     pub(super) cached: bool,
 }
 
-/// A part of a call.
+/// One stage of a call.
 #[derive(Clone, Copy)]
 pub(super) struct Stage {
     pub(super) name: &'static str,
@@ -54,19 +53,19 @@ pub(super) struct Stage {
     pub(super) ended: Instant,
 }
 
-/// Stages of one call that are kept: those of the first batches of a stream.
+/// Maximum number of stages that are kept per call, which covers the first batches of a stream.
 const MAX_STAGES: usize = 128;
 
-/// Stages that are shorter are not kept.
-const SHORTEST: Duration = Duration::from_micros(1);
+/// Minimum duration of a stage that is kept.
+const MIN_STAGE: Duration = Duration::from_micros(1);
 
 impl CallRecord {
-    /// The call is counted as one of this model.
+    /// Records the metrics of the selected model.
     pub fn selected(&self, series: &Arc<ModelSeries>) {
         self.facts().series = Some(Arc::clone(series));
     }
 
-    /// The graph that the call is about, which was read until now; for no time where it was cached.
+    /// Records the graph of the call. Reading it took `featurize` and ended now; `featurize` is zero if it was cached.
     pub fn found(&self, graph: &SegmentedGraph, featurize: Duration) {
         let (now, mut facts) = (Instant::now(), self.facts());
         let cached = featurize.is_zero();
@@ -74,13 +73,13 @@ impl CallRecord {
         facts.spent("featurize", now.checked_sub(featurize).unwrap_or(now), now);
     }
 
-    /// The version that answers.
+    /// Records the model version that answers.
     pub fn answered_by(&self, model: &Model) {
         let manifest = model.manifest();
         self.facts().model = Some((manifest.name.clone(), manifest.version));
     }
 
-    /// One more batch was scored, for which the engine was asked at `asked`; `reuse` is of all batches.
+    /// Records a scored batch, which was passed to the engine at `asked`. `reuse` is the sum over all batches.
     pub fn scored(&self, reuse: &ReuseCounts, asked: Instant, stages: &Stages) {
         let mut facts = self.facts();
         facts.batches += 1;
@@ -92,12 +91,12 @@ impl CallRecord {
         facts.spent("head", stages.encoded, stages.scored);
     }
 
-    /// The scores were ranked until now.
+    /// Records that ranking ended now.
     pub fn ranked(&self, started: Instant) {
         self.facts().spent("rank", started, Instant::now());
     }
 
-    /// Bytes of the call's messages that came in, as they were sent.
+    /// Counts received bytes of request messages, before decompression.
     pub(super) fn received(&self, bytes: u64) {
         self.0.request_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -113,7 +112,7 @@ impl CallRecord {
 
 impl Facts {
     fn spent(&mut self, name: &'static str, started: Instant, ended: Instant) {
-        if ended.saturating_duration_since(started) >= SHORTEST && self.stages.len() < MAX_STAGES {
+        if ended.saturating_duration_since(started) >= MIN_STAGE && self.stages.len() < MAX_STAGES {
             self.stages.push(Stage { name, started, ended });
         }
     }

@@ -1,4 +1,4 @@
-//! Sends spans to a collector, over OTLP.
+//! Sends spans to a collector over OTLP.
 
 use std::{
     mem::take,
@@ -17,10 +17,10 @@ use opentelemetry_sdk::{
 use tonic::transport::{Channel, Endpoint, Uri};
 use uuid::Uuid;
 
-/// Begins spans, and sends those that are sampled where there is a collector.
+/// Creates spans, and sends the sampled ones if a collector is configured.
 pub(crate) struct Tracing(SdkTracerProvider);
 
-/// A collector, which may be away.
+/// A collector, which may be unreachable.
 #[derive(Debug)]
 struct Collector {
     address: Uri,
@@ -28,33 +28,35 @@ struct Collector {
     lost: Mutex<LostSpans>,
 }
 
-/// Spans that were not taken.
+/// Spans that the collector did not accept.
 #[derive(Debug, Default)]
 struct LostSpans {
-    /// Since it was told.
+    /// Spans lost since the last report.
     spans: usize,
-    told: Option<Instant>,
+    reported: Option<Instant>,
 }
 
-/// The name of the service, and of the library that makes its spans.
+/// Name of the service, and of the instrumentation library.
 const SERVICE: &str = "hlorank-server";
 
-/// How long a collector may take to accept a connection, and to take a batch.
-const CONNECTING: Duration = Duration::from_secs(3);
-const SENDING: Duration = Duration::from_secs(5);
+/// Timeout for a connection to the collector.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// For the last spans, where calls took the whole drain time.
-const FLUSHING_AT_LEAST: Duration = Duration::from_millis(500);
+/// Timeout for sending one batch.
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often a collector must show that it is there.
+/// Minimum time for the last spans, for when calls used up the drain time.
+const MIN_FLUSH_TIME: Duration = Duration::from_millis(500);
+
+/// Interval and timeout of keep-alive pings to the collector.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
-/// How often it is told that spans are lost.
-const LOST_SPANS_EVERY: Duration = Duration::from_mins(1);
+/// Minimum interval between log lines about lost spans.
+const LOST_SPANS_INTERVAL: Duration = Duration::from_mins(1);
 
 impl Tracing {
-    /// Sends this part (from 0 to 1) of the traces that begin here to a collector, and of others those that are
-    /// sampled where they began. Without a collector calls have traces, too, for the log.
+    /// Sends the fraction `ratio` (0 to 1) of the traces that begin here to a collector, and every other trace that its
+    /// caller sampled. Without a collector, calls still have trace ids for the log.
     pub(crate) fn start(collector: Option<Uri>, ratio: f64) -> Result<Self, ExporterBuildError> {
         let Some(collector) = collector else {
             return Ok(Self(SdkTracerProvider::builder().with_sampler(Sampler::AlwaysOff).build()));
@@ -68,17 +70,17 @@ impl Tracing {
         self.0.tracer(SERVICE)
     }
 
-    /// Sends what was not sent yet, unless that takes longer than `rest`, or than any collector should.
-    pub(crate) async fn stop(self, rest: Duration) {
-        let longest = rest.clamp(FLUSHING_AT_LEAST, SENDING);
-        let flushed = tokio::task::spawn_blocking(move || self.0.shutdown_with_timeout(longest));
+    /// Sends the remaining spans, within `remaining` or the time that a collector may take, whichever is shorter.
+    pub(crate) async fn stop(self, remaining: Duration) {
+        let timeout = remaining.clamp(MIN_FLUSH_TIME, SEND_TIMEOUT);
+        let flushed = tokio::task::spawn_blocking(move || self.0.shutdown_with_timeout(timeout));
         if let Ok(Err(error @ OTelSdkError::Timeout(_))) = flushed.await {
-            tracing::warn!(%error, "the last spans were lost: the collector does not take them");
+            tracing::warn!(%error, "the last spans were lost: the collector does not accept them");
         }
     }
 }
 
-/// What makes the spans. `OTEL_RESOURCE_ATTRIBUTES` may say more.
+/// Returns the attributes of this server. `OTEL_RESOURCE_ATTRIBUTES` may add more.
 fn resource() -> Resource {
     let attributes = [
         KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
@@ -92,28 +94,29 @@ impl Collector {
         let exporter = SpanExporter::builder()
             .with_tonic()
             .with_channel(channel(address.clone()))
-            // The next batch tries again.
+            // A failed batch is lost; the next batch is a new attempt.
             .with_retry_policy(RetryPolicy::disabled());
         Ok(Self { address, exporter: exporter.build()?, lost: Mutex::default() })
     }
 
+    /// Counts lost spans, and logs them at most once per [`LOST_SPANS_INTERVAL`].
     fn lost(&self, spans: usize, error: &OTelSdkError) {
         let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
         lost.spans += spans;
-        if lost.told.is_some_and(|told| told.elapsed() < LOST_SPANS_EVERY) {
+        if lost.reported.is_some_and(|reported| reported.elapsed() < LOST_SPANS_INTERVAL) {
             return;
         }
-        lost.told = Some(Instant::now());
+        lost.reported = Some(Instant::now());
         let spans = take(&mut lost.spans);
-        tracing::warn!(spans, collector = %self.address, %error, "spans were lost: the collector does not take them");
+        tracing::warn!(spans, collector = %self.address, %error, "spans were lost: the collector does not accept them");
     }
 }
 
-/// Connects when there is something to send.
+/// Returns a channel that connects when the first batch is sent.
 fn channel(address: Uri) -> Channel {
     Endpoint::from(address)
-        .connect_timeout(CONNECTING)
-        .timeout(SENDING)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .timeout(SEND_TIMEOUT)
         .http2_keep_alive_interval(KEEP_ALIVE)
         .keep_alive_timeout(KEEP_ALIVE)
         .connect_lazy()
@@ -125,7 +128,7 @@ impl opentelemetry_sdk::trace::SpanExporter for Collector {
         if let Err(error) = self.exporter.export(batch).await {
             self.lost(spans, &error);
         }
-        // It has been told: nothing else is to report it.
+        // The loss is reported already; an error would make the SDK log it again.
         Ok(())
     }
 

@@ -9,85 +9,95 @@ use std::{
     time::Duration,
 };
 
+use clap::ValueEnum;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::{EnvFilter, filter::ParseError};
 
-use crate::settings::LogFormat;
+/// The format of log lines.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
 
-/// Log lines are written until this is dropped, which waits a second at most for those that were not.
+/// Keeps the log writer running. Dropping it waits at most one second for lines that are not written yet.
 pub struct Logging {
     lost: Arc<LostLines>,
     _writer: WorkerGuard,
 }
 
-/// Lines that found no room, or that could not be written.
+/// Counts the lines that were dropped from the full queue or could not be written.
 struct LostLines {
-    counted: ErrorCounter,
+    dropped: ErrorCounter,
     unwritten: Arc<AtomicUsize>,
-    told: AtomicUsize,
+    /// The count that was logged last.
+    reported: AtomicUsize,
 }
 
-/// Counts the lines that it does not take, as on a full disk.
+/// Standard error, which counts the lines that cannot be written, as on a full disk.
 struct StandardError {
     unwritten: Arc<AtomicUsize>,
 }
 
-/// The target of the spans that give lines the ids of their call. They are there whatever the filter selects.
-pub(super) const CALL: &str = "call";
+/// Target of the spans that add the ids of a call to its log lines. They are enabled whatever the filter selects.
+pub(super) const CALL_TARGET: &str = "call";
 
-/// Lines that may wait to be written, some hundred bytes each; one more is lost.
-const WAITING_LINES: usize = 1 << 14;
+/// Maximum number of queued lines, of some hundred bytes each; further lines are dropped.
+const MAX_QUEUED_LINES: usize = 1 << 14;
 
-/// How often lines that were lost are told.
-const LOST_LINES_EVERY: Duration = Duration::from_secs(10);
+/// Interval between log lines about lost lines.
+const LOST_LINES_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Of the message of a panic, in bytes.
-const PANIC_MESSAGE: usize = 256;
+/// Maximum length of a panic message in the log, in bytes.
+const MAX_PANIC_MESSAGE: usize = 256;
 
-/// Prints the log lines that `filter` selects (tracing's directives) to standard error. No call waits until they are
-/// written.
+/// Prints the log lines that `filter` (tracing's directives) selects to standard error. Calls do not wait for the
+/// writer.
 pub fn init(filter: &str, format: LogFormat) -> Result<Logging, ParseError> {
-    let spans = format!("{CALL}=error").parse()?;
+    let spans = format!("{CALL_TARGET}=error").parse()?;
     let filter = EnvFilter::try_new(filter)?.add_directive(spans);
-    let lines = NonBlockingBuilder::default().buffered_lines_limit(WAITING_LINES).thread_name("log");
+    let lines = NonBlockingBuilder::default().buffered_lines_limit(MAX_QUEUED_LINES).thread_name("log");
     let unwritten = Arc::new(AtomicUsize::new(0));
     let (lines, writer) = lines.finish(StandardError { unwritten: Arc::clone(&unwritten) });
-    let lost = Arc::new(LostLines { counted: lines.error_counter(), unwritten, told: AtomicUsize::new(0) });
+    let lost =
+        Arc::new(LostLines { dropped: lines.error_counter(), unwritten, reported: AtomicUsize::new(0) });
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(lines)
         .with_ansi(stderr().is_terminal())
-        // It would report a failed write on the very stream that failed, and panic.
+        // It would report a failed write to the stream that failed, and panic.
         .log_internal_errors(false);
     match format {
         LogFormat::Text => subscriber.with_target(false).init(),
         LogFormat::Json => subscriber.json().with_span_list(false).init(),
     }
     set_hook(Box::new(log_panic));
-    tokio::spawn(tell_lost_lines(Arc::downgrade(&lost)));
+    tokio::spawn(report_lost_lines(Arc::downgrade(&lost)));
     Ok(Logging { lost, _writer: writer })
 }
 
 impl Drop for Logging {
     fn drop(&mut self) {
-        self.lost.tell();
+        self.lost.report();
     }
 }
 
 impl LostLines {
-    fn tell(&self) {
+    fn report(&self) {
         let lines = self.count();
-        // If this line is lost as well, there is more to tell the next time.
-        if self.told.swap(lines, Ordering::Relaxed) != lines {
+        // If this line is lost as well, the next report counts it.
+        if self.reported.swap(lines, Ordering::Relaxed) != lines {
             tracing::warn!(
                 lines,
-                "log lines were lost since the start: they cannot be written, or not as fast as they come"
+                "log lines were lost since the start: standard error cannot be written, or not fast enough"
             );
         }
     }
 
     fn count(&self) -> usize {
-        self.counted.dropped_lines() + self.unwritten.load(Ordering::Relaxed)
+        self.dropped.dropped_lines() + self.unwritten.load(Ordering::Relaxed)
     }
 }
 
@@ -96,7 +106,7 @@ impl Write for StandardError {
         stderr().write(bytes)
     }
 
-    /// Writes a line.
+    /// Writes one line.
     fn write_all(&mut self, line: &[u8]) -> io::Result<()> {
         stderr().write_all(line).inspect_err(|_| {
             self.unwritten.fetch_add(1, Ordering::Relaxed);
@@ -108,18 +118,18 @@ impl Write for StandardError {
     }
 }
 
-async fn tell_lost_lines(lost: Weak<LostLines>) {
+async fn report_lost_lines(lost: Weak<LostLines>) {
     loop {
-        tokio::time::sleep(LOST_LINES_EVERY).await;
+        tokio::time::sleep(LOST_LINES_INTERVAL).await;
         let Some(lost) = lost.upgrade() else { return };
-        lost.tell();
+        lost.report();
     }
 }
 
-/// A panic is a line like others, with the ids of its call.
+/// Logs a panic as one line, with the ids of its call.
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let message = panic.payload_as_str().unwrap_or_default();
-    let message = &message[..message.floor_char_boundary(PANIC_MESSAGE)];
+    let message = &message[..message.floor_char_boundary(MAX_PANIC_MESSAGE)];
     let place = panic.location().map(tracing::field::display);
     let backtrace = Backtrace::capture();
     let backtrace =

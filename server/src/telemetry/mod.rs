@@ -1,17 +1,17 @@
-//! What the server tells of its calls while they run and once they have ended: log lines, spans, and the counts of
-//! [`metrics`](crate::metrics).
+//! What the server reports about its calls: log lines, spans, and the counters of [`metrics`](crate::metrics).
 //!
-//! [`ObserveCallsLayer`] goes around the services and does all of it: it gives a call its id and its trace
-//! ([`request_id`], [`trace_context`]), runs it inside a span of the log, so that every line has both, sees how it
-//! ends, and then counts it, logs it ([`access_log`]) and ends its span ([`spans`]), which goes to a collector
-//! ([`export`]). Services only leave what they know
-//! of a call in its [`CallRecord`].
+//! [`ObserveCallsLayer`] wraps the services. It gives a call its id and its trace ([`request_id`], [`trace_context`])
+//! and runs it inside a log span, so that every log line of the call has both. When the call ends, the layer counts
+//! it, logs it ([`access_log`]) and ends its trace span ([`spans`]), which is sent to a collector ([`export`]). Services
+//! write what they know about a call into its [`CallRecord`].
 //!
-//! No line and no span has anything of a request but its id and what the registry and the engine know: no names from a
-//! graph, no configurations, no messages of refusals, which quote them.
+//! Log lines and spans hold nothing from a request but its id, and what the registry and the engine know. They hold no
+//! names from a graph, no configurations, and no error messages, which quote both.
 
 mod access_log;
+mod call;
 mod call_record;
+mod ended_call;
 mod export;
 mod logging;
 mod observe_calls;
@@ -20,8 +20,9 @@ mod spans;
 mod trace_context;
 
 pub(crate) use access_log::AccessLog;
+pub(crate) use call::Observer;
 pub use call_record::CallRecord;
 pub use export::ExporterBuildError;
 pub(crate) use export::Tracing;
-pub use logging::{Logging, init};
-pub(crate) use observe_calls::{ObserveCallsLayer, Observer};
+pub use logging::{LogFormat, Logging, init};
+pub(crate) use observe_calls::ObserveCallsLayer;

@@ -1,4 +1,4 @@
-//! The span of a call, and one below it for each of its stages.
+//! The span of a call, with a child span for each of its stages.
 
 use std::time::{Instant, SystemTime};
 
@@ -14,50 +14,50 @@ use tonic::Code;
 
 use super::{
     call_record::{Facts, Stage},
-    observe_calls::Ended,
+    ended_call::EndedCall,
     trace_context::caller,
 };
 use crate::metrics::{Method, code_name};
 
-/// The span of a call; costs little where it is not sampled.
+/// The span of a call, which costs little if it is not sampled.
 pub(super) struct CallSpan(Span);
 
 impl CallSpan {
-    /// Begins a span, in the trace that the headers tell or in a new one.
+    /// Starts a span in the trace of the caller's headers, or in a new trace.
     pub(super) fn start(tracer: &SdkTracer, method: &Method, headers: &HeaderMap) -> Self {
         let span =
             SpanBuilder::from_name(format!("{}/{}", method.service, method.name)).with_kind(SpanKind::Server);
-        Self(tracer.build_with_context(span, &caller(headers).map_or_else(Context::new, within)))
+        Self(tracer.build_with_context(span, &caller(headers).map_or_else(Context::new, context_of)))
     }
 
     pub(super) fn trace_id(&self) -> TraceId {
         self.0.span_context().trace_id()
     }
 
-    /// Ends it, with the attributes of OpenTelemetry's conventions for gRPC and some of ours.
-    pub(super) fn end(&mut self, tracer: &SdkTracer, call: &Ended<'_>, facts: &Facts) {
+    /// Ends the span, with the attributes of OpenTelemetry's conventions for gRPC and some of our own.
+    pub(super) fn end(&mut self, tracer: &SdkTracer, call: &EndedCall<'_>, facts: &Facts) {
         if !self.0.is_recording() {
             return;
         }
-        let (now, parent) = (Clock::now(), within(self.0.span_context().clone()));
+        let (now, parent) = (Clock::now(), context_of(self.0.span_context().clone()));
         for Stage { name, started, ended } in &facts.stages {
             let stage = SpanBuilder::from_name(*name).with_start_time(now.at(*started));
             tracer.build_with_context(stage, &parent).end_with_timestamp(now.at(*ended));
         }
-        self.0.set_attributes(of_call(call));
-        self.0.set_attributes(of_work(facts));
-        if is_our_fault(call.code) {
+        self.0.set_attributes(call_attributes(call));
+        self.0.set_attributes(work_attributes(facts));
+        if is_server_error(call.code) {
             self.0.set_status(Status::error(call.reason.unwrap_or(code_name(call.code)).to_owned()));
         }
         self.0.end();
     }
 }
 
-/// What the time of day was at an instant.
+/// Converts instants to wall-clock time.
 struct Clock(Instant, SystemTime);
 
 impl Clock {
-    #[expect(clippy::disallowed_methods, reason = "spans tell times of day")]
+    #[expect(clippy::disallowed_methods, reason = "spans hold wall-clock times")]
     fn now() -> Self {
         Self(Instant::now(), SystemTime::now())
     }
@@ -67,11 +67,11 @@ impl Clock {
     }
 }
 
-fn within(span: SpanContext) -> Context {
+fn context_of(span: SpanContext) -> Context {
     Context::new().with_remote_span_context(span)
 }
 
-fn of_call(call: &Ended<'_>) -> Vec<KeyValue> {
+fn call_attributes(call: &EndedCall<'_>) -> Vec<KeyValue> {
     let mut attributes = vec![
         KeyValue::new("rpc.system", "grpc"),
         KeyValue::new("rpc.service", call.method.service.clone()),
@@ -87,7 +87,7 @@ fn of_call(call: &Ended<'_>) -> Vec<KeyValue> {
     attributes
 }
 
-fn of_work(facts: &Facts) -> Vec<KeyValue> {
+fn work_attributes(facts: &Facts) -> Vec<KeyValue> {
     let count = |name, count| KeyValue::new(name, i64::try_from(count).unwrap_or(i64::MAX));
     let mut attributes = Vec::new();
     if let Some((name, version)) = &facts.model {
@@ -108,8 +108,8 @@ fn of_work(facts: &Facts) -> Vec<KeyValue> {
     attributes
 }
 
-/// The codes for which OpenTelemetry's conventions call the span of a server an error.
-fn is_our_fault(code: Code) -> bool {
+/// Returns whether OpenTelemetry's conventions count a code as an error of the server.
+fn is_server_error(code: Code) -> bool {
     use Code::{DataLoss, DeadlineExceeded, Internal, Unavailable, Unimplemented, Unknown};
     matches!(code, Unknown | DeadlineExceeded | Unimplemented | Internal | Unavailable | DataLoss)
 }

@@ -1,4 +1,8 @@
-//! The trace that a call belongs to, as its client tells it: <https://www.w3.org/TR/trace-context/>.
+//! Reads the W3C trace context of a call: <https://www.w3.org/TR/trace-context/>.
+//!
+//! The propagator of the OpenTelemetry SDK is not used because it is less strict than the standard: it accepts ids and
+//! flags of any length (`-1` for `-01`), digits with a sign, a trailing `-`, and the first of several `traceparent`
+//! headers, and it drops all but the first `tracestate` header.
 
 use http::{HeaderMap, HeaderName};
 use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
@@ -6,13 +10,13 @@ use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState}
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// Of version 00, and of what is known of later ones: 2, 32, 16 and 2 digits with `-` between them.
+/// Length of version 00, and of the part of later versions that is known: 2, 32, 16 and 2 digits, separated by `-`.
 const LENGTH: usize = 55;
 
-/// The span that a call is a part of; `None` where its headers tell none, or not as the standard says.
+/// Returns the caller's span, or `None` if the headers name none or are malformed.
 pub(super) fn caller(headers: &HeaderMap) -> Option<SpanContext> {
-    let mut given = headers.get_all(TRACEPARENT).into_iter();
-    let (Some(traceparent), None) = (given.next(), given.next()) else { return None };
+    let mut sent = headers.get_all(TRACEPARENT).into_iter();
+    let (Some(traceparent), None) = (sent.next(), sent.next()) else { return None };
     let (trace, span, flags) = parse(traceparent.to_str().ok()?)?;
     let caller = SpanContext::new(trace, span, flags, true, state(headers));
     caller.is_valid().then_some(caller)
@@ -28,17 +32,17 @@ fn parse(traceparent: &str) -> Option<(TraceId, SpanId, TraceFlags)> {
     if !are_digits || !ends || version == "ff" {
         return None;
     }
-    // The only flag that is known.
+    // All other flags are unknown.
     let flags = TraceFlags::new(u8::from_str_radix(flags, 16).ok()?) & TraceFlags::SAMPLED;
     Some((TraceId::from_hex(trace).ok()?, SpanId::from_hex(span).ok()?, flags))
 }
 
-/// Capitals are not allowed.
+/// Returns whether `text` is `count` lower-case hexadecimal digits.
 fn is_hex(text: &str, count: usize) -> bool {
     text.len() == count && text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// What tracing systems pass on to each other.
+/// Returns the vendors' state, from all its headers in order.
 fn state(headers: &HeaderMap) -> TraceState {
     let lists: Vec<&str> =
         headers.get_all(TRACESTATE).into_iter().filter_map(|list| list.to_str().ok()).collect();
@@ -102,12 +106,12 @@ mod tests {
             assert!(of(&[(TRACEPARENT, &wrong)]).is_none(), "{wrong}");
         }
         let good = format!("00-{TRACE}-{SPAN}-01");
-        assert!(of(&[(TRACEPARENT, &good), (TRACEPARENT, &good)]).is_none(), "which of them?");
+        assert!(of(&[(TRACEPARENT, &good), (TRACEPARENT, &good)]).is_none(), "it is ambiguous");
         assert!(of(&[]).is_none());
     }
 
     #[test]
-    fn what_tracing_systems_say_is_passed_on_in_order() {
+    fn trace_state_headers_are_joined_in_order() {
         let good = format!("00-{TRACE}-{SPAN}-01");
         let state = |lists: &[&str]| {
             let lists = lists.iter().map(|list| (TRACESTATE, *list));

@@ -2,7 +2,8 @@ use std::{collections::BTreeMap, time::SystemTime};
 
 use hlorank_graph::Digest;
 
-use super::{ModelState, Policy, Rejection, folder::FoundVersions};
+use super::{Policy, folder::FoundVersions};
+use crate::model::{ModelState, Rejection};
 
 /// The versions of one model: which are there, how far each is, and which of them serve. `M` is a loaded version.
 ///
@@ -104,7 +105,7 @@ impl<M: Clone> Versions<M> {
         }
         for (version, known) in &mut self.known {
             known.on_disk = found.contains_key(version);
-            known.again |= matches!(&known.stage, Stage::Rejected(rejection) if rejection.passing);
+            known.again |= matches!(&known.stage, Stage::Rejected(rejection) if rejection.transient);
         }
         self.known.retain(|_, version| version.on_disk || version.stage.model().is_some());
         self.settle();

@@ -9,7 +9,7 @@ fn on_disk(versions: &[u64]) -> FoundVersions {
 }
 
 fn rejection() -> Rejection {
-    Rejection { reason: "GOLDEN_MISMATCH", message: "on purpose".to_owned(), passing: false }
+    Rejection { reason: "GOLDEN_MISMATCH", message: "on purpose".to_owned(), transient: false }
 }
 
 /// Loads what is wanted, but for versions that are bad.
@@ -95,7 +95,7 @@ fn a_version_that_was_rejected_for_what_passes_is_tried_again_at_each_look() {
     names.found(&on_disk(&[1, 2, 3]));
     for _ in 0..2 {
         assert_eq!(names.next_to_load(), Some(3));
-        names.rejected(3, Rejection { passing: true, ..rejection() });
+        names.rejected(3, Rejection { transient: true, ..rejection() });
         assert_eq!(names.next_to_load(), None, "once a look");
         names.found(&on_disk(&[1, 2, 3]));
     }

@@ -1,21 +1,22 @@
 use std::fmt;
 
-/// Where a version is in its life.
+/// The life-cycle state of a model version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ModelState {
-    /// It is on disk, and nothing asks for it yet.
+    /// The version is on disk and has not been loaded yet.
     Discovered,
-    /// It is being read and checked.
+    /// The version is being read and checked.
     Validating,
-    /// It was checked once; the sessions of every worker are, so that its first request is not slow.
+    /// The version passed its checks with one worker's session; the sessions of the other workers are being checked, so
+    /// that the first request is not slow.
     Warming,
-    /// It answers requests that do not ask for a version: as the stable version or as the canary.
+    /// The version answers requests that name no version: it is the stable version or the canary.
     Serving,
-    /// It is loaded and answers requests that ask for it, or is finishing the last ones.
+    /// The version is loaded and answers only requests that name it, or is finishing its last requests.
     Retained,
-    /// A check failed; it is tried again when its files change, or on demand.
+    /// A check failed. The version is tried again when its files change, or on `Reload`.
     Rejected,
-    /// It was loaded, and its memory is free again.
+    /// The version was loaded before, and its memory has been freed.
     Unloaded,
 }
 
@@ -31,7 +32,7 @@ impl ModelState {
         Self::Unloaded,
     ];
 
-    /// The word for it, in lower case.
+    /// Returns the name of the state in lower case.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -52,7 +53,7 @@ impl fmt::Display for ModelState {
     }
 }
 
-/// Every reason that a version is rejected for.
+/// Every reason for which a version can be rejected.
 pub const REJECTION_REASONS: [&str; 28] = [
     "CUSTOM_OPERATOR",
     "DIGEST_MISMATCH",
@@ -84,15 +85,15 @@ pub const REJECTION_REASONS: [&str; 28] = [
     "WEIGHT_NOT_A_NUMBER",
 ];
 
-/// Why a version does not serve.
+/// Why a version was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// What was wrong, in `UPPER_SNAKE_CASE`; stable.
+    /// The check that failed, one of [`REJECTION_REASONS`]; stable.
     pub reason: &'static str,
-    /// What, where, and what to do.
+    /// What is wrong, where, and what to do about it.
     pub message: String,
-    /// Whether it is not the fault of the files and passes by itself, so that every look tries the version again.
-    pub passing: bool,
+    /// Whether the failure may pass without a change of the files, so that every scan of the folder retries the version.
+    pub transient: bool,
 }
 
 impl fmt::Display for Rejection {
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_are_those_that_the_readme_explains() {
+    fn the_readme_explains_every_reason() {
         let readme = include_str!("../../README.md");
         let section = readme.split("## Models while they are served").nth(1).unwrap();
         let table = section.split("| reason | the check |").nth(1).unwrap().split("\n\n").next().unwrap();
