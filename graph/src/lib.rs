@@ -28,7 +28,7 @@ pub use file::{FileKind, GraphFile, GraphSource, MeasuredGraph, Measurements};
 pub use graph::{Graph, GraphArrays, Task};
 pub use hash::Digest;
 pub use layout::{LAYOUT_VALUES, LayoutBatch, LayoutBatchBuilder, LayoutEntry};
-pub use limits::Limits;
+pub use limits::{LimitKind, Limits};
 pub use module::{HloModule, NodeDescription, shortened};
 pub use npz::{FeatureFile, GoldenCase, read_golden_cases};
 pub use opcode::{is_usually_configurable, opcode_id, opcode_name};

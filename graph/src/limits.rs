@@ -1,14 +1,27 @@
-/// What a graph and a batch may be at most; checked before memory is taken for them.
+/// Limits on the size of a graph and of a batch. They are checked before memory is allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Instructions of one module.
+    /// Maximum number of instructions of one module.
     pub nodes: usize,
-    /// Operand and callee references of one module.
+    /// Maximum number of operand and callee references of one module.
     pub edges: usize,
-    /// Candidates of one batch.
+    /// Maximum number of configurations of one batch.
     pub configs: usize,
-    /// Candidates times configurable nodes of one batch: two bytes each.
+    /// Maximum number of entries (configurations times configurable nodes) of one batch; each takes two bytes.
     pub config_entries: usize,
+}
+
+/// One field of [`Limits`]. An error names the limit by it, and a caller knows which of its settings raises it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitKind {
+    /// [`Limits::nodes`].
+    Nodes,
+    /// [`Limits::edges`].
+    Edges,
+    /// [`Limits::configs`].
+    Configs,
+    /// [`Limits::config_entries`].
+    ConfigEntries,
 }
 
 impl Default for Limits {

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{Graph, GraphError, HloModule, Limits, Task};
+use hlorank_graph::{Graph, GraphError, HloModule, LimitKind, Limits, Task};
 use hlorank_proto::xla::{
     HloComputationProto, HloInstructionProto, HloModuleProto, HloProto, ShapeProto, TupleElement,
 };
@@ -117,7 +117,7 @@ fn a_module_may_have_as_many_nodes_as_the_limit_and_no_more() {
     let limits = Limits { nodes: 4, ..Limits::default() };
     let chain = |nodes| single((0..nodes).map(|id| instruction(id, &[])).collect());
     assert_eq!(read_within(&chain(4), &limits).unwrap().len(), 4);
-    let expected = GraphError::TooMany { what: "nodes", limit: 4, setting: "--max-nodes" };
+    let expected = GraphError::TooMany { what: "nodes", kind: LimitKind::Nodes, limit: 4 };
     assert_eq!(read_within(&chain(5), &limits), Err(expected));
 }
 
@@ -130,7 +130,7 @@ fn a_module_may_have_as_many_edges_as_the_limit_and_no_more() {
     };
     let graph = read_within(&fan_in(&[0, 0, 0]), &limits).unwrap();
     assert_eq!(graph.edges(), [[1, 0], [2, 1]]);
-    let expected = GraphError::TooMany { what: "edges", limit: 4, setting: "--max-edges" };
+    let expected = GraphError::TooMany { what: "edges", kind: LimitKind::Edges, limit: 4 };
     assert!(expected.to_string().contains("4 edges"));
     assert_eq!(read_within(&fan_in(&[0, 0, 0, 0]), &limits), Err(expected));
 }
@@ -140,7 +140,7 @@ fn a_module_has_no_more_computations_than_it_may_have_nodes() {
     let limits = Limits { nodes: 3, ..Limits::default() };
     let empty = |count| (0..count).map(|id| computation(id, vec![])).collect();
     assert_eq!(read_within(&module(empty(3)), &limits), Err(GraphError::Empty));
-    let expected = GraphError::TooMany { what: "computations", limit: 3, setting: "--max-nodes" };
+    let expected = GraphError::TooMany { what: "computations", kind: LimitKind::Nodes, limit: 3 };
     assert_eq!(read_within(&module(empty(4)), &limits), Err(expected));
 }
 
@@ -282,8 +282,8 @@ fn millions_of_instructions_are_refused_by_the_node_limit_in_no_time() {
     };
     let bytes = module_of_instructions(HOSTILE_BYTES, id_alone);
     let start = Instant::now();
-    let expected = GraphError::TooMany { what: "nodes", limit: 100_000, setting: "--max-nodes" };
-    refuse(&bytes, expected, &["100000 nodes", "--max-nodes"]);
+    let expected = GraphError::TooMany { what: "nodes", kind: LimitKind::Nodes, limit: 100_000 };
+    refuse(&bytes, expected, &["100000 nodes", "split it into smaller modules"]);
     assert!(start.elapsed() < PATIENCE, "took {:?}", start.elapsed());
 }
 

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{GraphError, HloModule, Limits, Task, TextError};
+use hlorank_graph::{GraphError, HloModule, LimitKind, Limits, Task, TextError};
 use hlorank_tests::{HLO_FIXTURES, fixture, module::use_module};
 use proptest::{prelude::*, sample::Index};
 
@@ -161,9 +161,9 @@ fn a_text_may_have_as_many_nodes_and_edges_as_the_limits_and_no_more() {
         format!("%n = f32[2] reduce({operands}), dimensions={{1}}, to_apply={{ %a = f32[] parameter(0) }}")
     };
     assert_eq!(read_within(&text(&[PARAMETER, &reduce("%p, %p"), "%c = s32[] iota()"]), &limits), Ok(4));
-    let edges = GraphError::TooMany { what: "edges", limit: 3, setting: "--max-edges" };
+    let edges = GraphError::TooMany { what: "edges", kind: LimitKind::Edges, limit: 3 };
     assert_eq!(read_within(&text(&[PARAMETER, &reduce("%p, %p, %p")]), &limits), Err(edges));
-    let nodes = GraphError::TooMany { what: "nodes", limit: 4, setting: "--max-nodes" };
+    let nodes = GraphError::TooMany { what: "nodes", kind: LimitKind::Nodes, limit: 4 };
     let lines = [PARAMETER, &reduce("%p"), "%c = s32[] iota()", "%d = s32[] iota()"];
     assert_eq!(read_within(&text(&lines), &limits), Err(nodes.clone()));
     let slice = "%s = ((f32[2,3], f32[2,3], f32[2,3]), f32[1,3], s32[]) slice-start(%p)";

@@ -7,9 +7,7 @@ pub enum ConfigurationError {
     #[error("the batch has no configurations; send at least one")]
     Empty,
     /// Too many candidates.
-    #[error(
-        "the batch has {found} configurations, at most {limit} are taken; send several batches, or raise --max-configs on the server"
-    )]
+    #[error("the batch has {found} configurations, at most {limit} are taken; send several batches")]
     TooMany {
         /// How many were sent.
         found: usize,
@@ -18,7 +16,7 @@ pub enum ConfigurationError {
     },
     /// Candidates times configurable nodes over the limit.
     #[error(
-        "the batch has {configs} configurations of {slots} nodes each, {} entries in all, at most {limit} are taken; send several batches, or raise --max-config-entries on the server",
+        "the batch has {configs} configurations of {slots} nodes each, {} entries in all, at most {limit} are taken; send several batches",
         configs.saturating_mul(*slots)
     )]
     TooManyEntries {

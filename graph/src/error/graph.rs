@@ -1,4 +1,5 @@
 use super::TextError;
+use crate::LimitKind;
 
 /// Why a graph was refused.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -86,15 +87,15 @@ pub enum GraphError {
         /// A node on the cycle.
         node: u32,
     },
-    /// Over a limit.
-    #[error("the module has more than {limit} {what}; split it, or raise {setting} on the server")]
+    /// The module exceeds a limit.
+    #[error("the module has more than {limit} {what}; split it into smaller modules")]
     TooMany {
-        /// What was counted.
+        /// The counted items: `nodes`, `edges` or `computations`.
         what: &'static str,
-        /// How many are allowed.
+        /// The limit that is exceeded.
+        kind: LimitKind,
+        /// The value of the limit.
         limit: usize,
-        /// The server's setting.
-        setting: &'static str,
     },
     /// A configurable node that is not there.
     #[error("configurable node {node} is not in the graph, which has {nodes} nodes")]

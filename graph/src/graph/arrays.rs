@@ -1,5 +1,5 @@
 use super::edges::check_ends;
-use crate::{FEATURES, GraphError, Limits, Pad, SequenceLengths, is_usually_configurable, opcode};
+use crate::{FEATURES, GraphError, LimitKind, Limits, Pad, SequenceLengths, is_usually_configurable, opcode};
 
 /// The arrays of a graph of `n` nodes and `m` edges.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -79,11 +79,11 @@ impl GraphError {
 
     /// More of `what` than there may be nodes.
     pub(crate) fn too_many(what: &'static str, limits: &Limits) -> Self {
-        Self::TooMany { what, limit: limits.nodes, setting: "--max-nodes" }
+        Self::TooMany { what, kind: LimitKind::Nodes, limit: limits.nodes }
     }
 
     pub(crate) fn too_many_edges(limits: &Limits) -> Self {
-        Self::TooMany { what: "edges", limit: limits.edges, setting: "--max-edges" }
+        Self::TooMany { what: "edges", kind: LimitKind::Edges, limit: limits.edges }
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use hlorank_graph::{ConfigurationError, Digest, GraphError, TextError};
+use hlorank_graph::{ConfigurationError, Digest, GraphError, LimitKind, TextError};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
-use super::limit::Limit;
+use super::limit::{Limit, configuration_limit, graph_limit, hint};
 use crate::{
     compute::WorkerFailed,
     engine::EngineError,
@@ -118,10 +118,10 @@ pub enum ServiceError {
         limit: usize,
     },
     /// A graph that was refused.
-    #[error("graph: {0}")]
+    #[error("graph: {0}{hint}", hint = hint(graph_limit(.0)))]
     Graph(GraphError),
     /// Configurations that were refused.
-    #[error("{field}: {source}")]
+    #[error("{field}: {source}{hint}", hint = hint(configuration_limit(.source)))]
     Configuration {
         /// The form they came in.
         field: &'static str,
@@ -323,7 +323,7 @@ fn graph_reason(error: &GraphError) -> &'static str {
         GraphError::UnknownCallee { .. } => "UNKNOWN_CALLEE",
         GraphError::UnknownEdgeNode { .. } => "UNKNOWN_NODE",
         GraphError::Cycle { .. } => "GRAPH_CYCLE",
-        GraphError::TooMany { what: "edges", .. } => "TOO_MANY_EDGES",
+        GraphError::TooMany { kind: LimitKind::Edges, .. } => "TOO_MANY_EDGES",
         GraphError::TooMany { .. } => "TOO_MANY_NODES",
         GraphError::InstructionTooLarge { .. } => "INSTRUCTION_TOO_LARGE",
         GraphError::UnknownConfigurableNode { .. }

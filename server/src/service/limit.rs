@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use hlorank_graph::{ConfigurationError, GraphError, TextError};
+use hlorank_graph::{ConfigurationError, GraphError, LimitKind, TextError};
 
 use super::ServiceError;
 use crate::{engine::EngineError, memory::MemoryFull};
@@ -49,6 +49,17 @@ impl Limit {
         Self { setting: Some(setting), found, allowed }
     }
 
+    /// A limit that the crate `graph` checks.
+    fn of_graph(kind: LimitKind, found: Option<usize>, allowed: usize) -> Self {
+        let setting = match kind {
+            LimitKind::Nodes => "--max-nodes",
+            LimitKind::Edges => "--max-edges",
+            LimitKind::Configs => "--max-configs",
+            LimitKind::ConfigEntries => "--max-config-entries",
+        };
+        Self::of(setting, found, allowed)
+    }
+
     /// One that nothing raises.
     fn fixed(found: Option<usize>, allowed: usize) -> Self {
         Self { setting: None, found, allowed }
@@ -65,9 +76,15 @@ impl Limit {
     }
 }
 
-fn graph_limit(error: &GraphError) -> Option<Limit> {
+/// Returns what a message of `graph` leaves out: the setting of the server that raises the exceeded limit.
+pub(super) fn hint(limit: Option<Limit>) -> String {
+    let setting = limit.and_then(|limit| limit.setting);
+    setting.map_or_else(String::new, |setting| format!(", or raise {setting} on the server"))
+}
+
+pub(super) fn graph_limit(error: &GraphError) -> Option<Limit> {
     match error {
-        GraphError::TooMany { limit, setting, .. } => Some(Limit::of(setting, None, *limit)),
+        GraphError::TooMany { kind, limit, .. } => Some(Limit::of_graph(*kind, None, *limit)),
         GraphError::InstructionTooLarge { found, limit, .. } => Some(Limit::fixed(Some(*found), *limit)),
         GraphError::Text {
             source: TextError::ListTooLong { limit } | TextError::TooDeep { limit }, ..
@@ -76,13 +93,14 @@ fn graph_limit(error: &GraphError) -> Option<Limit> {
     }
 }
 
-fn configuration_limit(error: &ConfigurationError) -> Option<Limit> {
+pub(super) fn configuration_limit(error: &ConfigurationError) -> Option<Limit> {
     match error {
         ConfigurationError::TooMany { found, limit } => {
-            Some(Limit::of("--max-configs", Some(*found), *limit))
+            Some(Limit::of_graph(LimitKind::Configs, Some(*found), *limit))
         }
         ConfigurationError::TooManyEntries { configs, slots, limit } => {
-            Some(Limit::of("--max-config-entries", Some(configs.saturating_mul(*slots)), *limit))
+            let found = configs.saturating_mul(*slots);
+            Some(Limit::of_graph(LimitKind::ConfigEntries, Some(found), *limit))
         }
         ConfigurationError::TooLong { found, limit, .. } => Some(Limit::fixed(Some(*found), *limit)),
         _ => None,
