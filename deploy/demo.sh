@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Starts a server on a free port of loopback, ranks measured configurations of both tasks, and stops it again.
-# `make demo` sets up and builds what this needs.
+# Starts a server on a free loopback port, ranks measured configurations of both tasks, and stops the server.
+# `make demo` builds what this needs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,7 +15,7 @@ stop() {
 }
 trap stop EXIT
 
-# The server logs its address once it accepts calls.
+# The server logs its address when it accepts calls.
 address=
 for _ in $(seq 100); do
     address=$(sed -n 's/.*serving address=\([0-9.:]*\).*/\1/p' "$log")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Puts ONNX Runtime's library into FOLDER/libonnxruntime.so and its licence and notices into FOLDER/licences, from
-# PyPI's wheel, digest checked. Does nothing where they are there already; two that run at once do the same work twice
-# and neither sees half a file.
+# Extracts ONNX Runtime into FOLDER/libonnxruntime.so, and its licence and notices into FOLDER/licences, from PyPI's
+# wheel, whose digest is checked. Does nothing if they exist already. Concurrent runs repeat the work, but files are
+# moved into place whole.
 # Usage: setup-onnxruntime.sh FOLDER
 set -euo pipefail
 
@@ -24,7 +24,7 @@ if [ -f "$library" ] && [ -f "$licences/LICENSE" ] && [ "$(cat "$stamp" 2>/dev/n
     exit 0
 fi
 
-[ "$(uname -s)" = Linux ] || fail "there is a pinned library for Linux alone, not for $(uname -s)"
+[ "$(uname -s)" = Linux ] || fail "the pinned library is for Linux, not for $(uname -s)"
 case $architecture in
 x86_64 | aarch64) ;;
 *) fail "there is no pinned library for $architecture" ;;
@@ -37,7 +37,7 @@ work=$(mktemp -d "$folder/download.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
 echo "fetching ONNX Runtime for $architecture"
-# The wheel is one for a fixed Python, so that the digest holds whatever Python runs this.
+# The wheel is for a fixed Python version, so that the digest holds for every Python that runs this.
 python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --require-hashes \
     --python-version 3.12 --implementation cp --abi cp312 --platform "manylinux_2_28_$architecture" \
     --dest "$work" --requirement "$requirements" || fail "the wheel could not be fetched"

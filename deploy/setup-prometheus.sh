@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Puts Prometheus and promtool into FOLDER, from Debian's package, whose signature and digest apt checks; needs no root.
-# Does nothing where they are there already. Usage: setup-prometheus.sh FOLDER
+# Extracts Prometheus and promtool into FOLDER from Debian's package, whose signature and digest apt checks. Needs no
+# root. Does nothing if they exist already. Usage: setup-prometheus.sh FOLDER
 set -euo pipefail
 
 folder=${1:?usage: setup-prometheus.sh FOLDER}

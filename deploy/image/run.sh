@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs COMMAND in the root file system FOLDER that root.sh made, without a container engine: read-only, as the image's
-# user, without capabilities, on the network of this machine, in this environment. `--models DIR` mounts DIR, writable,
-# over the models that ship. Needs root, or a kernel that lets users make namespaces.
+# Runs COMMAND in the root file system FOLDER that root.sh built, without a container engine: read-only, as the image's
+# user, without capabilities, on the host network, with the current environment. `--models DIR` mounts DIR, writable,
+# over the shipped models. Needs root, or a kernel that allows user namespaces.
 # Usage: run.sh [--models DIR] FOLDER COMMAND...
 set -euo pipefail
 
@@ -16,7 +16,7 @@ shift
 user=65532
 [ "$(id -u)" = 0 ] && privileged=yes || privileged=
 
-# In namespaces of its own, so that no mount outlives it; every step replaces the one before, so signals arrive.
+# The mounts live in a namespace and end with it. Every step replaces the process, so signals arrive.
 # shellcheck disable=SC2016
 inside='
     root=$1 models=$2 privileged=$3 user=$4

@@ -1,4 +1,4 @@
-"""Kubernetes manifests as they are read and checked."""
+"""Reads and validates Kubernetes manifests."""
 
 import subprocess
 from pathlib import Path
@@ -7,42 +7,42 @@ import kubernetes_validate
 import yaml
 from sources import DEPLOY
 
-# The oldest that has what the manifests use, and the newest whose schemas there are.
+# The oldest version that supports the manifests, and the newest with published schemas.
 KUBERNETES_VERSIONS = ["1.30", "1.37"]
 
 CHART = DEPLOY / "helm/hlorank"
 
 
 def read(file: Path) -> list[dict]:
-    """The documents of one file."""
+    """Returns the documents of one file."""
     return [document for document in yaml.safe_load_all(file.read_text()) if document]
 
 
 def validate(documents: list[dict]) -> None:
-    """Holds the documents against Kubernetes' schemas, in which unknown fields are errors."""
+    """Validates documents by Kubernetes' schemas, in which unknown fields are errors."""
     for document in documents:
         for version in KUBERNETES_VERSIONS:
             kubernetes_validate.validate(document, version, strict=True)
 
 
 def by_kind(documents: list[dict]) -> dict[str, dict]:
-    """The documents by kind and name."""
+    """Returns the documents by kind and name."""
     return {f"{d['kind']}/{d['metadata']['name']}": d for d in documents}
 
 
 def container(deployment: dict) -> dict:
-    """The only container of a deployment."""
+    """Returns the only container of a deployment."""
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     return container
 
 
 def environment(deployment: dict) -> dict[str, str | None]:
-    """The variables of the container; None where Kubernetes fills one in."""
+    """Returns the variables of the container, None for those that Kubernetes fills in."""
     return {variable["name"]: variable.get("value") for variable in container(deployment)["env"]}
 
 
 def rendered(helm: str, values: Path | None = None) -> list[dict]:
-    """What the chart makes of these values beside its own, named hlorank; helm's error else."""
+    """Renders the chart, as release hlorank, with these values on top of its own."""
     command = [helm, "template", "hlorank", str(CHART)]
     command += ["--values", str(values)] if values else []
     printed = subprocess.run(command, capture_output=True, text=True, check=False)

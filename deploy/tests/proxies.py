@@ -1,4 +1,4 @@
-"""Envoy and HAProxy as they ship, before servers of this machine."""
+"""Runs Envoy and HAProxy with the shipped configurations, in front of local servers."""
 
 import os
 import re
@@ -13,45 +13,45 @@ from replicas import PATIENCE, TARGET, Replica, answer, free_ports, wait_for
 from sources import DEPLOY
 
 FOLDER = Path(os.environ.get("HLORANK_PROXIES", TARGET / "proxies"))
-# Of HAProxy, where this machine has not got them.
+# Libraries of HAProxy, if the machine lacks them.
 ENVIRONMENT = {"LD_LIBRARY_PATH": str(FOLDER / "lib")}
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A proxy, and how it writes addresses."""
+    """A proxy, and how its configuration writes addresses."""
 
     name: str
     configuration: Path
     run: tuple[str, ...]
-    """Options before the configuration."""
+    """Options before the name of the configuration."""
     check: tuple[str, ...]
     address: str
-    """Of listeners, with a host and a port."""
+    """Format of the address of a listener, with host and port."""
     replica: str
-    """Of a replica, with its ports for calls and for metrics."""
+    """Format of the address of a replica, with its ports for calls and metrics."""
     statistics: int
-    """The port of /metrics or the like, of loopback."""
+    """Loopback port of the statistics."""
     statistics_path: str
     retries: str
-    """The metric of what it tried again."""
+    """Metric of retried calls."""
 
     def command(self, options: Sequence[str], configuration: Path) -> list[str]:
-        """What runs it; the test is skipped where there is none."""
+        """Returns the command line; skips the test if the program is missing."""
         program = FOLDER / self.name
         if not program.exists():
             pytest.skip(f"{self.name} is missing: make setup-proxies")
         return [str(program), *options, str(configuration)]
 
     def judge(self, configuration: Path) -> subprocess.CompletedProcess:
-        """Has it check a configuration."""
+        """Lets the proxy check a configuration."""
         command = self.command(self.check, configuration)
         return subprocess.run(
             command, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE, check=False
         )
 
     def before(self, replicas: Sequence[Replica], port: int, statistics: int) -> str:
-        """What ships, with addresses of this machine in place of its own."""
+        """Returns the shipped configuration with local addresses."""
         here, anywhere = "127.0.0.1", "0.0.0.0"
         changes = {
             self.address.format(anywhere, 7070): self.address.format(here, port),
@@ -94,7 +94,7 @@ KINDS = {kind.name: kind for kind in (ENVOY, HAPROXY)}
 
 @dataclass(frozen=True)
 class Proxy:
-    """One that runs."""
+    """A running proxy."""
 
     kind: Kind
     process: subprocess.Popen
@@ -103,11 +103,11 @@ class Proxy:
 
     @property
     def address(self) -> str:
-        """Where it takes calls."""
+        """Address on which the proxy accepts calls."""
         return f"127.0.0.1:{self.port}"
 
     def retries(self) -> int:
-        """How often it tried a call again."""
+        """Returns how many calls the proxy has retried."""
         text = answer(f"http://127.0.0.1:{self.statistics}{self.kind.statistics_path}") or ""
         found = re.findall(rf"^{self.kind.retries}{{.*}} (\S+)$", text, re.MULTILINE)
         assert found, f"{self.kind.retries} is not among the statistics"
@@ -116,7 +116,7 @@ class Proxy:
 
 @contextmanager
 def proxy_before(kind: Kind, replicas: Sequence[Replica], folder: Path) -> Iterator[Proxy]:
-    """A proxy before these replicas, as it ships but for addresses."""
+    """Runs a proxy in front of these replicas with the shipped configuration."""
     port, statistics = free_ports(2)
     configuration = folder / kind.configuration.name
     configuration.write_text(kind.before(replicas, port, statistics))

@@ -1,4 +1,4 @@
-"""Real servers, as replicas of each other, and what their metrics say."""
+"""Runs real servers as replicas, and reads their metrics."""
 
 import os
 import re
@@ -20,13 +20,13 @@ from sources import NO_TELEMETRY, REPOSITORY
 PATIENCE = 30.0  # seconds
 TARGET = REPOSITORY / "target"
 LIBRARY = TARGET / "onnxruntime/libonnxruntime.so"
-# A stream is one of them until it ends.
+# A stream counts until it ends.
 MAX_REQUESTS = 16
 GRAPH_CACHE = "hlorank_graph_cache_requests_total"
 
 
 def server_program() -> Path:
-    """The server that was built last; the test is skipped where there is none."""
+    """Returns the server that was built last; skips the test if there is none."""
     built = [TARGET / profile / "hlorank-server" for profile in ("release", "debug")]
     built = [program for program in built if program.exists()]
     if not built:
@@ -35,7 +35,7 @@ def server_program() -> Path:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody listens on."""
+    """Returns free loopback ports."""
     listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [listener.getsockname()[1] for listener in listeners]
     for listener in listeners:
@@ -44,7 +44,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def wait_for(what: str, is_so: Callable[[], bool]) -> None:
-    """Waits until something is so."""
+    """Waits until a condition holds."""
     end = time.monotonic() + PATIENCE
     while not is_so():
         assert time.monotonic() < end, f"waited {PATIENCE:g} s for {what}"
@@ -52,7 +52,7 @@ def wait_for(what: str, is_so: Callable[[], bool]) -> None:
 
 
 def answer(url: str) -> str | None:
-    """What is answered there; None where nobody does, or not with 200."""
+    """Returns the body of an answer, or None if nobody answers with 200."""
     try:
         with urllib.request.urlopen(url, timeout=5) as response:
             return response.read().decode()
@@ -62,7 +62,7 @@ def answer(url: str) -> str | None:
 
 @dataclass
 class Replica:
-    """A server, which may be stopped and started again on its ports."""
+    """A server that can be stopped and started again on its ports."""
 
     log: Path
     port: int
@@ -70,7 +70,7 @@ class Replica:
     process: subprocess.Popen = field(init=False)
 
     def start(self) -> None:
-        """Starts it, and waits until it serves."""
+        """Starts the server and waits until it serves."""
         settings = {
             "LISTEN": f"127.0.0.1:{self.port}",
             "METRICS_LISTEN": f"127.0.0.1:{self.metrics_port}",
@@ -93,36 +93,36 @@ class Replica:
         return answer(f"http://127.0.0.1:{self.metrics_port}/readyz") is not None
 
     def kill_in_the_middle_of_calls(self) -> None:
-        """Kills it once calls wait for an answer that does not come."""
+        """Stops the process, lets calls wait for its answer, and kills it."""
         self.process.send_signal(signal.SIGSTOP)
         time.sleep(0.5)
         self.process.kill()
         self.process.wait(PATIENCE)
 
     def drain(self) -> None:
-        """Asks it to stop, and waits until it has finished its calls."""
+        """Asks the server to shut down and waits until it has finished its calls."""
         self.process.terminate()
         self.wait_until_drained()
 
     def wait_until_drained(self) -> None:
-        """Waits until it has finished its calls, once asked to: to ask again ends it at once."""
+        """Waits until the server has shut down; a second signal would end it immediately."""
         assert self.process.wait(PATIENCE) == 0, self.log.read_text()
 
     def metric(self, name: str, *labels: str) -> float:
-        """The sum of a metric's series with these labels, as in ``result="hit"``."""
+        """Returns the sum of a metric's series with these labels, such as ``result="hit"``."""
         text = answer(f"http://127.0.0.1:{self.metrics_port}/metrics") or ""
         series = re.findall(rf"^{name}(?:{{(.*)}})? (\S+)$", text, re.MULTILINE)
         assert series, f"{name} is not among the metrics"
         return sum(float(value) for of, value in series if set(labels) <= set(of.split(",")))
 
     def ranked(self) -> float:
-        """Calls of RankConfigs that were answered."""
+        """Returns the number of RankConfigs calls that were answered."""
         return self.metric("hlorank_requests_total", 'method="RankConfigs"', 'code="OK"')
 
 
 @contextmanager
 def running(count: int, folder: Path) -> Iterator[list[Replica]]:
-    """So many servers, which are killed in the end."""
+    """Runs servers, which are killed in the end."""
     if not LIBRARY.exists() and "HLORANK_ONNXRUNTIME" not in os.environ:
         pytest.skip("ONNX Runtime is missing: make setup")
     ports = free_ports(2 * count)
@@ -143,7 +143,7 @@ def running(count: int, folder: Path) -> Iterator[list[Replica]]:
 
 
 def graph_cache_requests(replicas: Sequence[Replica]) -> Counter[tuple[str, str]]:
-    """How often graphs were looked up, by index (by hash, or by what was sent) and result."""
+    """Counts graph lookups by index (by hash, or by what was sent) and result."""
     found: Counter[tuple[str, str]] = Counter()
     for replica in replicas:
         for index in ("hash", "source"):
@@ -154,6 +154,6 @@ def graph_cache_requests(replicas: Sequence[Replica]) -> Counter[tuple[str, str]
 
 
 def hit_ratio(requests: Counter[tuple[str, str]]) -> float:
-    """The part of look-ups that found a graph."""
+    """Returns the ratio of lookups that found a graph."""
     hits = sum(count for (_, result), count in requests.items() if result == "hit")
     return hits / requests.total()

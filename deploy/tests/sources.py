@@ -1,4 +1,4 @@
-"""What the repository says: the server's settings, and what the image sets of them."""
+"""Reads the settings of the server from its source, and those that the image sets."""
 
 import re
 import tomllib
@@ -10,12 +10,12 @@ DEPLOY = REPOSITORY / "deploy"
 _VERSION = tomllib.loads((REPOSITORY / "Cargo.toml").read_text())["workspace"]["package"]["version"]
 IMAGE = f"hlorank:{_VERSION}"
 
-# ONNX Runtime tells its makers what it runs unless this is set.
+# Turns off the telemetry of ONNX Runtime.
 NO_TELEMETRY = {"ORT_DISABLE_TELEMETRY": "1"}
 
 
 def server_settings() -> dict[str, str]:
-    """Every variable that the server reads, with the text of its default."""
+    """Returns every variable that the server reads, with its default as text."""
     files = ("server/src/settings.rs", "server/src/security/settings.rs")
     source = "".join((REPOSITORY / file).read_text() for file in files)
     setting = r'env = "(HLORANK_[A-Z_]+)".*?default_value(?:_t)? = ("[^"]*"|[^,)\n]+)'
@@ -23,22 +23,22 @@ def server_settings() -> dict[str, str]:
 
 
 def dockerfile() -> list[tuple[str, str]]:
-    """Instructions and arguments of the Dockerfile, in order."""
+    """Returns the instructions of the Dockerfile with their arguments, in order."""
     text = (REPOSITORY / "Dockerfile").read_text().replace("\\\n", " ")
     lines = (line for line in text.splitlines() if line and not line.startswith("#"))
     return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines)]
 
 
 def arguments(instruction: str) -> list[str]:
-    """Arguments of every such instruction of the Dockerfile."""
+    """Returns the arguments of every instruction of this name in the Dockerfile."""
     return [argument for word, argument in dockerfile() if word == instruction]
 
 
 def image_environment() -> dict[str, str]:
-    """The environment that the image sets."""
+    """Returns the environment that the image sets."""
     return dict(variable.split("=", 1) for variable in arguments("ENV"))
 
 
 def port(address: str) -> int:
-    """The port of an address."""
+    """Returns the port of an address."""
     return int(address.rpartition(":")[2])

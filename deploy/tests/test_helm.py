@@ -1,4 +1,4 @@
-"""The chart makes deploy/kubernetes of its own values, and what is said of its other values."""
+"""The chart renders deploy/kubernetes from its default values, and applies other values."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ needs_helm = pytest.mark.skipif(not HELM, reason="helm is missing; HLORANK_HELM 
 
 @pytest.fixture
 def render(tmp_path: Path) -> Render:
-    """Renders the chart with values, given as YAML, and holds the result against the schemas."""
+    """Renders the chart with values, given as YAML, and validates the result."""
 
     def render(values: str) -> dict[str, dict]:
         file = tmp_path / "values.yaml"
@@ -32,7 +32,7 @@ def render(tmp_path: Path) -> Render:
 
 
 def pod(objects: dict[str, dict]) -> dict:
-    """What the deployment starts."""
+    """Returns the pod specification of the deployment."""
     return objects["Deployment/hlorank"]["spec"]["template"]["spec"]
 
 

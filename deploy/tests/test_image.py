@@ -1,4 +1,4 @@
-"""The image: its root file system, run as a container engine would run it, and its Dockerfile."""
+"""Tests the Dockerfile, and the image's root file system, run as a container engine does."""
 
 import json
 import os
@@ -31,7 +31,7 @@ PATIENCE = 20  # seconds
 
 @dataclass(frozen=True)
 class Container:
-    """A server that runs in the image's root file system."""
+    """A server running in the image's root file system."""
 
     process: subprocess.Popen
     root: Path
@@ -39,28 +39,28 @@ class Container:
     endpoints: dict[str, str]
 
     def outside(self, *command: str) -> subprocess.CompletedProcess:
-        """Runs the command line of this machine against it."""
+        """Runs the command line outside the container."""
         return finish([self.programs / "hlorank", *command], self.endpoints)
 
     def health_check(self) -> subprocess.CompletedProcess:
-        """Runs the image's health check inside."""
+        """Runs the image's health check in the container."""
         _, _, command = arguments("HEALTHCHECK")[0].partition("CMD ")
         environment = image_environment() | self.endpoints
         return finish([DEPLOY / "image/run.sh", self.root, *json.loads(command)], environment)
 
     def status(self, field: str) -> list[str]:
-        """Such a line of what the kernel says about the process."""
+        """Returns a field of the status of the process."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return re.search(rf"^{field}:(.*)$", status, re.MULTILINE)[1].split()
 
     def mounts(self) -> dict[str, list[str]]:
-        """Options of every mount that the process sees, by where it is."""
+        """Returns the options of every mount that the process sees, by mount point."""
         lines = Path(f"/proc/{self.process.pid}/mountinfo").read_text().splitlines()
         return {line.split()[4]: line.split()[5].split(",") for line in lines}
 
 
 def finish(command: list, environment: dict[str, str]) -> subprocess.CompletedProcess:
-    """Runs a command to its end, in this environment and no other but for where programs are."""
+    """Runs a command to its end with this environment and the current PATH only."""
     environment = {"PATH": os.environ["PATH"]} | without_path(environment)
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
@@ -68,12 +68,12 @@ def finish(command: list, environment: dict[str, str]) -> subprocess.CompletedPr
 
 
 def without_path(environment: dict[str, str]) -> dict[str, str]:
-    """The image's PATH is for the inside: run.sh needs this machine's."""
+    """Removes the image's PATH, because run.sh needs the current one."""
     return {name: value for name, value in environment.items() if name != "PATH"}
 
 
 def free_address() -> str:
-    """An address of loopback that nobody listens on."""
+    """Returns a free loopback address."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{listener.getsockname()[1]}"
@@ -81,7 +81,7 @@ def free_address() -> str:
 
 @pytest.fixture(scope="session")
 def programs() -> Path:
-    """Where server and command line were built last."""
+    """Returns the folder of the server and the command line that were built last."""
     folders = [REPOSITORY / "target" / profile for profile in ("release", "debug")]
     built = [f for f in folders if (f / "hlorank-server").exists() and (f / "hlorank").exists()]
     if not built:
@@ -93,7 +93,7 @@ def programs() -> Path:
 
 @pytest.fixture(scope="session")
 def root(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The image's root file system."""
+    """Builds the image's root file system."""
     root = tmp_path_factory.mktemp("image") / "root"
     environment = os.environ | {"PROGRAMS": str(programs)}
     subprocess.run([DEPLOY / "image/root.sh", root], env=environment, check=True)
@@ -102,7 +102,7 @@ def root(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def sandbox(root: Path) -> Path:
-    """The root file system, where this machine can run programs in it."""
+    """Returns the root file system; skips the test if programs cannot run in it."""
     if not shutil.which("unshare") or not shutil.which("setpriv"):
         pytest.skip("unshare and setpriv (util-linux) are missing")
     tried = finish([DEPLOY / "image/run.sh", root, "/usr/bin/hlorank", "--version"], {})
@@ -113,7 +113,7 @@ def sandbox(root: Path) -> Path:
 
 
 def start(root: Path, programs: Path, *options: str) -> Iterator[Container]:
-    """Runs the image's entry point in its environment, but for ports that may be taken."""
+    """Runs the image's entry point with its environment, but with free ports."""
     calls, admin = free_address(), free_address()
     listeners = {"LISTEN": calls, "METRICS_LISTEN": "127.0.0.1:0", "ADMIN_LISTEN": admin}
     listeners = {f"HLORANK_{name}": value for name, value in listeners.items()}
@@ -130,7 +130,7 @@ def start(root: Path, programs: Path, *options: str) -> Iterator[Container]:
 
 
 def wait_until_it_serves(process: subprocess.Popen) -> None:
-    """Reads the log, one JSON object a line, until the server says that it accepts calls."""
+    """Reads the log, one JSON object per line, until the server accepts calls."""
     end, lines = time.monotonic() + PATIENCE, []
     while time.monotonic() < end and (line := process.stderr.readline()):
         lines.append(line)
@@ -146,7 +146,7 @@ def container(sandbox: Path, programs: Path) -> Iterator[Container]:
 
 @pytest.fixture
 def container_with_models(sandbox: Path, programs: Path, tmp_path: Path) -> Iterator[Container]:
-    """One whose models are a mounted folder that it may write."""
+    """Runs a container whose models are a writable mounted folder."""
     models = tmp_path / "models"
     shutil.copytree(REPOSITORY / "models/registry/tile-xla-cpu", models / "tile-xla-cpu")
     shutil.copytree(REPOSITORY / "models/registry/layout-xla-cpu", models / "layout-xla-cpu")
@@ -170,7 +170,7 @@ def test_the_image_has_neither_a_shell_nor_links_nor_programs_that_change_the_us
 def test_a_folder_that_is_there_is_left_alone(root):
     again = finish([DEPLOY / "image/root.sh", root], {})
     assert again.returncode == 1
-    assert "is there already" in again.stderr
+    assert "exists; remove it" in again.stderr
 
 
 def test_the_image_ranks_for_a_client_outside(container):
@@ -221,7 +221,7 @@ def test_sigterm_stops_the_server(container_with_models):
 
 
 def test_onnx_runtime_keeps_no_account_of_what_it_runs(programs, tmp_path):
-    """Where it does, it makes a database at home before the server serves."""
+    """With telemetry, it creates a database in the home folder before the server serves."""
     library = REPOSITORY / "target/onnxruntime/libonnxruntime.so"
     settings = {"HLORANK_ONNXRUNTIME": str(library), "HOME": str(tmp_path)} | NO_TELEMETRY
     command = [programs / "hlorank-server", "--listen", free_address(), "--metrics-listen", "off"]

@@ -1,4 +1,4 @@
-"""The manifests of deploy/kubernetes: sound, and in agreement with the server and its image."""
+"""The manifests of deploy/kubernetes are valid and agree with the server and its image."""
 
 import os
 import re
@@ -33,18 +33,18 @@ LABELS = DEPLOYMENT["spec"]["template"]["metadata"]["labels"]
 
 
 def seconds(quantity: str | None, setting: str) -> float:
-    """A duration that a variable sets, or else the server's default."""
+    """Returns a duration that a variable sets, or the server's default."""
     return float(quantity if quantity is not None else server_settings()[setting])
 
 
 def megabytes(quantity: str) -> float:
-    """Kubernetes' quantity of memory, in MiB."""
+    """Returns a memory quantity of Kubernetes in MiB."""
     number, unit = re.fullmatch(r"(\d+)(Mi|Gi)", quantity).groups()
     return int(number) * {"Mi": 1, "Gi": 1024}[unit]
 
 
 def selects(selector: dict) -> bool:
-    """Whether labels select the pods of the deployment."""
+    """Returns whether labels select the pods of the deployment."""
     return bool(selector) and selector.items() <= LABELS.items()
 
 
@@ -117,7 +117,7 @@ def test_a_pod_has_time_for_its_pause_and_its_drain():
 
 def test_the_pod_is_restricted():
     assert POD["automountServiceAccountToken"] is False
-    # Variables of services named hlorank would begin as the server's do.
+    # Variables of services named hlorank would have the prefix of the server's.
     assert POD["enableServiceLinks"] is False
     user, group = arguments("USER")[0].split(":")
     assert POD["securityContext"] == {
@@ -185,13 +185,13 @@ def test_prometheus_finds_the_pods(tmp_path):
     promtool = promtool_program()
     if not promtool:
         pytest.skip("the rest needs promtool: make setup-prometheus")
-    # Debian's promtool knows nothing of Kubernetes' pods, so that they are left out.
+    # Debian's promtool does not support Kubernetes service discovery.
     rest = tmp_path / "prometheus.yml"
     rest.write_text(yaml.safe_dump(configuration))
     subprocess.run([promtool, "check", "config", "--syntax-only", rest], check=True)
 
 
 def promtool_program() -> str | None:
-    """Where tests look for Prometheus."""
+    """Returns the path of promtool."""
     folder = os.environ.get("HLORANK_PROMETHEUS", str(REPOSITORY / "target/prometheus"))
     return shutil.which("promtool", path=folder)

@@ -1,4 +1,4 @@
-"""The operator's page leaves nothing out."""
+"""OPERATING.md lists every setting and every alert."""
 
 import re
 
@@ -10,7 +10,7 @@ RULES = yaml.safe_load((DEPLOY / "prometheus/rules.yml").read_text())
 
 
 def first_cells(heading: str) -> str:
-    """The first column of the table under a heading."""
+    """Returns the first column of the table under a heading."""
     section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     rows = [line.split(" | ")[0] for line in section.splitlines() if line.startswith("| `")]
     return "\n".join(rows)

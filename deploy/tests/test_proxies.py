@@ -1,4 +1,4 @@
-"""Replicas that share the work: three real servers behind Envoy and HAProxy as they ship."""
+"""Three real servers behind Envoy and HAProxy with the shipped configurations."""
 
 import random
 import re
@@ -53,13 +53,13 @@ ENTRY kernel {{
 
 
 def kernels() -> list[Graph]:
-    """Graphs of which no server has told the hash."""
+    """Returns graphs whose hashes no server has returned yet."""
     texts = (KERNEL.format(rows=8 * number) for number in range(1, GRAPHS + 1))
     return [Graph.from_hlo_text(text, task="tile") for text in texts]
 
 
 def rank_in_rounds(address: str) -> None:
-    """Ranks every graph several times, in another order each time."""
+    """Ranks every graph several times, in a different order each time."""
     graphs, draw = kernels(), random.Random(2026)
     with Client(address) as client:
         for _ in range(ROUNDS):
@@ -69,7 +69,7 @@ def rank_in_rounds(address: str) -> None:
 
 @dataclass
 class Load:
-    """Calls of several threads that go on until it is stopped."""
+    """Calls from several threads until the load is stopped."""
 
     address: str
     graphs: Sequence[Graph]
@@ -79,7 +79,7 @@ class Load:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def call(self, seed: int) -> None:
-        """The calls of one thread, over a connection of its own."""
+        """Makes the calls of one thread over its own connection."""
         draw = random.Random(seed)
         with Client(self.address) as client:
             while not self.stopped.wait(PAUSE):
@@ -100,8 +100,8 @@ class Fleet:
     client: Client
 
     def owners(self, graphs: Sequence[Graph]) -> list[Replica]:
-        """Who answers calls about each graph, while nobody else calls."""
-        time.sleep(0.1)  # for calls that were answered and are not counted yet
+        """Returns the replica that answers calls about each graph. Nobody else may call."""
+        time.sleep(0.1)  # for answered calls that are not counted yet
         return [self._owner(graph) for graph in graphs]
 
     def _owner(self, graph: Graph) -> Replica:
@@ -120,21 +120,21 @@ class Fleet:
         return owner
 
     def wait_for_owner(self, owner: Replica, graph: Graph) -> None:
-        """Waits until a graph is that replica's."""
+        """Waits until a graph is assigned to a replica."""
         wait_for("a graph to come back", lambda: self.owners([graph]) == [owner])
 
     def wait_for_another_owner(self, owner: Replica, graph: Graph) -> None:
-        """Waits until a graph has moved from that replica to another."""
+        """Waits until a graph has moved from a replica to another."""
         wait_for("a graph to move", lambda: self.owners([graph]) != [owner])
 
     def bring_back(self, replica: Replica, graph: Graph) -> None:
-        """Starts a replica again, and waits until it has a graph that was its own."""
+        """Starts a replica again, and waits until its graph has returned to it."""
         replica.start()
         self.wait_for_owner(replica, graph)
 
     @contextmanager
     def load(self, graphs: Sequence[Graph]) -> Iterator[None]:
-        """Calls that go on meanwhile, all of which must be answered."""
+        """Runs a load meanwhile, all of whose calls must be answered."""
         load = Load(self.proxy.address, graphs)
         threads = [threading.Thread(target=load.call, args=[seed]) for seed in range(THREADS)]
         for thread in threads:
@@ -171,7 +171,7 @@ def fleet(request: pytest.FixtureRequest, tmp_path_factory) -> Iterator[Fleet]:
 
 @pytest.fixture
 def retries(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """What clients tried again, by the error that made them."""
+    """Counts the retries of clients by error."""
     counted: Counter[str] = Counter()
     pause = Retry.pause
 
@@ -254,7 +254,7 @@ def test_the_graphs_of_a_replica_that_stops_move_and_come_back(fleet: Fleet, ret
 
 
 def gone_and_back(fleet: Fleet, retries: Counter[str], end) -> None:
-    """Ends a replica under load, and starts it again."""
+    """Ends a replica under load and starts it again."""
     graphs, victim, earlier = kernels(), fleet.replicas[1], fleet.proxy.retries()
     before = fleet.owners(graphs)
     with fleet.load(graphs):
@@ -275,7 +275,7 @@ def gone_and_back(fleet: Fleet, retries: Counter[str], end) -> None:
     )
     print(f"{fleet.proxy.retries() - earlier} by the proxy")
     assert its == before.count(victim)
-    # A table of Envoy's moves one in some thousand.
+    # Envoy's table moves about one in a thousand.
     assert others <= 1
     assert {id(owner) for owner in without} == {id(r) for r in fleet.replicas if r is not victim}
     assert fleet.owners(graphs) == before
@@ -309,7 +309,7 @@ def test_the_end_of_a_stream_reaches_a_proxy_that_reads_it_late(fleet: Fleet):
         stream.send(many)
         finished = client.submit(stream.finish)
         time.sleep(0.5)
-        # The replica has the request, and answers while the proxy does not read.
+        # The replica has the request and answers while the proxy does not read.
         fleet.proxy.process.send_signal(signal.SIGSTOP)
         owner.process.send_signal(signal.SIGCONT)
         time.sleep(1)
@@ -323,7 +323,7 @@ def test_a_client_that_takes_no_scores_holds_up_itself_alone(fleet: Fleet):
     graph, many = kernels()[0], Tiles(output_bounds=np.ones((100_000, 1), np.int64))
     [owner] = fleet.owners([graph])
     taken = 0
-    # With an option of its own: gRPC gives clients of a process one connection where all agree.
+    # A different option, because gRPC shares one connection among equal clients of a process.
     lazy = Client(fleet.proxy.address, message_bytes=65 << 20)
     with lazy, lazy.rank_stream(graph) as stream:
 
@@ -347,7 +347,7 @@ def test_a_client_that_takes_no_scores_holds_up_itself_alone(fleet: Fleet):
         print(f"another client had its answer after {time.monotonic() - start:.3f} s")
         stream.cancel()
         sending.join()
-    if fleet.proxy.kind is HAPROXY:  # its timeouts alone end such a stream
+    if fleet.proxy.kind is HAPROXY:  # only its timeouts end such a stream
         owner.process.kill()
         owner.process.wait()
         fleet.bring_back(owner, graph)

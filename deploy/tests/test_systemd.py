@@ -1,4 +1,4 @@
-"""The unit for plain hosts: sound, hardened, and in agreement with the server."""
+"""The systemd unit is valid, hardened, and agrees with the server."""
 
 import re
 import shutil
@@ -9,17 +9,17 @@ import pytest
 from sources import DEPLOY, NO_TELEMETRY, server_settings
 
 UNIT = DEPLOY / "systemd/hlorank-server.service"
-# Of systemd's exposure level, 0 to 100; 50 is medium.
+# Maximum exposure level of systemd-analyze, from 0 to 100; 50 is medium.
 EXPOSURE = 20
 
 
 def assignments(name: str) -> list[str]:
-    """What the unit sets a name to."""
+    """Returns the values of a name in the unit."""
     return re.findall(rf"^{name}=(.*)$", UNIT.read_text(), re.MULTILINE)
 
 
 def analyze(*command: object) -> subprocess.CompletedProcess:
-    """Runs systemd-analyze, where there is one."""
+    """Runs systemd-analyze; skips the test if it is missing."""
     program = shutil.which("systemd-analyze")
     if not program:
         pytest.skip("systemd-analyze is missing")
@@ -49,7 +49,7 @@ def test_the_server_may_write_the_model_folder_alone():
 
 def test_systemd_takes_the_unit(tmp_path: Path):
     unit = tmp_path / UNIT.name
-    # It wants the program to be there.
+    # systemd-analyze checks that the program exists.
     program = shutil.which("true")
     unit.write_text(re.sub("^ExecStart=.*$", f"ExecStart={program}", UNIT.read_text(), flags=re.M))
     verified = analyze("verify", unit)
