@@ -6,10 +6,10 @@ use tonic::{Request, Status, transport::Channel};
 
 use crate::{ClientError, Connection, Token, credentials::request};
 
-/// A connection to a server's admin listener, which changes which versions of a model serve. Clones share it.
+/// A connection to the admin listener of a server, for changing which model versions serve. Clones share it.
 ///
-/// Each call returns once the change is in effect, with every version of the model as it is then. None is tried again,
-/// for one that is made twice may change more, and none has a deadline: to load a model takes as long as it takes.
+/// Each call returns every version of the model once the change is in effect. Calls are not retried, because a repeated
+/// call may change more, and have no deadline, because loading a model may take long.
 #[derive(Clone, Debug)]
 pub struct AdminClient {
     models: ModelAdminServiceClient<Channel>,
@@ -26,34 +26,34 @@ impl AdminClient {
         Ok(Self { models, endpoint, token: connection.token })
     }
 
-    /// Looks for new versions at once, and tries rejected ones again. Tells of every model.
+    /// Looks for new versions immediately, retries rejected ones, and returns every version of every model.
     pub async fn reload(&self) -> Result<Vec<Model>, ClientError> {
         let answer = self.models.clone().reload(self.request(ReloadRequest {})).await;
         Ok(answer.map_err(|status| self.error(status))?.into_inner().models)
     }
 
-    /// Has a version serve whatever newer ones there are, now and after a restart.
+    /// Pins a version: it serves even if newer ones exist, also after a restart.
     pub async fn pin(&self, name: &str, version: u64) -> Result<Vec<Model>, ClientError> {
         let request = PinRequest { name: name.to_owned(), version };
         let answer = self.models.clone().pin(self.request(request)).await;
         Ok(answer.map_err(|status| self.error(status))?.into_inner().models)
     }
 
-    /// Has the newest valid version serve again, for every graph.
+    /// Removes the pin and the canary, so that the newest valid version serves every graph.
     pub async fn unpin(&self, name: &str) -> Result<Vec<Model>, ClientError> {
         let request = UnpinRequest { name: name.to_owned() };
         let answer = self.models.clone().unpin(self.request(request)).await;
         Ok(answer.map_err(|status| self.error(status))?.into_inner().models)
     }
 
-    /// Pins the version that served before, or the next older one, and ends a canary.
+    /// Pins the version that served before, or else the next older one, and ends a canary.
     pub async fn rollback(&self, name: &str) -> Result<Vec<Model>, ClientError> {
         let request = RollbackRequest { name: name.to_owned() };
         let answer = self.models.clone().rollback(self.request(request)).await;
         Ok(answer.map_err(|status| self.error(status))?.into_inner().models)
     }
 
-    /// Has a second version serve `percent` of the graphs, 1 to 100; 0 ends the canary.
+    /// Makes a second version serve `percent` of the graphs, 1 to 100; 0 ends the canary.
     pub async fn set_canary(
         &self,
         name: &str,
@@ -69,7 +69,7 @@ impl AdminClient {
         ClientError::of_call(&self.endpoint, status)
     }
 
-    /// A request that tells the server who calls.
+    /// Returns a request that carries the token.
     fn request<T>(&self, message: T) -> Request<T> {
         request(message, self.token.as_ref())
     }

@@ -1,4 +1,4 @@
-//! One try of a call.
+//! One attempt of a call.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::{
     ClientError, GraphHandle, ROUTE_HEADER, credentials::request, deadline::Deadline, replicas::Replica,
 };
 
-/// One try of a call: at which server, and until when.
+/// One attempt of a call: the server that is called, and the deadline.
 #[derive(Debug)]
 pub(crate) struct Attempt {
     pub(crate) replica: Arc<Replica>,
@@ -18,7 +18,7 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    /// A request that tells the server the deadline, and who calls.
+    /// Returns a request that carries the remaining time and the token.
     pub(crate) fn request<T>(&self, message: T) -> Request<T> {
         let mut request = request(message, self.replica.token.as_ref());
         if let Some(left) = self.deadline.left() {
@@ -27,14 +27,14 @@ impl Attempt {
         request
     }
 
-    /// A request about a graph, with its route key.
+    /// Returns a request about a graph, which also carries the route key of the graph.
     pub(crate) fn routed<T>(&self, graph: &GraphHandle, message: T) -> Request<T> {
         let mut request = self.request(message);
         request.metadata_mut().insert(ROUTE_HEADER, graph.route().clone());
         request
     }
 
-    /// Waits until the deadline, and no longer.
+    /// Waits for a future until the deadline.
     pub(crate) async fn within<F: Future>(&self, awaited: F) -> Result<F::Output, ClientError> {
         match self.deadline.end {
             Some(end) => timeout_at(end, awaited).await.map_err(|_| self.expired()),
@@ -50,9 +50,9 @@ impl Attempt {
         self.within(answer).await?.map_err(|status| self.error(status))
     }
 
-    /// The error of a status, which a server sent, or which was made here where the connection failed.
+    /// Converts a status that the server sent, or that tonic made because the connection failed.
     fn error(&self, status: Status) -> ClientError {
-        // CANCELLED is tonic's own word for a call that is late.
+        // tonic reports CANCELLED if the deadline passes on this side.
         let is_late = match status.code() {
             Code::DeadlineExceeded => self.deadline.end.is_some() && !is_too_short(&status),
             Code::Cancelled => self.deadline.is_over(),
@@ -66,7 +66,7 @@ impl Attempt {
     }
 }
 
-/// Whether a server refused at once what it would not have done in time.
+/// Returns whether the server rejected a call immediately because its deadline was too short.
 fn is_too_short(status: &Status) -> bool {
     status.get_details_error_info().is_some_and(|info| info.reason == "DEADLINE_TOO_SHORT")
 }
@@ -85,23 +85,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_server_is_told_what_is_left() {
+    async fn a_request_carries_the_remaining_time() {
         let request = attempt(Some(Duration::from_secs(30))).request(());
-        let told = request.metadata().get("grpc-timeout").unwrap().to_str().unwrap().to_owned();
-        let microseconds: u64 = told.strip_suffix('u').unwrap().parse().unwrap();
-        assert!((20_000_000..=30_000_000).contains(&microseconds), "{told}");
+        let timeout = request.metadata().get("grpc-timeout").unwrap().to_str().unwrap().to_owned();
+        let microseconds: u64 = timeout.strip_suffix('u').unwrap().parse().unwrap();
+        assert!((20_000_000..=30_000_000).contains(&microseconds), "{timeout}");
         assert!(attempt(None).request(()).metadata().is_empty());
     }
 
     #[tokio::test]
-    async fn a_call_about_a_graph_has_its_route() {
+    async fn a_call_about_a_graph_carries_its_route_key() {
         let graph = GraphHandle::hlo_module(vec![1, 2, 3], Task::Tile, vec![]);
         let request = attempt(None).routed(&graph, ());
         assert_eq!(request.metadata().get("x-hlorank-route"), Some(graph.route()));
     }
 
     #[tokio::test]
-    async fn no_answer_is_a_deadline_that_says_how_long_was_allowed() {
+    async fn a_missing_answer_is_a_deadline_error_that_states_the_timeout() {
         let attempt = attempt(Some(Duration::from_millis(20)));
         let error = attempt.answer(pending::<Result<(), Status>>()).await.unwrap_err();
         assert_eq!(error.code(), Some(Code::DeadlineExceeded));
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_gives_up_first_is_a_deadline_too() {
+    async fn a_server_that_gives_up_first_is_a_deadline_error_too() {
         let cases = [
             (Code::DeadlineExceeded, Some(Duration::from_mins(1)), true),
             (Code::DeadlineExceeded, None, false),

@@ -1,4 +1,4 @@
-//! Calls that are tried again where that is safe, at the replicas of their graph.
+//! Makes calls at the replicas of a graph, and retries them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use crate::{
     ClientError, Connection, attempt::Attempt, deadline::Deadline, replicas::Replicas, retry::Retries,
 };
 
-/// Makes calls at replicas.
+/// The replicas, and the maximum number of retries of one call.
 #[derive(Debug)]
 pub(crate) struct Calls {
     replicas: Replicas,
@@ -20,31 +20,31 @@ impl Calls {
         Ok(Self { replicas: Replicas::connect(endpoints, connection).await?, retries: connection.retries })
     }
 
-    /// Asks the replica that a route key picks, and again, or another one, while the error may pass and there is
-    /// time left.
-    pub(crate) async fn ask<T, F: Future<Output = Result<T, ClientError>>>(
+    /// Makes a call at the replica that the route key selects. The call is retried there, or at another replica, while
+    /// its error is temporary and time remains.
+    pub(crate) async fn make<T, F: Future<Output = Result<T, ClientError>>>(
         &self,
         route: &[u8],
         timeout: Option<Duration>,
-        ask: impl Fn(Attempt) -> F,
+        call: impl Fn(Attempt) -> F,
     ) -> Result<T, ClientError> {
         let (deadline, mut retries) = (Deadline::after(timeout), Retries::new(self.retries));
-        let mut turns = self.replicas.turns(route);
-        let mut replica = turns.take();
+        let mut order = self.replicas.order(route);
+        let mut replica = order.next_replica();
         loop {
-            let answer = ask(Attempt { replica: Arc::clone(&replica), deadline }).await;
+            let answer = call(Attempt { replica: Arc::clone(&replica), deadline }).await;
             let code = answer.as_ref().err().and_then(ClientError::code);
             match code {
-                Some(Code::Unavailable) => replica.did_not_answer(),
+                Some(Code::Unavailable) => replica.set_unavailable(),
                 Some(Code::DeadlineExceeded) => {}
-                _ => replica.did_answer(),
+                _ => replica.set_available(),
             }
             let Err(error) = answer else { return answer };
-            let pause = retries.pause(&error, turns.is_one_left());
+            let pause = retries.pause(&error, order.has_untried());
             let Some(pause) = pause.filter(|pause| deadline.allows(*pause)) else { return Err(error) };
             tokio::time::sleep(pause).await;
             if code == Some(Code::Unavailable) {
-                replica = turns.take();
+                replica = order.next_replica();
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::{
     attempt::Attempt, calls::Calls, ranking::graph_hash, stream::outgoing,
 };
 
-/// A connection to a server, or to several. Clones share it.
+/// A connection to one server or to several replicas. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Client {
     calls: Arc<Calls>,
@@ -21,34 +21,35 @@ pub struct Client {
     message_bytes: usize,
 }
 
-/// What a server made of a graph.
+/// A graph as a server has cached it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CachedGraph {
     /// The graph hash.
     pub hash: Digest,
-    /// Its sizes.
+    /// Sizes of the graph.
     pub summary: GraphSummary,
     /// The slots of a layout configuration, in order; empty for a kernel.
     pub configurable_nodes: Vec<ConfigurableNode>,
-    /// What was accepted although it is unusual.
+    /// Unusual properties of the graph that the server accepted.
     pub warnings: Vec<Warning>,
 }
 
 impl Client {
-    /// Connects to a server such as `http://127.0.0.1:7070`, or `https://ranker.example:7070` over TLS, which must be
-    /// there; a connection that breaks later is made again by the next call.
+    /// Connects to a server such as `http://127.0.0.1:7070`, or `https://ranker.example:7070` over TLS.
+    ///
+    /// Fails if the server is not reachable. If the connection breaks later, the next call connects again.
     pub async fn connect(endpoint: &str, connection: Connection) -> Result<Self, ClientError> {
         Self::connect_replicas([endpoint], connection).await
     }
 
-    /// Connects to several servers with the same models, of which each takes its share of the graphs.
+    /// Connects to several servers with the same models, which share the graphs.
     ///
-    /// A graph's route key picks the server that is asked about it, which has it cached: always the same one, the same
-    /// for every client of these servers, and only the graphs of a server that is added or left out go elsewhere
-    /// (rendezvous hashing of route key and `host:port`). Where it does not answer, the next by weight is asked, and
-    /// again the first once it answers. Calls about models go to any that answers.
+    /// The route key of a graph selects the server that is called about it, so that this server has the graph cached.
+    /// All clients of the same servers select the same one, and only the graphs of an added or removed server move
+    /// (rendezvous hashing of route key and `host:port`). If the server does not answer, the call goes to the next by
+    /// weight until it answers again. Calls about models go to any server that answers.
     ///
-    /// It waits until each has accepted or refused the connection; it is enough that one has.
+    /// Waits until each server has accepted or refused the connection, and fails if none accepted it.
     pub async fn connect_replicas(
         endpoints: impl IntoIterator<Item = impl AsRef<str>>,
         connection: Connection,
@@ -59,10 +60,10 @@ impl Client {
         Ok(Self { calls, timeout: connection.timeout, message_bytes: connection.message_bytes })
     }
 
-    /// Sends a graph to be cached, and learns which nodes a configuration sets.
+    /// Sends a graph to be cached, and returns the nodes that a configuration sets.
     pub async fn put_graph(&self, graph: &GraphHandle) -> Result<CachedGraph, ClientError> {
         let put = |attempt| self.put_graph_at(attempt, graph);
-        self.calls.ask(graph.route().as_bytes(), self.timeout, put).await
+        self.calls.make(graph.route().as_bytes(), self.timeout, put).await
     }
 
     async fn put_graph_at(&self, attempt: Attempt, graph: &GraphHandle) -> Result<CachedGraph, ClientError> {
@@ -70,16 +71,15 @@ impl Client {
         let call = attempt.routed(graph, message);
         let answer = attempt.answer(attempt.replica.cost_model().put_graph(call)).await?;
         let cached = CachedGraph::try_from(answer.into_inner())?;
-        graph.learn(cached.hash);
+        graph.set_hash(cached.hash);
         Ok(cached)
     }
 
-    /// Ranks configurations. Sends the graph by hash where that is known, and the graph itself where the server
-    /// asks for it.
+    /// Ranks configurations. Sends the hash of the graph if it is known, and the graph itself if the server lacks it.
     pub async fn rank(&self, request: &RankRequest<'_>) -> Result<Ranking, ClientError> {
         let timeout = request.timeout.or(self.timeout);
         let rank = |attempt| self.rank_at(attempt, request);
-        self.calls.ask(request.graph.route().as_bytes(), timeout, rank).await
+        self.calls.make(request.graph.route().as_bytes(), timeout, rank).await
     }
 
     async fn rank_at(&self, attempt: Attempt, request: &RankRequest<'_>) -> Result<Ranking, ClientError> {
@@ -102,12 +102,12 @@ impl Client {
         let call = attempt.routed(request.graph, message);
         let answer = attempt.answer(attempt.replica.cost_model().rank_configs(call)).await?;
         let ranking = Ranking::try_from(answer.into_inner())?;
-        request.graph.learn(ranking.graph_hash);
+        request.graph.set_hash(ranking.graph_hash);
         Ok(ranking)
     }
 
-    /// Makes a call: of `RankConfigs`, or, where its candidates are [in batches](RankCall::in_batches), of
-    /// `RankConfigsStream`, within [`Connection::timeout`](crate::Connection::timeout).
+    /// Makes a call within [`Connection::timeout`](crate::Connection::timeout): `RankConfigsStream` if its
+    /// configurations are [in batches](RankCall::in_batches), otherwise `RankConfigs`.
     pub async fn make(&self, call: &RankCall) -> Result<Ranking, ClientError> {
         let Some(batch) = call.batch() else { return self.rank(&call.request()).await };
         let mut request = call.stream();
@@ -115,8 +115,9 @@ impl Client {
         self.rank_stream(&request).await?.rank_all(call.batches(batch)).await
     }
 
-    /// Starts to rank candidates that come in batches: more than a message holds, or than are known at once. Sends
-    /// the graph by hash where that is known, and the graph itself where the server asks for it.
+    /// Opens a stream that ranks any number of batches. Use it if the configurations exceed one message, or if later
+    /// ones depend on earlier scores. Sends the hash of the graph if it is known, and the graph itself if the server
+    /// lacks it.
     ///
     /// ```no_run
     /// # use hlorank_client::{Client, ClientError, GraphHandle, StreamRequest};
@@ -135,7 +136,7 @@ impl Client {
     /// ```
     pub async fn rank_stream(&self, request: &StreamRequest<'_>) -> Result<RankStream, ClientError> {
         let open = |attempt| self.rank_stream_at(attempt, request);
-        self.calls.ask(request.graph.route().as_bytes(), request.timeout, open).await
+        self.calls.make(request.graph.route().as_bytes(), request.timeout, open).await
     }
 
     async fn rank_stream_at(
@@ -166,28 +167,28 @@ impl Client {
         RankStream::open(attempt, request.graph, batches, answers, limit).await
     }
 
-    /// Every model version, by name, then version.
+    /// Returns every model version, ordered by name, then version.
     pub async fn list_models(&self) -> Result<Vec<Model>, ClientError> {
         let list = async |attempt: Attempt| {
             let call = attempt.request(ListModelsRequest {});
             attempt.answer(attempt.replica.models().list_models(call)).await
         };
-        let answer = self.calls.ask(ANY_REPLICA, self.timeout, list).await?;
+        let answer = self.calls.make(ANY_REPLICA, self.timeout, list).await?;
         Ok(answer.into_inner().models)
     }
 
-    /// One version of a model, or the stable one.
+    /// Returns one version of a model, by default the stable one.
     pub async fn get_model(&self, name: &str, version: Option<u64>) -> Result<Model, ClientError> {
         let get = async |attempt: Attempt| {
             let call =
                 attempt.request(GetModelRequest { name: name.to_owned(), version: version.unwrap_or(0) });
             attempt.answer(attempt.replica.models().get_model(call)).await
         };
-        let answer = self.calls.ask(ANY_REPLICA, self.timeout, get).await?;
-        answer.into_inner().model.ok_or(ClientError::Answer("it holds no model"))
+        let answer = self.calls.make(ANY_REPLICA, self.timeout, get).await?;
+        answer.into_inner().model.ok_or(ClientError::Answer("it contains no model"))
     }
 
-    /// A message that fits.
+    /// Returns the message, or an error if it exceeds the maximum message size.
     fn checked<M: Message>(&self, message: M) -> Result<M, ClientError> {
         let (found, limit) = (message.encoded_len(), self.message_bytes);
         if found > limit {
@@ -200,7 +201,7 @@ impl Client {
 /// The route key of calls without a graph.
 const ANY_REPLICA: &[u8] = &[];
 
-/// What ranks a graph, which is sent whole or by hash.
+/// Returns the message of a request. `graph` is the whole graph or its hash.
 fn rank_message(request: &RankRequest<'_>, graph: v1::Graph) -> RankConfigsRequest {
     RankConfigsRequest { graph: Some(graph), ..request.message() }
 }
@@ -211,7 +212,7 @@ impl TryFrom<PutGraphResponse> for CachedGraph {
     fn try_from(answer: PutGraphResponse) -> Result<Self, ClientError> {
         Ok(Self {
             hash: graph_hash(&answer.graph_hash)?,
-            summary: answer.summary.ok_or(ClientError::Answer("it has no sizes of the graph"))?,
+            summary: answer.summary.ok_or(ClientError::Answer("it lacks the sizes of the graph"))?,
             configurable_nodes: answer.configurable_nodes,
             warnings: answer.warnings,
         })
@@ -226,12 +227,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_has_the_graph_or_its_hash() {
+    fn a_call_carries_the_graph_or_its_hash() {
         let handle = GraphHandle::hlo_module(vec![1, 2, 3], Task::Tile, vec![]);
         let request = RankRequest::new(&handle, &Configurations::Tile(TileBatch::default()));
         let source = |graph| rank_message(&request, graph).graph.and_then(|graph| graph.source);
         assert_eq!(source(handle.whole()), Some(Source::HloModule(vec![1, 2, 3].into())));
-        handle.learn(Digest([7; 32]));
+        handle.set_hash(Digest([7; 32]));
         let by_hash = handle.by_hash().unwrap();
         assert_eq!(source(by_hash), Some(Source::GraphHash(vec![7; 32].into())));
     }

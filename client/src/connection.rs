@@ -4,40 +4,40 @@ use tonic::transport::{ClientTlsConfig, Endpoint};
 
 use crate::{ClientError, Identity, Token, credentials::authorities};
 
-/// How a client connects, and how long and how often it tries.
+/// Settings of a connection: TLS, token, timeouts, retries and sizes.
 ///
-/// Calls to `https://` go over TLS 1.2 or 1.3, to a server whose certificate names the host that is connected to.
+/// Calls to `https://` use TLS 1.2 or 1.3, and the certificate of the server must name the host in the address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// Whose certificates servers at `https://` have: authorities in PEM. Unless set, those that the system trusts
-    /// (`SSL_CERT_FILE` and `SSL_CERT_DIR`, where they are set); without any of them, connecting fails.
+    /// Certificate authorities that are trusted at `https://`, in PEM. By default those of the system, or of
+    /// `SSL_CERT_FILE` and `SSL_CERT_DIR` if these are set; connecting fails if there are none.
     pub authorities: Option<String>,
-    /// Shown to servers at `https://` that ask for a certificate (mutual TLS); nothing unless set.
+    /// Certificate and key for servers at `https://` that require one (mutual TLS). By default none.
     pub identity: Option<Identity>,
-    /// Sent with every call as `authorization: Bearer`; nothing unless set. At `http://` everybody on the way can
-    /// read it: that is for loopback, and for proxies that speak TLS themselves.
+    /// Token that is sent with every call as `authorization: Bearer`. By default none. Everybody on the network path
+    /// can read it at `http://`, so use that only on loopback or in front of a proxy that adds TLS.
     pub token: Option<Token>,
-    /// How long to wait for a connection, and as long again for TLS on it; 10 seconds unless set.
+    /// Maximum time for opening a connection, and again for its TLS handshake. Default: 10 seconds.
     pub connect_timeout: Duration,
-    /// How long a call may take, retries included, where it sets no time itself; 30 seconds unless set, `None` for as
-    /// long as it takes. Streams and admin calls have no such limit.
+    /// Maximum time of a call, retries included, unless the request sets its own; `None` is unlimited. Default:
+    /// 30 seconds. It does not apply to streams and admin calls.
     pub timeout: Option<Duration>,
-    /// How often a call is tried again where the server is unavailable, or asks for it; 4 times unless set.
+    /// Maximum number of retries of a call if the server is unavailable or asks for a retry. Default: 4.
     pub retries: u32,
-    /// Bytes of one message in either direction; 64 MiB unless set, as much as a server takes by default.
+    /// Maximum size of one message in either direction, in bytes. Default: 64 MiB, the default of the server.
     pub message_bytes: usize,
-    /// Bytes of one call on their way before the other side has taken them (HTTP/2 windows); 8 MiB unless set,
-    /// which cuts the time of messages of megabytes to a third. Of all calls together, four times as many.
+    /// HTTP/2 flow-control window of one call, in bytes; the window of the connection is four times as large. Default:
+    /// 8 MiB, with which messages of megabytes take a third of the time.
     pub window_bytes: u32,
 }
 
-/// How often a server must show that it is there while it works on a call, and how long it may take to.
+/// Interval between keep-alive pings during a call, and the maximum time until the server answers one.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// What HTTP/2 allows.
+/// Maximum window size of HTTP/2.
 const LARGEST_WINDOW: u32 = (1 << 31) - 1;
 
-/// A stream whose scores are not taken leaves room for other calls of its connection.
+/// More than one, so that a stream whose scores are not read leaves room for other calls of its connection.
 const CALLS_WITH_FULL_WINDOWS: u32 = 4;
 
 impl Default for Connection {
@@ -56,7 +56,7 @@ impl Default for Connection {
 }
 
 impl Connection {
-    /// How to connect to a server such as `http://127.0.0.1:7070` or `https://ranker.example:7070`.
+    /// Returns the endpoint of a server such as `http://127.0.0.1:7070` or `https://ranker.example:7070`.
     pub(crate) fn endpoint(&self, endpoint: &str) -> Result<Endpoint, ClientError> {
         let channel = Endpoint::from_shared(endpoint.to_owned())
             .map_err(|source| ClientError::no_connection(endpoint, source))?;
@@ -78,9 +78,9 @@ impl Connection {
             .initial_connection_window_size(connection_window))
     }
 
-    /// Who is trusted, and what is shown.
+    /// Returns the TLS settings.
     fn tls(&self) -> Result<ClientTlsConfig, Box<dyn Error + Send + Sync>> {
-        // A handshake is no part of what `connect_timeout` of the endpoint limits.
+        // The `connect_timeout` of the endpoint does not cover the handshake.
         let tls = ClientTlsConfig::new().timeout(self.connect_timeout);
         let tls = match &self.authorities {
             Some(pem) => tls.ca_certificate(authorities(pem)?),
@@ -90,5 +90,22 @@ impl Connection {
             Some(identity) => tls.identity(identity.pem()),
             None => tls,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_token_nor_key_is_printed() {
+        let identity = Identity { certificate: "public".to_owned(), key: "secret".to_owned() };
+        let connection = Connection {
+            identity: Some(identity),
+            token: Some("secret".parse().unwrap()),
+            ..Connection::default()
+        };
+        let printed = format!("{connection:?}");
+        assert!(printed.contains("public") && !printed.contains("secret"), "{printed}");
     }
 }

@@ -1,4 +1,4 @@
-//! What TLS and tokens need. Nothing that is secret is printed.
+//! Certificates, keys and tokens. Secrets are never printed.
 
 use std::{fmt, str::FromStr};
 
@@ -12,16 +12,16 @@ use tonic::{
     transport::{self, Certificate},
 };
 
-/// A certificate and its key, for servers that ask who calls (mutual TLS). `Debug` prints no key.
+/// A certificate and its key, for servers that require mutual TLS. `Debug` omits the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The certificate, then those between it and its authority, in PEM.
+    /// The certificate, followed by any intermediate certificates, in PEM.
     pub certificate: String,
     /// The private key of the certificate, in PEM.
     pub key: String,
 }
 
-/// A bearer token, which says who calls. It is printed nowhere.
+/// A bearer token, which identifies the caller. It is never printed.
 ///
 /// ```
 /// # use hlorank_client::Token;
@@ -32,17 +32,17 @@ pub struct Identity {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(MetadataValue<Ascii>);
 
-/// A text that no header can bring.
+/// The error of a text that cannot be sent in a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a token is one line of printable ASCII characters, and not empty")]
+#[error("a token must be one line of printable ASCII characters and must not be empty")]
 pub struct ParseTokenError;
 
-/// Text that has no certificate.
+/// The error of authorities without a usable certificate.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the authorities hold no certificate in PEM")]
+#[error("the authorities contain no certificate in PEM")]
 struct NoAuthority;
 
-/// A call that brings a token, where there is one.
+/// Returns a request that carries the token, if there is one.
 pub(crate) fn request<T>(message: T, token: Option<&Token>) -> Request<T> {
     let mut request = Request::new(message);
     if let Some(Token(value)) = token {
@@ -54,7 +54,7 @@ pub(crate) fn request<T>(message: T, token: Option<&Token>) -> Request<T> {
 impl FromStr for Token {
     type Err = ParseTokenError;
 
-    /// Takes a token, without the white space around it, such as the end of a file's line.
+    /// Reads a token. White space around it, such as the line end of a file, is ignored.
     fn from_str(text: &str) -> Result<Self, ParseTokenError> {
         let text = text.trim();
         if text.is_empty() || !text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
@@ -62,7 +62,7 @@ impl FromStr for Token {
         }
         let value = format!("Bearer {text}").parse();
         let mut value: MetadataValue<Ascii> = value.map_err(|_| ParseTokenError)?;
-        // Kept out of the compression tables of HTTP/2, and out of logs.
+        // Keeps the token out of HTTP/2 compression tables and logs.
         value.set_sensitive(true);
         Ok(Self(value))
     }
@@ -74,7 +74,7 @@ impl Identity {
     }
 }
 
-/// Authorities to trust; at least one.
+/// Reads the authorities to trust. Fails if there are none.
 pub(crate) fn authorities(pem: &str) -> Result<Certificate, Box<dyn std::error::Error + Send + Sync>> {
     let certificates = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
     let (trusted, _) =
@@ -99,39 +99,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_brings_its_token() {
+    fn a_request_carries_the_token() {
         let request = request((), Some(&"secret\n".parse().unwrap()));
-        let brought = request.metadata().get("authorization").unwrap();
-        assert_eq!(brought, "Bearer secret");
-        assert!(brought.is_sensitive());
+        let header = request.metadata().get("authorization").unwrap();
+        assert_eq!(header, "Bearer secret");
+        assert!(header.is_sensitive());
         assert!(!format!("{request:?}").contains("secret"), "{request:?}");
     }
 
     #[test]
-    fn what_no_header_can_bring_is_no_token() {
+    fn a_text_that_cannot_be_sent_in_a_header_is_no_token() {
         for text in ["", " \n", "one\ntwo", "schlüssel", "\u{7}"] {
             assert_eq!(text.parse::<Token>(), Err(ParseTokenError), "{text:?}");
         }
     }
 
     #[test]
-    fn neither_token_nor_key_is_printed() {
-        let identity = Identity { certificate: "public".to_owned(), key: "secret".to_owned() };
-        let connection = crate::Connection {
-            identity: Some(identity),
-            token: Some("secret".parse().unwrap()),
-            ..crate::Connection::default()
-        };
-        let printed = format!("{connection:?}");
-        assert!(printed.contains("public") && !printed.contains("secret"), "{printed}");
-    }
-
-    #[test]
-    fn authorities_have_a_certificate() {
+    fn authorities_without_a_certificate_are_an_error() {
         let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         for pem in ["", "no certificate", broken] {
             let error = authorities(pem).unwrap_err();
-            assert_eq!(error.to_string(), "the authorities hold no certificate in PEM");
+            assert_eq!(error.to_string(), "the authorities contain no certificate in PEM");
         }
     }
 }

@@ -1,43 +1,43 @@
-//! How long a call may take, tries that failed included.
+//! The deadline of a call, which covers all its attempts.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The time until which a call may take.
+/// The time at which a call must have ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline {
-    /// When that is; `None` where there is no limit.
+    /// End of the call; `None` if it is unlimited.
     pub(crate) end: Option<Instant>,
-    /// How long that was when the call began.
+    /// Time that the call had when it began.
     pub(crate) allowed: Duration,
 }
 
-/// The most that the header `grpc-timeout` can say: eight digits of hours. What is longer is no limit.
+/// Maximum of the header `grpc-timeout`: eight digits of hours. A longer timeout is treated as unlimited.
 const LONGEST: Duration = Duration::from_hours(99_999_999);
 
-/// A server may end a call so much before its client does, for `grpc-timeout` is rounded down.
+/// A server may end a call this much earlier than the client, because `grpc-timeout` is rounded down.
 const ROUNDING: Duration = Duration::from_millis(1);
 
 impl Deadline {
-    /// So long from now; never for `None`.
+    /// Returns the deadline of a call that may take `allowed` from now. `None` is unlimited.
     pub(crate) fn after(allowed: Option<Duration>) -> Self {
         let allowed = allowed.filter(|allowed| *allowed <= LONGEST);
         let end = allowed.and_then(|allowed| Instant::now().checked_add(allowed));
         Self { end, allowed: allowed.unwrap_or(Duration::MAX) }
     }
 
-    /// What is left of it; `None` where there is no limit.
+    /// Returns the remaining time; `None` if it is unlimited.
     pub(crate) fn left(&self) -> Option<Duration> {
         self.end.map(|end| end.saturating_duration_since(Instant::now()))
     }
 
-    /// Whether there is time left after a pause.
+    /// Returns whether time remains after a pause.
     pub(crate) fn allows(&self, pause: Duration) -> bool {
         self.left().is_none_or(|left| pause < left)
     }
 
-    /// Whether it has passed.
+    /// Returns whether the deadline has passed.
     pub(crate) fn is_over(&self) -> bool {
         self.left().is_some_and(|left| left <= ROUNDING)
     }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_deadline_allows_what_ends_before_it() {
+    fn a_deadline_allows_a_pause_that_ends_before_it() {
         let deadline = Deadline::after(Some(Duration::from_secs(100)));
         let left = deadline.left().unwrap();
         assert!((Duration::from_secs(90)..=Duration::from_secs(100)).contains(&left), "{left:?}");
@@ -57,14 +57,14 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_that_has_passed_allows_nothing() {
+    fn a_deadline_that_has_passed_allows_no_pause() {
         let deadline = Deadline::after(Some(Duration::ZERO));
         assert_eq!(deadline.left(), Some(Duration::ZERO));
         assert!(deadline.is_over() && !deadline.allows(Duration::ZERO));
     }
 
     #[test]
-    fn what_no_header_can_say_is_no_limit() {
+    fn a_timeout_that_no_header_can_carry_is_unlimited() {
         for allowed in [None, Some(Duration::MAX), Some(LONGEST + ROUNDING)] {
             let deadline = Deadline::after(allowed);
             assert_eq!(deadline.left(), None);

@@ -3,114 +3,112 @@ use std::{error::Error, fmt, time::Duration};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
-/// Why a call gave no answer.
+/// The error of a failed call.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// No connection, or one that broke before the answer was there.
+    /// The connection could not be opened, or broke before the answer arrived.
     #[error("no connection to {endpoint}")]
     Connect {
-        /// The server's address, or those of all that were given.
+        /// Address of the server, or the addresses of all servers.
         endpoint: String,
-        /// Why.
+        /// Cause.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// A client of no servers.
+    /// The list of servers is empty.
     #[error("no endpoint was given; name one, such as http://127.0.0.1:7070")]
     NoEndpoint,
-    /// A scheme that is neither `http` nor `https`.
-    #[error(
-        "cannot connect to {endpoint}: only http:// and https:// are spoken, as in http://127.0.0.1:7070"
-    )]
+    /// The scheme of the address is neither `http` nor `https`.
+    #[error("cannot connect to {endpoint}: the address must begin with http:// or https://")]
     Scheme {
-        /// The server's address.
+        /// Address of the server.
         endpoint: String,
     },
-    /// Authorities or an identity, for an address that is connected to without TLS.
-    #[error("certificates were given, and {endpoint} means no TLS; TLS is spoken at https://")]
+    /// Authorities or an identity were given for an address without TLS.
+    #[error("certificates were given, but {endpoint} does not use TLS; use an address at https://")]
     NoTls {
-        /// The server's address.
+        /// Address of the server.
         endpoint: String,
     },
-    /// TLS that cannot begin: authorities or an identity that are no PEM, a key that is not that of its certificate, or
-    /// a system that trusts no authorities where none were given.
-    #[error("cannot speak TLS to {endpoint}: check the authorities, the certificate and its key")]
+    /// The TLS settings cannot be used: authorities or an identity are not PEM, a key does not belong to its
+    /// certificate, or neither the settings nor the system have trusted authorities.
+    #[error("cannot use TLS with {endpoint}: check the authorities, the certificate and its key")]
     Tls {
-        /// The server's address.
+        /// Address of the server.
         endpoint: String,
-        /// Why.
+        /// Cause.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The call, or the stream, took longer than it may.
+    /// The call or the stream exceeded its deadline.
     #[error("{endpoint} did not answer within {allowed:?} (DEADLINE_EXCEEDED)")]
     Deadline {
-        /// The server that was asked last.
+        /// The server that was called last.
         endpoint: String,
-        /// How long the call was allowed to take, retries included.
+        /// Maximum time of the call, retries included.
         allowed: Duration,
     },
-    /// The server, or the way to it, answered with an error.
+    /// The server, or a proxy in front of it, answered with an error.
     #[error(transparent)]
     Refused(Box<Refusal>),
-    /// A batch that does not fit a message. The stream goes on.
-    #[error("the batch takes {found} bytes, at most {limit} go in one message; send it as several batches")]
+    /// A batch exceeds the maximum message size. The stream stays open.
+    #[error("the batch has {found} bytes, but a message may have at most {limit}; split the batch")]
     BatchTooLong {
-        /// Bytes of the batch.
+        /// Size of the batch in bytes.
         found: usize,
-        /// Bytes allowed: [`Connection::message_bytes`](crate::Connection::message_bytes).
+        /// Maximum in bytes: [`Connection::message_bytes`](crate::Connection::message_bytes).
         limit: usize,
     },
-    /// A graph, or a graph and candidates, that do not fit a message.
+    /// A request exceeds the maximum message size.
     #[error(
-        "the request takes {found} bytes, at most {limit} go in one message; raise the limit here and at the \
-         server, or send the candidates in a stream"
+        "the request has {found} bytes, but a message may have at most {limit}; raise the limit of the client and \
+         of the server, or send the configurations in a stream"
     )]
     RequestTooLong {
-        /// Bytes of the request.
+        /// Size of the request in bytes.
         found: usize,
-        /// Bytes allowed: [`Connection::message_bytes`](crate::Connection::message_bytes).
+        /// Maximum in bytes: [`Connection::message_bytes`](crate::Connection::message_bytes).
         limit: usize,
     },
-    /// An answer that breaks the contract.
-    #[error("the server's answer cannot be used: {0}")]
+    /// The answer violates the wire contract.
+    #[error("invalid answer from the server: {0}")]
     Answer(&'static str),
 }
 
-/// An error that a server answered with. Printed as its message, then the field, status code and reason.
+/// An error that a server answered with. `Display` prints its message, then the fields, status code and reason.
 #[derive(Debug)]
 pub struct Refusal {
     status: Status,
     details: ErrorDetails,
 }
 
-/// The reason of a server that does not hold the graph of a hash.
+/// The reason if the server has no graph of the hash.
 const GRAPH_NOT_CACHED: &str = "GRAPH_NOT_CACHED";
 
 impl Refusal {
-    /// The gRPC status code.
+    /// Returns the gRPC status code.
     #[must_use]
     pub fn code(&self) -> Code {
         self.status.code()
     }
 
-    /// What is wrong, in words.
+    /// Returns the message, for people.
     #[must_use]
     pub fn message(&self) -> &str {
         self.status.message()
     }
 
-    /// What is wrong, for programs: `UPPER_SNAKE_CASE`, stable.
+    /// Returns the reason, for programs: a stable name in `UPPER_SNAKE_CASE`.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         self.details.error_info().map(|info| info.reason.as_str())
     }
 
-    /// The fields of the request that are wrong, where it is about fields.
+    /// Returns the invalid fields of the request, if the error names any.
     pub fn fields(&self) -> impl Iterator<Item = &str> {
         let violations = self.details.bad_request().into_iter().flat_map(|details| &details.field_violations);
         violations.map(|violation| violation.field.as_str())
     }
 
-    /// How long to wait before trying again, where that helps.
+    /// Returns how long to wait before a retry, if the server asks for one.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.details.retry_info().and_then(|retry| retry.retry_delay)
@@ -118,7 +116,7 @@ impl Refusal {
 }
 
 impl ClientError {
-    /// The server's answer, where there was one.
+    /// Returns the error of the server, if there was an answer.
     #[must_use]
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
@@ -127,8 +125,8 @@ impl ClientError {
         }
     }
 
-    /// The gRPC status code: of the answer, `UNAVAILABLE` where there was no connection, `DEADLINE_EXCEEDED` where
-    /// the time was over. `None` for what was never sent, and for an answer that breaks the contract.
+    /// Returns the gRPC status code of the answer, or `UNAVAILABLE` without a connection, or `DEADLINE_EXCEEDED` after
+    /// the deadline. Returns `None` if nothing was sent or if the answer is invalid.
     #[must_use]
     pub fn code(&self) -> Option<Code> {
         match self {
@@ -139,26 +137,26 @@ impl ClientError {
         }
     }
 
-    /// [`code`](Self::code) as gRPC writes it, such as `RESOURCE_EXHAUSTED`.
+    /// Returns the name of [`code`](Self::code), such as `RESOURCE_EXHAUSTED`.
     #[must_use]
     pub fn code_name(&self) -> Option<String> {
         self.code().map(code_name)
     }
 
-    /// No connection to this address.
+    /// Returns the error of a failed connection to this address.
     pub(crate) fn no_connection(endpoint: &str, source: tonic::transport::Error) -> Self {
         Self::Connect { endpoint: endpoint.to_owned(), source: source.into() }
     }
 
-    /// The error of a status, which a server sent, or which was made here of a connection's failure.
+    /// Converts a status that a server sent, or that tonic made because the connection failed.
     pub(crate) fn of_call(endpoint: &str, status: Status) -> Self {
         if status.source().is_none() {
             return status.into();
         }
-        Self::Connect { endpoint: endpoint.to_owned(), source: Box::new(Lost(status)) }
+        Self::Connect { endpoint: endpoint.to_owned(), source: Box::new(StatusCause(status)) }
     }
 
-    /// Whether the server wants the graph itself, since it does not hold the one of the hash.
+    /// Returns whether the server lacks the graph of the hash, so that the graph itself must be sent.
     pub(crate) fn is_graph_not_cached(&self) -> bool {
         self.refusal().is_some_and(|refusal| {
             refusal.code() == Code::FailedPrecondition && refusal.reason() == Some(GRAPH_NOT_CACHED)
@@ -192,11 +190,11 @@ impl Error for Refusal {
     }
 }
 
-/// The cause of a status, which owns it.
+/// The cause of a status as an error. It owns the status because the cause is only borrowed from it.
 #[derive(Debug)]
-struct Lost(Status);
+struct StatusCause(Status);
 
-impl fmt::Display for Lost {
+impl fmt::Display for StatusCause {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.source() {
             Some(cause) => write!(formatter, "{cause}"),
@@ -205,13 +203,13 @@ impl fmt::Display for Lost {
     }
 }
 
-impl Error for Lost {
+impl Error for StatusCause {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.0.source()?.source()
     }
 }
 
-/// The code as gRPC writes it: `FAILED_PRECONDITION` for `FailedPrecondition`.
+/// Returns the name of a code as gRPC writes it: `FAILED_PRECONDITION` for `FailedPrecondition`.
 fn code_name(code: Code) -> String {
     let mut name = String::new();
     for letter in format!("{code:?}").chars() {

@@ -4,14 +4,14 @@ use hlorank_graph::{Digest, Graph, GraphSource, MeasuredGraph, Pad, Task};
 use hlorank_proto::v1::{self, GraphFeatures, graph::Source};
 use tonic::metadata::{Ascii, MetadataValue};
 
-/// The header that a balancer routes by: the same for every call about one graph, so that they reach the replica
-/// that has it cached.
+/// The header with the route key. All calls about one graph have the same key, so that a load balancer can route them
+/// to the replica that has the graph cached.
 pub const ROUTE_HEADER: &str = "x-hlorank-route";
 
-/// Keeps the route key apart from every other digest.
+/// Context of the digest, which makes route keys differ from all other digests.
 const ROUTE_PURPOSE: &str = "hlorank 2026-11 route key";
 
-/// A graph as a client holds it: the bytes to send, and the hash to send in their place once a server told it.
+/// A graph at the client: its bytes, and its hash once a server has answered with it. Calls then send only the hash.
 #[derive(Debug)]
 pub struct GraphHandle {
     whole: v1::Graph,
@@ -20,7 +20,7 @@ pub struct GraphHandle {
 }
 
 impl GraphHandle {
-    /// The graph of a file, as its HLO module or HLO text where there is one, else as features.
+    /// Returns the graph of a file: as its HLO module or HLO text if the file has one, otherwise as features.
     #[must_use]
     pub fn of(measured: &MeasuredGraph) -> Self {
         let graph = &measured.graph;
@@ -35,22 +35,22 @@ impl GraphHandle {
         }
     }
 
-    /// A serialized `HloModuleProto` or `HloProto`. `configurable` gives the node of each slot of a layout; empty,
-    /// it is every convolution, dot and reshape.
+    /// Returns the graph of a serialized `HloModuleProto` or `HloProto`. `configurable` lists the node of each slot of
+    /// a layout. If it is empty, these are all convolutions, dots and reshapes.
     #[must_use]
     pub fn hlo_module(module: Vec<u8>, task: Task, configurable: Vec<u32>) -> Self {
         Self::new(Source::HloModule(module.into()), task, configurable)
     }
 
-    /// HLO text, as XLA prints it, such as JAX's `as_hlo_text()`. `configurable` is as in
-    /// [`hlo_module`](Self::hlo_module); its nodes are numbered in the order in which the server reads them, which
-    /// [`put_graph`](crate::Client::put_graph) tells.
+    /// Returns the graph of HLO text as XLA prints it, for example JAX's `as_hlo_text()`. `configurable` is as in
+    /// [`hlo_module`](Self::hlo_module). Its nodes are numbered in the order in which the server reads them;
+    /// [`put_graph`](crate::Client::put_graph) returns the numbers.
     #[must_use]
     pub fn hlo_text(text: String, task: Task, configurable: Vec<u32>) -> Self {
         Self::new(Source::HloText(text), task, configurable)
     }
 
-    /// The arrays of a graph, sequences padded with −1 where their lengths are known and with 0 elsewhere.
+    /// Returns a graph as arrays of features. Sequences are padded with −1 if their lengths are known, otherwise with 0.
     #[must_use]
     pub fn features(graph: &Graph) -> Self {
         let edges = graph.edges().as_flattened();
@@ -73,35 +73,35 @@ impl GraphHandle {
         Self { whole, route, hash: Mutex::new(None) }
     }
 
-    /// A graph as it is sent; `None` where the message holds none, or no more than a hash.
+    /// Returns the graph of a message, or `None` if the message contains no graph or only a hash.
     pub(crate) fn of_message(whole: v1::Graph) -> Option<Self> {
         let route =
             whole.source.as_ref().filter(|source| !matches!(source, Source::GraphHash(_))).map(route_of)?;
         Some(Self { whole, route, hash: Mutex::new(None) })
     }
 
-    /// The graph hash, once a server told it.
+    /// Returns the graph hash, if a server has answered with it.
     #[must_use]
     pub fn hash(&self) -> Option<Digest> {
         *self.hash.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps the hash that a server told, to be sent in place of the graph from now on.
-    pub(crate) fn learn(&self, hash: Digest) {
+    /// Sets the hash, which is sent in place of the graph from now on.
+    pub(crate) fn set_hash(&self, hash: Digest) {
         *self.hash.lock().unwrap_or_else(PoisonError::into_inner) = Some(hash);
     }
 
-    /// The value of [`ROUTE_HEADER`].
+    /// Returns the route key, the value of [`ROUTE_HEADER`].
     pub(crate) fn route(&self) -> &MetadataValue<Ascii> {
         &self.route
     }
 
-    /// The graph itself, to be sent.
+    /// Returns the message with the graph itself.
     pub(crate) fn whole(&self) -> v1::Graph {
         self.whole.clone()
     }
 
-    /// The hash in place of the graph, to be sent.
+    /// Returns the message with the hash in place of the graph, if the hash is known.
     pub(crate) fn by_hash(&self) -> Option<v1::Graph> {
         let hash = self.hash()?;
         Some(v1::Graph { source: Some(Source::GraphHash(hash.0.to_vec().into())), ..v1::Graph::default() })
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn features_are_padded_with_minus_one_where_lengths_are_known() {
+    fn features_are_padded_with_minus_one_if_lengths_are_known() {
         let sent = sent_features(&graph(Pad::MinusOne));
         assert_eq!(sent.pad_value, -1);
         assert_eq!(sent.node_feat[31 * 4..32 * 4], (-1.0_f32).to_le_bytes());
@@ -164,16 +164,16 @@ mod tests {
     }
 
     #[test]
-    fn a_graph_goes_by_hash_once_it_is_known() {
+    fn a_graph_is_sent_by_hash_once_it_is_known() {
         let handle = GraphHandle::hlo_module(vec![1, 2, 3], Task::Tile, vec![]);
         assert_eq!(handle.by_hash(), None);
-        handle.learn(Digest([7; 32]));
+        handle.set_hash(Digest([7; 32]));
         let sent = handle.by_hash().unwrap();
         assert_eq!(sent.source, Some(Source::GraphHash(vec![7; 32].into())));
     }
 
     #[test]
-    fn the_route_is_that_of_the_bytes() {
+    fn the_route_key_depends_on_the_bytes() {
         let route = |module: &[u8]| {
             let handle = GraphHandle::hlo_module(module.to_vec(), Task::Tile, vec![]);
             handle.route().to_str().unwrap().to_owned()

@@ -1,4 +1,4 @@
-//! Client of hlorank: sends graphs and configurations, and takes rankings back.
+//! Client of hlorank: sends graphs and configurations to a server, and receives rankings.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -19,14 +19,14 @@
 //! # }
 //! ```
 //!
-//! * [`Client::connect`] is for one server, [`Client::connect_replicas`] for several, of which each has its graphs.
-//! * [`Client::rank`] ranks candidates that are known at once; [`Client::rank_stream`] those that come in batches.
-//! * A [`RankCall`] is a request to be made again and again; a [`trace`] is a file of them.
-//! * A [`GraphHandle`] is sent once, then by hash, and again where a server has lost the graph.
-//! * Calls have a deadline ([`Connection::timeout`]), and are tried again where that is safe ([`Connection::retries`]).
-//!   `client/README.md` tells which errors are final.
-//! * An address at `https://` is called over TLS: [`Connection::authorities`], [`Connection::identity`] and
-//!   [`Connection::token`] say who is trusted, and who calls.
+//! * [`Client::connect`] connects to one server, [`Client::connect_replicas`] to several that share the graphs.
+//! * [`Client::rank`] ranks one batch of configurations, [`Client::rank_stream`] any number of batches.
+//! * A [`RankCall`] is a request that can be repeated, and a [`trace`] is a file of such requests.
+//! * A [`GraphHandle`] is sent once and by hash afterwards. It is sent again if a server has lost the graph.
+//! * Calls have a deadline ([`Connection::timeout`]) and are retried if that is safe ([`Connection::retries`]).
+//!   `client/README.md` lists the errors that are final.
+//! * Calls to `https://` go over TLS: [`Connection::authorities`] are trusted, and [`Connection::identity`] and
+//!   [`Connection::token`] identify the caller.
 
 mod admin;
 mod attempt;

@@ -2,31 +2,31 @@ use std::{fmt, str::FromStr};
 
 use hlorank_proto::v1::ModelSelector;
 
-/// Names a model: `NAME`, `NAME@VERSION`, `NAME@stable` or `NAME@canary`.
+/// A model and one of its versions: `NAME`, `NAME@VERSION`, `NAME@stable` or `NAME@canary`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelReference {
     /// Name in the registry.
     pub name: String,
-    /// Which of its versions.
+    /// Version of the model.
     pub version: ModelVersion,
 }
 
 /// One of the versions of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelVersion {
-    /// Whatever serves: the stable version, or the canary for the graphs that are its.
+    /// The version that serves the graph: the canary if the graph is assigned to it, otherwise the stable version.
     Serving,
     /// The stable version.
     Stable,
     /// The canary.
     Canary,
-    /// This version, from 1.
+    /// The version of this number, from 1.
     Number(u64),
 }
 
-/// Text that names no model.
+/// The error of a text that names no model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a model is given as NAME, NAME@VERSION, NAME@stable or NAME@canary, versions counting from 1")]
+#[error("a model must be NAME, NAME@VERSION, NAME@stable or NAME@canary, with a version of at least 1")]
 pub struct ParseModelReferenceError;
 
 impl FromStr for ModelReference {
@@ -73,7 +73,7 @@ impl From<&ModelReference> for ModelSelector {
     }
 }
 
-/// Of the model that answered, which has a version and no label.
+/// Converts the selector of an answer, which has a version and no label.
 impl From<ModelSelector> for ModelReference {
     fn from(selector: ModelSelector) -> Self {
         let version = match selector.version {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_version_is_refused() {
+    fn a_text_that_names_no_version_is_rejected() {
         for text in ["", "@1", "@stable", "name@", "name@x", "name@0"] {
             assert_eq!(text.parse::<ModelReference>(), Err(ParseModelReferenceError));
         }

@@ -8,48 +8,48 @@ use crate::{ClientError, ModelReference};
 /// The answer to a [`RankRequest`](crate::RankRequest).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranking {
-    /// The candidates by ascending score, ties by number: as many as were asked for.
+    /// The best configurations by ascending score, ties by number: as many as were requested.
     pub best: Vec<Ranked>,
-    /// The score of every candidate in the order sent, where asked for.
+    /// Score of every configuration in the order sent; empty unless requested.
     pub scores: Vec<f32>,
-    /// How many candidates were scored, which this is about: the first so many in the order sent, and all of them
-    /// unless the request allows partial answers.
+    /// Number of configurations that were scored and ranked: the first ones in the order sent, and all of them unless
+    /// the request allows partial answers.
     pub scored: usize,
-    /// Who answered.
+    /// The model version that answered.
     pub model: ModelReference,
     /// The graph hash.
     pub graph_hash: Digest,
-    /// Where the time went on the server.
+    /// Time of each stage on the server.
     pub timings: Timings,
     /// How much work was shared.
     pub reuse: ReuseCounts,
-    /// What was accepted although it is unusual.
+    /// Unusual properties of the request that the server accepted.
     pub warnings: Vec<Warning>,
 }
 
-/// A candidate and what the model thinks of it.
+/// A configuration and its score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ranked {
-    /// Number of the candidate in the order sent.
+    /// Number of the configuration in the order sent.
     pub config: usize,
-    /// Lower is predicted faster; comparable only within one graph and model version.
+    /// Score; lower is predicted faster. Comparable only within one graph and model version.
     pub score: f32,
 }
 
-/// Wall time of each stage on the server.
+/// Wall-clock time of each stage on the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timings {
     /// Waiting for a free worker.
     pub queue: Duration,
-    /// Reading, featurizing, pruning and cutting the graph; zero where it was cached.
+    /// Reading, featurizing, pruning and cutting the graph; zero if it was cached.
     pub featurize: Duration,
     /// Reading the configurations and finding the distinct ones.
     pub parse: Duration,
-    /// The encoder.
+    /// Evaluating the encoder.
     pub encode: Duration,
-    /// Sums of embeddings, and the head.
+    /// Summing embeddings and evaluating the head.
     pub head: Duration,
-    /// Ordering.
+    /// Sorting the scores.
     pub rank: Duration,
     /// From the decoded request to the answer.
     pub total: Duration,
@@ -79,7 +79,7 @@ impl TryFrom<RankConfigsResponse> for Ranking {
             best: ranked.map(|(&config, score)| Ranked { config: config as usize, score }).collect(),
             scores: answer.scores,
             scored: answer.scored_configs as usize,
-            model: answer.model.ok_or(ClientError::Answer("it does not name its model"))?.into(),
+            model: answer.model.ok_or(ClientError::Answer("it does not name the model"))?.into(),
             graph_hash: graph_hash(&answer.graph_hash)?,
             timings: answer.timings.map(Timings::from).unwrap_or_default(),
             reuse: answer.reuse.unwrap_or_default(),
@@ -88,14 +88,14 @@ impl TryFrom<RankConfigsResponse> for Ranking {
     }
 }
 
-/// Reads the 32 bytes of a graph hash.
+/// Reads a graph hash of 32 bytes.
 pub(crate) fn graph_hash(bytes: &[u8]) -> Result<Digest, ClientError> {
     bytes.try_into().map(Digest).map_err(|_| ClientError::Answer("the graph hash is not 32 bytes"))
 }
 
 impl From<StageTimings> for Timings {
     fn from(timings: StageTimings) -> Self {
-        // Negative and missing durations are none.
+        // Negative and missing durations become zero.
         let duration = |duration: Option<_>| duration.and_then(|time| Duration::try_from(time).ok());
         let [queue, featurize, parse, encode, head, rank, total] = [
             timings.queue,
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_breaks_the_contract_is_an_error() {
+    fn an_answer_that_violates_the_contract_is_an_error() {
         let short = RankConfigsResponse { ranking_scores: vec![0.0], ..answer() };
         let nameless = RankConfigsResponse { model: None, ..answer() };
         let hashless = RankConfigsResponse { graph_hash: vec![9; 31].into(), ..answer() };

@@ -1,4 +1,4 @@
-//! Several servers with the same models: which of them is asked about a graph, and which in its place.
+//! Replicas: servers with the same models. Selects the one to call about a graph, and the ones to try after it.
 
 use std::{
     cmp::Reverse,
@@ -16,41 +16,41 @@ use tonic::transport::{Channel, Endpoint};
 
 use crate::{ClientError, Connection, Token};
 
-/// The servers that a client was given.
+/// The servers of a client.
 #[derive(Debug)]
 pub(crate) struct Replicas(Vec<Arc<Replica>>);
 
-/// One of them.
+/// One server.
 #[derive(Debug)]
 pub(crate) struct Replica {
     pub(crate) endpoint: String,
-    /// `host:port`, by which it is picked.
+    /// `host:port`, which determines the weight of the replica.
     authority: String,
     channel: Channel,
-    /// What its calls bring.
+    /// Token of its calls.
     pub(crate) token: Option<Token>,
     message_bytes: usize,
-    /// How long a try of one that did not answer keeps others from trying it.
+    /// How long an attempt to reach an unavailable replica keeps other calls from trying it.
     connect_timeout: Duration,
-    /// Where it did not answer, when it comes before the others again.
-    absent_until: Mutex<Option<Instant>>,
+    /// Until then the replica is tried last; `None` if it is available.
+    unavailable_until: Mutex<Option<Instant>>,
 }
 
-/// The replicas in the order in which one call tries them, again and again.
+/// The order in which one call tries the replicas. It starts over after the last.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct ReplicaOrder {
     order: Vec<Arc<Replica>>,
     untried: Vec<Arc<Replica>>,
 }
 
-/// Keeps the weights of replicas apart from every other digest.
+/// Context of the digest, which makes the weights of replicas differ from all other digests.
 const REPLICA_PURPOSE: &str = "hlorank 2026-11 replica";
 
-/// How long a replica that did not answer comes after the others.
-const ABSENCE: Duration = Duration::from_secs(1);
+/// How long a replica that did not answer is tried last.
+const UNAVAILABLE_TIME: Duration = Duration::from_secs(1);
 
 impl Replicas {
-    /// Connects to all of them at once; fails where none answers.
+    /// Connects to all servers concurrently. Fails if none accepts the connection.
     pub(crate) async fn connect(endpoints: &[&str], connection: &Connection) -> Result<Self, ClientError> {
         let opened: Vec<Endpoint> =
             endpoints.iter().map(|endpoint| connection.endpoint(endpoint)).collect::<Result<_, _>>()?;
@@ -60,44 +60,43 @@ impl Replicas {
             return Err(ClientError::no_connection(&endpoints.join(", "), source));
         }
         let replicas = endpoints.iter().zip(&opened).zip(connected).map(|((address, endpoint), channel)| {
-            let is_absent = channel.is_err();
+            let is_unavailable = channel.is_err();
             let channel = channel.unwrap_or_else(|_| endpoint.connect_lazy());
             let replica = Replica::new(address, endpoint, channel, connection);
-            if is_absent {
-                replica.did_not_answer();
+            if is_unavailable {
+                replica.set_unavailable();
             }
             Arc::new(replica)
         });
         Ok(Self(replicas.collect()))
     }
 
-    /// The turns of a call about the graph of a route key; the same for every client of the same servers, in any
-    /// order. Without one of them the others keep their order (rendezvous hashing).
-    pub(crate) fn turns(&self, route: &[u8]) -> Turns {
+    /// Returns the order for a call about the graph of a route key. It depends only on the set of servers, and removing
+    /// one keeps the order of the others (rendezvous hashing).
+    pub(crate) fn order(&self, route: &[u8]) -> ReplicaOrder {
         let mut order = self.0.clone();
         order.sort_by_cached_key(|replica| Reverse(weight(route, &replica.authority)));
-        Turns { untried: order.clone(), order }
+        ReplicaOrder { untried: order.clone(), order }
     }
 }
 
-/// How much a replica is wanted for a graph, among the others.
+/// Returns the weight of a replica for a graph. The replica with the largest weight is tried first.
 fn weight(route: &[u8], authority: &str) -> Digest {
     Digest::of_parts(REPLICA_PURPOSE, [route, authority.as_bytes()])
 }
 
-impl Turns {
-    /// The next replica to try: the first that was not, but for those that did not answer a moment ago, which come
-    /// after the others.
-    pub(crate) fn take(&mut self) -> Arc<Replica> {
+impl ReplicaOrder {
+    /// Returns the next replica to try: the first untried one that is available, otherwise the first untried one.
+    pub(crate) fn next_replica(&mut self) -> Arc<Replica> {
         if self.untried.is_empty() {
             self.untried.clone_from(&self.order);
         }
-        let next = self.untried.iter().position(|replica| replica.claim()).unwrap_or(0);
+        let next = self.untried.iter().position(|replica| replica.may_be_tried()).unwrap_or(0);
         self.untried.remove(next)
     }
 
-    /// Whether there is a replica that was not tried, of all or since all were.
-    pub(crate) fn is_one_left(&self) -> bool {
+    /// Returns whether the current pass over the replicas has untried ones.
+    pub(crate) fn has_untried(&self) -> bool {
         !self.untried.is_empty()
     }
 }
@@ -115,48 +114,48 @@ impl Replica {
             token: connection.token.clone(),
             message_bytes: connection.message_bytes,
             connect_timeout: connection.connect_timeout,
-            absent_until: Mutex::new(None),
+            unavailable_until: Mutex::new(None),
         }
     }
 
-    /// Ranks there.
+    /// Returns a client of the service that ranks.
     pub(crate) fn cost_model(&self) -> CostModelServiceClient<Channel> {
         CostModelServiceClient::new(self.channel.clone())
             .max_decoding_message_size(self.message_bytes)
             .max_encoding_message_size(self.message_bytes)
     }
 
-    /// Tells of the models there.
+    /// Returns a client of the service that lists models.
     pub(crate) fn models(&self) -> ModelServiceClient<Channel> {
         ModelServiceClient::new(self.channel.clone())
     }
 
-    /// It is there: its graphs come to it.
-    pub(crate) fn did_answer(&self) {
-        *self.absent_until() = None;
+    /// Marks the replica as available.
+    pub(crate) fn set_available(&self) {
+        *self.unavailable_until() = None;
     }
 
-    /// For a moment, its graphs go to the others.
-    pub(crate) fn did_not_answer(&self) {
-        *self.absent_until() = Some(Instant::now() + ABSENCE);
+    /// Marks the replica as unavailable, so that it is tried last for [`UNAVAILABLE_TIME`].
+    pub(crate) fn set_unavailable(&self) {
+        *self.unavailable_until() = Some(Instant::now() + UNAVAILABLE_TIME);
     }
 
-    /// Whether a call tries it before the others. After its absence one call does, and the rest wait for what comes of it:
-    /// where packets are dropped, that takes as long as a connection may.
-    fn claim(&self) -> bool {
-        let (mut absent_until, now) = (self.absent_until(), Instant::now());
-        match *absent_until {
+    /// Returns whether a call may try this replica before unavailable ones. Once [`UNAVAILABLE_TIME`] has passed, one
+    /// call tries it, and the others wait for the result. If packets are dropped, that takes the connection timeout.
+    fn may_be_tried(&self) -> bool {
+        let (mut unavailable_until, now) = (self.unavailable_until(), Instant::now());
+        match *unavailable_until {
             None => true,
             Some(until) if now < until => false,
             Some(_) => {
-                *absent_until = Some(now + self.connect_timeout);
+                *unavailable_until = Some(now + self.connect_timeout);
                 true
             }
         }
     }
 
-    fn absent_until(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.absent_until.lock().unwrap_or_else(PoisonError::into_inner)
+    fn unavailable_until(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.unavailable_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -167,7 +166,7 @@ mod tests {
     const NAMES: [&str; 3] = ["http://a:7070", "http://b:7070", "http://c:7070"];
 
     impl Replica {
-        /// Nobody is there.
+        /// Returns a replica without a connection.
         pub(crate) fn unconnected(address: &str) -> Self {
             let endpoint = Connection::default().endpoint(address).unwrap();
             Self::new(address, &endpoint, endpoint.connect_lazy(), &Connection::default())
@@ -178,10 +177,10 @@ mod tests {
         Replicas(addresses.iter().map(|address| Arc::new(Replica::unconnected(address))).collect())
     }
 
-    /// Addresses in the order in which a call tries them.
+    /// Returns the addresses in the order in which a call tries them.
     fn tried(replicas: &Replicas, route: u32) -> Vec<String> {
-        let mut turns = replicas.turns(&route.to_le_bytes());
-        replicas.0.iter().map(|_| turns.take().endpoint.clone()).collect()
+        let mut order = replicas.order(&route.to_le_bytes());
+        replicas.0.iter().map(|_| order.next_replica().endpoint.clone()).collect()
     }
 
     #[test]
@@ -207,8 +206,8 @@ mod tests {
         let otherwise = replicas(&["http://c:7070/", "HTTP://A:7070", "http://b:7070"]);
         for route in 0..100 {
             let authorities = |replicas: &Replicas| {
-                let mut turns = replicas.turns(&[route]);
-                NAMES.map(|_| turns.take().authority.clone())
+                let mut order = replicas.order(&[route]);
+                NAMES.map(|_| order.next_replica().authority.clone())
             };
             assert_eq!(authorities(&listed), authorities(&otherwise));
         }
@@ -229,27 +228,27 @@ mod tests {
         let replicas = replicas(&NAMES);
         let order = tried(&replicas, 7);
         let first = replicas.0.iter().find(|replica| replica.endpoint == order[0]).unwrap();
-        first.did_not_answer();
+        first.set_unavailable();
         assert_eq!(tried(&replicas, 7), [&order[1..], &order[..1]].concat());
-        first.did_answer();
+        first.set_available();
         assert_eq!(tried(&replicas, 7), order);
     }
 
     #[tokio::test]
-    async fn after_its_absence_one_call_tries_a_replica_first() {
+    async fn one_call_tries_a_replica_first_once_its_unavailable_time_has_passed() {
         let replicas = replicas(&NAMES);
         let order = tried(&replicas, 7);
         let first = replicas.0.iter().find(|replica| replica.endpoint == order[0]).unwrap();
-        *first.absent_until() = Some(Instant::now());
-        assert_eq!(replicas.turns(&7_u32.to_le_bytes()).take().endpoint, order[0]);
-        assert_eq!(replicas.turns(&7_u32.to_le_bytes()).take().endpoint, order[1]);
+        *first.unavailable_until() = Some(Instant::now());
+        assert_eq!(replicas.order(&7_u32.to_le_bytes()).next_replica().endpoint, order[0]);
+        assert_eq!(replicas.order(&7_u32.to_le_bytes()).next_replica().endpoint, order[1]);
     }
 
     #[tokio::test]
-    async fn all_are_tried_before_one_is_again() {
+    async fn all_replicas_are_tried_before_one_is_tried_again() {
         let replicas = replicas(&NAMES);
-        let (order, mut turns) = (tried(&replicas, 7), replicas.turns(&7_u32.to_le_bytes()));
-        let left = [(); 6].map(|()| (turns.take().endpoint.clone(), turns.is_one_left()));
+        let (order, mut next) = (tried(&replicas, 7), replicas.order(&7_u32.to_le_bytes()));
+        let left = [(); 6].map(|()| (next.next_replica().endpoint.clone(), next.has_untried()));
         let is_left = left.iter().map(|(_, is_left)| *is_left).collect::<Vec<_>>();
         assert_eq!(is_left, [true, true, false, true, true, false]);
         assert_eq!(left.map(|(endpoint, _)| endpoint).to_vec(), [order.clone(), order].concat());

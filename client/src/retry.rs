@@ -1,4 +1,4 @@
-//! When a call is tried again. Every call about graphs or models may be: none changes anything but what is cached.
+//! Decides when a call is retried. Retrying is safe: calls about graphs and models change nothing but caches.
 
 use std::time::Duration;
 
@@ -6,25 +6,25 @@ use tonic::Code;
 
 use crate::{ClientError, Refusal};
 
-/// How often one call is tried again, and after how long.
+/// The retries of one call.
 #[derive(Debug)]
 pub(crate) struct Retries {
     left: u32,
-    /// How often an unavailable server was waited for.
+    /// Number of pauses for an unavailable server so far.
     waited: u32,
 }
 
-/// Before the first retry of an unavailable server; twice that before the next.
+/// Pause before the first retry of an unavailable server. It doubles with every further retry.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 impl Retries {
-    /// At most so many.
+    /// Allows at most `times` retries.
     pub(crate) fn new(times: u32) -> Self {
         Self { left: times, waited: 0 }
     }
 
-    /// How long to wait after an error; `None` where it is final. There is nothing to wait for where another replica
-    /// was not tried.
+    /// Returns how long to wait after an error, or `None` if the error is final. There is no pause after an unavailable
+    /// server if another replica is untried.
     pub(crate) fn pause(&mut self, error: &ClientError, is_replica_left: bool) -> Option<Duration> {
         self.left = self.left.checked_sub(1)?;
         let asked = error.refusal().and_then(Refusal::retry_after);
@@ -41,7 +41,7 @@ impl Retries {
     }
 }
 
-/// Somewhat more, so that those who were refused together do not come back together.
+/// Adds up to half of the pause at random, so that clients rejected together do not retry together.
 fn spread(pause: Duration) -> Duration {
     pause.saturating_add(pause.div_f64(2.0).mul_f64(fastrand::f64()))
 }
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unavailable_server_is_tried_after_ever_longer_pauses() {
+    fn an_unavailable_server_is_retried_after_increasing_pauses() {
         let (error, mut retries) = (refused(Code::Unavailable, None), Retries::new(4));
         for milliseconds in [100, 200, 400, 800] {
             let pause = retries.pause(&error, false);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn another_replica_is_tried_at_once_and_counts() {
+    fn another_replica_is_tried_immediately_and_counts_as_a_retry() {
         let (error, mut retries) = (refused(Code::Unavailable, None), Retries::new(3));
         assert_eq!(retries.pause(&error, true), Some(Duration::ZERO));
         assert_eq!(retries.pause(&error, true), Some(Duration::ZERO));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_tells_when_is_waited_for_so_long() {
+    fn the_pause_is_at_least_what_the_server_asks_for() {
         let delay = Some(Duration::from_secs(2));
         for code in [Code::ResourceExhausted, Code::Unavailable] {
             let pause = Retries::new(1).pause(&refused(code, delay), false);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_final() {
+    fn every_other_error_is_final() {
         assert_eq!(Retries::new(4).pause(&refused(Code::ResourceExhausted, None), true), None);
         let delay = Some(Duration::from_millis(20));
         for code in [

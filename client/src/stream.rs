@@ -118,7 +118,7 @@ impl RankStream {
             return Err(ClientError::Answer("the stream did not start"));
         };
         let RankConfigsStarted { model, graph_hash, timings, .. } = started;
-        graph.learn(crate::ranking::graph_hash(&graph_hash)?);
+        graph.set_hash(crate::ranking::graph_hash(&graph_hash)?);
         Ok(Self {
             attempt,
             answers,

@@ -1,24 +1,24 @@
 use std::cmp::Ordering;
 
-use super::Outcome;
+use super::outcome::Outcome;
 
-/// Pairs of configurations, counted by how run times and scores agree on them.
+/// Counts of pairs of configurations, by how their run times and scores agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairCounts {
     /// All pairs.
     pub all: u64,
-    /// Pairs of equal run times.
+    /// Pairs with equal run times.
     pub equal_run_times: u64,
-    /// Pairs of equal scores.
+    /// Pairs with equal scores.
     pub equal_scores: u64,
-    /// Pairs that are equal in both.
+    /// Pairs with equal run times and equal scores.
     pub equal_both: u64,
     /// Pairs that run times and scores order differently.
     pub discordant: u64,
 }
 
 impl PairCounts {
-    /// Counts in O(n log n) (Knight 1966); `None` where a number is not one.
+    /// Counts the pairs in O(n log n) (Knight 1966). Returns `None` if a run time or score is NaN.
     #[must_use]
     pub fn of(outcomes: &[Outcome]) -> Option<Self> {
         if outcomes.iter().any(|outcome| outcome.run_time.is_nan() || outcome.score.is_nan()) {
@@ -39,14 +39,14 @@ impl PairCounts {
         })
     }
 
-    /// Pairs that run times and scores order alike.
+    /// Returns the number of pairs that run times and scores order alike.
     #[must_use]
     pub fn concordant(&self) -> u64 {
         self.all + self.equal_both - self.equal_run_times - self.equal_scores - self.discordant
     }
 
-    /// Kendall's tau-b, as scipy computes it: 1 for the same order, −1 for the reverse. `None` where all run
-    /// times or all scores are equal.
+    /// Returns Kendall's tau-b, as scipy computes it: 1 for the same order, −1 for the reverse. Returns `None` if all
+    /// run times or all scores are equal.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a ratio of counts")]
     pub fn kendall_tau(&self) -> Option<f64> {
@@ -60,8 +60,8 @@ impl PairCounts {
         Some(tau.clamp(-1.0, 1.0))
     }
 
-    /// The share of pairs of different run times whose scores stand in the same order; equal scores are wrong.
-    /// `None` where all run times are equal.
+    /// Returns the share of pairs with different run times whose scores have the same order. Equal scores count as
+    /// wrong. Returns `None` if all run times are equal.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a ratio of counts")]
     pub fn ordered_pair_accuracy(&self) -> Option<f64> {
@@ -70,7 +70,7 @@ impl PairCounts {
     }
 }
 
-/// Numbers that are equal to `==` are equal here, 0 and −0 too; none is NaN.
+/// Compares numbers that are not NaN. 0 and −0 are equal.
 fn compare(one: f64, other: f64) -> Ordering {
     one.partial_cmp(&other).unwrap_or(Ordering::Equal)
 }
@@ -88,12 +88,12 @@ fn pairs(items: usize) -> u64 {
     items * items.saturating_sub(1) / 2
 }
 
-/// Pairs of equal items, where equal ones stand side by side.
+/// Counts the pairs of equal items. Equal items must be adjacent.
 fn equal_pairs<T>(sorted: &[T], equal: impl Fn(&T, &T) -> bool) -> u64 {
     sorted.chunk_by(equal).map(|run| pairs(run.len())).sum()
 }
 
-/// Sorts by merging, and counts the pairs that stood in descending order.
+/// Sorts the scores (merge sort) and counts the pairs that were in descending order.
 fn sort_counting_inversions(scores: &mut [f64]) -> u64 {
     let mut merged = scores.to_vec();
     let mut inversions = 0;
@@ -108,7 +108,7 @@ fn sort_counting_inversions(scores: &mut [f64]) -> u64 {
     inversions
 }
 
-/// Merges two sorted runs, and counts the pairs whose second is less than its first.
+/// Merges two sorted runs and counts the pairs whose second number is less than the first.
 fn merge((left, right): (&[f64], &[f64]), merged: &mut [f64]) -> u64 {
     let (mut left, mut right) = (left, right);
     let mut inversions = 0;
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn tau_is_that_of_scipy() {
+    fn tau_equals_that_of_scipy() {
         // scipy.stats.kendalltau([12, 2, 1, 12, 2], [1, 4, 7, 1, 0]): the example of its documentation.
         let scipy = tau(&[(12, 1), (2, 4), (1, 7), (12, 1), (2, 0)]).unwrap();
         assert!((scipy - -0.471_404_520_791_031_8).abs() < 1e-15, "{scipy}");
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_number_is_not_ranked() {
+    fn nan_is_not_ranked() {
         assert_eq!(PairCounts::of(&[Outcome { run_time: 1.0, score: f64::NAN }]), None);
     }
 

@@ -1,17 +1,17 @@
-use super::Outcome;
+use super::outcome::Outcome;
 
-/// How much slower than the best configuration the best of the `top` best-ranked is: 0.1 is 10 %. Configurations
-/// of equal score rank by number. `None` without configurations, or for a `top` of 0.
+/// Returns how much slower the fastest of the `top` best-ranked configurations is than the fastest of all: 0.1 is 10 %.
+/// Configurations with equal scores rank by number. Returns `None` without configurations, or if `top` is 0.
 #[must_use]
 pub fn top_slowdown(outcomes: &[Outcome], top: usize) -> Option<f64> {
     let mut ranked: Vec<&Outcome> = outcomes.iter().collect();
-    // Stable: equal scores stay in the order of their numbers.
+    // The sort is stable, so equal scores stay in the order of their numbers.
     ranked.sort_by(|one, other| one.score.total_cmp(&other.score));
     let chosen = fastest(ranked.into_iter().take(top))?;
     Some(chosen / fastest(outcomes)? - 1.0)
 }
 
-/// How much slower than the best configuration the compiler's default is, given the default's run time.
+/// Returns how much slower the compiler's default is than the fastest configuration, given the run time of the default.
 #[must_use]
 pub fn default_slowdown(outcomes: &[Outcome], default_run_time: f64) -> Option<f64> {
     Some(default_run_time / fastest(outcomes)? - 1.0)
@@ -33,18 +33,18 @@ mod tests {
     ];
 
     #[test]
-    fn the_best_of_the_first_counts() {
+    fn the_fastest_of_the_best_ranked_counts() {
         let slowdown = |top| top_slowdown(&OUTCOMES, top).unwrap();
         assert_eq!([slowdown(1), slowdown(2), slowdown(3), slowdown(4)], [1.0, 0.5, 12.0 / 10.0 - 1.0, 0.0]);
     }
 
     #[test]
-    fn more_than_there_are_is_all() {
+    fn a_top_beyond_the_number_of_configurations_means_all() {
         assert_eq!(top_slowdown(&OUTCOMES, 100), Some(0.0));
     }
 
     #[test]
-    fn nothing_ranked_is_undefined() {
+    fn the_slowdown_of_an_empty_ranking_is_undefined() {
         assert_eq!(top_slowdown(&[], 1), None);
         assert_eq!(top_slowdown(&OUTCOMES, 0), None);
     }

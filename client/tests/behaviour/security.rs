@@ -133,9 +133,9 @@ fn credentials_that_are_wrong_exit_with_two() {
     command_line.write("text", "of something else\nin lines");
     let cases = [
         (["--ca", "missing"], "error: missing: "),
-        (["--ca", "text"], "the authorities hold no certificate in PEM"),
+        (["--ca", "text"], "the authorities contain no certificate in PEM"),
         (["--token-file", "missing"], "error: missing: "),
-        (["--token-file", "text"], "error: text: a token is one line"),
+        (["--token-file", "text"], "error: text: a token must be one line"),
     ];
     for (flag, expected) in cases {
         let (code, message) = command_line.failure(&[&["models"], &flag[..]].concat());

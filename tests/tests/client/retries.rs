@@ -59,7 +59,7 @@ async fn a_request_that_no_message_holds_is_not_sent() {
     let client = Client::connect(server.endpoint(), connection).await.unwrap();
     let graph = GraphHandle::features(&kernel_of(3));
     let error = client.put_graph(&graph).await.unwrap_err();
-    assert!(error.to_string().contains("at most 1000 go in one message"), "{error}");
+    assert!(error.to_string().contains("a message may have at most 1000"), "{error}");
     assert_eq!(calls(&server.scrape().await, "PutGraph"), 0.0);
 }
 

@@ -221,7 +221,7 @@ async fn tls_and_no_tls_do_not_meet() {
 
     for connection in [trusting(&authority), showing(&authority, authority.issue())] {
         let error = Client::connect(plain.endpoint(), connection).await.unwrap_err();
-        let expected = format!("certificates were given, and {} means no TLS;", plain.endpoint());
+        let expected = format!("certificates were given, but {} does not use TLS;", plain.endpoint());
         assert!(error.to_string().starts_with(&expected), "{error}");
     }
 }
@@ -248,7 +248,7 @@ async fn what_makes_no_tls_is_told_before_a_connection_is_made() {
         error.source().unwrap().to_string()
     };
     let no_authority = Connection { authorities: Some(one.key.clone()), ..Connection::default() };
-    assert_eq!(connect(no_authority).await, "the authorities hold no certificate in PEM");
+    assert_eq!(connect(no_authority).await, "the authorities contain no certificate in PEM");
     let mixed = Pair { certificate: one.certificate, key: other.key };
     connect(showing(&authority, mixed)).await;
     let no_key = Pair { certificate: other.certificate.clone(), key: other.certificate };
