@@ -12,6 +12,7 @@ pub mod memory;
 pub mod metrics;
 pub mod model;
 mod monitoring;
+pub mod outcome;
 pub mod registry;
 pub mod runtime;
 pub mod security;

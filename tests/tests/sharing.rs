@@ -6,9 +6,10 @@ use futures::future::join_all;
 use hlorank_graph::{Configurations, SegmentedGraph, Task};
 use hlorank_server::{
     compute::ComputePool,
-    engine::{Engine, EngineError, Evaluation, Reuse, Terms},
+    engine::{Engine, EngineError, Terms},
     metrics::Metrics,
     model::Model,
+    outcome::{Evaluation, Reuse},
 };
 use hlorank_tests::{block_graph, layouts, load_model};
 use tokio::time::timeout;

@@ -19,7 +19,7 @@ mod sums;
 mod whole_graph;
 
 use std::{
-    ops::{AddAssign, Range},
+    ops::Range,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -44,6 +44,7 @@ use crate::{
     memory::{Memory, MemoryFull},
     metrics::{CacheSeries, LoadSeries, Metrics, set},
     model::{Model, ModelFailed, ModelKind},
+    outcome::{Evaluation, Stages},
 };
 
 /// Evaluates models on the compute pool.
@@ -53,64 +54,6 @@ pub struct Engine {
     memory: Arc<Memory>,
     embeddings: Arc<Embeddings>,
     recent: RecentBatches,
-}
-
-/// What a model says of a batch.
-#[derive(Debug)]
-pub struct Evaluation {
-    /// `[configs]` scores, lower is predicted faster.
-    pub scores: Vec<f32>,
-    /// How much was shared.
-    pub reuse: Reuse,
-    /// When each stage ended.
-    pub stages: Stages,
-}
-
-/// How many things were asked for, and how many were evaluated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reuse {
-    /// Configurations.
-    pub configs: usize,
-    /// Configurations that differ.
-    pub distinct_configs: usize,
-    /// Pairs of segment and configuration; a whole graph is one segment.
-    pub segment_rows: usize,
-    /// Pairs of segment and local configuration that differ.
-    pub distinct_segment_rows: usize,
-    /// Those of them that were evaluated for this call; another call evaluated the rest.
-    pub rows_evaluated: usize,
-}
-
-impl Evaluation {
-    /// Adds that of the configurations that follow, of the same batch.
-    pub fn append(&mut self, next: Self) {
-        self.scores.extend(next.scores);
-        self.reuse += next.reuse;
-        self.stages = Stages { encoded: next.stages.encoded, scored: next.stages.scored, ..self.stages };
-    }
-}
-
-impl AddAssign for Reuse {
-    fn add_assign(&mut self, other: Self) {
-        self.configs += other.configs;
-        self.distinct_configs += other.distinct_configs;
-        self.segment_rows += other.segment_rows;
-        self.distinct_segment_rows += other.distinct_segment_rows;
-        self.rows_evaluated += other.rows_evaluated;
-    }
-}
-
-/// When the stages of an evaluation ended.
-#[derive(Clone, Copy, Debug)]
-pub struct Stages {
-    /// Time until a worker was free to read the configurations.
-    pub waited: Duration,
-    /// The distinct rows were found and looked up.
-    pub planned: Instant,
-    /// The encoder was done.
-    pub encoded: Instant,
-    /// Every configuration had its score.
-    pub scored: Instant,
 }
 
 /// Why there are no scores.

@@ -4,7 +4,8 @@ use hlorank_graph::{
     Configurations, LayoutBatch, LayoutEntry, Segment, SegmentedGraph, TILE_FEATURES, TileBatch,
 };
 
-use super::{Reuse, as_u32, distinct::Distinct, layout_rows::LayoutRows, slices::SliceSet};
+use super::{as_u32, distinct::Distinct, layout_rows::LayoutRows, slices::SliceSet};
+use crate::outcome::Reuse;
 
 /// What has to be evaluated for a batch, each distinct thing once.
 ///

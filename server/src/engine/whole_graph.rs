@@ -12,13 +12,13 @@ use std::{
 use hlorank_graph::{Configurations, FEATURES, Graph, LayoutEntry, Pad, SegmentedGraph};
 
 use super::{
-    Engine, EngineError, Evaluation, Reuse, Stages, Terms, backlog::Work, block::ROW_MULTIPLE, check_scores,
-    distinct::Distinct,
+    Engine, EngineError, Terms, backlog::Work, block::ROW_MULTIPLE, check_scores, distinct::Distinct,
 };
 use crate::{
     compute::{Class, Computed},
     memory::{Held, Memory},
     model::{ConfigInput, Interrupt, Model, WholeGraphInput},
+    outcome::{Evaluation, Reuse, Stages},
 };
 
 /// Stops the runs of a call that nobody waits for any more: a chunk of a large graph takes long.

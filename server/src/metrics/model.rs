@@ -1,7 +1,7 @@
 use metrics::Counter;
 
 use super::{CallSeries, Family, Recorder, VersionSeries, calls::RANKING};
-use crate::engine::Reuse;
+use crate::outcome::Reuse;
 
 const CONFIGS: Family<Counter, 1> =
     Family::new("hlorank_configs_total", ["model"], "Configurations that were scored");
@@ -91,6 +91,6 @@ impl ModelSeries {
         self.distinct_configs.increment(reuse.distinct_configs as u64);
         self.segment_rows.increment(reuse.segment_rows as u64);
         self.rows_evaluated.increment(reuse.rows_evaluated as u64);
-        self.rows_cached.increment((reuse.distinct_segment_rows - reuse.rows_evaluated) as u64);
+        self.rows_cached.increment(reuse.rows_cached() as u64);
     }
 }

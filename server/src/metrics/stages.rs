@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use hlorank_proto::v1::StageTimings;
 use metrics::Histogram;
 
 use super::{Family, Recorder};
+use crate::outcome::Timings;
 
 const SECONDS: Family<Histogram, 1> = Family::new(
     "hlorank_stage_duration_seconds",
@@ -43,22 +43,16 @@ impl StageSeries {
     }
 
     /// Records a batch that was scored.
-    pub fn scored(&self, timings: &StageTimings) {
-        record(&self.queue, timings.queue);
-        record(&self.parse, timings.parse);
-        record(&self.encode, timings.encode);
-        record(&self.head, timings.head);
-        record(&self.total, timings.total);
+    pub fn scored(&self, timings: &Timings) {
+        self.queue.record(timings.queue);
+        self.parse.record(timings.parse);
+        self.encode.record(timings.encode);
+        self.head.record(timings.head);
+        self.total.record(timings.total);
     }
 
     /// Records a ranking.
-    pub fn ranked(&self, timings: &StageTimings) {
-        record(&self.rank, timings.rank);
-    }
-}
-
-fn record(stage: &Histogram, took: Option<prost_types::Duration>) {
-    if let Some(took) = took.and_then(|took| Duration::try_from(took).ok()) {
-        stage.record(took);
+    pub fn ranked(&self, timings: &Timings) {
+        self.rank.record(timings.rank);
     }
 }

@@ -1,15 +1,16 @@
 //! Writes what was found into the messages of an answer.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hlorank_graph::SegmentedGraph;
 use hlorank_proto::v1::{self, ConfigurableNode, GraphSummary, ModelSelector, ReuseCounts, StageTimings};
 
 use super::ServiceError;
 use crate::{
-    engine::{EngineError, Reuse, Stages},
+    engine::EngineError,
     graphs::Warning,
     model::Model,
+    outcome::{Reuse, Timings},
 };
 
 pub(super) fn selector(model: &Model) -> ModelSelector {
@@ -20,17 +21,15 @@ pub(super) fn selector(model: &Model) -> ModelSelector {
     }
 }
 
-/// `featurize` as it was measured; the other stages from when each ended.
-pub(super) fn timings(started: Instant, found: Instant, featurize: Duration, stages: Stages) -> StageTimings {
-    let now = Instant::now();
+pub(super) fn timings(timings: Timings) -> StageTimings {
     StageTimings {
-        queue: to_proto(stages.waited),
-        featurize: to_proto(featurize),
-        parse: to_proto((stages.planned - found).saturating_sub(stages.waited)),
-        encode: to_proto(stages.encoded - stages.planned),
-        head: to_proto(stages.scored - stages.encoded),
-        rank: to_proto(now - stages.scored),
-        total: to_proto(now - started),
+        queue: to_proto(timings.queue),
+        featurize: to_proto(timings.featurize),
+        parse: to_proto(timings.parse),
+        encode: to_proto(timings.encode),
+        head: to_proto(timings.head),
+        rank: to_proto(timings.rank),
+        total: to_proto(timings.total),
     }
 }
 
@@ -39,7 +38,7 @@ pub(super) fn answer_bytes(ranked: usize, scores: usize) -> usize {
     2 * (ranked * (size_of::<u32>() + size_of::<f32>()) + scores * size_of::<f32>())
 }
 
-pub(super) fn to_proto(duration: Duration) -> Option<prost_types::Duration> {
+fn to_proto(duration: Duration) -> Option<prost_types::Duration> {
     prost_types::Duration::try_from(duration).ok()
 }
 
@@ -50,18 +49,8 @@ pub(super) fn reuse_counts(reuse: Reuse) -> ReuseCounts {
         segment_rows: reuse.segment_rows as u64,
         distinct_segment_rows: reuse.distinct_segment_rows as u64,
         rows_evaluated: reuse.rows_evaluated as u64,
-        rows_cached: (reuse.distinct_segment_rows - reuse.rows_evaluated) as u64,
+        rows_cached: reuse.rows_cached() as u64,
     }
-}
-
-/// Adds the counts of a batch to those of its stream.
-pub(super) fn add_reuse(total: &mut ReuseCounts, batch: &ReuseCounts) {
-    total.configs += batch.configs;
-    total.distinct_configs += batch.distinct_configs;
-    total.segment_rows += batch.segment_rows;
-    total.distinct_segment_rows += batch.distinct_segment_rows;
-    total.rows_evaluated += batch.rows_evaluated;
-    total.rows_cached += batch.rows_cached;
 }
 
 pub(super) fn summary(graph: &SegmentedGraph) -> GraphSummary {

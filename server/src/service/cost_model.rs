@@ -14,7 +14,7 @@ use super::{
     ServiceError,
     admission::{Admission, Caller},
     admit_calls::AdmittedCall,
-    answer::{answer_bytes, configurable_node, reuse_counts, selector, summary, timings},
+    answer::{answer_bytes, configurable_node, reuse_counts, selector, summary, timings as stage_timings},
     configs_request::{batch_bytes, batch_task, check_count, class_of, count, present, read_configs},
     deadline::Deadline,
     graph_request::{GraphOrigin, GraphRequest},
@@ -23,9 +23,10 @@ use super::{
 };
 use crate::{
     compute::{Class, ComputePool, Computed},
-    engine::{Engine, Evaluation, Terms, rank},
+    engine::{Engine, Terms, rank},
     graphs::{GraphCache, Source, Warning},
     metrics::{Metrics, ModelSeries, set},
+    outcome::{Evaluation, Timings},
     registry::{Registry, Selection},
     telemetry::CallRecord,
 };
@@ -167,12 +168,11 @@ impl CostModel {
         if scores.len() < sent {
             counted.ranked_in_part();
         }
-        let reuse = reuse_counts(reuse);
-        record.scored(&reuse, found, &stages);
+        record.scored(reuse, found, &stages);
         let scored_configs = u32::try_from(scores.len()).unwrap_or(u32::MAX);
         let Ranked { ranking, ranking_scores, scores } = self.ranked(scores, request.top_k).await?.value;
         record.ranked(stages.scored);
-        let timings = timings(started, found, featurize, stages);
+        let timings = Timings { featurize, total: started.elapsed(), ..stages.timings(found) };
         self.metrics.stages.scored(&timings);
         self.metrics.stages.ranked(&timings);
         let scores = if request.include_scores { scores } else { Vec::new() };
@@ -183,8 +183,8 @@ impl CostModel {
             scores,
             model: Some(selector(&model)),
             graph_hash: graph.hash.0.to_vec().into(),
-            timings: Some(timings),
-            reuse: Some(reuse),
+            timings: Some(stage_timings(timings)),
+            reuse: Some(reuse_counts(reuse)),
             warnings: warnings.into_iter().map(v1::Warning::from).collect(),
             scored_configs,
         })

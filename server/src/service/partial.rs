@@ -9,8 +9,9 @@ use tokio::time::{Instant, timeout_at};
 use super::{CostModel, Deadline, ServiceError, answer::numbered_after};
 use crate::{
     compute::Class,
-    engine::{Evaluation, Terms},
+    engine::Terms,
     model::{Model, ModelKind},
+    outcome::Evaluation,
 };
 
 /// Candidates that are scored at a time: few enough that time is not up before any are, enough that every worker has

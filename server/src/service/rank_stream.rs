@@ -9,8 +9,8 @@ use std::{
 use futures::{Stream, stream};
 use hlorank_graph::SegmentedGraph;
 use hlorank_proto::v1::{
-    self, BatchScores, RankConfigsStarted, RankConfigsStreamRequest, RankConfigsStreamResponse, ReuseCounts,
-    StageTimings, StreamRanking, config_batch::Configs, rank_configs_stream_request::Part,
+    self, BatchScores, RankConfigsStarted, RankConfigsStreamRequest, RankConfigsStreamResponse,
+    StreamRanking, config_batch::Configs, rank_configs_stream_request::Part,
     rank_configs_stream_response::Part as Answer,
 };
 use tonic::{Status, Streaming};
@@ -18,16 +18,17 @@ use tonic::{Status, Streaming};
 use super::{
     Deadline, ServiceError,
     admit_calls::AdmittedCall,
-    answer::{add_reuse, answer_bytes, numbered_after, reuse_counts, selector, timings, to_proto},
+    answer::{answer_bytes, numbered_after, reuse_counts, selector, timings as stage_timings},
     configs_request::{batch_bytes, check_count, class_of, count, present},
     cost_model::{CostModel, FoundGraph, Ranked},
     graph_request::GraphOrigin,
     transport::explained,
 };
 use crate::{
-    engine::{Evaluation, Terms},
+    engine::Terms,
     metrics::ModelSeries,
     model::Model,
+    outcome::{Evaluation, Reuse, Timings},
     telemetry::CallRecord,
 };
 
@@ -63,7 +64,7 @@ struct Candidates {
     top_k: u32,
     batches: usize,
     scores: Vec<f32>,
-    reuse: ReuseCounts,
+    reuse: Reuse,
     started: Instant,
 }
 
@@ -161,7 +162,7 @@ impl Candidates {
             top_k,
             batches: 0,
             scores: Vec::new(),
-            reuse: ReuseCounts::default(),
+            reuse: Reuse::default(),
             started,
         }
     }
@@ -171,11 +172,11 @@ impl Candidates {
             model: Some(selector(&self.model)),
             graph_hash: self.graph.hash.0.to_vec().into(),
             warnings: self.warnings.clone(),
-            timings: Some(StageTimings {
-                featurize: to_proto(featurize),
-                total: to_proto(self.started.elapsed()),
-                ..StageTimings::default()
-            }),
+            timings: Some(stage_timings(Timings {
+                featurize,
+                total: self.started.elapsed(),
+                ..Timings::default()
+            })),
         }
     }
 
@@ -201,20 +202,19 @@ impl Candidates {
         let evaluation = evaluation.map_err(|error| numbered_after(first, error))?;
         let Evaluation { scores, reuse, stages } = evaluation;
         self.counted.scored(reuse);
-        let reuse = reuse_counts(reuse);
-        let timings = timings(started, started, Duration::ZERO, stages);
+        let timings = stages.timings(started);
         service.metrics.stages.scored(&timings);
         self.batches += 1;
         self.scores.extend_from_slice(&scores);
-        add_reuse(&mut self.reuse, &reuse);
-        stream.record.scored(&self.reuse, started, &stages);
+        self.reuse += reuse;
+        stream.record.scored(reuse, started, &stages);
         let scored = self.scores.len();
         stream.call.hold_only(answer_bytes(scored, scored));
         Ok(BatchScores {
             // Below the limit, which is one.
             first_config: u32::try_from(first).unwrap_or(u32::MAX),
-            timings: Some(timings),
-            reuse: Some(reuse),
+            timings: Some(stage_timings(timings)),
+            reuse: Some(reuse_counts(reuse)),
             scores,
         })
     }
@@ -229,20 +229,16 @@ impl Candidates {
         stream.record.ranked(closed + ranked.waited);
         let Ranked { ranking, ranking_scores, .. } = ranked.value;
         let total = closed.elapsed();
-        let timings = StageTimings {
-            queue: to_proto(ranked.waited),
-            rank: to_proto(total.saturating_sub(ranked.waited)),
-            total: to_proto(total),
-            ..StageTimings::default()
-        };
+        let rank = total.saturating_sub(ranked.waited);
+        let timings = Timings { queue: ranked.waited, rank, total, ..Timings::default() };
         stream.service.metrics.stages.ranked(&timings);
         Ok(StreamRanking {
             ranking,
             ranking_scores,
             model: Some(selector(&self.model)),
             graph_hash: self.graph.hash.0.to_vec().into(),
-            timings: Some(timings),
-            reuse: Some(self.reuse),
+            timings: Some(stage_timings(timings)),
+            reuse: Some(reuse_counts(self.reuse)),
             warnings: self.warnings,
         })
     }

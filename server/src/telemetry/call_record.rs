@@ -7,9 +7,12 @@ use std::{
 };
 
 use hlorank_graph::{Digest, SegmentedGraph};
-use hlorank_proto::v1::ReuseCounts;
 
-use crate::{engine::Stages, metrics::ModelSeries, model::Model};
+use crate::{
+    metrics::ModelSeries,
+    model::Model,
+    outcome::{Reuse, Stages},
+};
 
 /// Collects what a call is about, until the call has ended and is counted, logged and traced. Clones share one record.
 #[derive(Clone, Default)]
@@ -32,7 +35,7 @@ pub(super) struct Facts {
     /// Number of scored batches.
     pub(super) batches: u64,
     /// Sum over all batches.
-    pub(super) reuse: ReuseCounts,
+    pub(super) reuse: Reuse,
     /// Stages, in the order in which they ended.
     pub(super) stages: Vec<Stage>,
 }
@@ -79,11 +82,11 @@ impl CallRecord {
         self.facts().model = Some((manifest.name.clone(), manifest.version));
     }
 
-    /// Records a scored batch, which was passed to the engine at `asked`. `reuse` is the sum over all batches.
-    pub fn scored(&self, reuse: &ReuseCounts, asked: Instant, stages: &Stages) {
+    /// Records a scored batch, which was passed to the engine at `asked`.
+    pub fn scored(&self, reuse: Reuse, asked: Instant, stages: &Stages) {
         let mut facts = self.facts();
         facts.batches += 1;
-        facts.reuse = *reuse;
+        facts.reuse += reuse;
         let taken = asked + stages.waited;
         facts.spent("queue", asked, taken);
         facts.spent("parse", taken, stages.planned);

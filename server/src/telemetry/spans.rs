@@ -88,19 +88,20 @@ fn call_attributes(call: &EndedCall<'_>) -> Vec<KeyValue> {
 }
 
 fn work_attributes(facts: &Facts) -> Vec<KeyValue> {
-    let count = |name, count| KeyValue::new(name, i64::try_from(count).unwrap_or(i64::MAX));
+    let number = |name, number: u64| KeyValue::new(name, i64::try_from(number).unwrap_or(i64::MAX));
+    let count = |name, count: usize| number(name, count as u64);
     let mut attributes = Vec::new();
     if let Some((name, version)) = &facts.model {
         attributes.push(KeyValue::new("hlorank.model", name.clone()));
-        attributes.push(count("hlorank.version", *version));
+        attributes.push(number("hlorank.version", *version));
     }
     if let Some(graph) = &facts.graph {
         attributes.push(KeyValue::new("hlorank.graph", graph.hash.to_string()));
         attributes.push(KeyValue::new("hlorank.cached", graph.cached));
-        attributes.push(count("hlorank.nodes", graph.nodes as u64));
+        attributes.push(count("hlorank.nodes", graph.nodes));
     }
     if facts.batches > 0 {
-        attributes.push(count("hlorank.batches", facts.batches));
+        attributes.push(number("hlorank.batches", facts.batches));
         attributes.push(count("hlorank.configs", facts.reuse.configs));
         attributes.push(count("hlorank.rows", facts.reuse.distinct_segment_rows));
         attributes.push(count("hlorank.evaluated", facts.reuse.rows_evaluated));
