@@ -122,7 +122,7 @@ class Ranker {
   // once, by hash afterwards, and again where the server has lost it.
   grpc::Status Rank(Graph& graph, const std::vector<Candidate>& candidates, v1::RankConfigsResponse& response) {
     v1::RankConfigsRequest request;
-    *request.mutable_packed_layout_configs() = Pack(candidates);
+    *request.mutable_batch()->mutable_packed_layout_configs() = Pack(candidates);
     grpc::Status status = Call(graph, request, response);
     if (graph.has_hash() && IsGraphNotCached(status)) {
       graph.forget();

@@ -1,21 +1,21 @@
 //! Cuts configurations, as they are on the wire, into batches of a stream.
 
 use hlorank_proto::v1::{
-    DeltaLayoutConfigs, LayoutConfigs, PackedLayoutConfigs, PackedTileConfigs, TileConfigs, config_batch,
-    rank_configs_request::Configs,
+    DeltaLayoutConfigs, LayoutConfigs, PackedLayoutConfigs, PackedTileConfigs, TileConfigs,
+    config_batch::Configs,
 };
 
 /// Batches of so many candidates, in their order; the last may have fewer.
-pub(crate) fn batches(configs: &Configs, size: usize) -> Vec<config_batch::Configs> {
+pub(crate) fn batches(configs: &Configs, size: usize) -> Vec<Configs> {
     let size = size.max(1);
     match configs {
         Configs::LayoutConfigs(all) => {
             let batch = |configs: &[_]| LayoutConfigs { configs: configs.to_vec() };
-            all.configs.chunks(size).map(batch).map(config_batch::Configs::LayoutConfigs).collect()
+            all.configs.chunks(size).map(batch).map(Configs::LayoutConfigs).collect()
         }
         Configs::TileConfigs(all) => {
             let batch = |configs: &[_]| TileConfigs { configs: configs.to_vec() };
-            all.configs.chunks(size).map(batch).map(config_batch::Configs::TileConfigs).collect()
+            all.configs.chunks(size).map(batch).map(Configs::TileConfigs).collect()
         }
         Configs::PackedLayoutConfigs(all) => {
             let batch = |(config_count, indices): (u32, &[u8])| PackedLayoutConfigs {
@@ -24,7 +24,7 @@ pub(crate) fn batches(configs: &Configs, size: usize) -> Vec<config_batch::Confi
                 indices: indices.to_vec().into(),
             };
             let rows = rows(&all.indices, all.config_count, size);
-            rows.map(batch).map(config_batch::Configs::PackedLayoutConfigs).collect()
+            rows.map(batch).map(Configs::PackedLayoutConfigs).collect()
         }
         Configs::PackedTileConfigs(all) => {
             let batch = |(config_count, bounds): (u32, &[u8])| PackedTileConfigs {
@@ -33,7 +33,7 @@ pub(crate) fn batches(configs: &Configs, size: usize) -> Vec<config_batch::Confi
                 ..*all
             };
             let rows = rows(&all.bounds, all.config_count, size);
-            rows.map(batch).map(config_batch::Configs::PackedTileConfigs).collect()
+            rows.map(batch).map(Configs::PackedTileConfigs).collect()
         }
         Configs::DeltaLayoutConfigs(all) => changes(all, size),
     }
@@ -48,14 +48,14 @@ fn rows(matrix: &[u8], count: u32, size: usize) -> impl Iterator<Item = (u32, &[
     })
 }
 
-fn changes(all: &DeltaLayoutConfigs, size: usize) -> Vec<config_batch::Configs> {
+fn changes(all: &DeltaLayoutConfigs, size: usize) -> Vec<Configs> {
     let mut first = 0_usize;
     let batch = |counts: &[u32]| {
         let range = first..first + counts.iter().map(|count| *count as usize).sum::<usize>();
         first = range.end;
         // A recorded call may have other numbers of changes than it counts, which the server refuses.
         let part = |numbers: &[u32]| numbers.get(range.clone()).unwrap_or_default().to_vec();
-        config_batch::Configs::DeltaLayoutConfigs(DeltaLayoutConfigs {
+        Configs::DeltaLayoutConfigs(DeltaLayoutConfigs {
             tables: all.tables.clone(),
             base: all.base.clone(),
             change_counts: counts.to_vec(),
@@ -97,14 +97,14 @@ mod tests {
             Configs::PackedLayoutConfigs(all.to_packed()),
             Configs::DeltaLayoutConfigs(all.to_delta()),
         ] {
-            let read = |batch: config_batch::Configs| match batch {
-                config_batch::Configs::LayoutConfigs(batch) => {
+            let read = |batch: Configs| match batch {
+                Configs::LayoutConfigs(batch) => {
                     LayoutBatch::from_readable(&batch, &nodes, &Limits::default())
                 }
-                config_batch::Configs::PackedLayoutConfigs(batch) => {
+                Configs::PackedLayoutConfigs(batch) => {
                     LayoutBatch::from_packed(&batch, SLOTS, &Limits::default())
                 }
-                config_batch::Configs::DeltaLayoutConfigs(batch) => {
+                Configs::DeltaLayoutConfigs(batch) => {
                     LayoutBatch::from_delta(&batch, SLOTS, &Limits::default())
                 }
                 other => panic!("{other:?}"),
@@ -130,12 +130,8 @@ mod tests {
             [Configs::TileConfigs(all.to_readable()), Configs::PackedTileConfigs(all.to_packed().unwrap())]
         {
             let read = |batch| match batch {
-                config_batch::Configs::TileConfigs(batch) => {
-                    TileBatch::from_readable(&batch, &Limits::default())
-                }
-                config_batch::Configs::PackedTileConfigs(batch) => {
-                    TileBatch::from_packed(&batch, &Limits::default())
-                }
+                Configs::TileConfigs(batch) => TileBatch::from_readable(&batch, &Limits::default()),
+                Configs::PackedTileConfigs(batch) => TileBatch::from_packed(&batch, &Limits::default()),
                 other => panic!("{other:?}"),
             };
             let read: Vec<TileBatch> =

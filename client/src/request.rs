@@ -1,7 +1,7 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use hlorank_graph::Configurations;
-use hlorank_proto::v1::{RankConfigsRequest, config_batch, rank_configs_request::Configs};
+use hlorank_proto::v1::{ConfigBatch, RankConfigsRequest, config_batch::Configs};
 
 use crate::{GraphHandle, ModelReference, StreamRequest, batches::batches};
 
@@ -68,7 +68,7 @@ impl<'a> RankRequest<'a> {
         let Asked { configurations, model, top, scores, partial } = &self.asked;
         RankConfigsRequest {
             graph: None,
-            configs: Some(configurations.clone()),
+            batch: Some(ConfigBatch { configs: Some(configurations.clone()) }),
             model: model.as_ref().map(Into::into),
             top_k: *top,
             include_scores: *scores,
@@ -95,7 +95,7 @@ impl RankCall {
     /// The call of a message; `None` where it has no candidates. The graph of the message does not count.
     pub(crate) fn of_message(graph: Arc<GraphHandle>, message: RankConfigsRequest) -> Option<Self> {
         let asked = Asked {
-            configurations: message.configs?,
+            configurations: message.batch?.configs?,
             model: message.model.map(Into::into),
             top: message.top_k,
             scores: message.include_scores,
@@ -140,7 +140,7 @@ impl RankCall {
     }
 
     /// The candidates, so many a batch.
-    pub(crate) fn batches(&self, size: NonZeroU32) -> Vec<config_batch::Configs> {
+    pub(crate) fn batches(&self, size: NonZeroU32) -> Vec<Configs> {
         batches(&self.asked.configurations, size.get() as usize)
     }
 

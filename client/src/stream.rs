@@ -3,8 +3,8 @@ use std::{sync::Arc, time::Duration};
 use hlorank_graph::Configurations;
 use hlorank_proto::v1::{
     self, ConfigBatch, RankConfigsResponse, RankConfigsStart, RankConfigsStarted, RankConfigsStreamRequest,
-    RankConfigsStreamResponse, ReuseCounts, StreamRanking, config_batch, rank_configs_stream_request::Part,
-    rank_configs_stream_response::Part as Answer,
+    RankConfigsStreamResponse, ReuseCounts, StreamRanking, config_batch::Configs,
+    rank_configs_stream_request::Part, rank_configs_stream_response::Part as Answer,
 };
 use prost::Message as _;
 use tokio::sync::mpsc;
@@ -140,11 +140,11 @@ impl RankStream {
     /// Sends a batch; waits while the one before has not left. One that is too long for a message is refused here,
     /// and the stream goes on.
     pub async fn send(&mut self, configurations: &Configurations) -> Result<(), ClientError> {
-        self.send_configs(smallest_form(configurations).into()).await
+        self.send_configs(smallest_form(configurations)).await
     }
 
     /// Sends a batch as it is on the wire.
-    pub(crate) async fn send_configs(&mut self, configs: config_batch::Configs) -> Result<(), ClientError> {
+    pub(crate) async fn send_configs(&mut self, configs: Configs) -> Result<(), ClientError> {
         let batch = ConfigBatch { configs: Some(configs) };
         let message = RankConfigsStreamRequest { part: Some(Part::Batch(batch)) };
         let (found, limit) = (message.encoded_len(), self.message_bytes);
@@ -159,10 +159,7 @@ impl RankStream {
     }
 
     /// Sends batches, taking scores meanwhile, and takes the ranking.
-    pub(crate) async fn rank_all(
-        mut self,
-        batches: Vec<config_batch::Configs>,
-    ) -> Result<Ranking, ClientError> {
+    pub(crate) async fn rank_all(mut self, batches: Vec<Configs>) -> Result<Ranking, ClientError> {
         for batch in batches {
             self.send_configs(batch).await?;
             if self.unscored > BATCHES_AHEAD {

@@ -31,7 +31,7 @@ fn assert_route(graph: &GraphHandle, case: &Value) {
 }
 
 fn assert_sent(configurations: &Configurations, case: &Value) {
-    let batch = ConfigBatch { configs: Some(smallest_form(configurations).into()) };
+    let batch = ConfigBatch { configs: Some(smallest_form(configurations)) };
     let mut sent = String::new();
     batch.encode_to_vec().iter().for_each(|byte| write!(sent, "{byte:02x}").unwrap());
     assert_eq!(sent, case["sent"].as_str().unwrap(), "{}", case["name"]);

@@ -15,8 +15,8 @@ use hlorank_proto::{
         layout_config::{NodeLayoutConfig, TensorLayoutConfig},
     },
     v1::{
-        self, ConfigBatch, Graph, GraphFeatures, ModelSelector, RankConfigsRequest,
-        config_batch::Configs as Batch, graph::Source, rank_configs_request::Configs,
+        self, ConfigBatch, Graph, GraphFeatures, ModelSelector, RankConfigsRequest, config_batch::Configs,
+        graph::Source,
     },
     xla::{
         ExecutionProfile, HloComputationProto, HloInstructionProto, HloModuleProto, HloProto, LayoutProto,
@@ -192,21 +192,29 @@ fn batches() {
     let Configurations::Layout(layouts) = configurations(&layout) else { panic!("layouts") };
     let Configurations::Tile(tiles) = configurations(&tile) else { panic!("tiles") };
     let nodes: Vec<u32> = (0..).take(layouts.slots()).collect();
-    write("packed_configurations", "layout.pb", &batch(Batch::PackedLayoutConfigs(layouts.to_packed())));
+    write("packed_configurations", "layout.pb", &batch(Configs::PackedLayoutConfigs(layouts.to_packed())));
     write(
         "packed_configurations",
         "tile.pb",
-        &batch(Batch::PackedTileConfigs(tiles.to_packed().expect("equal lists"))),
+        &batch(Configs::PackedTileConfigs(tiles.to_packed().expect("equal lists"))),
     );
     let wide = |number| LayoutEntry::from_numbers([number, 0, 7], String::new).expect("an entry");
     let mut two_bytes = LayoutBatchBuilder::new(2, Limits::default());
     (0..260).for_each(|number| two_bytes.push(&[wide(number), wide(0)]).expect("a configuration"));
     let two_bytes = two_bytes.build().expect("a batch");
-    write("packed_configurations", "two_bytes.pb", &batch(Batch::PackedLayoutConfigs(two_bytes.to_packed())));
-    write("packed_configurations", "readable.pb", &batch(Batch::LayoutConfigs(layouts.to_readable(&nodes))));
-    write("delta_configurations", "layout.pb", &batch(Batch::DeltaLayoutConfigs(layouts.to_delta())));
-    write("delta_configurations", "two_bytes.pb", &batch(Batch::DeltaLayoutConfigs(two_bytes.to_delta())));
-    write("delta_configurations", "tile.pb", &batch(Batch::TileConfigs(tiles.to_readable())));
+    write(
+        "packed_configurations",
+        "two_bytes.pb",
+        &batch(Configs::PackedLayoutConfigs(two_bytes.to_packed())),
+    );
+    write(
+        "packed_configurations",
+        "readable.pb",
+        &batch(Configs::LayoutConfigs(layouts.to_readable(&nodes))),
+    );
+    write("delta_configurations", "layout.pb", &batch(Configs::DeltaLayoutConfigs(layouts.to_delta())));
+    write("delta_configurations", "two_bytes.pb", &batch(Configs::DeltaLayoutConfigs(two_bytes.to_delta())));
+    write("delta_configurations", "tile.pb", &batch(Configs::TileConfigs(tiles.to_readable())));
 }
 
 fn requests() {
@@ -263,7 +271,7 @@ fn request(name: &str, source: Source, slots: &[u32], configs: Configs) {
     let model = ModelSelector { name: "layout-xla-cpu".to_owned(), version: 3, label: String::new() };
     let request = RankConfigsRequest {
         graph: Some(graph),
-        configs: Some(configs),
+        batch: Some(ConfigBatch { configs: Some(configs) }),
         model: Some(model),
         top_k: 5,
         include_scores: true,

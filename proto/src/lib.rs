@@ -9,8 +9,6 @@
     reason = "generated code"
 )]
 
-mod batch;
-
 /// The wire contract: `hlorank.v1`.
 pub mod v1 {
     include!(concat!(env!("OUT_DIR"), "/hlorank.v1.rs"));

@@ -41,9 +41,10 @@ class CostModelService(cost_model_service_pb2_grpc.CostModelServiceServicer):
 
 
 def _configurations(request: cost_model_service_pb2.RankConfigsRequest) -> Configurations:
-    if request.WhichOneof("configs") == "packed_tile_configs":
-        return _tiles(request.packed_tile_configs)
-    return _layouts(request.packed_layout_configs)
+    batch = request.batch
+    if batch.WhichOneof("configs") == "packed_tile_configs":
+        return _tiles(batch.packed_tile_configs)
+    return _layouts(batch.packed_layout_configs)
 
 
 def _layouts(packed: configuration_pb2.PackedLayoutConfigs) -> Configurations:

@@ -13,6 +13,7 @@ mod npz;
 pub mod onnx;
 mod process;
 mod prometheus;
+mod request;
 mod scrape;
 pub mod security;
 mod server;
@@ -29,6 +30,10 @@ pub use naive::score_naively;
 pub use npz::Arrays;
 pub use process::{ServerProcess, Stopped};
 pub use prometheus::{Prometheus, prometheus};
+pub use request::{
+    RankRequestBuilder, config_batch, graph_by_hash, graph_of, graph_of_module, graph_of_text, kernel_graph,
+    model_named, packed_tiles, rank_request, repeated_tiles, stream_batch, stream_start, stream_start_with,
+};
 pub use scrape::{Sample, Scrape, ScrapedFamily, http_get};
 pub use server::{TestServer, patient};
 pub use synthetic::{MANY_TILES, block_graph, chain_kernel, grid_tiles, kernel_of, layouts, tiles, varying};

@@ -4,7 +4,7 @@
 use std::{fs, path::Path};
 
 use hlorank_graph::{Configurations, GraphFile, LayoutBatchBuilder, Limits, MeasuredGraph, Task, TileBatch};
-use hlorank_proto::v1::rank_configs_request::Configs;
+use hlorank_proto::v1::config_batch::Configs;
 
 use crate::fixture;
 

@@ -9,12 +9,12 @@ use std::{
 use futures::{StreamExt as _, future::ready, stream};
 use hlorank_proto::v1::{
     DeltaLayoutConfigs, Graph, LayoutTable, PackedLayoutConfigs, PackedTileConfigs, RankConfigsRequest, Task,
-    graph::Source, rank_configs_request::Configs,
+    config_batch::Configs,
 };
 use hlorank_tests::{
-    TestServer,
+    TestServer, graph_of_module, graph_of_text, kernel_graph,
     module::{operation, single, two_dots},
-    resident_bytes,
+    rank_request, resident_bytes,
 };
 use http_body_util::StreamBody;
 use prost::{Message as _, bytes::Bytes};
@@ -33,17 +33,13 @@ const SLACK_BYTES: usize = 24 << 20;
 /// For a refusal that computes nothing, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-fn graph(module: Vec<u8>, task: Task) -> Graph {
-    Graph { source: Some(Source::HloModule(module.into())), task: task.into(), ..Graph::default() }
+fn layout_graph(module: Vec<u8>) -> Graph {
+    Graph { task: Task::Layout.into(), ..graph_of_module(module) }
 }
 
 fn wide_graph() -> Graph {
     let dots = (2..2 + i64::try_from(SLOTS).unwrap()).map(|id| operation("dot", id, &[1, 1]));
-    graph(single([operation("parameter", 1, &[])].into_iter().chain(dots).collect()), Task::Layout)
-}
-
-fn text_graph(text: String) -> Graph {
-    Graph { source: Some(Source::HloText(text)), ..Graph::default() }
+    layout_graph(single([operation("parameter", 1, &[])].into_iter().chain(dots).collect()))
 }
 
 fn table() -> LayoutTable {
@@ -77,12 +73,10 @@ fn changes() -> Configs {
 
 /// Requests, and what they are refused with.
 fn claims() -> Vec<(RankConfigsRequest, &'static str)> {
-    let request = |graph: Graph, configs: Configs, reason| {
-        (RankConfigsRequest { graph: Some(graph), configs: Some(configs), ..Default::default() }, reason)
-    };
-    let kernel = || graph(two_dots(), Task::Tile);
+    let request = |graph: Graph, configs: Configs, reason| (rank_request(graph, configs), reason);
+    let kernel = || kernel_graph(graph_of_module(two_dots()));
     let nested =
-        |unit: &str| text_graph(format!("HloModule m\n\nENTRY e {{\n  n = {}", unit.repeat(1 << 20)));
+        |unit: &str| graph_of_text(format!("HloModule m\n\nENTRY e {{\n  n = {}", unit.repeat(1 << 20)));
     vec![
         request(kernel(), tiles(u32::MAX, 64), "TOO_MANY_CONFIGS"),
         request(kernel(), tiles(CONFIGS, 64), "WRONG_COUNT"),
@@ -105,11 +99,7 @@ async fn what_is_claimed_takes_no_memory() {
 
 async fn requests_take_what_they_hold(server: &TestServer) {
     let mut service = server.cost_model().await.max_encoding_message_size(usize::MAX);
-    let sound = RankConfigsRequest {
-        graph: Some(graph(two_dots(), Task::Layout)),
-        configs: Some(layouts(1, 2)),
-        ..Default::default()
-    };
+    let sound = rank_request(layout_graph(two_dots()), layouts(1, 2));
     // So that models have run, and buffers are there.
     let _ = service.rank_configs(sound).await;
     for (request, reason) in claims() {

@@ -2,11 +2,12 @@
 
 use hlorank_client::{GraphHandle, RankRequest};
 use hlorank_graph::{Configurations, LayoutBatch};
-use hlorank_proto::v1::{
-    Graph, RankConfigsRequest, RankConfigsResponse, graph::Source, rank_configs_request::Configs,
-};
+use hlorank_proto::v1::{Graph, RankConfigsResponse, config_batch::Configs};
 use hlorank_server::engine::rank;
-use hlorank_tests::{TestServer, configurations, forms, measured_graphs, part, read_graphs, shared};
+use hlorank_tests::{
+    RankRequestBuilder as _, TestServer, configurations, forms, graph_by_hash, measured_graphs, part,
+    rank_request, read_graphs, shared,
+};
 
 async fn scores(server: &TestServer, graph: &GraphHandle, configurations: &Configurations) -> Vec<f32> {
     let client = server.client().await;
@@ -64,19 +65,9 @@ async fn each_configuration_alone_has_the_score_it_has_in_the_batch() {
 }
 
 async fn rank_form(server: &TestServer, graph: Graph, configs: Configs) -> RankConfigsResponse {
-    let request = RankConfigsRequest {
-        graph: Some(graph),
-        configs: Some(configs),
-        include_scores: true,
-        ..Default::default()
-    };
-    server
-        .cost_model()
-        .await
-        .rank_configs(request)
-        .await
-        .unwrap_or_else(|status| panic!("{status}"))
-        .into_inner()
+    let request = rank_request(graph, configs).with_scores();
+    let answer = server.cost_model().await.rank_configs(request).await;
+    answer.unwrap_or_else(|status| panic!("{status}")).into_inner()
 }
 
 #[tokio::test]
@@ -87,8 +78,7 @@ async fn every_form_of_the_configurations_has_the_same_scores() {
         let cached = client.put_graph(&GraphHandle::of(&measured)).await.unwrap();
         let configurable: Vec<u32> = cached.configurable_nodes.iter().map(|node| node.node).collect();
         assert_eq!(configurable, measured.graph.configurable());
-        let graph =
-            Graph { source: Some(Source::GraphHash(cached.hash.0.to_vec().into())), ..Default::default() };
+        let graph = graph_by_hash(cached.hash.0.to_vec());
         let mut answers = Vec::new();
         for form in forms(configurations(&measured), &configurable) {
             answers.push(rank_form(&server, graph.clone(), form).await);

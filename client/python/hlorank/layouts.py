@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from hlorank.errors import ConfigurationError
 from hlorank.messages import (
+    ConfigBatch,
     DeltaLayoutConfigs,
     LayoutTable,
     PackedLayoutConfigs,
@@ -60,11 +61,11 @@ class Layouts:
     def serialized(self) -> bytes:
         """The part of a ``RankConfigsRequest`` that is about configurations."""
         form, message = self.wire
-        return RankConfigsRequest(**{form: message}).SerializeToString()
+        return RankConfigsRequest(batch=ConfigBatch(**{form: message})).SerializeToString()
 
     @cached_property
     def wire(self) -> tuple[str, Any]:
-        """The field of a request, and its message: changes to the first where they are few."""
+        """The field of a ``ConfigBatch``, and its message: changes to the first where they are few."""
         changed = self._indices != self._indices[0]
         if np.count_nonzero(changed) * _CHANGE_BYTES < changed.size:
             return "delta_layout_configs", self._delta(changed)

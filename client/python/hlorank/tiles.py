@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hlorank.errors import ConfigurationError
-from hlorank.messages import PackedTileConfigs, RankConfigsRequest, TileConfig, TileConfigs
+from hlorank.messages import (
+    ConfigBatch,
+    PackedTileConfigs,
+    RankConfigsRequest,
+    TileConfig,
+    TileConfigs,
+)
 from hlorank.whole_numbers import whole_numbers
 
 FEATURES = 24
@@ -99,11 +105,11 @@ class Tiles:
     def serialized(self) -> bytes:
         """The part of a ``RankConfigsRequest`` that is about configurations."""
         form, message = self.wire
-        return RankConfigsRequest(**{form: message}).SerializeToString()
+        return RankConfigsRequest(batch=ConfigBatch(**{form: message})).SerializeToString()
 
     @cached_property
     def wire(self) -> tuple[str, Any]:
-        """The field of a request, and its message: packed where it can be, else readable."""
+        """The field of a ``ConfigBatch``, and its message: packed where it can be, else readable."""
         packed = self.packed()
         if packed is None:
             return "tile_configs", self.readable()

@@ -2,8 +2,8 @@
 
 use hlorank_client::{Client, ClientError, Connection, GraphHandle, RankRequest, Ranking};
 use hlorank_graph::{Configurations, GraphSource, MeasuredGraph};
-use hlorank_proto::v1::{Graph, RankConfigsRequest, graph::Source, rank_configs_request::Configs};
-use hlorank_tests::TestServer;
+use hlorank_proto::v1::config_batch::Configs;
+use hlorank_tests::{TestServer, graph_by_hash, rank_request};
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
@@ -36,11 +36,7 @@ async fn rank_bare_hash(server: &TestServer, graph: &MeasuredGraph) -> Result<us
         panic!("{} has no layouts", graph.name)
     };
     let hash = graph.graph.hash().0.to_vec();
-    let request = RankConfigsRequest {
-        graph: Some(Graph { source: Some(Source::GraphHash(hash.into())), ..Graph::default() }),
-        configs: Some(Configs::PackedLayoutConfigs(batch.to_packed())),
-        ..RankConfigsRequest::default()
-    };
+    let request = rank_request(graph_by_hash(hash), Configs::PackedLayoutConfigs(batch.to_packed()));
     Ok(server.cost_model().await.rank_configs(request).await?.into_inner().ranking.len())
 }
 

@@ -3,7 +3,7 @@
 use hlorank_graph::{
     ConfigurationError, Configurations, LayoutBatch, Limits, SegmentedGraph, Task, TileBatch,
 };
-use hlorank_proto::v1::config_batch::Configs;
+use hlorank_proto::v1::{ConfigBatch, config_batch::Configs};
 use prost::Message as _;
 
 use super::ServiceError;
@@ -15,9 +15,10 @@ const CONFIGS_HINT: &str = "set layout_configs, packed_layout_configs, delta_lay
 /// Candidates of a small call at most: a step of a search has some hundred.
 const INTERACTIVE_CONFIGS: usize = 256;
 
-/// The batch of a request, or of a message of a stream.
-pub(super) fn present(configs: Option<impl Into<Configs>>) -> Result<Configs, ServiceError> {
-    configs.map(Into::into).ok_or(ServiceError::Missing { field: "configs", hint: CONFIGS_HINT })
+/// Returns the configurations of a request, or of a message of a stream.
+pub(super) fn present(batch: Option<ConfigBatch>) -> Result<Configs, ServiceError> {
+    let configs = batch.and_then(|batch| batch.configs);
+    configs.ok_or(ServiceError::Missing { field: "configs", hint: CONFIGS_HINT })
 }
 
 /// The task of a batch.

@@ -139,7 +139,7 @@ impl CostModel {
         deadline: Option<Deadline>,
     ) -> Result<RankConfigsResponse, ServiceError> {
         let started = Instant::now();
-        let configs = present(request.configs)?;
+        let configs = present(request.batch)?;
         check_count(&configs, &self.bounds.limits)?;
         let task = batch_task(&configs);
         let selection = self.select(&request.model.unwrap_or_default(), task)?;

@@ -129,7 +129,7 @@ impl RankStream {
     async fn batch(&mut self) -> Result<Option<Configs>, Status> {
         match self.message().await? {
             None => Ok(None),
-            Some(Part::Batch(batch)) => Ok(Some(present(batch.configs)?)),
+            Some(Part::Batch(batch)) => Ok(Some(present(Some(batch))?)),
             Some(Part::Start(_)) => {
                 let found = "sent again".to_owned();
                 let expected = "one, at the beginning of the stream".to_owned();

@@ -22,7 +22,7 @@ pub struct ReadRequest {
 /// Reads and checks a request with the steps of `RankConfigs`, up to where a model would score: for whoever holds
 /// them to their promises on any bytes. Nothing is cached, so the hash of a graph is always unknown.
 pub fn read_request(request: RankConfigsRequest, bounds: &Bounds) -> Result<ReadRequest, ServiceError> {
-    let configs = present(request.configs)?;
+    let configs = present(request.batch)?;
     let task = batch_task(&configs);
     wanted(&request.model.unwrap_or_default())?;
     let graph = match GraphOrigin::read(request.graph, Some(task))? {

@@ -8,12 +8,14 @@ use std::{
 
 use hlorank_client::Client;
 use hlorank_proto::v1::{
-    ConfigBatch, Graph, ModelState, PackedTileConfigs, RankConfigsRequest, RankConfigsStart,
-    RankConfigsStreamRequest, Task, config_batch, cost_model_service_client::CostModelServiceClient,
-    graph::Source, model_admin_service_client::ModelAdminServiceClient, rank_configs_request::Configs,
-    rank_configs_stream_request::Part, rank_configs_stream_response::Part as AnswerPart,
+    Graph, ModelState, RankConfigsRequest, RankConfigsStreamRequest, config_batch::Configs,
+    cost_model_service_client::CostModelServiceClient, model_admin_service_client::ModelAdminServiceClient,
+    rank_configs_stream_response::Part as AnswerPart,
 };
-use hlorank_tests::{Scrape, ServerProcess, grid_tiles, http_get, onnxruntime};
+use hlorank_tests::{
+    RankRequestBuilder as _, Scrape, ServerProcess, graph_of_text, grid_tiles, http_get, kernel_graph,
+    onnxruntime, packed_tiles, rank_request, stream_batch, stream_start,
+};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use tonic::{Request, Status, transport::Channel};
 
@@ -63,28 +65,20 @@ impl Question {
             writeln!(text, "  {root}%n{node} = f32[16,8] negate(%n{})", node - 1).unwrap();
         }
         text.push_str("}\n");
-        Graph { source: Some(Source::HloText(text)), task: Task::Tile.into(), ..Graph::default() }
+        kernel_graph(graph_of_text(text))
     }
 
-    fn tiles(self) -> PackedTileConfigs {
-        grid_tiles(self.tiles).to_packed().unwrap()
+    fn tiles(self) -> Configs {
+        packed_tiles(&grid_tiles(self.tiles))
     }
 
     pub(crate) fn request(self) -> RankConfigsRequest {
-        RankConfigsRequest {
-            graph: Some(self.graph()),
-            configs: Some(Configs::PackedTileConfigs(self.tiles())),
-            include_scores: true,
-            ..RankConfigsRequest::default()
-        }
+        rank_request(self.graph(), self.tiles()).with_scores()
     }
 
     /// The same as a stream of one batch.
     pub(crate) fn streamed(self) -> Vec<RankConfigsStreamRequest> {
-        let start = RankConfigsStart { graph: Some(self.graph()), ..RankConfigsStart::default() };
-        let configs = Some(config_batch::Configs::PackedTileConfigs(self.tiles()));
-        let parts = [Part::Start(start), Part::Batch(ConfigBatch { configs })];
-        parts.into_iter().map(|part| RankConfigsStreamRequest { part: Some(part) }).collect()
+        vec![stream_start(self.graph()), stream_batch(self.tiles())]
     }
 }
 

@@ -3,12 +3,13 @@
 use std::process::Command;
 
 use hlorank_proto::v1::{
-    ConfigBatch, Graph, PackedTileConfigs, PutGraphRequest, RankConfigsRequest, RankConfigsStart,
-    RankConfigsStreamRequest, Task, config_batch, cost_model_service_client::CostModelServiceClient,
-    graph::Source, model_service_client::ModelServiceClient, rank_configs_request::Configs,
-    rank_configs_stream_request::Part,
+    Graph, PutGraphRequest, RankConfigsRequest, RankConfigsStreamRequest,
+    cost_model_service_client::CostModelServiceClient, model_service_client::ModelServiceClient,
 };
-use hlorank_tests::{ServerProcess, grid_tiles, onnxruntime};
+use hlorank_tests::{
+    ServerProcess, graph_of_text, grid_tiles, kernel_graph, onnxruntime, packed_tiles, rank_request,
+    stream_batch, stream_start,
+};
 use serde_json::Value;
 use tonic::{
     Request,
@@ -57,13 +58,12 @@ pub(crate) fn with<T>(message: T, headers: &[(&str, &str)]) -> Request<T> {
 }
 
 pub(crate) fn by_text(text: &str) -> Graph {
-    Graph { source: Some(Source::HloText(text.to_owned())), task: Task::Tile.into(), ..Graph::default() }
+    kernel_graph(graph_of_text(text))
 }
 
 /// Ranks tiles of a kernel.
 pub(crate) fn ranking(text: &str, tiles: i64) -> RankConfigsRequest {
-    let configs = Some(Configs::PackedTileConfigs(packed(tiles)));
-    RankConfigsRequest { graph: Some(by_text(text)), configs, ..RankConfigsRequest::default() }
+    rank_request(by_text(text), packed_tiles(&grid_tiles(tiles)))
 }
 
 pub(crate) fn putting(text: &str) -> PutGraphRequest {
@@ -72,17 +72,8 @@ pub(crate) fn putting(text: &str) -> PutGraphRequest {
 
 /// A graph, then batches of tiles.
 pub(crate) fn streamed(text: &str, batches: &[i64]) -> Vec<RankConfigsStreamRequest> {
-    let start = RankConfigsStart { graph: Some(by_text(text)), ..RankConfigsStart::default() };
-    let batches = batches.iter().map(|&tiles| {
-        let configs = config_batch::Configs::PackedTileConfigs(packed(tiles));
-        Part::Batch(ConfigBatch { configs: Some(configs) })
-    });
-    let parts = [Part::Start(start)].into_iter().chain(batches);
-    parts.map(|part| RankConfigsStreamRequest { part: Some(part) }).collect()
-}
-
-fn packed(tiles: i64) -> PackedTileConfigs {
-    grid_tiles(tiles).to_packed().unwrap()
+    let batches = batches.iter().map(|&tiles| stream_batch(packed_tiles(&grid_tiles(tiles))));
+    [stream_start(by_text(text))].into_iter().chain(batches).collect()
 }
 
 pub(crate) fn is_access(line: &Value) -> bool {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use hlorank_client::{Client, Connection, GraphHandle};
-use hlorank_proto::v1::rank_configs_request::Configs;
+use hlorank_proto::v1::config_batch::Configs;
 use prost::bytes::Bytes;
 use tonic::transport::{Channel, Endpoint};
 

@@ -2,9 +2,9 @@
 
 use hlorank_graph::Digest;
 use hlorank_proto::v1::{
-    Graph, PackedLayoutConfigs, PackedTileConfigs, RankConfigsRequest, RankConfigsResponse, graph::Source,
-    rank_configs_request::Configs,
+    PackedLayoutConfigs, PackedTileConfigs, RankConfigsRequest, RankConfigsResponse, config_batch::Configs,
 };
+use hlorank_tests::{graph_by_hash, rank_request};
 use prost::{Message as _, bytes::Bytes};
 use tonic::codegen::http::uri::PathAndQuery;
 
@@ -35,10 +35,8 @@ impl Wire {
         let graph_hash = Bytes::from(graph.0.to_vec());
         match self {
             Self::Hlorank => {
-                let graph = Graph { source: Some(Source::GraphHash(graph_hash)), ..Graph::default() };
-                let configs = Some(configs);
-                RankConfigsRequest { graph: Some(graph), configs, top_k, ..RankConfigsRequest::default() }
-                    .encode_to_vec()
+                let request = rank_request(graph_by_hash(graph_hash), configs);
+                RankConfigsRequest { top_k, ..request }.encode_to_vec()
             }
             Self::V2 => {
                 let mut inputs = vec![

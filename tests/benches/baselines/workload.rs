@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use fastrand::Rng;
 use hlorank_graph::{Configurations, Digest, FeatureFile, LayoutBatch, MeasuredGraph, Pad, Task, TileBatch};
-use hlorank_proto::v1::{PackedLayoutConfigs, PackedTileConfigs, rank_configs_request::Configs};
+use hlorank_proto::v1::{PackedLayoutConfigs, PackedTileConfigs, config_batch::Configs};
 use hlorank_tests::{fixture, read_graphs, shared};
 
 /// A graph, and how configurations of it are drawn.

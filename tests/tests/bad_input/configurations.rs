@@ -1,6 +1,6 @@
 //! Configurations that are broken.
 
-use hlorank_proto::v1::{LayoutConfigs, LayoutTable, rank_configs_request::Configs};
+use hlorank_proto::v1::{LayoutConfigs, LayoutTable, config_batch::Configs};
 use hlorank_tests::TestServer;
 
 use crate::request::{delta, invalid, node, packed, readable, refuse_all, tables, with_configs};

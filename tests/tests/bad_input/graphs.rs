@@ -1,13 +1,13 @@
 //! Graphs that are broken, and graphs that are unusual.
 
-use hlorank_proto::v1::{Graph, GraphFeatures, RankConfigsRequest};
+use hlorank_proto::v1::{Graph, GraphFeatures};
 use hlorank_tests::{
-    TestServer,
+    RankRequestBuilder as _, TestServer, graph_of_text,
     module::{computation, instruction, module, operation, single, two_dots},
 };
 
 use crate::request::{
-    features, graph_of_features, graph_of_text, invalid, node, readable, refuse_all, with_graph, with_module,
+    features, graph_of_features, invalid, node, readable, refuse_all, with_graph, with_module,
 };
 
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn broken_graphs_are_refused() {
 
 #[tokio::test]
 async fn broken_texts_are_refused_with_line_and_column() {
-    let entry = |lines: &str| with_graph(graph_of_text(&format!("HloModule m\n\nENTRY e {{\n{lines}\n}}\n")));
+    let entry = |lines: &str| with_graph(graph_of_text(format!("HloModule m\n\nENTRY e {{\n{lines}\n}}\n")));
     let cases = vec![
         (with_graph(graph_of_text("")), invalid("HLO_MALFORMED", &["line 1, column 1", "`HloModule`"])),
         (with_graph(graph_of_text("HloModule m")), invalid("GRAPH_EMPTY", &["no instructions"])),
@@ -112,10 +112,8 @@ async fn opcodes_past_the_table_in_features_are_counted_in_a_warning() {
     let unknown = GraphFeatures { node_opcode: vec![34, 0, 0].into(), ..features(3) };
     let mut answers = Vec::new();
     for features in [odd, unknown] {
-        let request = RankConfigsRequest {
-            configs: Some(readable(vec![node(0, &[1, 0])])),
-            ..with_graph(graph_of_features(features))
-        };
+        let configs = readable(vec![node(0, &[1, 0])]);
+        let request = with_graph(graph_of_features(features)).with_configs(configs);
         answers.push(server.cost_model().await.rank_configs(request).await.unwrap().into_inner());
     }
     assert!(answers[0].warnings[0].message.starts_with("2 nodes"), "{:?}", answers[0].warnings);
@@ -127,8 +125,7 @@ async fn opcodes_that_the_table_does_not_know_are_counted_in_a_warning() {
     let server = TestServer::start().await;
     let module =
         single(vec![operation("topk", 1, &[]), operation("erf", 2, &[]), operation("dot", 3, &[1, 2])]);
-    let request =
-        RankConfigsRequest { configs: Some(readable(vec![node(2, &[1, 0])])), ..with_module(module) };
+    let request = with_module(module).with_configs(readable(vec![node(2, &[1, 0])]));
     let answer = server.cost_model().await.rank_configs(request).await.unwrap().into_inner();
     assert_eq!(answer.warnings.len(), 1, "{:?}", answer.warnings);
     assert_eq!(answer.warnings[0].reason, "UNKNOWN_OPCODES");

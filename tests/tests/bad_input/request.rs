@@ -3,9 +3,11 @@
 use hlorank_proto::v1::{
     DeltaLayoutConfigs, Graph, GraphFeatures, LayoutConfig, LayoutConfigs, LayoutTable, ModelSelector,
     NodeLayout, PackedLayoutConfigs, RankConfigsRequest, TensorLayout, TileConfig, TileConfigs,
-    graph::Source, rank_configs_request::Configs,
+    config_batch::Configs, graph::Source,
 };
-use hlorank_tests::{TestServer, module::two_dots};
+use hlorank_tests::{
+    RankRequestBuilder as _, TestServer, graph_of, graph_of_module, module::two_dots, rank_request,
+};
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
@@ -21,14 +23,6 @@ pub(crate) const fn invalid(reason: &'static str, words: &'static [&'static str]
     Refusal { code: Code::InvalidArgument, reason, words }
 }
 
-pub(crate) fn graph_of(module: Vec<u8>) -> Graph {
-    Graph { source: Some(Source::HloModule(module.into())), ..Default::default() }
-}
-
-pub(crate) fn graph_of_text(text: &str) -> Graph {
-    Graph { source: Some(Source::HloText(text.to_owned())), ..Default::default() }
-}
-
 pub(crate) fn features(nodes: usize) -> GraphFeatures {
     GraphFeatures {
         node_opcode: vec![34; nodes].into(),
@@ -38,7 +32,7 @@ pub(crate) fn features(nodes: usize) -> GraphFeatures {
 }
 
 pub(crate) fn graph_of_features(features: GraphFeatures) -> Graph {
-    Graph { source: Some(Source::Features(features)), ..Default::default() }
+    graph_of(Source::Features(features))
 }
 
 pub(crate) fn node(node: u32, minor_to_major: &[i32]) -> NodeLayout {
@@ -76,23 +70,19 @@ pub(crate) fn tiles() -> Configs {
 
 /// A request that is in order.
 pub(crate) fn sound() -> RankConfigsRequest {
-    RankConfigsRequest {
-        graph: Some(graph_of(two_dots())),
-        configs: Some(readable(vec![node(3, &[0, 1])])),
-        ..Default::default()
-    }
+    rank_request(graph_of_module(two_dots()), readable(vec![node(3, &[0, 1])]))
 }
 
 pub(crate) fn with_graph(graph: Graph) -> RankConfigsRequest {
-    RankConfigsRequest { graph: Some(graph), ..sound() }
+    sound().with_graph(graph)
 }
 
 pub(crate) fn with_module(module: Vec<u8>) -> RankConfigsRequest {
-    with_graph(graph_of(module))
+    with_graph(graph_of_module(module))
 }
 
 pub(crate) fn with_configs(configs: Configs) -> RankConfigsRequest {
-    RankConfigsRequest { configs: Some(configs), ..sound() }
+    sound().with_configs(configs)
 }
 
 pub(crate) fn with_model(name: &str, version: u64) -> RankConfigsRequest {

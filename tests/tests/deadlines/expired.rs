@@ -1,10 +1,8 @@
 use std::time::{Duration, Instant};
 
-use hlorank_proto::v1::{
-    ConfigBatch, RankConfigsRequest, RankConfigsStart, RankConfigsStreamRequest,
-    config_batch::Configs as BatchConfigs, rank_configs_request::Configs, rank_configs_stream_request::Part,
+use hlorank_tests::{
+    MANY_TILES, TestServer, graph_by_hash, grid_tiles, kernel_of, packed_tiles, stream_batch, stream_start,
 };
-use hlorank_tests::{MANY_TILES, TestServer, kernel_of};
 use tonic_types::StatusExt as _;
 
 use crate::request::{MODEL, assert_refused, count, of_tiles, put, put_kernel, within};
@@ -39,16 +37,9 @@ async fn a_call_that_is_no_stream_is_told_that_its_time_is_up() {
 #[tokio::test]
 async fn a_stream_that_has_begun_is_told_that_its_time_is_up_and_its_work_stops() {
     let server = TestServer::start().await;
-    let RankConfigsRequest { graph, configs: Some(Configs::PackedTileConfigs(tiles)), .. } =
-        of_tiles(put(&server, &kernel_of(40)).await, MANY_TILES)
-    else {
-        panic!("tiles")
-    };
-    let start = RankConfigsStart { graph, ..RankConfigsStart::default() };
-    let batch = ConfigBatch { configs: Some(BatchConfigs::PackedTileConfigs(tiles)) };
-    let parts =
-        [Part::Start(start), Part::Batch(batch)].map(|part| RankConfigsStreamRequest { part: Some(part) });
-    let messages = within(STREAMED, tokio_stream::iter(parts));
+    let graph = graph_by_hash(put(&server, &kernel_of(40)).await.0.to_vec());
+    let messages = [stream_start(graph), stream_batch(packed_tiles(&grid_tiles(MANY_TILES)))];
+    let messages = within(STREAMED, tokio_stream::iter(messages));
     let mut answers = server.patient().rank_configs_stream(messages).await.unwrap().into_inner();
     assert!(answers.message().await.unwrap().is_some(), "the stream has started");
     let expired = answers.message().await.unwrap_err();

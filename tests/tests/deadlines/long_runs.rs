@@ -4,11 +4,11 @@
 use std::time::{Duration, Instant};
 
 use hlorank_graph::Digest;
-use hlorank_tests::{Artifacts, Scrape, TestServer, kernel_of};
+use hlorank_tests::{Artifacts, RankRequestBuilder as _, Scrape, TestServer, kernel_of};
 use tokio::task::JoinHandle;
 use tonic::Status;
 
-use crate::request::{assert_refused, by_model, count, of_tiles, put, put_kernel, within};
+use crate::request::{assert_refused, count, of_tiles, put, put_kernel, within};
 
 /// Scores whole graphs, here with as many configurations at a time as there are.
 const WHOLE_GRAPH: &str = "tile-whole-graph";
@@ -41,14 +41,14 @@ impl Fixture {
         let server = TestServer::start_with(&[&models.flag(), "--workers=1"]).await;
         let hash = put(&server, &kernel_of(40)).await;
         let started = Instant::now();
-        server.patient().rank_configs(by_model(WHOLE_GRAPH, of_tiles(hash, TILES))).await.unwrap();
+        server.patient().rank_configs(of_tiles(hash, TILES).with_model(WHOLE_GRAPH)).await.unwrap();
         Self { server, hash, run: started.elapsed() }
     }
 
     /// Begins a run, and waits until the worker is at it or its time is up.
     async fn begin(&self, allowed: Duration) -> Run {
         let mut service = self.server.patient();
-        let request = within(allowed, by_model(WHOLE_GRAPH, of_tiles(self.hash, TILES)));
+        let request = within(allowed, of_tiles(self.hash, TILES).with_model(WHOLE_GRAPH));
         let run = tokio::spawn(async move { service.rank_configs(request).await.map(drop) });
         let is_at_it = |scrape: &Scrape| {
             scrape.value("hlorank_queued_nodes", &[]) > 0.0

@@ -8,10 +8,13 @@ use std::{
 use hlorank_client::{Client, GraphHandle, RankRequest};
 use hlorank_graph::{Configurations, Digest};
 use hlorank_proto::v1::{RankConfigsRequest, RankConfigsResponse};
-use hlorank_tests::{Artifacts, MANY_TILES, TestServer, fixture, golden_cases, grid_tiles, kernel_of, part};
+use hlorank_tests::{
+    Artifacts, MANY_TILES, RankRequestBuilder as _, TestServer, fixture, golden_cases, grid_tiles, kernel_of,
+    part,
+};
 use tonic::Status;
 
-use crate::request::{assert_refused, by_model, of_tiles, put, within};
+use crate::request::{assert_refused, of_tiles, put, within};
 
 /// Less than it takes for [`MANY_TILES`]. Of so much, the server keeps the most for its answer.
 const ALLOWED: Duration = Duration::from_millis(2500);
@@ -20,7 +23,7 @@ const ALLOWED: Duration = Duration::from_millis(2500);
 const SLICE: u32 = 128;
 
 fn partly(hash: Digest, tiles: i64) -> RankConfigsRequest {
-    RankConfigsRequest { allow_partial: true, include_scores: true, ..of_tiles(hash, tiles) }
+    of_tiles(hash, tiles).with_scores().allowing_partial()
 }
 
 /// What the ranking says, without timings.
@@ -64,8 +67,7 @@ async fn time_runs_out_and_the_first_are_ranked() {
     assert!(0 < scored && i64::from(scored) < MANY_TILES && scored.is_multiple_of(SLICE), "{scored}");
     assert_eq!(answer.reuse.unwrap().configs, u64::from(scored));
     assert!(took < 2 * ALLOWED, "{took:?}");
-    let complete = RankConfigsRequest { include_scores: true, ..of_tiles(hash, scored.into()) };
-    let complete = rank(&server, complete).await;
+    let complete = rank(&server, of_tiles(hash, scored.into()).with_scores()).await;
     assert_eq!(ranked(&answer), ranked(&complete), "as if the others had not been sent");
     assert_eq!(counted, 1.0);
 }
@@ -94,7 +96,7 @@ async fn nothing_is_ranked_where_there_is_no_time_at_all() {
     }
     let server = TestServer::start_with(&[&models.flag(), "--workers=1"]).await;
     let hash = put(&server, &kernel_of(40)).await;
-    let request = within(Duration::from_millis(200), by_model(WHOLE_GRAPH, partly(hash, TILES)));
+    let request = within(Duration::from_millis(200), partly(hash, TILES).with_model(WHOLE_GRAPH));
     let expired = server.patient().rank_configs(request).await.unwrap_err();
     assert_refused(&expired, "DEADLINE_EXCEEDED");
 }

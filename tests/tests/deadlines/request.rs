@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use hlorank_client::GraphHandle;
 use hlorank_graph::{Digest, FEATURES, Graph};
-use hlorank_proto::v1::{
-    Graph as GraphMessage, GraphFeatures, ModelSelector, PutGraphRequest, RankConfigsRequest, Task,
-    graph::Source, rank_configs_request::Configs,
+use hlorank_proto::v1::{GraphFeatures, PutGraphRequest, RankConfigsRequest, graph::Source};
+use hlorank_tests::{
+    Scrape, TestServer, graph_by_hash, graph_of, grid_tiles, kernel_graph, packed_tiles, rank_request,
 };
-use hlorank_tests::{Scrape, TestServer, grid_tiles};
 use tonic::{Code, Request, Status};
 use tonic_types::StatusExt as _;
 
@@ -17,21 +16,7 @@ pub(crate) const MODEL: &str = "tile-xla-cpu";
 
 /// So many tiles of a graph that the server has, by the default model.
 pub(crate) fn of_tiles(hash: Digest, tiles: i64) -> RankConfigsRequest {
-    let tiles = grid_tiles(tiles).to_packed().unwrap();
-    RankConfigsRequest {
-        graph: Some(GraphMessage {
-            source: Some(Source::GraphHash(hash.0.to_vec().into())),
-            ..GraphMessage::default()
-        }),
-        configs: Some(Configs::PackedTileConfigs(tiles)),
-        ..RankConfigsRequest::default()
-    }
-}
-
-/// The same of another model.
-pub(crate) fn by_model(model: &str, request: RankConfigsRequest) -> RankConfigsRequest {
-    let model = ModelSelector { name: model.to_owned(), ..ModelSelector::default() };
-    RankConfigsRequest { model: Some(model), ..request }
+    rank_request(graph_by_hash(hash.0.to_vec()), packed_tiles(&grid_tiles(tiles)))
 }
 
 /// A kernel of so many nodes that no other test has.
@@ -41,10 +26,7 @@ pub(crate) fn put_kernel(nodes: usize) -> PutGraphRequest {
         node_feat: vec![0; nodes * FEATURES * size_of::<f32>()].into(),
         ..GraphFeatures::default()
     };
-    let source = Some(Source::Features(features));
-    PutGraphRequest {
-        graph: Some(GraphMessage { source, task: Task::Tile.into(), ..GraphMessage::default() }),
-    }
+    PutGraphRequest { graph: Some(kernel_graph(graph_of(Source::Features(features)))) }
 }
 
 pub(crate) fn within<T>(allowed: Duration, message: T) -> Request<T> {

@@ -5,7 +5,7 @@ use hlorank_proto::v1::{
     cost_model_service_client::CostModelServiceClient, graph::Source,
     model_service_client::ModelServiceClient,
 };
-use hlorank_tests::TestServer;
+use hlorank_tests::{TestServer, graph_of, rank_request};
 use prost::Message as _;
 use tonic::{
     Code, Request, Status,
@@ -14,7 +14,7 @@ use tonic::{
 };
 use tonic_types::StatusExt;
 
-use crate::request::{graph, layouts_of, request, text};
+use crate::request::{layouts_of, text};
 
 const LIMIT: usize = 10_000;
 
@@ -26,7 +26,7 @@ fn request_of(bytes: usize) -> RankConfigsRequest {
     ];
     let padded = |spaces| {
         let text = text(&lines) + &" ".repeat(spaces);
-        request(graph(Source::HloText(text)), layouts_of(1))
+        rank_request(graph_of(Source::HloText(text)), layouts_of(1))
     };
     let beside = padded(bytes / 2).encoded_len() - bytes / 2;
     let request = padded(bytes - beside);

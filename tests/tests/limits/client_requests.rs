@@ -7,13 +7,13 @@ use hlorank_client::{
 };
 use hlorank_graph::Configurations;
 use hlorank_tests::{
-    TestServer, grid_tiles, kernel_of,
+    TestServer, grid_tiles, kernel_of, rank_request,
     security::{Files, token_line},
 };
 use tonic::Code;
 
 use crate::{
-    request::{kernel, request, tiles},
+    request::{kernel, tiles},
     servers::Past,
 };
 
@@ -70,7 +70,7 @@ async fn an_address_has_so_many_requests_at_a_time_whatever_its_connections() {
     assert_refused(one.rank().await, "2 requests");
     let past = Past::setting("CLIENT_LIMIT", "--max-client-requests", None, 2);
     let past = Past { code: Code::ResourceExhausted, ..past };
-    past.refuses(server.cost_model().await, request(kernel(), tiles(4))).await;
+    past.refuses(server.cost_model().await, rank_request(kernel(), tiles(4))).await;
     drop(first);
     one.rank_once_there_is_room().await;
     drop(second);

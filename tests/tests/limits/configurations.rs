@@ -2,15 +2,14 @@
 
 use hlorank_proto::v1::{
     DeltaLayoutConfigs, Graph, LayoutConfig, LayoutConfigs, LayoutTable, NodeLayout, PackedLayoutConfigs,
-    PackedTileConfigs, RankConfigsRequest, TensorLayout, TileConfig, TileConfigs,
-    rank_configs_request::Configs,
+    PackedTileConfigs, RankConfigsRequest, TensorLayout, TileConfig, TileConfigs, config_batch::Configs,
 };
-use hlorank_tests::TestServer;
+use hlorank_tests::{TestServer, rank_request};
 use tonic::Code;
 use tonic_types::StatusExt;
 
 use crate::{
-    request::{kernel, layout_graph, request, tiles, wide_tiles},
+    request::{kernel, layout_graph, tiles, wide_tiles},
     servers::{Past, Servers},
 };
 
@@ -55,8 +54,8 @@ fn readable_tiles(count: usize, dimensions: usize) -> Configs {
 
 /// Every form of so many configurations.
 fn forms(count: usize) -> Vec<RankConfigsRequest> {
-    let layouts = layouts(count, 2).map(|configs| request(layout_graph(), configs));
-    let tiles = [readable_tiles(count, 2), tiles(count)].map(|configs| request(kernel(), configs));
+    let layouts = layouts(count, 2).map(|configs| rank_request(layout_graph(), configs));
+    let tiles = [readable_tiles(count, 2), tiles(count)].map(|configs| rank_request(kernel(), configs));
     [layouts.to_vec(), tiles.to_vec()].concat()
 }
 
@@ -77,27 +76,27 @@ async fn entries_of_every_form() {
     let one_slot = || Graph { configurable_nodes: vec![3], ..layout_graph() };
     let refusal = |found| Past::setting("TOO_MANY_CONFIG_ENTRIES", "--max-config-entries", found, 5);
     for at in layouts(5, 1) {
-        servers.take(request(one_slot(), at)).await;
+        servers.take(rank_request(one_slot(), at)).await;
     }
     for past in layouts(6, 1) {
-        servers.refuse(request(one_slot(), past), refusal(6)).await;
+        servers.refuse(rank_request(one_slot(), past), refusal(6)).await;
     }
     for past in layouts(3, 2) {
-        servers.refuse(request(layout_graph(), past), refusal(6)).await;
+        servers.refuse(rank_request(layout_graph(), past), refusal(6)).await;
     }
-    servers.take(request(kernel(), tiles(64))).await;
+    servers.take(rank_request(kernel(), tiles(64))).await;
 }
 
 #[tokio::test]
 async fn bounds_of_a_tile() {
     let servers = Servers::start(&[]).await;
     for form in [readable_tiles, wide_tiles] {
-        servers.take(request(kernel(), form(3, 64))).await;
-        servers.refuse(request(kernel(), form(3, 65)), Past::fixed("LIST_TOO_LONG", 65, 64)).await;
+        servers.take(rank_request(kernel(), form(3, 64))).await;
+        servers.refuse(rank_request(kernel(), form(3, 65)), Past::fixed("LIST_TOO_LONG", 65, 64)).await;
     }
     let claimed = PackedTileConfigs { config_count: 1, input_bound_count: u32::MAX, ..Default::default() };
     let past = Past::fixed("LIST_TOO_LONG", u32::MAX as usize, 64);
-    servers.refuse(request(kernel(), Configs::PackedTileConfigs(claimed)), past).await;
+    servers.refuse(rank_request(kernel(), Configs::PackedTileConfigs(claimed)), past).await;
 }
 
 #[tokio::test]
@@ -107,7 +106,7 @@ async fn tensors_of_a_node_and_their_dimensions() {
         let tensor = TensorLayout { minor_to_major: (0..6).chain([0]).take(dimensions).collect() };
         let nodes = vec![NodeLayout { node: 3, tensors: vec![tensor; tensors] }];
         let configs = vec![LayoutConfig::default(), LayoutConfig { nodes }];
-        request(layout_graph(), Configs::LayoutConfigs(LayoutConfigs { configs }))
+        rank_request(layout_graph(), Configs::LayoutConfigs(LayoutConfigs { configs }))
     };
     servers.take(of(3, 6)).await;
     servers.refuse(of(4, 6), Past::fixed("LIST_TOO_LONG", 4, 3)).await;
@@ -133,7 +132,7 @@ fn last_of_a_table(entries: usize) -> [RankConfigsRequest; 2] {
         change_entries: vec![to_u32(last)],
     };
     [Configs::PackedLayoutConfigs(packed), Configs::DeltaLayoutConfigs(delta)]
-        .map(|configs| request(layout_graph(), configs))
+        .map(|configs| rank_request(layout_graph(), configs))
 }
 
 #[tokio::test]
@@ -141,7 +140,7 @@ async fn entries_of_a_table() {
     let servers = Servers::start(&[]).await;
     let [readable, ..] = layouts(2, 2);
     let mut service = servers.limited.cost_model().await;
-    let expected = service.rank_configs(request(layout_graph(), readable)).await.unwrap().into_inner();
+    let expected = service.rank_configs(rank_request(layout_graph(), readable)).await.unwrap().into_inner();
     for at in last_of_a_table(1 << 16) {
         let answer = service.rank_configs(at).await.expect("it is at the limit").into_inner();
         assert_eq!(
@@ -168,7 +167,7 @@ async fn rows_of_a_batch() {
         bounds: bounds.into(),
         ..PackedTileConfigs::default()
     };
-    let request = request(kernel(), Configs::PackedTileConfigs(all_different));
+    let request = rank_request(kernel(), Configs::PackedTileConfigs(all_different));
     let status = server.cost_model().await.rank_configs(request).await.unwrap_err();
     let reason = status.get_details_error_info().unwrap().reason;
     assert_eq!((status.code(), reason.as_str()), (Code::InvalidArgument, "TOO_MANY_ROWS"), "{status}");

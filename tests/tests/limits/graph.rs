@@ -1,10 +1,14 @@
 //! Nodes, edges and bytes of a graph.
 
 use hlorank_proto::v1::graph::Source;
-use hlorank_tests::module::{computation, module, operation, single, two_dots};
+use hlorank_tests::{
+    graph_of,
+    module::{computation, module, operation, single, two_dots},
+    rank_request,
+};
 
 use crate::{
-    request::{features, graph, layouts_of, request, text},
+    request::{features, layouts_of, text},
     servers::{Past, Servers},
 };
 
@@ -47,7 +51,7 @@ async fn nodes() {
             Source::HloText(dots_text(nodes)),
             Source::Features(features(nodes, &[[1, 0]])),
         ]
-        .map(|source| request(graph(source), layouts_of(1)))
+        .map(|source| rank_request(graph_of(source), layouts_of(1)))
     };
     for at in form(6) {
         servers.take(at).await;
@@ -63,7 +67,7 @@ async fn computations_are_bounded_as_nodes_are() {
     let computations = |empty: i64| {
         let dot = computation(1, vec![operation("parameter", 1, &[]), operation("dot", 2, &[1, 1])]);
         let all = [dot].into_iter().chain((2..2 + empty).map(|id| computation(id, vec![])));
-        request(graph(Source::HloModule(module(all.collect()).into())), layouts_of(1))
+        rank_request(graph_of(Source::HloModule(module(all.collect()).into())), layouts_of(1))
     };
     servers.take(computations(2)).await;
     let past = Past::setting("TOO_MANY_NODES", "--max-nodes", None, 3);
@@ -81,7 +85,7 @@ async fn edges_of_every_form() {
             Source::HloText(edges_text(count)),
             Source::Features(features(9, &pairs)),
         ]
-        .map(|source| request(graph(source), layouts_of(1)))
+        .map(|source| rank_request(graph_of(source), layouts_of(1)))
     };
     for at in form(5) {
         servers.take(at).await;
@@ -109,10 +113,10 @@ async fn bytes_of_a_module_and_of_a_text() {
         [Source::HloModule(module.into()), Source::HloText(text)]
     };
     for (at, node) in forms(1000).into_iter().zip([3, 1]) {
-        servers.take(request(graph(at), layouts_of(node))).await;
+        servers.take(rank_request(graph_of(at), layouts_of(node))).await;
     }
     for past in forms(1001) {
         let refusal = Past::setting("GRAPH_TOO_LARGE", "--max-graph-bytes", 1001, 1000);
-        servers.refuse(request(graph(past), layouts_of(3)), refusal).await;
+        servers.refuse(rank_request(graph_of(past), layouts_of(3)), refusal).await;
     }
 }

@@ -6,8 +6,8 @@ use futures::{
     StreamExt as _,
     channel::mpsc::{UnboundedSender, unbounded},
 };
-use hlorank_proto::v1::{Graph, PutGraphRequest, Task, graph::Source};
-use hlorank_tests::TestServer;
+use hlorank_proto::v1::PutGraphRequest;
+use hlorank_tests::{TestServer, graph_of_text, kernel_graph, rank_request};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use prost::{Message as _, bytes::Bytes};
@@ -16,7 +16,7 @@ use tonic::{Code, Status, body::Body, transport::Channel};
 use tower::ServiceExt as _;
 
 use crate::{
-    request::{graph, kernel, request, text, tiles},
+    request::{kernel, text, tiles},
     servers::Past,
 };
 
@@ -48,7 +48,7 @@ async fn until_held(server: &TestServer, bytes: f64) {
 fn put_graph(bytes: usize) -> PutGraphRequest {
     let padded = |spaces| {
         let text = text(&["p = f32[8,8] parameter(0)".to_owned()]) + &" ".repeat(spaces);
-        let graph = Graph { task: Task::Tile.into(), ..graph(Source::HloText(text)) };
+        let graph = kernel_graph(graph_of_text(text));
         PutGraphRequest { graph: Some(graph) }
     };
     let beside = padded(bytes / 2).encoded_len() - bytes / 2;
@@ -98,11 +98,11 @@ async fn messages_that_do_not_end() {
     until_held(&server, 90_000.0).await;
     let (sender, _last) = begin(&channel, 10_000);
     until_held(&server, 100_000.0).await;
-    past().refuses(server.cost_model().await, request(kernel(), tiles(1))).await;
+    past().refuses(server.cost_model().await, rank_request(kernel(), tiles(1))).await;
 
     drop((sender, begun));
     until_held(&server, 0.0).await;
-    let answer = server.cost_model().await.rank_configs(request(kernel(), tiles(100))).await.unwrap();
+    let answer = server.cost_model().await.rank_configs(rank_request(kernel(), tiles(100))).await.unwrap();
     assert_eq!(answer.into_inner().ranking.len(), 100);
 }
 
@@ -110,7 +110,7 @@ async fn messages_that_do_not_end() {
 #[tokio::test]
 async fn batches_that_grow() {
     let server = server().await;
-    let past = past().refuses(server.cost_model().await, request(kernel(), tiles(2_000))).await;
+    let past = past().refuses(server.cost_model().await, rank_request(kernel(), tiles(2_000))).await;
     assert!(past.contains("fewer configurations"), "{past}");
     until_held(&server, 0.0).await;
 }

@@ -4,7 +4,11 @@ use hlorank_proto::{
     v1::{RankConfigsRequest, RankConfigsResponse, graph::Source},
     xla::HloInstructionProto,
 };
-use hlorank_tests::module::{instruction, operation, single, two_dots};
+use hlorank_tests::{
+    graph_of,
+    module::{instruction, operation, single, two_dots},
+    rank_request,
+};
 use prost::{
     Message as _,
     bytes::BufMut,
@@ -18,7 +22,7 @@ use tonic_prost::ProstCodec;
 use tonic_types::StatusExt;
 
 use crate::{
-    request::{graph, layout_graph, layouts_of, request, text},
+    request::{layout_graph, layouts_of, text},
     servers::{Past, Servers},
 };
 
@@ -35,7 +39,7 @@ fn dot_and(line: String, dot: u32) -> RankConfigsRequest {
         "d = f32[8,8] dot(p, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}".to_owned(),
         line,
     ];
-    request(graph(Source::HloText(text(&lines))), layouts_of(dot))
+    rank_request(graph_of(Source::HloText(text(&lines))), layouts_of(dot))
 }
 
 #[tokio::test]
@@ -71,7 +75,7 @@ async fn bytes_of_an_instruction_that_unfold() {
     let of = |bytes: usize| {
         let long = HloInstructionProto { dimensions: vec![1; bytes - 1], ..instruction(9, &[]) };
         let module = single(vec![operation("parameter", 1, &[]), operation("dot", 2, &[1, 1]), long]);
-        request(graph(Source::HloModule(module.into())), layouts_of(1))
+        rank_request(graph_of(Source::HloModule(module.into())), layouts_of(1))
     };
     servers.take(of(NESTED_BYTES)).await;
     let past = Past::fixed("INSTRUCTION_TOO_LARGE", NESTED_BYTES + 1, NESTED_BYTES);
@@ -93,7 +97,7 @@ async fn groups_inside_groups_of_a_module() {
     let servers = Servers::start(&[]).await;
     let of = |depth| {
         let module = [two_dots(), groups(depth)].concat();
-        request(graph(Source::HloModule(module.into())), layouts_of(3))
+        rank_request(graph_of(Source::HloModule(module.into())), layouts_of(3))
     };
     servers.take(of(GROUPS)).await;
     for depth in [GROUPS + 1, 1 << 20] {
@@ -136,7 +140,7 @@ impl Codec for Bare {
 #[tokio::test]
 async fn groups_inside_groups_of_a_request() {
     let servers = Servers::start(&[]).await;
-    let sound = request(layout_graph(), layouts_of(3)).encode_to_vec();
+    let sound = rank_request(layout_graph(), layouts_of(3)).encode_to_vec();
     let rank = async |depth| {
         let mut client = tonic::client::Grpc::new(servers.limited.channel().await);
         client.ready().await.unwrap();

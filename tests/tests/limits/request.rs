@@ -1,20 +1,9 @@
 //! Requests of a size.
 
 use hlorank_proto::v1::{
-    Graph, GraphFeatures, LayoutConfig, LayoutConfigs, NodeLayout, PackedTileConfigs, RankConfigsRequest,
-    Task, TensorLayout, graph::Source, rank_configs_request::Configs,
+    Graph, GraphFeatures, LayoutConfig, LayoutConfigs, NodeLayout, TensorLayout, config_batch::Configs,
 };
-use hlorank_tests::module::two_dots;
-
-/// A graph that came as this.
-pub(crate) fn graph(source: Source) -> Graph {
-    Graph { source: Some(source), ..Graph::default() }
-}
-
-/// Ranks configurations of a graph.
-pub(crate) fn request(graph: Graph, configs: Configs) -> RankConfigsRequest {
-    RankConfigsRequest { graph: Some(graph), configs: Some(configs), ..RankConfigsRequest::default() }
-}
+use hlorank_tests::{graph_of_module, kernel_graph, module::two_dots, repeated_tiles};
 
 /// Two layouts of one node: the compiler's, and another.
 pub(crate) fn layouts_of(node: u32) -> Configs {
@@ -25,12 +14,12 @@ pub(crate) fn layouts_of(node: u32) -> Configs {
 
 /// Two dots whose layouts are tuned, nodes 3 and 4.
 pub(crate) fn layout_graph() -> Graph {
-    graph(Source::HloModule(two_dots().into()))
+    graph_of_module(two_dots())
 }
 
 /// The same dots as one kernel.
 pub(crate) fn kernel() -> Graph {
-    Graph { task: Task::Tile.into(), ..layout_graph() }
+    kernel_graph(layout_graph())
 }
 
 /// So many tiles, 64 different ones over and over.
@@ -40,14 +29,7 @@ pub(crate) fn tiles(count: usize) -> Configs {
 
 /// So many tiles of so many dimensions.
 pub(crate) fn wide_tiles(count: usize, dimensions: usize) -> Configs {
-    let bound = |config: usize| i32::try_from(config % 64 + 1).unwrap();
-    let bounds = (0..count).flat_map(|config| std::iter::repeat_n(bound(config), dimensions));
-    Configs::PackedTileConfigs(PackedTileConfigs {
-        config_count: u32::try_from(count).unwrap(),
-        output_bound_count: u32::try_from(dimensions).unwrap(),
-        bounds: bounds.flat_map(i32::to_le_bytes).collect::<Vec<u8>>().into(),
-        ..PackedTileConfigs::default()
-    })
+    Configs::PackedTileConfigs(repeated_tiles(count, dimensions))
 }
 
 /// A chain of dots, as arrays: so many nodes, and these edges.

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use hlorank_client::{Client, ClientError, Connection, GraphHandle, RankRequest, StreamRequest};
 use hlorank_graph::Configurations;
-use hlorank_tests::{TestServer, grid_tiles, kernel_of};
+use hlorank_tests::{TestServer, grid_tiles, kernel_of, rank_request};
 use tonic::Code;
 
 use crate::{
-    request::{kernel, request, tiles},
+    request::{kernel, tiles},
     servers::Past,
 };
 
@@ -27,9 +27,9 @@ async fn requests_in_progress() {
     let third = stream().await;
     let past =
         Past { code: Code::ResourceExhausted, ..Past::setting("OVERLOADED", "--max-requests", None, 3) };
-    past.refuses(server.cost_model().await, request(kernel(), tiles(4))).await;
+    past.refuses(server.cost_model().await, rank_request(kernel(), tiles(4))).await;
     // It is told before it has sent everything.
-    past.refuses(server.cost_model().await, request(kernel(), tiles(2_000_000))).await;
+    past.refuses(server.cost_model().await, rank_request(kernel(), tiles(2_000_000))).await;
     let error: ClientError = rank().await.unwrap_err();
     let delay = error.refusal().unwrap().retry_after().unwrap();
     assert!(delay >= Duration::from_millis(200), "{delay:?}");

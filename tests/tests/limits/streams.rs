@@ -1,7 +1,7 @@
 //! Configurations and bytes of a stream.
 
 use hlorank_proto::v1::{
-    ConfigBatch, RankConfigsStart, RankConfigsStreamRequest, rank_configs_request::Configs,
+    ConfigBatch, RankConfigsStart, RankConfigsStreamRequest, config_batch::Configs,
     rank_configs_stream_request::Part, rank_configs_stream_response::Part as Answer,
 };
 use hlorank_tests::TestServer;

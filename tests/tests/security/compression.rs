@@ -1,20 +1,16 @@
 //! Compressed messages.
 
 use hlorank_proto::v1::{
-    Graph, RankConfigsRequest, TileConfig, TileConfigs, cost_model_service_client::CostModelServiceClient,
-    graph::Source, rank_configs_request::Configs,
+    RankConfigsRequest, TileConfig, TileConfigs, config_batch::Configs,
+    cost_model_service_client::CostModelServiceClient,
 };
-use hlorank_tests::{TestServer, module::two_dots};
+use hlorank_tests::{RankRequestBuilder as _, TestServer, graph_of_module, module::two_dots, rank_request};
 use tonic::codec::CompressionEncoding::{Gzip, Zstd};
 
 fn request() -> RankConfigsRequest {
     let configs = (1..=500).map(|bound| TileConfig { output_bounds: vec![bound], ..Default::default() });
-    RankConfigsRequest {
-        graph: Some(Graph { source: Some(Source::HloModule(two_dots().into())), ..Default::default() }),
-        configs: Some(Configs::TileConfigs(TileConfigs { configs: configs.collect() })),
-        include_scores: true,
-        ..Default::default()
-    }
+    let configs = Configs::TileConfigs(TileConfigs { configs: configs.collect() });
+    rank_request(graph_of_module(two_dots()), configs).with_scores()
 }
 
 #[tokio::test]

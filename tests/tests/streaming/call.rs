@@ -2,14 +2,13 @@
 
 use hlorank_graph::{Configurations, Limits, TileBatch};
 use hlorank_proto::v1::{
-    ConfigBatch, Graph, PackedTileConfigs, RankConfigsStart, RankConfigsStreamRequest,
-    RankConfigsStreamResponse, Task, cost_model_service_client::CostModelServiceClient, graph::Source,
-    rank_configs_request::Configs, rank_configs_stream_request::Part,
-    rank_configs_stream_response::Part as Answer,
+    Graph, RankConfigsStreamRequest, RankConfigsStreamResponse, Task, config_batch::Configs,
+    cost_model_service_client::CostModelServiceClient, rank_configs_stream_response::Part as Answer,
 };
 use hlorank_tests::{
-    TestServer,
+    TestServer, graph_of_module, kernel_graph,
     module::{single, two_dots},
+    repeated_tiles, stream_start,
 };
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -32,7 +31,7 @@ impl Stream {
     /// Opens a stream that the server has started.
     pub(crate) async fn started(channel: Channel, graph: Graph) -> Self {
         let mut stream = Self::open(channel).await.unwrap();
-        stream.messages.send(start(graph)).await.unwrap();
+        stream.messages.send(stream_start(graph)).await.unwrap();
         assert!(matches!(stream.next().await.unwrap(), Some(Answer::Started(_))));
         stream
     }
@@ -72,36 +71,19 @@ pub(crate) async fn exchange(
     }
 }
 
-pub(crate) fn start(graph: Graph) -> RankConfigsStreamRequest {
-    start_with(RankConfigsStart { graph: Some(graph), ..Default::default() })
-}
-
-pub(crate) fn start_with(start: RankConfigsStart) -> RankConfigsStreamRequest {
-    RankConfigsStreamRequest { part: Some(Part::Start(start)) }
-}
-
-pub(crate) fn batch(configs: Configs) -> RankConfigsStreamRequest {
-    let batch = ConfigBatch { configs: Some(configs.into()) };
-    RankConfigsStreamRequest { part: Some(Part::Batch(batch)) }
-}
-
 /// A kernel of two dots.
 pub(crate) fn kernel() -> Graph {
-    graph(two_dots(), Task::Tile)
+    kernel_graph(graph_of_module(two_dots()))
 }
 
 /// A module of two dots, whose layouts can be set.
 pub(crate) fn layouts_graph() -> Graph {
-    graph(two_dots(), Task::Layout)
+    Graph { task: Task::Layout.into(), ..graph_of_module(two_dots()) }
 }
 
 /// A module without instructions.
 pub(crate) fn empty_graph() -> Graph {
-    graph(single(vec![]), Task::Tile)
-}
-
-fn graph(module: Vec<u8>, task: Task) -> Graph {
-    Graph { source: Some(Source::HloModule(module.into())), task: task.into(), ..Default::default() }
+    kernel_graph(graph_of_module(single(vec![])))
 }
 
 /// Tiles of two dimensions, 64 different ones over and over.
@@ -111,24 +93,12 @@ pub(crate) fn tiles(count: usize) -> Configs {
 
 /// Such tiles with so many dimensions: 4 bytes each.
 pub(crate) fn wide_tiles(count: usize, dimensions: usize) -> Configs {
-    Configs::PackedTileConfigs(packed(count, dimensions))
-}
-
-fn packed(count: usize, dimensions: usize) -> PackedTileConfigs {
-    let bound = |config: usize| i32::try_from(config % 64 + 1).unwrap();
-    let bounds = (0..count).flat_map(|config| std::iter::repeat_n(bound(config), dimensions));
-    let bounds: Vec<u8> = bounds.flat_map(i32::to_le_bytes).collect();
-    PackedTileConfigs {
-        config_count: u32::try_from(count).unwrap(),
-        output_bound_count: u32::try_from(dimensions).unwrap(),
-        bounds: bounds.into(),
-        ..Default::default()
-    }
+    Configs::PackedTileConfigs(repeated_tiles(count, dimensions))
 }
 
 /// The same as [`tiles`], for the client library.
 pub(crate) fn tile_batch(count: usize) -> Configurations {
-    Configurations::Tile(TileBatch::from_packed(&packed(count, 2), &Limits::default()).unwrap())
+    Configurations::Tile(TileBatch::from_packed(&repeated_tiles(count, 2), &Limits::default()).unwrap())
 }
 
 /// The scores of an answer.

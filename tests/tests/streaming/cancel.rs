@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use hlorank_client::{ClientError, GraphHandle, RankStream, StreamRequest};
 use hlorank_graph::{Configurations, Task};
-use hlorank_tests::{TestServer, grid_tiles, module::two_dots};
+use hlorank_tests::{TestServer, grid_tiles, module::two_dots, stream_batch};
 
-use crate::call::{Stream, batch, kernel, tile_batch, tiles};
+use crate::call::{Stream, kernel, tile_batch, tiles};
 
 const ONE_REQUEST: [&str; 1] = ["--max-requests=1"];
 
@@ -69,7 +69,7 @@ async fn a_connection_that_breaks_gives_the_place_back() {
     let connected = elsewhere.spawn(async move {
         let channel = tonic::transport::Endpoint::from_shared(endpoint).unwrap().connect().await.unwrap();
         let stream = Stream::started(channel, kernel()).await;
-        stream.messages.send(batch(tiles(10))).await.unwrap();
+        stream.messages.send(stream_batch(tiles(10))).await.unwrap();
         stream
     });
     let stream = connected.await.unwrap();

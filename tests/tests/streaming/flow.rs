@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use hlorank_proto::v1::{RankConfigsRequest, cost_model_service_client::CostModelServiceClient};
-use hlorank_tests::TestServer;
+use hlorank_proto::v1::cost_model_service_client::CostModelServiceClient;
+use hlorank_tests::{TestServer, rank_request, stream_batch};
 use tokio::time::timeout;
 use tonic::transport::{Channel, Endpoint};
 
-use crate::call::{Stream, batch, kernel, scores, tiles, wide_tiles};
+use crate::call::{Stream, kernel, scores, tiles, wide_tiles};
 
 /// Configurations of a batch of 1 MiB, whose scores are 64 KiB.
 const BATCH_CONFIGS: usize = 16_384;
@@ -23,7 +23,7 @@ async fn narrow_channel(server: &TestServer) -> Channel {
 
 /// Sends batches until the server takes no more; returns how many it took.
 async fn fill(stream: &Stream) -> usize {
-    let full_batch = batch(wide_tiles(BATCH_CONFIGS, 16));
+    let full_batch = stream_batch(wide_tiles(BATCH_CONFIGS, 16));
     for sent in 0..=ROOM {
         let sending = stream.messages.send(full_batch.clone());
         if timeout(Duration::from_secs(3), sending).await.is_err() {
@@ -43,7 +43,7 @@ async fn a_client_that_takes_no_scores_is_not_read_until_it_does() {
         let scores = scores(stream.next().await.unwrap().unwrap());
         assert_eq!(scores.len(), BATCH_CONFIGS, "batch {number}");
     }
-    stream.messages.send(batch(tiles(1))).await.unwrap();
+    stream.messages.send(stream_batch(tiles(1))).await.unwrap();
     assert_eq!(stream.finish().await.unwrap().len(), 2);
 }
 
@@ -53,11 +53,7 @@ async fn a_stream_that_stands_still_holds_back_no_other_call_of_its_connection()
     let channel = narrow_channel(&server).await;
     let stream = Stream::started(channel.clone(), kernel()).await;
     fill(&stream).await;
-    let request = RankConfigsRequest {
-        graph: Some(kernel()),
-        configs: Some(wide_tiles(BATCH_CONFIGS, 16)),
-        ..Default::default()
-    };
+    let request = rank_request(kernel(), wide_tiles(BATCH_CONFIGS, 16));
     let mut service = CostModelServiceClient::new(channel);
     let call = timeout(Duration::from_secs(20), service.rank_configs(request)).await;
     assert_eq!(call.unwrap().unwrap().into_inner().ranking.len(), BATCH_CONFIGS);

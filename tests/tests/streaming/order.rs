@@ -1,16 +1,18 @@
 //! Messages in the wrong order, and batches that do not fit, end the stream with a refusal that says where.
 
 use hlorank_proto::v1::{
-    ConfigBatch, Graph, LayoutConfig, LayoutConfigs, ModelSelector, NodeLayout, PackedTileConfigs,
-    RankConfigsStart, RankConfigsStreamRequest, RankConfigsStreamResponse, graph::Source,
-    rank_configs_request::Configs, rank_configs_stream_request::Part,
-    rank_configs_stream_response::Part as Answer,
+    ConfigBatch, Graph, LayoutConfig, LayoutConfigs, NodeLayout, PackedTileConfigs, RankConfigsStart,
+    RankConfigsStreamRequest, RankConfigsStreamResponse, config_batch::Configs,
+    rank_configs_stream_request::Part, rank_configs_stream_response::Part as Answer,
 };
-use hlorank_tests::TestServer;
+use hlorank_tests::{
+    TestServer, graph_by_hash, model_named, stream_batch as batch, stream_start as start,
+    stream_start_with as start_with,
+};
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
-use crate::call::{Stream, batch, empty_graph, exchange, kernel, layouts_graph, start, start_with, tiles};
+use crate::call::{Stream, empty_graph, exchange, kernel, layouts_graph, tiles};
 
 /// What a stream must come to.
 struct Refusal {
@@ -90,12 +92,11 @@ async fn messages_in_the_wrong_order_are_refused() {
 #[tokio::test]
 async fn a_start_that_cannot_be_is_refused() {
     let server = TestServer::start().await;
-    let by_hash = Graph { source: Some(Source::GraphHash(vec![7; 32].into())), ..Default::default() };
+    let by_hash = graph_by_hash(vec![7; 32]);
     let unsettled = Graph { task: 0, ..kernel() };
-    let model = ModelSelector { name: "layout-xla-cpu".to_owned(), ..ModelSelector::default() };
-    let wrong_model = RankConfigsStart { graph: Some(kernel()), model: Some(model), top_k: 0 };
-    let model = ModelSelector { name: "none".to_owned(), ..ModelSelector::default() };
-    let no_model = RankConfigsStart { graph: Some(kernel()), model: Some(model), top_k: 0 };
+    let by_model =
+        |name| RankConfigsStart { graph: Some(kernel()), model: Some(model_named(name)), top_k: 0 };
+    let (wrong_model, no_model) = (by_model("layout-xla-cpu"), by_model("none"));
     let cases = vec![
         refusal(
             vec![start(by_hash)],

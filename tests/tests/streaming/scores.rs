@@ -5,13 +5,15 @@ use std::ops::Range;
 use hlorank_client::{Client, ClientError, Connection, GraphHandle, RankRequest, Ranking, StreamRequest};
 use hlorank_graph::{Configurations, MeasuredGraph, Task};
 use hlorank_proto::v1::{
-    Graph, ModelSelector, RankConfigsStart, StreamRanking, graph::Source,
-    rank_configs_stream_response::Part as Answer,
+    ModelSelector, RankConfigsStart, StreamRanking, rank_configs_stream_response::Part as Answer,
 };
 use hlorank_server::engine::rank;
-use hlorank_tests::{TestServer, configurations, forms, measured_graphs, module::two_dots, part};
+use hlorank_tests::{
+    TestServer, configurations, forms, graph_by_hash, measured_graphs, module::two_dots, part, stream_batch,
+    stream_start, stream_start_with,
+};
 
-use crate::call::{Stream, batch, exchange, kernel, scores, start, start_with, tile_batch, tiles};
+use crate::call::{Stream, exchange, kernel, scores, tile_batch, tiles};
 
 /// A lone call.
 async fn call(client: &Client, graph: &GraphHandle, configurations: &Configurations) -> Ranking {
@@ -111,11 +113,10 @@ async fn every_form_may_come_in_one_stream() {
     let client = server.client().await;
     for graph in measured_graphs() {
         let expected = call(&client, &GraphHandle::of(&graph), configurations(&graph)).await.scores;
-        let hash = Source::GraphHash(graph.graph.hash().0.to_vec().into());
         let forms = forms(configurations(&graph), graph.graph.configurable());
         let count = forms.len();
-        let start = start(Graph { source: Some(hash), ..Default::default() });
-        let messages = [start].into_iter().chain(forms.into_iter().map(batch)).collect();
+        let start = stream_start(graph_by_hash(graph.graph.hash().0.to_vec()));
+        let messages = [start].into_iter().chain(forms.into_iter().map(stream_batch)).collect();
         let (answers, refused) = exchange(&server, messages).await;
         assert!(refused.is_none(), "{refused:?}");
         let (last, answers) = answers.split_last().unwrap();
@@ -155,7 +156,7 @@ async fn scores_come_back_while_the_stream_is_open() {
     let server = TestServer::start().await;
     let mut stream = Stream::started(server.channel().await, kernel()).await;
     for size in [1, 5, 64] {
-        stream.messages.send(batch(tiles(size))).await.unwrap();
+        stream.messages.send(stream_batch(tiles(size))).await.unwrap();
         assert_eq!(scores(stream.next().await.unwrap().unwrap()).len(), size);
     }
     let left = stream.finish().await.unwrap();
@@ -171,7 +172,8 @@ async fn a_start_is_answered_with_the_graph_and_the_model() {
             ModelSelector { name: model.name.clone(), version: model.version, ..ModelSelector::default() };
         let start =
             RankConfigsStart { graph: Some(kernel()), model: Some(wanted.clone()), ..Default::default() };
-        let (answers, refused) = exchange(&server, vec![start_with(start), batch(tiles(3))]).await;
+        let (answers, refused) =
+            exchange(&server, vec![stream_start_with(start), stream_batch(tiles(3))]).await;
         assert!(refused.is_none(), "{refused:?}");
         let Answer::Started(started) = &answers[0] else { panic!("{answers:?}") };
         assert_eq!((&started.model, started.graph_hash.len()), (&Some(wanted.clone()), 32));

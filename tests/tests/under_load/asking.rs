@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use hlorank_client::{Client, Connection, GraphHandle, RankRequest, Ranking};
 use hlorank_graph::{Configurations, Digest};
-use hlorank_proto::v1::{
-    Graph as GraphMessage, RankConfigsRequest, graph::Source, rank_configs_request::Configs,
+use hlorank_proto::v1::RankConfigsRequest;
+use hlorank_tests::{
+    RankRequestBuilder as _, TestServer, chain_kernel, graph_by_hash, grid_tiles, packed_tiles, rank_request,
 };
-use hlorank_tests::{TestServer, chain_kernel, grid_tiles};
 use tokio::sync::{Mutex, MutexGuard};
 
 /// Nodes of the kernels.
@@ -42,13 +42,7 @@ pub(crate) fn tiles(count: i64) -> Configurations {
 
 /// So many tiles of a graph that the server has, as the wire takes them.
 pub(crate) fn of_tiles(hash: Digest, count: i64) -> RankConfigsRequest {
-    let source = Some(Source::GraphHash(hash.0.to_vec().into()));
-    RankConfigsRequest {
-        graph: Some(GraphMessage { source, ..GraphMessage::default() }),
-        configs: Some(Configs::PackedTileConfigs(grid_tiles(count).to_packed().unwrap())),
-        include_scores: true,
-        ..RankConfigsRequest::default()
-    }
+    rank_request(graph_by_hash(hash.0.to_vec()), packed_tiles(&grid_tiles(count))).with_scores()
 }
 
 /// A client that asks once.

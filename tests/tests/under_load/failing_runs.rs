@@ -3,8 +3,7 @@
 use futures::future::join_all;
 use hlorank_client::{Client, ClientError, GraphHandle, RankRequest, Ranking};
 use hlorank_graph::Configurations;
-use hlorank_proto::v1::{ModelSelector, RankConfigsRequest, rank_configs_request::Configs};
-use hlorank_tests::{Artifacts, TestServer, tiles};
+use hlorank_tests::{Artifacts, RankRequestBuilder as _, TestServer, packed_tiles, tiles};
 use tonic::{Code, Request};
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
@@ -99,9 +98,7 @@ async fn a_failed_call_tells_its_id() {
     models.fail_above(MODEL, LIMIT);
     let server = TestServer::start_with(&[&models.flag()]).await;
     let hash = server.client().await.put_graph(&kernels(1)[0]).await.unwrap().hash;
-    let model = ModelSelector { name: MODEL.to_owned(), ..ModelSelector::default() };
-    let configs = Some(Configs::PackedTileConfigs(tiles(&[TOO_LARGE]).to_packed().unwrap()));
-    let message = RankConfigsRequest { model: Some(model), configs, ..of_tiles(hash, 1) };
+    let message = of_tiles(hash, 1).with_model(MODEL).with_configs(packed_tiles(&tiles(&[TOO_LARGE])));
     let mut request = Request::new(message);
     request.metadata_mut().insert("x-request-id", "tune-17".parse().unwrap());
     let failed = server.cost_model().await.rank_configs(request).await.unwrap_err();

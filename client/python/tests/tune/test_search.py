@@ -77,10 +77,10 @@ def test_what_the_server_is_asked_is_recorded(server, tmp_path):
     run = tune(convnet(), server, tmp_path / "out", short(), record=path)
     graph, *calls = records(path)
     assert graph.graph == LayoutProblem(convnet()).graph.whole()
-    requests = [record.call.request for record in calls]
+    batches = [record.call.request.batch for record in calls]
     asked = [
-        r.packed_layout_configs.config_count or len(r.delta_layout_configs.change_counts)
-        for r in requests
+        b.packed_layout_configs.config_count or len(b.delta_layout_configs.change_counts)
+        for b in batches
     ]
     assert sum(asked) == run.predictions and len(asked) > 1
     with pytest.raises(FileExistsError):

@@ -1,0 +1,141 @@
+//! Messages as they are on the wire, for requests that the client library would not send.
+
+use hlorank_graph::TileBatch;
+use hlorank_proto::v1::{
+    ConfigBatch, Graph, ModelSelector, PackedTileConfigs, RankConfigsRequest, RankConfigsStart,
+    RankConfigsStreamRequest, Task, config_batch::Configs, graph::Source, rank_configs_stream_request::Part,
+};
+use prost::bytes::Bytes;
+
+/// Returns a request for the whole ranking of some configurations, by the default model of their task and without
+/// scores. [`RankRequestBuilder`] changes it.
+#[must_use]
+pub fn rank_request(graph: Graph, configs: Configs) -> RankConfigsRequest {
+    RankConfigsRequest::default().with_graph(graph).with_configs(configs)
+}
+
+/// Sets the fields of a `RankConfigsRequest`.
+pub trait RankRequestBuilder {
+    /// Sets the graph.
+    #[must_use]
+    fn with_graph(self, graph: Graph) -> Self;
+    /// Sets the configurations.
+    #[must_use]
+    fn with_configs(self, configs: Configs) -> Self;
+    /// Sets the name of the model that scores.
+    #[must_use]
+    fn with_model(self, name: &str) -> Self;
+    /// Asks for the scores in the order sent, too.
+    #[must_use]
+    fn with_scores(self) -> Self;
+    /// Accepts a partial ranking.
+    #[must_use]
+    fn allowing_partial(self) -> Self;
+}
+
+impl RankRequestBuilder for RankConfigsRequest {
+    fn with_graph(self, graph: Graph) -> Self {
+        Self { graph: Some(graph), ..self }
+    }
+
+    fn with_configs(self, configs: Configs) -> Self {
+        Self { batch: Some(config_batch(configs)), ..self }
+    }
+
+    fn with_model(self, name: &str) -> Self {
+        Self { model: Some(model_named(name)), ..self }
+    }
+
+    fn with_scores(self) -> Self {
+        Self { include_scores: true, ..self }
+    }
+
+    fn allowing_partial(self) -> Self {
+        Self { allow_partial: true, ..self }
+    }
+}
+
+/// Returns a batch of configurations.
+#[must_use]
+pub fn config_batch(configs: Configs) -> ConfigBatch {
+    ConfigBatch { configs: Some(configs) }
+}
+
+/// Returns a selector of whatever serves the model of this name.
+#[must_use]
+pub fn model_named(name: &str) -> ModelSelector {
+    ModelSelector { name: name.to_owned(), ..ModelSelector::default() }
+}
+
+/// Returns a graph whose task its configurations settle.
+#[must_use]
+pub fn graph_of(source: Source) -> Graph {
+    Graph { source: Some(source), ..Graph::default() }
+}
+
+/// Returns a serialized module as a graph.
+#[must_use]
+pub fn graph_of_module(module: impl Into<Bytes>) -> Graph {
+    graph_of(Source::HloModule(module.into()))
+}
+
+/// Returns HLO text as a graph.
+#[must_use]
+pub fn graph_of_text(text: impl Into<String>) -> Graph {
+    graph_of(Source::HloText(text.into()))
+}
+
+/// Returns a graph that was sent before.
+#[must_use]
+pub fn graph_by_hash(hash: impl Into<Bytes>) -> Graph {
+    graph_of(Source::GraphHash(hash.into()))
+}
+
+/// Returns the graph as a kernel, whose configurations are tiles.
+#[must_use]
+pub fn kernel_graph(graph: Graph) -> Graph {
+    Graph { task: Task::Tile.into(), ..graph }
+}
+
+/// Returns the first message of a stream about a graph.
+#[must_use]
+pub fn stream_start(graph: Graph) -> RankConfigsStreamRequest {
+    stream_start_with(RankConfigsStart { graph: Some(graph), ..RankConfigsStart::default() })
+}
+
+/// Returns the first message of a stream.
+#[must_use]
+pub fn stream_start_with(start: RankConfigsStart) -> RankConfigsStreamRequest {
+    RankConfigsStreamRequest { part: Some(Part::Start(start)) }
+}
+
+/// Returns a message of a stream with a batch.
+#[must_use]
+pub fn stream_batch(configs: Configs) -> RankConfigsStreamRequest {
+    RankConfigsStreamRequest { part: Some(Part::Batch(config_batch(configs))) }
+}
+
+/// Returns tiles in the packed form.
+///
+/// # Panics
+/// If the tiles cannot be packed.
+#[must_use]
+pub fn packed_tiles(tiles: &TileBatch) -> Configs {
+    Configs::PackedTileConfigs(tiles.to_packed().expect("equal numbers of small bounds"))
+}
+
+/// Returns tiles with this number of dimensions, of which there are 64 different ones. A tile takes 4 bytes a dimension.
+///
+/// # Panics
+/// If a count does not fit 32 bits.
+#[must_use]
+pub fn repeated_tiles(count: usize, dimensions: usize) -> PackedTileConfigs {
+    let bound = |config: usize| i32::try_from(config % 64 + 1).expect("at most 64");
+    let bounds = (0..count).flat_map(|config| std::iter::repeat_n(bound(config), dimensions));
+    PackedTileConfigs {
+        config_count: u32::try_from(count).expect("a count of 32 bits"),
+        output_bound_count: u32::try_from(dimensions).expect("a count of 32 bits"),
+        bounds: bounds.flat_map(i32::to_le_bytes).collect::<Vec<u8>>().into(),
+        ..PackedTileConfigs::default()
+    }
+}
