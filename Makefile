@@ -30,8 +30,8 @@ BASELINES_PROTOS := $(addprefix hlorank/v1/,graph.proto configuration.proto cost
 # The messages of the Python client, as descriptors; a test holds them against the .proto files.
 CLIENT_MESSAGES := client/python/hlorank/messages.binpb
 CLIENT_PROTOS := hlorank/v1/cost_model_service.proto hlorank/v1/model_service.proto hlorank/v1/trace.proto tpu_graphs/tuning.proto
-# The part of HLO that the tuner edits, with TpuGraphs' messages around it.
-TUNER := client/python/hlorank/tune
+# The fields of HLO that measuring reads or edits, with TpuGraphs' messages around them.
+MEASURE := client/python/hlorank/measure
 # Folders with Python code, of those that are there.
 PYTHON_CODE := $(wildcard $(TRAINING)/pyproject.toml client/python/pyproject.toml tests/baselines/pyproject.toml \
 	deploy/pyproject.toml)
@@ -91,10 +91,13 @@ lint-proto: ## buf
 		echo "skipped: buf lint proto needs npx (Node.js)"; \
 	fi
 
-lint-python: $(PYTHON_READY) ## ruff
+lint-python: $(PYTHON_READY) ## ruff, and no import circles
 	@for folder in $(PYTHON_FOLDERS); do \
 		echo "ruff $$folder"; \
 		$(PYTHON) -m ruff check --quiet "$$folder" && $(PYTHON) -m ruff format --quiet --check "$$folder" || exit 1; \
+		grep -q 'tool.importlinter' "$$folder/pyproject.toml" || continue; \
+		echo "import-linter $$folder"; \
+		(cd "$$folder" && PYTHONPATH=.:$(abspath client/python) $(abspath target/python/bin/lint-imports) --no-logo --no-cache) || exit 1; \
 	done
 
 # All targets at once, one thread each.
@@ -123,7 +126,7 @@ baselines-setup: $(BASELINES)/ready ## install what hlorank is compared with (ML
 client-messages: $(PYTHON_READY) ## write the messages of the Python client, once a .proto file changed
 	$(PYTHON) -m grpc_tools.protoc --proto_path=proto --include_imports --descriptor_set_out=$(CLIENT_MESSAGES) \
 		$(CLIENT_PROTOS)
-	$(PYTHON) -m grpc_tools.protoc --proto_path=$(TUNER) --descriptor_set_out=$(TUNER)/tuning.binpb tuning.proto
+	$(PYTHON) -m grpc_tools.protoc --proto_path=$(MEASURE) --descriptor_set_out=$(MEASURE)/tuning.binpb tuning.proto
 
 figures: ## print the figures that benchmarks and tests measured
 	@python3 tests/print_figures.py target/figures

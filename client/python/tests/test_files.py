@@ -32,7 +32,7 @@ def test_a_tile_file_has_many_graphs():
     assert [kernel.graph.task for kernel in kernels] == ["tile"] * 5
     assert all(len(kernel.configurations) == len(kernel.run_times) for kernel in kernels)
     assert Graph.from_file(TILES, module=4).whole() == kernels[4].graph.whole()
-    with pytest.raises(GraphFileError, match="there is no graph 5, it has 5"):
+    with pytest.raises(GraphFileError, match="graph 5 does not exist, the file has 5"):
         Graph.from_file(TILES, module=5)
 
 
@@ -80,9 +80,9 @@ def test_a_file_without_configurations_is_of_the_task_that_is_asked_for():
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "it is neither npz"),
-        (b"\x1f\x8b gzip", "it is neither npz"),
-        (b"PK\x03\x04 broken", "it is a broken npz: File is not a zip file"),
+        (b"", "the file is neither npz"),
+        (b"\x1f\x8b gzip", "the file is neither npz"),
+        (b"PK\x03\x04 broken", "cannot read the npz: File is not a zip file"),
         (b"HloModule m, \xff", "the text is not UTF-8"),
     ],
 )
@@ -98,7 +98,7 @@ def test_many_comments_are_passed_at_once(tmp_path, comment):
     path = tmp_path / "comments.txt"
     path.write_bytes(comment * 200 + b"x")
     start = time.monotonic()
-    with pytest.raises(GraphFileError, match="it is neither npz"):
+    with pytest.raises(GraphFileError, match="the file is neither npz"):
         read_graphs(path)
     assert time.monotonic() - start < 20
     path.write_bytes(comment * 200 + b"HloModule m")
@@ -134,7 +134,7 @@ def test_a_damaged_file_is_read_or_refused_by_name(tmp_path, source):
         ({"config_runtime": np.array([1, 2.5])}, r"config_runtime\[1\] is 2.5, not a whole number"),
         ({"node_config_ids": np.arange(4)}, "expected .3.: there are 3 slots"),
         ({"node_config_ids": np.array([1, 2, 0.5])}, r"node_config_ids\[2\] is 0.5, not a whole"),
-        ({"node_config_ids": np.array([1, -2, 0])}, r"node_config_ids\[1\] is -2, which is no"),
+        ({"node_config_ids": np.array([1, -2, 0])}, r"node_config_ids\[1\] is -2, expected a node"),
     ],
 )
 def test_arrays_that_do_not_belong_together_are_refused(tmp_path, wrong, message):

@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from . import __doc__ as purpose
-from . import commands
+import hlorank_training
+from hlorank_training import commands
 
 TASKS = ("layout", "tile")
 # What collect_tile and loss name too: written out, so that --help needs neither jax nor torch.
@@ -21,7 +21,7 @@ def main() -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m hlorank_training",
-        description=purpose,
+        description=hlorank_training.__doc__,
         epilog="COMMAND --help lists a command's options.",
     )
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

@@ -17,31 +17,31 @@ def collect(arguments: argparse.Namespace) -> None:
     if arguments.task == "layout":
         if arguments.source != "xla":
             raise SystemExit("layouts are measured on XLA alone: leave --source out")
-        from .collect_layout import PROTOCOL, LayoutLimits, collect_layout
+        from hlorank_training.measuring.collect_layout import PROTOCOL, LayoutLimits, collect_layout
 
         collect_layout(arguments.out, arguments.minutes, PROTOCOL, LayoutLimits())
     else:
-        from hlorank.tune.measure import Protocol
+        from hlorank.measure.rounds import Protocol
 
-        from .choose_tiles import TileLimits
-        from .collect_tile import collect_tile
+        from hlorank_training.measuring.choose_tiles import TileLimits
+        from hlorank_training.measuring.collect_tile import collect_tile
 
         collect_tile(arguments.out, arguments.minutes, Protocol(), TileLimits(), arguments.source)
 
 
 def describe(arguments: argparse.Namespace) -> None:
     """Show what was measured as a table, and as plots."""
-    from .describe import describe as run
+    from hlorank_training.measuring.describe import describe as run
 
     print(run(arguments.data, arguments.out))
 
 
 def train(arguments: argparse.Namespace) -> None:
     """Train a model and measure it on what was held out."""
-    from .plots import plot_curves
-    from .prepare import prepare
-    from .train import MODEL_SETTINGS, TASK_SETTINGS, save_checkpoint
-    from .train import train as run
+    from hlorank_training.data.prepare import prepare
+    from hlorank_training.models.train import MODEL_SETTINGS, TASK_SETTINGS, save_checkpoint
+    from hlorank_training.models.train import train as run
+    from hlorank_training.reports.plots import plot_curves
 
     prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
     settings = replace(
@@ -65,11 +65,11 @@ def train(arguments: argparse.Namespace) -> None:
 
 def evaluate(arguments: argparse.Namespace) -> None:
     """Measure a trained model again on what its training held out."""
-    from hlorank.tune.files import read_json
+    from hlorank.measure.atomic_files import read_json
 
-    from .prepare import prepare
-    from .split import Split
-    from .train import load_checkpoint
+    from hlorank_training.data.prepare import prepare
+    from hlorank_training.data.split import Split
+    from hlorank_training.models.train import load_checkpoint
 
     report = read_json(arguments.run / "training.json")
     prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
@@ -81,7 +81,7 @@ def evaluate(arguments: argparse.Namespace) -> None:
 
 def held_out(arguments: argparse.Namespace) -> None:
     """List the files of the graphs that are held out: `hlorank eval` ranks them by a server."""
-    from .prepare import prepare
+    from hlorank_training.data.prepare import prepare
 
     prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
     for file in dict.fromkeys(prepared.sources[name].file for name in prepared.split.test):
@@ -90,8 +90,8 @@ def held_out(arguments: argparse.Namespace) -> None:
 
 def compare(arguments: argparse.Namespace) -> None:
     """Train the papers' ablations, and set them and the baselines beside the model."""
-    from .compare import compare as run
-    from .prepare import prepare
+    from hlorank_training.data.prepare import prepare
+    from hlorank_training.judging.compare import compare as run
 
     prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
     print(run(arguments.task, prepared, arguments.out, arguments.minutes, arguments.workers))
@@ -99,9 +99,9 @@ def compare(arguments: argparse.Namespace) -> None:
 
 def within_graph(arguments: argparse.Namespace) -> None:
     """Fit a model to one graph and rank those of its configurations that were left out."""
-    from .prepare import prepare
-    from .tables import markdown
-    from .within_graph import within_graph as run
+    from hlorank_training.data.prepare import prepare
+    from hlorank_training.judging.within_graph import within_graph as run
+    from hlorank_training.reports.tables import markdown
 
     prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
     rows = []
@@ -113,8 +113,8 @@ def within_graph(arguments: argparse.Namespace) -> None:
 
 def study(arguments: argparse.Namespace) -> None:
     """Tune held-out programs with a server's model and without, and count the measurements."""
-    from .prepare import prepare
-    from .study import study as run
+    from hlorank_training.data.prepare import prepare
+    from hlorank_training.judging.study import study as run
 
     prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
     counts = arguments.subjects, arguments.seeds
@@ -123,12 +123,12 @@ def study(arguments: argparse.Namespace) -> None:
 
 def export(arguments: argparse.Namespace) -> None:
     """Write the artifact of a trained model."""
-    from hlorank.tune.files import read_json
+    from hlorank.measure.atomic_files import read_json
 
-    from .export import ArtifactIdentity, digest
-    from .export import export as run
-    from .prepare import prepare
-    from .train import load_checkpoint
+    from hlorank_training.data.prepare import prepare
+    from hlorank_training.models.train import load_checkpoint
+    from hlorank_training.shipping.export import ArtifactIdentity, digest
+    from hlorank_training.shipping.export import export as run
 
     report = read_json(arguments.run / "training.json")
     prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
@@ -153,8 +153,8 @@ def export(arguments: argparse.Namespace) -> None:
 
 def fixtures(arguments: argparse.Namespace) -> None:
     """Write held-out measurements for the demo and the tests."""
-    from .fixtures import FixtureRule, write_fixtures
-    from .prepare import prepare
+    from hlorank_training.data.prepare import prepare
+    from hlorank_training.shipping.fixtures import FixtureRule, write_fixtures
 
     prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
     for path in write_fixtures(arguments.task, prepared, arguments.out, FixtureRule()):
@@ -163,7 +163,7 @@ def fixtures(arguments: argparse.Namespace) -> None:
 
 def whole_graph_fixtures(arguments: argparse.Namespace) -> None:
     """Write whole-graph artifacts with random weights for the server's tests."""
-    from .whole_graph_fixtures import write_whole_graph_fixtures
+    from hlorank_training.shipping.whole_graph_fixtures import write_whole_graph_fixtures
 
     written = write_whole_graph_fixtures(arguments.measured, arguments.hlorank, arguments.out)
     for path in (path for folder in written for path in sorted(folder.iterdir())):
@@ -172,7 +172,7 @@ def whole_graph_fixtures(arguments: argparse.Namespace) -> None:
 
 def text_fixtures(arguments: argparse.Namespace) -> None:
     """Write HLO text of modules, and modules of HLO text, for the tests."""
-    from .text_fixtures import write_text_fixtures
+    from hlorank_training.shipping.text_fixtures import write_text_fixtures
 
     for path in write_text_fixtures(arguments.data):
         print(path, path.stat().st_size)
@@ -180,10 +180,10 @@ def text_fixtures(arguments: argparse.Namespace) -> None:
 
 def _report_quality(prepared, model, report: dict[str, Any], folder) -> None:
     """Write the report of a training with the held-out quality, and show it."""
-    from hlorank.tune.files import write_json
+    from hlorank.measure.atomic_files import write_json
 
-    from .held_out import held_out_quality, quality_table
-    from .train import score_graph
+    from hlorank_training.judging.held_out import held_out_quality, quality_table
+    from hlorank_training.models.train import score_graph
 
     quality = held_out_quality(prepared, lambda graph: score_graph(model, graph))
     write_json(folder / "training.json", report | quality)

@@ -6,15 +6,15 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
-from hlorank_training.baselines import BoostedTrees, analytical_cost
-from hlorank_training.compare import FULL, table
-from hlorank_training.dataset import Graph, Segment
-from hlorank_training.evaluate import mean_of
-from hlorank_training.held_out import held_out_quality
-from hlorank_training.metrics import kendall_tau
-from hlorank_training.prepare import Prepared
-from hlorank_training.sources import Source
-from hlorank_training.split import Split
+from hlorank_training.data.dataset import Graph, Segment
+from hlorank_training.data.prepare import Prepared
+from hlorank_training.data.sources import Source
+from hlorank_training.data.split import Split
+from hlorank_training.judging.baselines import BoostedTrees, analytical_cost
+from hlorank_training.judging.compare import FULL, table
+from hlorank_training.judging.evaluate import mean_of
+from hlorank_training.judging.held_out import held_out_quality
+from hlorank_training.models.metrics import kendall_tau
 
 PARAMETER, TANH = 63, 102
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from hlorank_training.batch import bucket_of, make_batch, score
-from hlorank_training.dataset import NOT_CONFIGURABLE, distinct, read_graph
+from hlorank_training.data.batch import bucket_of, make_batch, score
+from hlorank_training.data.dataset import NOT_CONFIGURABLE, distinct, read_graph
 
 
 @pytest.fixture

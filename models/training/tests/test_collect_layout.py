@@ -7,15 +7,15 @@ import pytest
 jax = pytest.importorskip("jax", reason="jax is not installed")
 pytest.importorskip("tqdm", reason="tqdm is not installed")
 
-from hlorank.tune.constrain import configurable_nodes  # noqa: E402
-from hlorank.tune.execute import Executable  # noqa: E402
-from hlorank.tune.measure import Protocol  # noqa: E402
-from hlorank.tune.schema import ModuleTuningData  # noqa: E402
+from hlorank.measure.constrain import configurable_nodes  # noqa: E402
+from hlorank.measure.execute import Executable  # noqa: E402
+from hlorank.measure.rounds import Protocol  # noqa: E402
+from hlorank.measure.schema import ModuleTuningData  # noqa: E402
 
 from hlorank_training import collect_layout as module  # noqa: E402
-from hlorank_training.collect_layout import COLLECTIONS, LayoutLimits, collect_layout  # noqa: E402
-from hlorank_training.layers import dense  # noqa: E402
-from hlorank_training.zoo import Network  # noqa: E402
+from hlorank_training.measuring.collect_layout import COLLECTIONS, LayoutLimits, collect_layout  # noqa: E402
+from hlorank_training.measuring.layers import dense  # noqa: E402
+from hlorank_training.measuring.zoo import Network  # noqa: E402
 
 AT_ONCE = Protocol(warmups=0, rounds=2, seconds=0, other_load=99, tries=0)
 """Waits for nobody: only that times are taken matters here, not how good they are."""

@@ -4,9 +4,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from hlorank_training.layout_part import LayoutPart  # noqa: E402
-from hlorank_training.segment_batch import FEATURES, SegmentBatch  # noqa: E402
-from hlorank_training.tile_part import READ, STEPS, TilePart  # noqa: E402
+from hlorank_training.models.layout_part import LayoutPart  # noqa: E402
+from hlorank_training.models.segment_batch import FEATURES, SegmentBatch  # noqa: E402
+from hlorank_training.models.tile_part import READ, STEPS, TilePart  # noqa: E402
 
 PARAMETER, OTHER = 63, 30
 

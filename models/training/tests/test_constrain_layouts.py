@@ -7,21 +7,21 @@ import pytest
 jax = pytest.importorskip("jax", reason="jax is not installed")
 jnp = jax.numpy
 
-from hlorank.tune.constrain import (  # noqa: E402
+from hlorank.measure.constrain import (  # noqa: E402
     CONFIGURABLE_OPCODES,
     UNCHANGED,
     configurable_nodes,
     constrained,
 )
-from hlorank.tune.execute import Executable, largest_difference  # noqa: E402
-from hlorank.tune.lower import lower  # noqa: E402
-from hlorank.tune.schema import HloInstructionProto, HloModuleProto  # noqa: E402
-from hlorank.tune.tuning_data import layout_tuning_data  # noqa: E402
+from hlorank.measure.execute import Executable, largest_difference  # noqa: E402
+from hlorank.measure.lower import lower  # noqa: E402
+from hlorank.measure.schema import HloInstructionProto, HloModuleProto  # noqa: E402
+from hlorank.measure.tuning_data import layout_tuning_data  # noqa: E402
 
-from hlorank_training.architectures import autoencoder, plain_convnet  # noqa: E402
-from hlorank_training.draw_layouts import offspring, random_configuration  # noqa: E402
-from hlorank_training.layers import attention  # noqa: E402
-from hlorank_training.zoo import Network  # noqa: E402
+from hlorank_training.measuring.draw_layouts import offspring, random_configuration  # noqa: E402
+from hlorank_training.measuring.layers import attention  # noqa: E402
+from hlorank_training.measuring.networks import autoencoder, plain_convnet  # noqa: E402
+from hlorank_training.measuring.zoo import Network  # noqa: E402
 
 ARGUMENTS = [jnp.arange(48.0).reshape(6, 8), jnp.arange(40.0).reshape(8, 5) / 7]
 

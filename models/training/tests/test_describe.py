@@ -6,12 +6,12 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-from hlorank.tune.files import write_atomically, write_json
-from hlorank.tune.schema import HloModuleProto, TuningData
-from hlorank.tune.tuning_data import Tile, layout_tuning_data, tile_tuning_data
+from hlorank.measure.atomic_files import write_atomically, write_json
+from hlorank.measure.schema import HloModuleProto, TuningData
+from hlorank.measure.tuning_data import Tile, layout_tuning_data, tile_tuning_data
 
-from hlorank_training.describe import describe
-from hlorank_training.plots import plot_comparison, plot_curves
+from hlorank_training.measuring.describe import describe
+from hlorank_training.reports.plots import plot_comparison, plot_curves
 
 MILLISECOND = 1_000_000
 PROVENANCE = {

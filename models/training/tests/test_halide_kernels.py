@@ -8,15 +8,15 @@ import pytest
 pytest.importorskip("jax", reason="jax is not installed")
 pytest.importorskip("halide", reason="halide is not installed")
 
-from hlorank.tune.execute import largest_difference
-from hlorank.tune.files import read_json
-from hlorank.tune.measure import Protocol
+from hlorank.measure.atomic_files import read_json
+from hlorank.measure.execute import largest_difference
+from hlorank.measure.rounds import Protocol
 
 from hlorank_training import kernels as families
-from hlorank_training.choose_tiles import TileLimits, choose_tiles
-from hlorank_training.collect_tile import HALIDE_SHAPES, SOURCES, _error, collect_tile
-from hlorank_training.halide_kernels import compile_halide, runs_on_halide
-from hlorank_training.kernel_shapes import measured_kernels
+from hlorank_training.measuring.choose_tiles import TileLimits, choose_tiles
+from hlorank_training.measuring.collect_tile import HALIDE_SHAPES, SOURCES, _error, collect_tile
+from hlorank_training.measuring.halide_kernels import compile_halide, runs_on_halide
+from hlorank_training.measuring.kernel_shapes import measured_kernels
 
 SMALL = [
     families.matmul(8, 48, 6),

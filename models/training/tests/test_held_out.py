@@ -5,10 +5,10 @@ import pytest
 
 pytest.importorskip("tqdm", reason="tqdm is not installed")
 
-from hlorank_training.dataset import Graph
-from hlorank_training.held_out import held_out_quality, quality_table
-from hlorank_training.prepare import Prepared, split_sources
-from hlorank_training.sources import Source
+from hlorank_training.data.dataset import Graph
+from hlorank_training.data.prepare import Prepared, split_sources
+from hlorank_training.data.sources import Source
+from hlorank_training.judging.held_out import held_out_quality, quality_table
 
 SOURCES = {
     f"{family}_{number}": Source(

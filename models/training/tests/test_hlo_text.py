@@ -16,11 +16,11 @@ import pytest
 jax = pytest.importorskip("jax", reason="jax is not installed")
 pytest.importorskip("tqdm", reason="tqdm is not installed")
 
-from hlorank.tune.schema import HloModuleProto  # noqa: E402
+from hlorank.measure.schema import HloModuleProto  # noqa: E402
 from jaxlib import _hlo  # noqa: E402
 
-from hlorank_training.featurize import run  # noqa: E402
-from hlorank_training.zoo import networks  # noqa: E402
+from hlorank_training.data.featurize import run  # noqa: E402
+from hlorank_training.measuring.zoo import networks  # noqa: E402
 
 REPOSITORY = Path(__file__).parents[3]
 SHARED = REPOSITORY.parent / "shared" / "data" / "hlo"

@@ -3,16 +3,16 @@ import pytest
 
 jax = pytest.importorskip("jax", reason="jax is not installed")
 
-from hlorank.tune.execute import largest_difference  # noqa: E402
+from hlorank.measure.execute import largest_difference  # noqa: E402
 
 from hlorank_training import kernels as families  # noqa: E402
-from hlorank_training.choose_tiles import (  # noqa: E402
+from hlorank_training.measuring.choose_tiles import (  # noqa: E402
     TileLimits,
     candidates,
     choose_tiles,
     default_tile,
 )
-from hlorank_training.kernel_shapes import measured_kernels  # noqa: E402
+from hlorank_training.measuring.kernel_shapes import measured_kernels  # noqa: E402
 
 SMALL = [
     families.matmul(8, 12, 6),

@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from hlorank_training.loss import LossSettings, loss_of  # noqa: E402
+from hlorank_training.models.loss import LossSettings, loss_of  # noqa: E402
 
 RUNTIMES = torch.tensor([100, 200, 300])
 RIGHT, WRONG = torch.tensor([0.0, 1.0, 2.0]), torch.tensor([2.0, 1.0, 0.0])

@@ -5,10 +5,10 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from hlorank_training.graph_layers import Standardise  # noqa: E402
-from hlorank_training.model import Encoder, ModelSettings, SegmentModel  # noqa: E402
-from hlorank_training.onnx_model import OnnxModel, write_onnx  # noqa: E402
-from hlorank_training.train import load_checkpoint, save_checkpoint  # noqa: E402
+from hlorank_training.models.graph_layers import Standardise  # noqa: E402
+from hlorank_training.models.model import Encoder, ModelSettings, SegmentModel  # noqa: E402
+from hlorank_training.models.train import load_checkpoint, save_checkpoint  # noqa: E402
+from hlorank_training.shipping.onnx_model import OnnxModel, write_onnx  # noqa: E402
 
 TASKS = ("layout", "tile")
 VARIANTS = [

@@ -5,10 +5,10 @@ import pytest
 
 pytest.importorskip("tqdm", reason="tqdm is not installed")
 
-from hlorank.tune.files import write_json
+from hlorank.measure.atomic_files import write_json
 
-from hlorank_training.prepare import Prepared, prepare, split_sources
-from hlorank_training.sources import Source
+from hlorank_training.data.prepare import Prepared, prepare, split_sources
+from hlorank_training.data.sources import Source
 
 FEATURIZER = """#!{python}
 import sys

@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("tqdm", reason="tqdm is not installed")
 
-from hlorank_training.dataset import read_graph
-from hlorank_training.prepare import prepare
+from hlorank_training.data.dataset import read_graph
+from hlorank_training.data.prepare import prepare
 
 REPOSITORY = Path(__file__).parents[3]
 TPU = REPOSITORY.parent / "shared" / "data" / "tpu"

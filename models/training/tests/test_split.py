@@ -1,4 +1,4 @@
-from hlorank_training.split import SplitRule, split
+from hlorank_training.data.split import SplitRule, split
 
 FAMILIES = {f"{family}_{i}": family for family in ("a", "b", "c") for i in range(20)}
 

@@ -8,12 +8,12 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 
-from hlorank_training.whole_graph_fixtures import FIXTURES  # noqa: E402
-from hlorank_training.whole_graph_model import (  # noqa: E402
+from hlorank_training.models.whole_graph_model import (  # noqa: E402
     CrossConfigurationAttention,
     WholeGraphModel,
 )
-from hlorank_training.whole_graph_onnx import (  # noqa: E402
+from hlorank_training.shipping.whole_graph_fixtures import FIXTURES  # noqa: E402
+from hlorank_training.shipping.whole_graph_onnx import (  # noqa: E402
     OnnxWholeGraphModel,
     inputs,
     model_inputs,

@@ -8,11 +8,11 @@ import pytest
 
 jax = pytest.importorskip("jax", reason="jax is not installed")
 
-from hlorank.tune.execute import largest_difference  # noqa: E402
+from hlorank.measure.execute import largest_difference  # noqa: E402
 
-from hlorank_training.architectures import mixer, plain_convnet  # noqa: E402
-from hlorank_training.layers import attention  # noqa: E402
-from hlorank_training.zoo import Network, networks  # noqa: E402
+from hlorank_training.measuring.layers import attention  # noqa: E402
+from hlorank_training.measuring.networks import mixer, plain_convnet  # noqa: E402
+from hlorank_training.measuring.zoo import Network, networks  # noqa: E402
 
 NETWORKS = networks()
 

@@ -1,19 +1,22 @@
 """Tunes XLA programs: asks a hlorank server which candidates are fast, and measures the best.
 
+What is public is here, and in ``hlorank.tune.report``, which needs matplotlib.
+
 >>> from hlorank.tune import Program, tune
 >>> program = Program.from_function(step, *arguments)
 >>> print(tune(program, "127.0.0.1:7070", "tuned/step"))
 """
 
+from hlorank.measure.tuning_data import Tile
 from hlorank.tune.hardware import HardwareError, Outcome
-from hlorank.tune.journal import JournalError
+from hlorank.tune.journal import RESULTS_FILE, JournalError
 from hlorank.tune.program import Program, TiledKernel
-from hlorank.tune.run import Measurement, Run
+from hlorank.tune.run import Measurement, Run, read_run
 from hlorank.tune.search import Settings
 from hlorank.tune.tuning import executable, replay, tune
-from hlorank.tune.tuning_data import Tile
 
 __all__ = [
+    "RESULTS_FILE",
     "HardwareError",
     "JournalError",
     "Measurement",
@@ -24,6 +27,7 @@ __all__ = [
     "Tile",
     "TiledKernel",
     "executable",
+    "read_run",
     "replay",
     "tune",
 ]

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from hlorank.errors import HlorankError
+from hlorank.measure.atomic_files import file_name
 from hlorank.model import model_reference
-from hlorank.tune.files import file_name
 from hlorank.tune.program import Program, TiledKernel
 
 _EPILOG = """\

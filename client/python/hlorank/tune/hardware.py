@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from hlorank.errors import HlorankError
-from hlorank.tune.measure import Protocol
+from hlorank.measure.rounds import Protocol
 from hlorank.tune.worker import MESSAGE, Compiled, Ended, Measured, Setting, Started
 
 _WORKER = "from hlorank.tune.worker import main; main()"

@@ -9,7 +9,7 @@ from typing import Any
 
 from hlorank.errors import HlorankError
 
-NAME = "results.jsonl"
+RESULTS_FILE = "results.jsonl"
 
 
 class JournalError(HlorankError):
@@ -24,7 +24,7 @@ class Journal:
 
     def __init__(self, folder: Path, run: dict[str, Any]):
         folder.mkdir(parents=True, exist_ok=True)
-        self._path = folder / NAME
+        self._path = folder / RESULTS_FILE
         rows = list(read_rows(self._path)) if self._path.exists() else []
         if rows and rows[0].get("run") != run:
             raise JournalError(

@@ -9,13 +9,13 @@ import numpy as np
 from hlorank.errors import HlorankError
 from hlorank.graph import Graph
 from hlorank.layouts import Layouts
+from hlorank.measure.constrain import UNCHANGED, configurable_nodes, constrained
+from hlorank.measure.tuning_data import Tile
 from hlorank.task import Task
 from hlorank.tiles import Tiles
-from hlorank.tune.constrain import UNCHANGED, configurable_nodes, constrained
 from hlorank.tune.hardware import HardwareError
 from hlorank.tune.program import Program, TiledKernel, repeatable
 from hlorank.tune.space import Candidates, LayoutSpace, TileSpace
-from hlorank.tune.tuning_data import Tile
 from hlorank.tune.worker import first_line
 
 
@@ -101,7 +101,7 @@ class TileProblem:
     task: Task = "tile"
 
     def __init__(self, kernel: TiledKernel):
-        from hlorank.tune.lower import flat_arguments, lower
+        from hlorank.measure.lower import flat_arguments, lower
 
         self.name = kernel.name
         self.arguments = flat_arguments(kernel.arguments)
@@ -123,7 +123,7 @@ class TileProblem:
             raise HardwareError(message) from error
 
     def module(self, candidate: np.ndarray) -> bytes:
-        from hlorank.tune.lower import lower
+        from hlorank.measure.lower import lower
 
         tiled = self._kernel.tiled(self._tiles[candidate[0]])
         return repeatable(lower(self.name, tiled, self._kernel.arguments)).SerializeToString()

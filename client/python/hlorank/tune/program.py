@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from hlorank.errors import GraphFileError
-from hlorank.files import read_graph
-from hlorank.tune.schema import HloModuleProto
-from hlorank.tune.tuning_data import Tile
+from hlorank.graph import Graph
+from hlorank.measure.schema import HloModuleProto
+from hlorank.measure.tuning_data import Tile
 
 _FLOATS = {10: "float16", 11: "float32", 12: "float64", 16: "bfloat16"}
 _INTEGERS = {2: "int8", 3: "int16", 4: "int32", 5: "int64"}
@@ -34,7 +34,7 @@ class Program:
         cls, function: Callable[..., Any], *arguments: Any, name: str | None = None
     ) -> "Program":
         """A function that JAX can trace, and its arguments: arrays, or trees of them."""
-        from hlorank.tune.lower import flat_arguments, lower
+        from hlorank.measure.lower import flat_arguments, lower
 
         name = name or getattr(function, "__name__", "program")
         return cls(name, lower(name, function, arguments), flat_arguments(arguments))
@@ -49,7 +49,7 @@ class Program:
         Raises:
             GraphFileError: for another file, and for parameters that are not arrays of numbers.
         """
-        graph = read_graph(path, module=0, task="layout").graph.whole()
+        graph = Graph.from_file(path).whole()
         match graph.WhichOneof("source"):
             case "hlo_module":
                 module = repeatable(HloModuleProto.FromString(graph.hlo_module))

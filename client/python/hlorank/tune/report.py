@@ -9,9 +9,9 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from hlorank.tune.files import file_name, write_atomically
+from hlorank.measure.atomic_files import file_name, write_atomically
 from hlorank.tune.live import duration
-from hlorank.tune.run import Measurement, Run, run_of
+from hlorank.tune.run import Measurement, Run, read_run
 
 REPORT = "report.md"
 _SHOWN = 10
@@ -34,7 +34,7 @@ def write_report(folders: Sequence[Path], out: Path) -> Path:
     Raises:
         JournalError: where a folder holds no results.
     """
-    runs = [run_of(folder)[1] for folder in folders]
+    runs = [read_run(folder)[1] for folder in folders]
     by_program: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
         by_program[run.program].append(run)

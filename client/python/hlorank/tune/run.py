@@ -8,7 +8,7 @@ import numpy as np
 
 from hlorank.task import Task
 from hlorank.tune.hardware import Outcome
-from hlorank.tune.journal import NAME, JournalError, read_rows
+from hlorank.tune.journal import RESULTS_FILE, JournalError, read_rows
 
 
 @dataclass(frozen=True)
@@ -95,20 +95,20 @@ class Run:
         return 1.0 if not self.best else self.confirmed[self.best].ratio
 
 
-def run_of(folder: Path) -> tuple[dict[str, Any], Run]:
+def read_run(folder: Path) -> tuple[dict[str, Any], Run]:
     """What the run of a folder is, as its first row tells it, and what it found.
 
     Raises:
         JournalError: where there is none, or it is broken.
     """
-    rows = read_rows(folder / NAME)
+    rows = read_rows(folder / RESULTS_FILE)
     try:
         head = next(rows)["run"]
         run = Run(head["program"], head["task"], head["strategy"], head["with_model"])
         for row in rows:
             run.add(row)
     except (StopIteration, KeyError, TypeError) as error:
-        raise JournalError(f"{folder / NAME} holds no results of this program") from error
+        raise JournalError(f"{folder / RESULTS_FILE} holds no results of this program") from error
     return head, run
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from hlorank.tune.constrain import MAX_RANK, ConfigurableNode, Configuration
+from hlorank.measure.constrain import MAX_RANK, ConfigurableNode, Configuration
 
 Candidates = np.ndarray
 """i16 [candidates, numbers]"""

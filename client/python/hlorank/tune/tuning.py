@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from hlorank.client import Client
+from hlorank.measure.processor import processor
+from hlorank.measure.schema import HloModuleProto
 from hlorank.model import model_reference
 from hlorank.tune.hardware import CONFIRM, Hardware, Outcome
 from hlorank.tune.journal import Journal, JournalError
 from hlorank.tune.problem import LayoutProblem, Problem, TileProblem
-from hlorank.tune.processor import processor
 from hlorank.tune.program import Program, TiledKernel
-from hlorank.tune.run import Run, run_of
-from hlorank.tune.schema import HloModuleProto
+from hlorank.tune.run import Run, read_run
 from hlorank.tune.search import (
     LAYOUT_STRATEGIES,
     TILE_STRATEGIES,
@@ -146,7 +146,7 @@ def executable(subject: Program | TiledKernel, folder: str | PathLike[str]) -> C
     Raises:
         JournalError: where the folder holds no ended run of this program.
     """
-    from hlorank.tune.execute import Executable, on_device
+    from hlorank.measure.execute import Executable, on_device
 
     problem = problem_of(subject)
     module = HloModuleProto.FromString(problem.module(_winner(problem, Path(folder))))
@@ -154,7 +154,7 @@ def executable(subject: Program | TiledKernel, folder: str | PathLike[str]) -> C
 
 
 def _winner(problem: Problem, folder: Path) -> np.ndarray:
-    head, run = run_of(folder)
+    head, run = read_run(folder)
     if head.get("identity") != problem.identity():
         raise JournalError(f"{folder} holds a run of another program, '{run.program}'")
     if run.winner is None:

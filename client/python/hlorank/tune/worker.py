@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from hlorank.tune.measure import Protocol
+from hlorank.measure.rounds import Protocol
 
 COMPILERS = 2
 """Programs compiled at a time; nothing is measured meanwhile."""
@@ -81,7 +81,7 @@ class Measured:
 
 class _Bench:
     def __init__(self, setting: Setting, connection: Connection):
-        from hlorank.tune.execute import Executable, on_device
+        from hlorank.measure.execute import Executable, on_device
 
         self._make = Executable
         self._setting, self._connection = setting, connection
@@ -92,7 +92,7 @@ class _Bench:
         self._reference_time = _second_run(self._reference)
 
     def _compile(self, module: bytes) -> Any:
-        from hlorank.tune.schema import HloModuleProto
+        from hlorank.measure.schema import HloModuleProto
 
         return self._make(HloModuleProto.FromString(module), self._arguments)
 
@@ -102,7 +102,7 @@ class _Bench:
 
     def measure(self, modules: Sequence[bytes], protocol: Protocol) -> None:
         """Compiles, checks and measures; sends what happens."""
-        from hlorank.tune.measure import measure
+        from hlorank.measure.rounds import measure
 
         with ThreadPoolExecutor(COMPILERS) as pool:
             compiled = list(pool.map(self._try_compile, range(len(modules)), modules))
@@ -139,7 +139,7 @@ class _Bench:
 
     def _wrong(self, results: Sequence[Any]) -> str:
         """What is wrong with results; empty for nothing."""
-        from hlorank.tune.execute import largest_difference
+        from hlorank.measure.execute import largest_difference
 
         expected, shapes = ([a.shape for a in arrays] for arrays in (self._expected, results))
         if shapes != expected:

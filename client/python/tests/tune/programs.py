@@ -7,8 +7,8 @@ import jax
 import numpy as np
 
 from hlorank import Client
+from hlorank.measure.rounds import Protocol
 from hlorank.tune import Program, Settings, Tile, TiledKernel, search, tuning
-from hlorank.tune.measure import Protocol
 
 HASTE = Protocol(warmups=1, rounds=2, most_rounds=3, seconds=0.005, stretch_seconds=0.01, tries=0)
 """Short measurements, which are worth as much."""

@@ -16,8 +16,8 @@ from conftest import DATA
 from programs import hurry
 
 from hlorank.tune.__main__ import load, main
-from hlorank.tune.journal import NAME
-from hlorank.tune.run import run_of
+from hlorank.tune.journal import RESULTS_FILE
+from hlorank.tune.run import read_run
 
 NOWHERE = "--server=127.0.0.1:1"
 TEXT = DATA / "hlo/mlp_train.before_opt.hlo.txt"
@@ -61,7 +61,7 @@ def test_the_layouts_of_a_dumped_module_are_tuned(server, capsys, file):
     assert (code, err) == (0, "")
     assert [line.split()[0] for line in out.splitlines()[:3]] == ["0", "1", "2"]
     assert "out/report.md" in out.splitlines()[-1]
-    found = run_of(Path("out"))[1]
+    found = read_run(Path("out"))[1]
     assert found.with_model and found.predictions == 64 and found.errors == []
     assert {m.outcome.status for m in found.measurements} == {"measured"}
 
@@ -72,7 +72,7 @@ def test_results_lie_where_the_program_says_and_the_report_beside_them(script, c
     folder = Path("tuned/product")
     assert code == 0 and f"{folder / 'report.md'}" in out
     files = {path.name for path in folder.iterdir()}
-    assert files == {NAME, "report.md", "product.svg", "worker.log"}
+    assert files == {RESULTS_FILE, "report.md", "product.svg", "worker.log"}
     again = run(capsys, *arguments)
     assert again[0] == 0 and again[1] == out, "an ended search is shown again"
 
@@ -119,7 +119,7 @@ def test_two_folders_make_one_report(script, capsys):
         (["SCRIPT:kernel", "--strategy=genetic"], "tiles are not searched by 'genetic'"),
         ([DATA / "hlo/mlp_train.before_opt.features.npz"], "holds features alone"),
         ([DATA / "hlo/scalar_identity.before_opt.hlo_module.pb"], "no layouts to choose"),
-        ([DATA / "README.md"], "it is neither npz"),
+        ([DATA / "README.md"], "the file is neither npz"),
         ([DATA], "directory"),
         (["broken.py:step"], "cannot be imported: SyntaxError"),
         (["raises.py:step"], "cannot be imported: ZeroDivisionError"),
@@ -161,10 +161,10 @@ def test_wrong_arguments_end_with_2(capsys, arguments):
 def test_a_folder_of_another_search_is_left_alone(script, capsys):
     arguments = (f"{script}:matmul", "--without-model", "--measurements=2", "--out=out")
     run(capsys, *arguments)
-    before = Path("out", NAME).read_bytes()
+    before = Path("out", RESULTS_FILE).read_bytes()
     code, _, err = run(capsys, *arguments, "--seed=1")
     assert code == 1 and "seed 0, not 1" in err
-    assert Path("out", NAME).read_bytes() == before
+    assert Path("out", RESULTS_FILE).read_bytes() == before
 
 
 def test_names_that_are_paths_stay_inside_the_folder(capsys):
@@ -180,7 +180,7 @@ def test_names_that_are_paths_stay_inside_the_folder(capsys):
 def test_a_command_that_was_stopped_goes_on(script, capsys, how):
     arguments = [f"{script}:network", "--without-model", "--measurements=3", "--out=out"]
     command = [sys.executable, "-m", "hlorank.tune", *arguments]
-    results = Path("out", NAME)
+    results = Path("out", RESULTS_FILE)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         while process.poll() is None:
             if results.exists() and b'"candidate"' in results.read_bytes():

@@ -18,9 +18,9 @@ jnp = jax.numpy
 from conftest import DATA  # noqa: E402
 from programs import HASTE  # noqa: E402
 
-from hlorank.tune.constrain import configurable_nodes, constrained  # noqa: E402
-from hlorank.tune.lower import flat_arguments, lower  # noqa: E402
-from hlorank.tune.schema import HloModuleProto  # noqa: E402
+from hlorank.measure.constrain import configurable_nodes, constrained  # noqa: E402
+from hlorank.measure.lower import flat_arguments, lower  # noqa: E402
+from hlorank.measure.schema import HloModuleProto  # noqa: E402
 
 ARGUMENTS = [np.arange(48, dtype=np.float32).reshape(6, 8) / 48, np.ones((8, 5), np.float32)]
 HURRY = Patience(start=60, compile=20, run=2)

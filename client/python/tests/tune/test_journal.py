@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from hlorank.tune.journal import NAME, Journal, JournalError, read_rows
+from hlorank.tune.journal import RESULTS_FILE, Journal, JournalError, read_rows
 
 RUN = {"program": "step", "seed": 0, "model": None}
 ROWS = [
@@ -17,7 +17,7 @@ def written(tmp_path):
     for row in ROWS:
         journal.write(row)
     journal.close()
-    return tmp_path / NAME
+    return tmp_path / RESULTS_FILE
 
 
 def reopened(folder, run=RUN):
@@ -35,7 +35,7 @@ def test_a_row_is_on_the_disk_before_anything_else_happens(tmp_path):
     journal = Journal(tmp_path / "deep" / "er", RUN)
     for number, row in enumerate(ROWS, 2):
         journal.write(row)
-        assert len((tmp_path / "deep" / "er" / NAME).read_text().splitlines()) == number
+        assert len((tmp_path / "deep" / "er" / RESULTS_FILE).read_text().splitlines()) == number
     journal.close()
 
 
@@ -76,7 +76,7 @@ def test_another_run_is_refused_with_what_differs_and_touches_nothing(written):
 
 
 def test_a_file_of_something_else_is_refused(tmp_path):
-    (tmp_path / NAME).write_text('{"loss": 0.5}\n')
+    (tmp_path / RESULTS_FILE).write_text('{"loss": 0.5}\n')
     with pytest.raises(JournalError, match="does not tell which"):
         Journal(tmp_path, RUN)
 
@@ -93,19 +93,19 @@ def test_a_line_that_is_broken_is_told_by_its_number(written, line, words):
 
 
 def test_a_file_that_is_no_text_is_told(tmp_path):
-    (tmp_path / NAME).write_bytes(b"\xff\xfe\n")
+    (tmp_path / RESULTS_FILE).write_bytes(b"\xff\xfe\n")
     with pytest.raises(JournalError, match="not UTF-8"):
         Journal(tmp_path, RUN)
 
 
 def test_no_file_is_told_with_its_path(tmp_path):
-    with pytest.raises(JournalError, match=f"{tmp_path / NAME} cannot be read"):
-        list(read_rows(tmp_path / NAME))
+    with pytest.raises(JournalError, match=f"{tmp_path / RESULTS_FILE} cannot be read"):
+        list(read_rows(tmp_path / RESULTS_FILE))
 
 
 def test_two_searches_do_not_write_one_file(tmp_path):
     first = Journal(tmp_path, RUN)
-    before = (tmp_path / NAME).read_bytes()
+    before = (tmp_path / RESULTS_FILE).read_bytes()
     with pytest.raises(JournalError, match="being written by another search"):
         Journal(tmp_path, RUN)
     first.close()

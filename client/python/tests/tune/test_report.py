@@ -8,16 +8,16 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 from rich.console import Console
 from test_run import END, HEAD, ROWS, measured
 
-from hlorank.tune.journal import NAME, JournalError
+from hlorank.tune.journal import RESULTS_FILE, JournalError
 from hlorank.tune.live import LiveTable, duration, headline
 from hlorank.tune.report import REPORT, table, write_report
-from hlorank.tune.run import Run, run_of
+from hlorank.tune.run import Run, read_run
 
 
 def folder(path, *rows, **head):
     path.mkdir()
     rows = [{"run": HEAD["run"] | head}, *rows]
-    (path / NAME).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (path / RESULTS_FILE).write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
 
@@ -134,5 +134,5 @@ def test_hours_are_seconds():
 
 def test_a_search_that_measured_nothing_yet_is_shown_and_reported_so(tmp_path):
     a = folder(tmp_path / "a", program="<lambda>")
-    assert headline(run_of(a)[1]).endswith("nothing measured yet; 0 predictions")
+    assert headline(read_run(a)[1]).endswith("nothing measured yet; 0 predictions")
     assert "The fastest of 0" in write_report([a], a).read_text()

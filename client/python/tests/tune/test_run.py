@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from hlorank.tune import JournalError
-from hlorank.tune.journal import NAME
-from hlorank.tune.run import run_of
+from hlorank.tune.journal import RESULTS_FILE
+from hlorank.tune.run import read_run
 
 HEAD = {"run": {"program": "step", "task": "layout", "strategy": "genetic", "with_model": True}}
 
@@ -41,8 +41,8 @@ END = {
 
 
 def run(tmp_path, *rows):
-    (tmp_path / NAME).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return run_of(tmp_path)[1]
+    (tmp_path / RESULTS_FILE).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return read_run(tmp_path)[1]
 
 
 def test_a_search_that_goes_on_tells_what_it_found_so_far(tmp_path):

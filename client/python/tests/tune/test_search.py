@@ -17,6 +17,7 @@ from programs import convnet, hurry, product, rows, short
 from test_trace import records
 
 from hlorank import HlorankError
+from hlorank.measure.schema import HloModuleProto
 from hlorank.tune import (
     HardwareError,
     JournalError,
@@ -27,10 +28,9 @@ from hlorank.tune import (
     tune,
 )
 from hlorank.tune.hardware import Hardware
-from hlorank.tune.journal import NAME
+from hlorank.tune.journal import RESULTS_FILE
 from hlorank.tune.problem import LayoutProblem, TileProblem
-from hlorank.tune.run import run_of
-from hlorank.tune.schema import HloModuleProto
+from hlorank.tune.run import read_run
 from hlorank.tune.search import Predictor
 
 NOWHERE = "127.0.0.1:1"
@@ -43,7 +43,7 @@ def _hurry(monkeypatch):
 
 
 def lines(folder):
-    return [json.loads(line) for line in (folder / NAME).read_text().splitlines()]
+    return [json.loads(line) for line in (folder / RESULTS_FILE).read_text().splitlines()]
 
 
 def candidates(run):
@@ -59,7 +59,7 @@ def assert_ended(run, folder, measurements):
     assert len(run.measurements) == distinct(run) == measurements
     assert run.measurements[0].number == 0 and run.measurements[0].score is None
     assert run.confirmed.keys() >= {0, run.best} and run.noise >= 0
-    assert run_of(folder)[1] == run
+    assert read_run(folder)[1] == run
 
 
 @pytest.mark.parametrize("strategy", LAYOUT_STRATEGIES)
@@ -260,12 +260,12 @@ def test_results_that_take_the_memory_of_arguments_harm_nothing(tmp_path):
 
 def test_an_ended_search_is_read_and_nothing_is_run(tmp_path, monkeypatch):
     run = tune(convnet(), None, tmp_path, short())
-    before = (tmp_path / NAME).read_bytes()
+    before = (tmp_path / RESULTS_FILE).read_bytes()
     monkeypatch.setattr(Hardware, "_start", lambda _: pytest.fail("a process was started"))
     shown = []
     assert tune(convnet(), None, tmp_path, short(), listener=shown.append) == run
     assert shown == [run]
-    assert (tmp_path / NAME).read_bytes() == before
+    assert (tmp_path / RESULTS_FILE).read_bytes() == before
 
 
 SCRIPT = """
@@ -284,7 +284,7 @@ def test_a_search_that_was_killed_goes_on_and_measures_nothing_again(server, tmp
     address = server if with_model else None
     here = os.path.dirname(__file__)
     script = SCRIPT.format(here=here, server=address, out=str(tmp_path / "killed"))
-    results = tmp_path / "killed" / NAME
+    results = tmp_path / "killed" / RESULTS_FILE
     with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE) as process:
         while process.poll() is None:
             if results.exists() and results.read_bytes().count(b'"candidate"') >= 3:
@@ -304,7 +304,7 @@ def lines_that_are_whole(path):
 
 def test_a_folder_of_other_settings_is_refused(tmp_path):
     tune(convnet(), None, tmp_path, short(measurements=1))
-    before = (tmp_path / NAME).read_bytes()
+    before = (tmp_path / RESULTS_FILE).read_bytes()
     for changes, words in (
         ({"seed": 1}, "seed 0, not 1"),
         ({"measurements": 2}, "measurements 1, not 2"),
@@ -313,14 +313,14 @@ def test_a_folder_of_other_settings_is_refused(tmp_path):
             tune(convnet(), None, tmp_path, short(**{"measurements": 1} | changes))
     with pytest.raises(JournalError, match="program 'convnet', not 'product'"):
         tune(product(), None, tmp_path, short(measurements=1))
-    assert (tmp_path / NAME).read_bytes() == before
+    assert (tmp_path / RESULTS_FILE).read_bytes() == before
 
 
 @pytest.mark.parametrize("row", [{"candidate": {}}, {"seconds": "x"}, {"best": {"9": []}}])
 def test_a_row_that_is_none_is_told(tmp_path, row):
     tune(convnet(), None, tmp_path, short(measurements=1))
     kept = lines(tmp_path)[:2]
-    (tmp_path / NAME).write_text("".join(json.dumps(r) + "\n" for r in [*kept, row]))
+    (tmp_path / RESULTS_FILE).write_text("".join(json.dumps(r) + "\n" for r in [*kept, row]))
     with pytest.raises(JournalError, match="line 3"):
         tune(convnet(), None, tmp_path, short(measurements=1))
 
@@ -345,7 +345,7 @@ def test_a_winner_of_another_program_or_of_none_is_refused(tmp_path):
     with pytest.raises(JournalError, match="of another program, 'convnet'"):
         replay(product(), tmp_path)
     whole = lines(tmp_path)
-    (tmp_path / NAME).write_text("".join(json.dumps(row) + "\n" for row in whole[:-1]))
+    (tmp_path / RESULTS_FILE).write_text("".join(json.dumps(row) + "\n" for row in whole[:-1]))
     with pytest.raises(JournalError, match="did not come to its end"):
         executable(convnet(), tmp_path)
 

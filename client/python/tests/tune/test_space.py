@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from hlorank import Layouts
-from hlorank.tune.constrain import ConfigurableNode, configurable_nodes, constrained
-from hlorank.tune.schema import HloModuleProto
+from hlorank.measure.constrain import ConfigurableNode, configurable_nodes, constrained
+from hlorank.measure.schema import HloModuleProto
 from hlorank.tune.space import LayoutSpace, TileSpace
 
 RANKS = [(2, 3, 4), (5, 6, 1), (0, 2, 2), (4, 4, 0), (3, 1, 2)]

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from hlorank.tune.constrain import ConfigurableNode
+from hlorank.measure.constrain import ConfigurableNode
 from hlorank.tune.space import LayoutSpace, TileSpace
 from hlorank.tune.strategies import Annealing, Exhaustive, Genetic, Random
 

@@ -1,0 +1,50 @@
+"""The content of a graph as a client sends it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hlorank.features import feature_message
+from hlorank.task import Task
+
+
+@dataclass(frozen=True)
+class GraphSource:
+    """One field of the wire's ``Graph.source``, and what belongs to it."""
+
+    field: dict[str, Any]
+    """Name and value of the field."""
+    route_parts: tuple[bytes, ...]
+    """The bytes that the route key is derived from."""
+    task: Task
+    configurable_nodes: Iterable[int] = ()
+    """The node of each layout slot; if empty, the server finds the configurable nodes."""
+
+
+def hlo_proto_source(module: bytes, task: Task, nodes: Iterable[int] = ()) -> GraphSource:
+    """Returns the source of a serialized ``HloModuleProto`` or ``HloProto``."""
+    return GraphSource({"hlo_module": module}, (module,), task, nodes)
+
+
+def hlo_text_source(text: str, task: Task, nodes: Iterable[int] = ()) -> GraphSource:
+    """Returns the source of HLO text."""
+    return GraphSource({"hlo_text": text}, (text.encode(),), task, nodes)
+
+
+def features_source(
+    node_opcode: ArrayLike,
+    node_feat: ArrayLike,
+    edge_index: ArrayLike,
+    task: Task,
+    nodes: Iterable[int] = (),
+) -> GraphSource:
+    """Returns the source of TpuGraphs' arrays: opcodes [n], features [n, 140], edges [m, 2]."""
+    features = feature_message(
+        np.asarray(node_opcode), np.asarray(node_feat), np.asarray(edge_index)
+    )
+    edges = np.array(features.edge_index, "<u4").tobytes()
+    parts = (features.node_opcode, features.node_feat, edges)
+    return GraphSource({"features": features}, parts, task, nodes)

@@ -1,0 +1,121 @@
+"""Run times of alternatives, measured so that drift and noise hit all of them alike."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import kendalltau
+
+from hlorank.measure.other_load import OtherLoad
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Round-robin over all alternatives in a random order per round, after warm-ups."""
+
+    warmups: int = 2
+    rounds: int = 8
+    """Least rounds of each of the two passes; the label is the minimum over both."""
+    most_rounds: int = 64
+    seconds: float = 0.5
+    """Fast alternatives get more rounds, until a pass has taken this long."""
+    stretch_seconds: float = 0.5
+    """Rounds are kept or measured again in stretches of about this length."""
+    other_load: float = 0.25
+    """Processors that others may keep busy; a stretch with more is measured again ..."""
+    tries: int = 100
+    """... so many times a pass; a machine that is never quiet is measured as it is."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Run times in nanoseconds, shape [rounds, alternatives], of two passes."""
+
+    first: np.ndarray
+    second: np.ndarray
+    repeated: int = 0
+    """Rounds that were thrown away and measured again, because the machine was busy."""
+    loaded: int = 0
+    """Rounds that were kept although it was."""
+
+    def label(self) -> np.ndarray:
+        """The minimum over all rounds, i64 [alternatives]."""
+        both = np.concatenate([self.first, self.second])
+        return np.maximum(both.min(0), 2).astype(np.int64)
+
+    def of(self, alternatives: Sequence[int]) -> "Timing":
+        """The part that concerns some of the alternatives."""
+        return Timing(
+            self.first[:, alternatives], self.second[:, alternatives], self.repeated, self.loaded
+        )
+
+    def agreement(self) -> float:
+        """Kendall's tau between the minima of the two passes."""
+        return float(kendalltau(self.first.min(0), self.second.min(0)).statistic)
+
+    def noise(self) -> float:
+        """Median over alternatives of the relative difference between the passes' minima."""
+        first, second = self.first.min(0), self.second.min(0)
+        return float(np.median(np.abs(first - second) / np.minimum(first, second)))
+
+
+def measure(alternatives: Sequence[Callable[[], Any]], protocol: Protocol) -> Timing:
+    """Time every alternative in two passes; waits while others keep the machine busy."""
+    for alternative in alternatives:
+        for _ in range(protocol.warmups):
+            alternative()
+    passes = [_Pass(alternatives, protocol, np.random.default_rng(seed)) for seed in (0, 1)]
+    first, second = (one.run() for one in passes)
+    repeated, loaded = (sum(counts) for counts in zip(*(one.counts for one in passes), strict=True))
+    return Timing(first, second, repeated, loaded)
+
+
+class _Pass:
+    def __init__(self, alternatives, protocol: Protocol, random: np.random.Generator):
+        self._alternatives, self._protocol, self._random = alternatives, protocol, random
+        self._kept: list[np.ndarray] = []
+        self._tries, self._repeated, self._loaded = protocol.tries, 0, 0
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Rounds repeated, and rounds kept, under load."""
+        return self._repeated, self._loaded
+
+    def run(self) -> np.ndarray:
+        load = OtherLoad()
+        while not self._enough(self._kept):
+            stretch = self._stretch()
+            busy = load.since_last() > self._protocol.other_load
+            if busy and self._tries:
+                self._tries -= 1
+                self._repeated += len(stretch)
+                continue
+            self._loaded += len(stretch) if busy else 0
+            self._kept += stretch
+        return np.array(self._kept)
+
+    def _stretch(self) -> list[np.ndarray]:
+        rounds = [self._round()]
+        while _seconds(rounds) < self._protocol.stretch_seconds:
+            if self._enough(self._kept + rounds):
+                break
+            rounds.append(self._round())
+        return rounds
+
+    def _enough(self, rounds: list[np.ndarray]) -> bool:
+        long = _seconds(rounds) >= self._protocol.seconds
+        return len(rounds) >= (self._protocol.rounds if long else self._protocol.most_rounds)
+
+    def _round(self) -> np.ndarray:
+        times = np.zeros(len(self._alternatives))
+        for index in self._random.permutation(len(times)):
+            begin = time.perf_counter_ns()
+            self._alternatives[index]()
+            times[index] = time.perf_counter_ns() - begin
+        return times
+
+
+def _seconds(rounds: list[np.ndarray]) -> float:
+    return float(sum(times.sum() for times in rounds)) / 1e9

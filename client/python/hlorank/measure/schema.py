@@ -1,0 +1,31 @@
+"""The messages of ``tuning.proto``, made of the descriptors in ``tuning.binpb``.
+
+A pool of their own keeps them apart from XLA's messages of the same names.
+``make client-messages`` writes the descriptors.
+"""
+
+from importlib import resources
+from typing import Any
+
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+from hlorank.messages import message_classes
+
+DESCRIPTORS = "tuning.binpb"
+
+
+_CONTENT = resources.files(__package__).joinpath(DESCRIPTORS).read_bytes()
+_CLASSES = message_classes(list(FileDescriptorSet.FromString(_CONTENT).file))
+
+
+def _message(name: str) -> Any:
+    """The class of a message; its fields are those of ``tuning.proto``."""
+    return _CLASSES[f"hlorank_measure.{name}"]
+
+
+HloModuleProto = _message("HloModuleProto")
+HloInstructionProto = _message("HloInstructionProto")
+ShapeProto = _message("ShapeProto")
+ConfigProfile = _message("ConfigProfile")
+ModuleTuningData = _message("ModuleTuningData")
+TuningData = _message("TuningData")

@@ -1,0 +1,69 @@
+"""From a folder of measurements to featurized graphs, split for training and test."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+from hlorank_training.data.dataset import Graph, read_graph
+from hlorank_training.data.featurize import feature_digest, featurize
+from hlorank_training.data.sources import FEATURES_FOLDER, PARTS, Source, sources
+from hlorank_training.data.split import RULES, Split, split
+
+LEAST_AGREEMENT = 0.5
+"""Kendall's tau between two measuring passes below which an order is noise: it can neither teach
+nor test."""
+LEAST_TO_TEACH = {"layout": 0.75, "tile": LEAST_AGREEMENT}
+"""The same below which it tests alone. Many layouts differ by less than their noise, and models
+that learned from such lists, too, ordered left-out graphs worse."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Featurized graphs by name, and which of them are for what."""
+
+    feature_digest: str
+    split: Split
+    features: dict[str, Path]
+    sources: dict[str, Source]
+
+    def graphs(self, names: Iterable[str]) -> list[Graph]:
+        """Read the named graphs."""
+        return [read_graph(self.features[name], name) for name in names]
+
+
+def prepare(task: str, data: Path, hlorank: Path) -> Prepared:
+    """Featurize every graph that was measured steadily enough, and split them.
+
+    Features are kept in a folder of the featurizer's digest: another featurizer starts anew.
+    """
+    digest = feature_digest(hlorank)
+    steady = [s for s in sources(data, hlorank) if _agrees(s, LEAST_AGREEMENT)]
+    base = data.parent if data.is_file() else data
+    folder = base / FEATURES_FOLDER / digest[:16]
+    features = {source.name: folder / f"{source.name}.npz" for source in steady}
+    featurize(hlorank, [(s.file, s.module) for s in steady], list(features.values()))
+    by_name = {source.name: source for source in steady}
+    teaching = {source.name for source in steady if _agrees(source, LEAST_TO_TEACH[task])}
+    parts = split_sources(task, steady)
+    train, validation = (
+        tuple(name for name in names if name in teaching)
+        for names in (parts.train, parts.validation)
+    )
+    return Prepared(digest, replace(parts, train=train, validation=validation), features, by_name)
+
+
+def _agrees(source: Source, least: float) -> bool:
+    return source.noise_ceiling is None or source.noise_ceiling >= least
+
+
+def split_sources(task: str, found: Sequence[Source]) -> Split:
+    """As the folders say, or by our own rule where they say nothing."""
+    if any(source.part for source in found):
+        parts = {p: tuple(s.name for s in found if s.part == p) for p in PARTS.values()}
+        return Split(**parts)
+    by_graph = split({source.graph: source.family for source in found}, RULES[task])
+
+    def names(graphs: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(s.name for graph in graphs for s in found if s.graph == graph)
+
+    return Split(**{part.name: names(getattr(by_graph, part.name)) for part in fields(Split)})

@@ -1,0 +1,6 @@
+"""Measures how well models rank configurations.
+
+* held-out graphs: ``evaluate``, ``held_out``
+* comparisons: ``baselines``, ``compare`` (ablations and losses), ``within_graph`` (one graph)
+* in use: ``study`` counts the measurements that the tuner saves
+"""

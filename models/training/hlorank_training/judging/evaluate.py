@@ -1,0 +1,61 @@
+"""Ranking quality per graph, beside what needs no model."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import mean
+from typing import Any
+
+import numpy as np
+
+from hlorank_training.data.dataset import Graph
+from hlorank_training.models.metrics import (
+    kendall_tau,
+    ordered_pair_accuracy,
+    random_slowdown,
+    top_slowdown,
+)
+
+TOPS = (1, 5, 10)
+Score = Callable[[Graph], np.ndarray]
+"""Scores f32 [c] of a graph's configurations; lower is predicted faster."""
+
+
+@dataclass(frozen=True)
+class GraphQuality:
+    """One graph's quality; slowdowns are relative to the best measured configuration."""
+
+    name: str
+    values: dict[str, float]
+
+
+def mean_of(scores: Sequence[Score]) -> Score:
+    """An ensemble: the mean of the models' scores, as TGraph 2024 averages them."""
+    return lambda graph: np.mean([score(graph) for score in scores], 0)
+
+
+def graph_quality(graph: Graph, scores: np.ndarray) -> GraphQuality:
+    """Quality of scores, with the expectation of a random choice and the default beside it."""
+    runtimes = graph.runtimes
+    values = {
+        "kendall_tau": kendall_tau(scores, runtimes),
+        "ordered_pair_accuracy": ordered_pair_accuracy(scores, runtimes),
+    }
+    if graph.default_runtime is not None:
+        values["default_slowdown"] = float(graph.default_runtime / runtimes.min() - 1)
+    for count in TOPS:
+        values[f"top{count}_slowdown"] = top_slowdown(scores, runtimes, count)
+        values[f"random_top{count}_slowdown"] = random_slowdown(runtimes, count)
+    return GraphQuality(graph.name, values)
+
+
+def evaluate(graphs: Sequence[Graph], score: Score) -> list[GraphQuality]:
+    """Quality per graph."""
+    return [graph_quality(graph, score(graph)) for graph in graphs]
+
+
+def summary(qualities: Sequence[GraphQuality]) -> dict[str, Any]:
+    """Means over the graphs that have a value, and how many graphs there are."""
+    keys = dict.fromkeys(key for quality in qualities for key in quality.values)
+    return {"graphs": len(qualities)} | {
+        key: round(mean(q.values[key] for q in qualities if key in q.values), 4) for key in keys
+    }

@@ -1,0 +1,191 @@
+"""How many measurements the tuner saves: its searches on held-out programs and kernels.
+
+Every search of a program runs under the same protocol; a search that has ended is not run again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from hlorank.measure.lower import lower
+from hlorank.tune import RESULTS_FILE, Program, Run, Settings, TiledKernel, read_run, tune
+from hlorank.tune.report import plot_curves
+from tqdm import tqdm
+
+from hlorank_training.data.prepare import Prepared
+from hlorank_training.data.split import shuffled
+from hlorank_training.measuring.choose_tiles import TileLimits, measured_tiles
+from hlorank_training.measuring.kernel import Kernel
+from hlorank_training.measuring.kernel_shapes import measured_kernels
+from hlorank_training.measuring.zoo import Network, networks
+from hlorank_training.reports.tables import markdown
+
+TILES = 40
+"""Tiles to choose from, where a kernel has as many."""
+QUIET = 0.05
+"""A search whose last measurements differ by more from each other is run again."""
+WITHIN = 0.02
+"""Two run times that differ by no more are equal: two passes over one program do (median)."""
+REACHED = "with the model"
+
+
+@dataclass(frozen=True)
+class Search:
+    """One way to search."""
+
+    name: str
+    settings: Settings
+    seeds: int | None = None
+    """At most so many; all, where it is None."""
+
+    def of(self, seeds: int) -> range:
+        """Those that it runs with, of so many."""
+        return range(seeds if self.seeds is None else min(seeds, self.seeds))
+
+
+SEARCHES = {
+    "layout": (
+        Search("with the model", Settings("genetic", measurements=9)),
+        Search("without", Settings("genetic", with_model=False, measurements=40)),
+        Search("random", Settings("random", with_model=False, measurements=40), seeds=1),
+    ),
+    "tile": (
+        Search("with the model", Settings("exhaustive", measurements=9)),
+        Search("without", Settings("exhaustive", with_model=False, measurements=TILES)),
+    ),
+}
+"""By task. Without a model, tiles are tried in a random order."""
+
+
+def study(task: str, prepared: Prepared, server: str, out: Path, subjects: int, seeds: int) -> str:
+    """Runs what has not run, plots into ``out``, and gives the table."""
+    chosen = held_out_subjects(task, prepared, subjects)
+    plan = [(n, s, i) for s in SEARCHES[task] for i in s.of(seeds) for n in chosen]
+    for name, search, seed in tqdm(plan, desc="searches"):
+        folder = _folder(out, name, search, seed)
+        _remove_if_disturbed(folder)
+        if not _has_ended(folder):
+            settings = replace(search.settings, seed=seed)
+            address = server if settings.with_model else None
+            tune(_subject(task, name), address, folder, settings)
+    return report(task, chosen, out, seeds)
+
+
+def held_out_subjects(task: str, prepared: Prepared, count: int) -> list[str]:
+    """The first of the held-out graphs in the order of the SHA-256 of their names."""
+    names = {prepared.sources[name].graph for name in prepared.split.test}
+    return shuffled(sorted(names))[:count]
+
+
+def _folder(out: Path, name: str, search: Search, seed: int) -> Path:
+    return out / name / f"{search.name.replace(' ', '-')}-{seed}"
+
+
+def _remove_if_disturbed(folder: Path) -> None:
+    """Removes the results of a search that a busy machine disturbed."""
+    results = folder / RESULTS_FILE
+    if results.exists():
+        _, run = read_run(folder)
+        if run.noise is not None and run.noise > QUIET:
+            results.unlink()
+
+
+def _has_ended(folder: Path) -> bool:
+    return (folder / RESULTS_FILE).exists() and read_run(folder)[1].best is not None
+
+
+def _subject(task: str, name: str) -> Program | TiledKernel:
+    if task == "layout":
+        return _program(next(n for n in networks() if n.name == name))
+    return _tiled(next(k for k in measured_kernels() if k.name == name))
+
+
+def _program(network: Network) -> Program:
+    arguments = network.arguments()
+    module = lower(network.name, network.function(), arguments)
+    return Program(network.name, module, [np.asarray(argument) for argument in arguments])
+
+
+def _tiled(kernel: Kernel) -> TiledKernel:
+    tiles = measured_tiles(kernel, TileLimits(tiles=TILES))
+    return TiledKernel(kernel.name, kernel.whole, kernel.tiled, kernel.arguments(), tiles)
+
+
+@dataclass(frozen=True)
+class Saving:
+    """One seed of one program: the search without the model, and the one with it."""
+
+    without: Run
+    with_model: Run
+
+    @property
+    def measurements(self) -> int | None:
+        """After how many the model's search is as good as the other in the end; None for never.
+
+        That end is measured again, longer: the best of forty short measurements is partly luck.
+        """
+        goal = self.without.final_ratio * (1 + WITHIN)
+        reached = np.flatnonzero(self.with_model.curve() <= goal)
+        return int(reached[0]) + 1 if len(reached) else None
+
+    @property
+    def factor(self) -> float:
+        """Measurements without the model over those with it; 0 where it never got there."""
+        spent = len(self.without.measurements)
+        return spent / self.measurements if self.measurements else 0.0
+
+
+def report(task: str, names: Sequence[str], out: Path, seeds: int) -> str:
+    """The table of every program, and a plot of all of them."""
+    rows, savings, every = [], [], {search.name: [] for search in SEARCHES[task]}
+    for name in names:
+        runs = {s.name: _runs(out, name, s, seeds) for s in SEARCHES[task]}
+        pairs = zip(runs["without"], runs[REACHED], strict=True)
+        its_savings = [Saving(without, with_model) for without, with_model in pairs]
+        savings += its_savings
+        rows.append(_row(name, runs, its_savings))
+        for search, found in runs.items():
+            every[search] += found
+    gained = [saving for saving in savings if saving.without.final_ratio < 1 - WITHIN]
+    rows.append(["all", *map(_mean, every.values()), *_spent(savings)])
+    rows.append([f"{len(gained)} of them that gain", *[""] * len(every), *_spent(gained)])
+    plot_curves(_title(task, len(names), seeds), every, out / f"tuning-{task}.svg")
+    head = ["", *(f"{search}, best" for search in every), "measured", "until as good", "factor"]
+    return markdown(head, rows)
+
+
+def _title(task: str, names: int, seeds: int) -> str:
+    return f"{names} held-out {'programs' if task == 'layout' else 'kernels'}, {seeds} seeds each"
+
+
+def _runs(out: Path, name: str, search: Search, seeds: int) -> list[Run]:
+    return [read_run(_folder(out, name, search, seed))[1] for seed in search.of(seeds)]
+
+
+def _row(name: str, runs: dict[str, list[Run]], savings: Sequence[Saving]) -> list[str]:
+    until = [s.measurements for s in savings]
+    return [
+        name,
+        *map(_median, runs.values()),
+        str(len(savings[0].without.measurements)),
+        ", ".join("never" if count is None else str(count) for count in until),
+        f"{np.median([saving.factor for saving in savings]):.0f}",
+    ]
+
+
+def _median(runs: Sequence[Run]) -> str:
+    return f"{np.median([run.final_ratio for run in runs]):.3f}"
+
+
+def _mean(runs: Sequence[Run]) -> str:
+    """Geometric, as ratios want."""
+    return f"{np.exp(np.mean(np.log([run.final_ratio for run in runs]))):.3f}"
+
+
+def _spent(savings: Sequence[Saving]) -> list[str]:
+    """Medians: measurements without the model, those with it, and the factor between them."""
+    measured = np.median([len(saving.without.measurements) for saving in savings])
+    until = np.median([saving.measurements or np.inf for saving in savings])
+    factor = np.median([saving.factor for saving in savings])
+    return [f"{measured:.0f}", f"{until:.0f}" if np.isfinite(until) else "never", f"{factor:.0f}"]

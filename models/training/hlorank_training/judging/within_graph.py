@@ -1,0 +1,126 @@
+"""How well the model ranks unseen configurations of one graph that it was fitted on.
+
+One graph cannot tell architectures apart, but it shows that features, segments, model and training
+fit together on real measurements: TpuGraphs' AlexNet has 29,905 distinct layouts. Ridge regression
+on the choices of single nodes stands beside the model, on the same splits.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from sklearn.linear_model import Ridge
+from sklearn.preprocessing import OneHotEncoder
+
+from hlorank_training.data.dataset import Graph, distinct, read_graph
+from hlorank_training.judging.evaluate import Score, mean_of
+from hlorank_training.models.loss import LossSettings
+from hlorank_training.models.metrics import kendall_tau
+from hlorank_training.models.model import ModelSettings
+from hlorank_training.models.train import TrainSettings, score_graph, train
+
+_TEST, _VALIDATION = 0.2, 0.1
+_STEPS_PER_EPOCH = 25
+_SEEDS = (1, 2, 3)
+_MODEL = ModelSettings("layout", dropout=0.2, feature_dropout=0.4)
+_SETTINGS = TrainSettings(
+    epochs=60,
+    learning_rate=2e-3,
+    weight_decay=0.02,
+    graphs_per_step=1,
+    configurations_per_graph=1024,
+    loss=LossSettings(noise=5e-4, full_weight=0.02),
+)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Kendall's tau on the configurations that were left out."""
+
+    split: str
+    test: int
+    """Configurations left out."""
+    model: float
+    ridge: float
+
+
+def within_graph(features: Path, minutes: float, repeats: int = 3) -> Iterator[Fit]:
+    """Fit and judge: a fifth of the configurations left out, then whole choices of nodes."""
+    graph = distinct(read_graph(features, features.stem))
+    nodes = _node_choices(graph)
+    random = np.random.default_rng(0)
+    yield _fit("a fifth at random", graph, nodes, partial(_at_random, random), minutes)
+    for repeat in range(repeats):
+        rule = partial(_with_unseen_choice, nodes, random)
+        yield _fit(f"choices of nodes, draw {repeat + 1}", graph, nodes, rule, minutes)
+
+
+def _node_choices(graph: Graph) -> np.ndarray:
+    """i64 [c, nodes]: which of its layouts every configurable node has."""
+    columns = []
+    for segment in graph.segments:
+        for node in np.flatnonzero((segment.local[0] >= -1).any(-1)):
+            _, value = np.unique(segment.local[:, node], axis=0, return_inverse=True)
+            columns.append(value.reshape(-1)[segment.choice])
+    return np.stack(columns, 1)
+
+
+LeaveOut = Callable[[np.ndarray, float], np.ndarray]
+"""(configurations that are left, share of them to take) to those taken; i64 both."""
+
+
+def _at_random(random: np.random.Generator, left: np.ndarray, share: float) -> np.ndarray:
+    return left[random.random(len(left)) < share]
+
+
+def _with_unseen_choice(
+    nodes: np.ndarray, random: np.random.Generator, left: np.ndarray, share: float
+) -> np.ndarray:
+    """Those that hold one of some (node, layout) choices, which no other then holds."""
+    pairs = [(n, value) for n in range(nodes.shape[1]) for value in np.unique(nodes[left, n])]
+    taken = np.zeros(len(left), bool)
+    for index in random.permutation(len(pairs)):
+        node, value = pairs[index]
+        more = taken | (nodes[left, node] == value)
+        taken = more if more.mean() <= share else taken
+    return left[taken]
+
+
+def _fit(split: str, graph: Graph, nodes: np.ndarray, leave_out: LeaveOut, minutes: float) -> Fit:
+    everything = np.arange(len(graph.runtimes))
+    test = leave_out(everything, _TEST)
+    rest = np.setdiff1d(everything, test)
+    # Chosen by the same rule: what stops the training is what it is judged by.
+    validation = leave_out(rest, _VALIDATION)
+    parts = [_subset(graph, np.setdiff1d(rest, validation))], [_subset(graph, validation)]
+    unseen = _subset(graph, test)
+    return Fit(
+        split,
+        len(test),
+        kendall_tau(_ensemble(parts, minutes)(unseen), unseen.runtimes),
+        kendall_tau(_ridge(nodes, graph.runtimes, rest, test), unseen.runtimes),
+    )
+
+
+def _ensemble(parts: tuple[list[Graph], list[Graph]], minutes: float) -> Score:
+    """The mean of a few models: what one of them makes of an unseen choice varies by its seed."""
+    training, validation = parts
+    scores = []
+    for seed in _SEEDS:
+        settings = replace(_SETTINGS, minutes=minutes, seed=seed)
+        trained = train(_MODEL, settings, training * _STEPS_PER_EPOCH, validation)
+        scores.append(partial(score_graph, trained.model))
+    return mean_of(scores)
+
+
+def _subset(graph: Graph, chosen: np.ndarray) -> Graph:
+    segments = tuple(replace(s, choice=s.choice[chosen]) for s in graph.segments)
+    return replace(graph, segments=segments, runtimes=graph.runtimes[chosen])
+
+
+def _ridge(nodes: np.ndarray, runtimes: np.ndarray, train_on, test_on) -> np.ndarray:
+    encoder = OneHotEncoder(handle_unknown="ignore").fit(nodes[train_on])
+    model = Ridge(alpha=1.0).fit(encoder.transform(nodes[train_on]), np.log(runtimes[train_on]))
+    return model.predict(encoder.transform(nodes[test_on]))

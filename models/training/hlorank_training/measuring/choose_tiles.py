@@ -1,0 +1,64 @@
+"""The tiles of a kernel that are measured, and the default one."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from zlib import crc32
+
+import numpy as np
+from hlorank.measure.tuning_data import Tile
+
+from hlorank_training.measuring.kernel import Kernel
+
+
+@dataclass(frozen=True)
+class TileLimits:
+    """What a tile must fit into to be a candidate."""
+
+    scratchpad_bytes: int = 128 * 1024
+    """Without a budget the largest tile nearly always wins on a CPU and there is no choice."""
+    steps: int = 4096
+    """Beyond this many steps the loop's own cost drowns the tile."""
+    tiles: int = 18
+    """Tiles measured per kernel, the default included."""
+
+
+def candidates(kernel: Kernel, limits: TileLimits) -> list[Tile]:
+    """Every tile of divisors that fits the limits."""
+    return [
+        tile
+        for tile in _divisor_tiles(kernel)
+        if kernel.footprint(tile) <= limits.scratchpad_bytes and kernel.steps(tile) <= limits.steps
+    ]
+
+
+def default_tile(kernel: Kernel, tiles: list[Tile]) -> Tile:
+    """The largest footprint; among equals the longest rows, then the longest reduction."""
+    return max(tiles, key=lambda t: (kernel.footprint(t), t.output[::-1], t.reduction))
+
+
+def choose_tiles(kernel: Kernel, limits: TileLimits, random: np.random.Generator) -> list[Tile]:
+    """The default first, then others drawn without preference."""
+    tiles = candidates(kernel, limits)
+    default = default_tile(kernel, tiles)
+    others = [tile for tile in tiles if tile != default]
+    count = min(limits.tiles - 1, len(others))
+    drawn = random.choice(len(others), size=count, replace=False)
+    return [default, *(others[i] for i in sorted(drawn))]
+
+
+def measured_tiles(kernel: Kernel, limits: TileLimits) -> list[Tile]:
+    """The same choice for a kernel whenever it is measured."""
+    return choose_tiles(kernel, limits, np.random.default_rng(crc32(kernel.name.encode())))
+
+
+def _divisor_tiles(kernel: Kernel) -> Iterator[Tile]:
+    lengths = kernel.output[:-1] if kernel.whole_rows else kernel.output
+    tail = kernel.output[-1:] if kernel.whole_rows else ()
+    reductions = _divisors(kernel.reduction) if kernel.reduction else [0]
+    for *output, reduction in product(*map(_divisors, lengths), reductions):
+        yield kernel.tile((*output, *tail), reduction)
+
+
+def _divisors(length: int) -> list[int]:
+    return [d for d in range(1, length + 1) if length % d == 0]

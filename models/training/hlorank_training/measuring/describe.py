@@ -1,0 +1,122 @@
+"""What was measured, for people: a Markdown table and a plot per collection."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hlorank_training.measuring.measured import Measured, MeasuredCollection, measured_collections
+from hlorank_training.reports.plots import Panel, Scale, plot_families
+
+TOTAL = "total"
+
+_COLUMNS: dict[str, Callable[[Sequence[Measured]], str]] = {
+    "graphs": lambda graphs: f"{len(graphs):,}",
+    "configurations": lambda graphs: f"{sum(len(graph.runtimes) for graph in graphs):,}",
+    "fastest, ms": lambda graphs: _range([graph.fastest for graph in graphs]),
+    "p90/p10": lambda graphs: f"{np.median([graph.spread for graph in graphs]):.2f}",
+    "default/best": lambda graphs: f"{np.median([g.default_over_best for g in graphs]):.2f}",
+    "tau of passes": lambda graphs: f"{np.mean([graph.tau for graph in graphs]):.2f}",
+    "noise": lambda graphs: f"{100 * np.median([graph.noise for graph in graphs]):.1f} %",
+}
+_LEGEND = (
+    "Medians over graphs, but the mean of the taus. p90/p10: spread of a graph's run times; "
+    "tau of passes: how well the orders of the two passes agree, about the most that a model can "
+    "reach; noise: by how much their times differ."
+)
+
+
+def describe(data: Path, out: Path) -> str:
+    """Markdown on every collection at or under ``data``; writes a plot of each into ``out``."""
+    collections = measured_collections(data)
+    if not collections:
+        raise FileNotFoundError(f"no measurements in '{data}'")
+    for collection in collections:
+        _plot(collection, out / f"{collection.name.replace('/', '-')}.svg")
+    return "\n\n".join([*map(_section, collections), _LEGEND]) + "\n"
+
+
+def _section(collection: MeasuredCollection) -> str:
+    table = _table([["family", *_COLUMNS], *_rows(collection)])
+    return f"### {collection.name}\n\n{table}\n\n{_origin(collection)}"
+
+
+def _rows(collection: MeasuredCollection) -> list[list[str]]:
+    groups = collection.families | {TOTAL: collection.graphs}
+    return [
+        [name, *(column(graphs) for column in _COLUMNS.values())] for name, graphs in groups.items()
+    ]
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    """The first row is the heading; the first column is text, the others are numbers."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+    lines = [rows[0], rule, *rows[1:]]
+    return "\n".join(_line(line, widths) for line in lines)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    numbers = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
+    return f"| {' | '.join([cells[0].ljust(widths[0]), *numbers])} |"
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = f"{min(values):.3g}", f"{max(values):.3g}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _origin(collection: MeasuredCollection) -> str:
+    """One line on how the collection came about."""
+    source, records = collection.provenance, [graph.record for graph in collection.graphs]
+    return (
+        f"{source['processor']}, threads a program: {source['threads']}. "
+        f"{_protocol(source['protocol'])}. Run time: {source['label']}. {_load(records)}"
+    )
+
+
+def _protocol(protocol: dict[str, Any]) -> str:
+    rounds = f"{protocol['rounds']}"
+    if "most_rounds" in protocol:
+        rounds += f" to {protocol['most_rounds']} rounds (enough for {protocol['seconds']} s)"
+    else:
+        rounds += " rounds"
+    return (
+        f"{protocol['warmups']} warm-ups, then two passes of {rounds}, "
+        "each with every configuration once in random order"
+    )
+
+
+def _load(records: Sequence[dict[str, Any]]) -> str:
+    keys = ("load_average_before", "load_average_after")
+    loads = [record[key] for record in records for key in keys if key in record]
+    return (
+        f"Load average {np.median(loads):.2f} (median), {max(loads):.2f} (highest). "
+        f"Rounds under load: {_sum(records, 'rounds_repeated_under_load')} measured again, "
+        f"{_sum(records, 'rounds_kept_under_load')} kept."
+    )
+
+
+def _sum(records: Sequence[dict[str, Any]], key: str) -> str:
+    """The sum over the records; older ones may lack the key."""
+    values = [record[key] for record in records if key in record]
+    if not values:
+        return "an unknown number"
+    return f"{'' if len(values) == len(records) else 'at least '}{sum(values):,}"
+
+
+def _plot(collection: MeasuredCollection, path: Path) -> None:
+    def panel(title: str, unit: str, quantity: Callable[[Measured], float], scale: Scale) -> Panel:
+        groups = collection.families.items()
+        values = {name: [quantity(graph) for graph in graphs] for name, graphs in groups}
+        return Panel(title, unit, values, scale)
+
+    ratio, percentiles = "ratio of run times", "90th over 10th percentile of run times"
+    panels = [
+        panel("Agreement of the two passes", "Kendall's tau", lambda g: g.tau, "linear"),
+        panel("Default over best", ratio, lambda g: g.default_over_best, "log"),
+        panel("Spread", percentiles, lambda g: g.spread, "log"),
+    ]
+    counts = f"{len(collection.graphs)} graphs of {len(collection.families)} families"
+    plot_families(f"{collection.name}: {counts}. A dot is a graph, a bar the median", panels, path)

@@ -1,0 +1,95 @@
+"""How measurements came about, kept beside them as JSON."""
+
+import os
+import platform
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from hlorank.measure.atomic_files import read_json, write_json
+from hlorank.measure.processor import processor
+from hlorank.measure.rounds import Protocol, Timing
+
+
+@dataclass(frozen=True)
+class Collection:
+    """A folder of measurements of one task: ``NAME.pb`` with its record ``NAME.json``."""
+
+    folder: Path
+    task: str
+    protocol: Protocol
+    limits: Any
+    source: str
+    """What compiled the programs that ran, such as ``xla:cpu``."""
+    packages: tuple[str, ...] = ("jax", "jaxlib")
+    """The Python packages whose versions matter."""
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / "provenance.json"
+        self._refuse_another_source(path)
+        write_json(path, self._provenance())
+
+    def path(self, name: str) -> Path:
+        """The tuning file of one graph or kernel."""
+        return self.folder / f"{name}.pb"
+
+    def has(self, name: str) -> bool:
+        """Whether a complete file is there already."""
+        return self.path(name).exists()
+
+    def _refuse_another_source(self, path: Path) -> None:
+        """Files that exist are kept, and those of another source would count as this one's."""
+        other = read_json(path)["source"] if path.exists() else self.source
+        if other != self.source:
+            raise RuntimeError(
+                f"'{self.folder}' has measurements of {other}; "
+                f"collect those of {self.source} into another folder"
+            )
+
+    def _provenance(self) -> dict[str, Any]:
+        return {
+            "task": self.task,
+            "processor": processor(),
+            "python": platform.python_version(),
+            "source": self.source,
+            **{package: version(package) for package in self.packages},
+            "threads": 1,
+            "label": "minimum over all rounds of both passes, nanoseconds",
+            "protocol": asdict(self.protocol),
+            "limits": asdict(self.limits),
+        }
+
+
+def record(
+    collection: Collection,
+    name: str,
+    family: str,
+    timing: Timing,
+    details: dict[str, Any],
+) -> None:
+    """Write the record of one measured graph or kernel; the tuning file follows it."""
+    label = timing.label()
+    write_json(
+        collection.folder / f"{name}.json",
+        {
+            "name": name,
+            "family": family,
+            "configurations": len(label),
+            "default_over_best": float(label[0] / label.min()),
+            "slowest_over_best": float(label.max() / label.min()),
+            "tau_between_passes": timing.agreement(),
+            "noise_between_passes": timing.noise(),
+            "rounds": [len(timing.first), len(timing.second)],
+            "rounds_repeated_under_load": timing.repeated,
+            "rounds_kept_under_load": timing.loaded,
+            "load_average_after": load_average(),
+            **details,
+        },
+    )
+
+
+def load_average() -> float:
+    """The one-minute load average."""
+    return round(os.getloadavg()[0], 2)

@@ -1,0 +1,125 @@
+"""What is known of the tensors of a segment before any layout is chosen."""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from hlorank_training.models.graph_layers import mean_weights
+from hlorank_training.models.segment_batch import SegmentBatch
+
+RANK = 6
+"""Dimensions of a tensor at most."""
+COPIES = (0, 1, 2, 1, 2)
+"""A node's copies, by the tensor: its output; what arrives at two inputs; these into what suits."""
+MEASURES = 3
+"""Of a copy: that there is one; how far apart neighbours along the minor-most dimension of the
+order written lie in the order read; and the same the other way round."""
+ELEMENTS = 2.0**16
+"""Elements that count as one unit of copied data."""
+_CONVOLUTION, _DOT, _REDUCE, _REDUCE_WINDOW, _RESHAPE = 26, 34, 70, 72, 75
+_PARTICULAR = (_CONVOLUTION, _DOT, _REDUCE, _REDUCE_WINDOW, _RESHAPE)
+"""Operations that one order suits; others take data in whatever order they come."""
+_CONVOLUTION_COLUMNS = slice(93, 107)
+_INPUT_BATCH, _INPUT_FEATURES, _KERNEL_INPUT, _KERNEL_OUTPUT = 0, 1, 6, 7
+_OUTPUT_BATCH, _OUTPUT_FEATURES = 12, 13
+
+
+@dataclass(frozen=True)
+class LayoutTensors:
+    """What is known of the output and two inputs of every node before any choice.
+
+    An order is kept as its strides: per dimension the logarithm, base 2, of how many elements
+    apart its neighbours lie.
+    """
+
+    sizes: Tensor
+    """[S,N,144]: at every value of a slot the size of that dimension, in bits"""
+    suits: Tensor
+    """[S,N,18]: strides of the order that suits"""
+    suits_copies: Tensor
+    """[S,N,30]: the same of every copy that reads or writes such an order"""
+    real: Tensor
+    """[S,N,30]: of every copy 1 where the dimension is longer than 1; 0 at operations that take
+    data as they come"""
+    elements: Tensor
+    """[S,N,15]: of the tensor of each measure, in units"""
+    roles: Tensor
+    """[S,2N,N]: which node is the first and the second input of each"""
+    same: Tensor
+    """[S,N,N]: operands of the node's own shape; rows sum to 1, or to 0 where there is none"""
+
+    @classmethod
+    def of(cls, batch: SegmentBatch) -> "LayoutTensors":
+        """Of the segments of a batch."""
+        own, elements = torch.log2(batch.dimensions().clamp(min=1)), batch.elements()
+        roles = _roles(batch, elements)
+        sizes = torch.stack([own, *(role @ own for role in roles)], 2)
+        counts = torch.cat([elements, *(role @ elements for role in roles)], -1) / ELEMENTS
+        suits = _suits(batch, sizes)
+        longer = (sizes > 0.5).to(own.dtype) * _any_is(batch, *_PARTICULAR).unsqueeze(-1)
+        of_output, of_inputs = suits[:, :, 0], suits[:, :, 1:].flatten(2)
+        copies = list(COPIES)
+        return cls(
+            sizes=F.pad(sizes, (2, 0)).repeat_interleave(RANK, 2).flatten(2),
+            suits=suits.flatten(2),
+            suits_copies=F.pad(of_output, (0, 4 * RANK)) + F.pad(of_inputs, (3 * RANK, 0)),
+            real=longer[:, :, copies].flatten(2),
+            elements=counts[:, :, copies].repeat_interleave(MEASURES, 2),
+            roles=torch.stack(roles, 2).flatten(1, 2),
+            same=_same(batch, own),
+        )
+
+
+def _any_is(batch: SegmentBatch, *opcodes: int) -> Tensor:
+    """[S,N,1]: 1 at operations of these codes."""
+    found = [(batch.opcode == opcode).to(batch.features.dtype) for opcode in opcodes]
+    return torch.stack(found, -1).sum(-1, keepdim=True)
+
+
+def _same(batch: SegmentBatch, sizes: Tensor) -> Tensor:
+    """[S,N,N]: operands of the node's own shape, but for convolutions and products."""
+    # A number for every shape; products of sizes are too often equal.
+    shape = sizes @ (2.6 ** torch.arange(RANK, dtype=sizes.dtype))
+    alike = ((shape.unsqueeze(-1) - shape.unsqueeze(-2)).abs() < 1e-3).to(sizes.dtype)
+    return mean_weights(batch.edges * alike * (1 - _any_is(batch, _CONVOLUTION, _DOT)))
+
+
+def _roles(batch: SegmentBatch, elements: Tensor) -> list[Tensor]:
+    """Twice [S,N,N]: the first and the second input of every node among its operands.
+
+    Edges do not say which operand is which. The first input [.., M, K] of a product [.., M, N] is
+    the larger one where M exceeds N, and that of a convolution is larger than its kernel.
+    """
+    of_operands = batch.edges * elements.mT
+    largest = batch.edges * (of_operands == of_operands.amax(-1, keepdim=True)).to(elements.dtype)
+    rest = batch.edges - largest
+    rest = rest + largest * (rest.sum(-1, keepdim=True) == 0).to(elements.dtype)
+    dimensions = batch.dimensions()
+    later = F.pad(dimensions[..., 1:], (0, 1))
+    minor = (dimensions * (later == 0).to(elements.dtype)).amax(-1, keepdim=True)
+    larger_first = (minor * minor <= elements).to(elements.dtype)
+    first = larger_first * largest + (1 - larger_first) * rest
+    second = larger_first * rest + (1 - larger_first) * largest
+    two = _any_is(batch, _CONVOLUTION, _DOT)
+    return [mean_weights(first), mean_weights(second) * two]
+
+
+def _suits(batch: SegmentBatch, sizes: Tensor) -> Tensor:
+    """Strides [S,N,3,6] of the orders that suit: row-major; of a convolution batch, spatial
+    dimensions, features, and of its kernel spatial dimensions, input and output features."""
+    columns = batch.features[..., _CONVOLUTION_COLUMNS]
+    major = torch.arange(RANK, dtype=sizes.dtype)
+    convolution = _any_is(batch, _CONVOLUTION)
+
+    def at(column: int) -> Tensor:
+        return (columns[..., column, None] == major).to(sizes.dtype) * convolution
+
+    # Where each dimension stands from major to minor.
+    output = major - 10 * at(_OUTPUT_BATCH) + 10 * at(_OUTPUT_FEATURES)
+    first = major - 10 * at(_INPUT_BATCH) + 10 * at(_INPUT_FEATURES)
+    kernel = major + 10 * at(_KERNEL_INPUT) + 20 * at(_KERNEL_OUTPUT)
+    place = torch.stack([output, first, kernel], 2)
+    minor = (place.unsqueeze(-2) > place.unsqueeze(-1)).to(sizes.dtype)
+    return (minor * sizes.unsqueeze(-2)).sum(-1)

@@ -1,0 +1,179 @@
+"""The GraphSAGE + Transformer segment model: an encoder per row and a head per configuration."""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from hlorank_training.models.graph_layers import (
+    Attention,
+    RootMeanSquareNorm,
+    Sage,
+    Standardise,
+    look_up,
+    neighbour_weights,
+    rows_of,
+    symmetric_log,
+)
+from hlorank_training.models.layout_part import AMOUNTS, LayoutPart
+from hlorank_training.models.segment_batch import FEATURES, OPCODES, SegmentBatch
+from hlorank_training.models.tile_part import TILE_FEATURES, TilePart
+
+_AMOUNT_SHARES = {"layout": 12, "tile": 4}
+"""One channel of an embedding in so many is the cost of each amount."""
+_HIDDEN_KEY = 1e9
+"""Subtracted from the attention that a padding node would get."""
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Sizes and parts of the model; the papers' ablations are settings of it."""
+
+    task: str
+    """``layout`` or ``tile``"""
+    hidden: int = 64
+    embedding: int = 64
+    heads: int = 4
+    dropout: float = 0.1
+    feature_dropout: float = 0.0
+    """Share of node features, and of single layout choices, that training hides: it keeps the
+    model from learning single graphs and choices by heart."""
+    attention: bool = True
+    """The Transformer layer; without it the model is GraphSAGE alone."""
+    edges: bool = True
+    """Without them every node is seen alone: a multi-layer perceptron over nodes."""
+    pooling: str = "sum"
+    """``sum``, ``mean`` or ``max`` over the nodes of a segment; segments are summed always."""
+    late_join: bool = False
+    """Tiles only: join the configuration after pooling, so that nodes never see it."""
+
+
+class Encoder(nn.Module):
+    """Rows of (segment, local configuration) to embeddings; see ``forward`` for shapes."""
+
+    def __init__(self, settings: ModelSettings):
+        super().__init__()
+        hidden = settings.hidden
+        self.settings = settings
+        self.standardise = Standardise(FEATURES)
+        self.hide = nn.Dropout(settings.feature_dropout)
+        self.opcode = nn.Embedding(OPCODES, hidden)
+        self.static = nn.Linear(FEATURES, hidden)
+        self.configuration = _configuration_part(settings)
+        self.first = nn.Sequential(nn.ReLU(), nn.Linear(hidden, hidden))
+        self.sages = nn.ModuleList(Sage(hidden, settings.dropout, settings.edges) for _ in range(2))
+        self.attention = (
+            Attention(hidden, settings.heads, settings.dropout) if settings.attention else None
+        )
+        self.norm = RootMeanSquareNorm(hidden)
+        self.project = nn.Linear(hidden, settings.embedding)
+        self.amount_channels = settings.embedding // _AMOUNT_SHARES[settings.task]
+        if settings.task == "layout":
+            # Start near the plain count of moved elements and learn what one costs, where.
+            nn.init.constant_(self.project.bias[: AMOUNTS * self.amount_channels], 0.5)
+
+    def forward(
+        self,
+        opcode: Tensor,
+        features: Tensor,
+        operands: Tensor,
+        mask: Tensor,
+        segment: Tensor,
+        config: Tensor,
+    ) -> Tensor:
+        """opcode i64 [S,N], features f32 [S,N,140], operands f32 [S,N,N], mask f32 [S,N],
+        segment i64 [B], config i64 [B,N,18] or f32 [B,24] to embedding f32 [B,D]."""
+        edges = operands * mask.unsqueeze(-1) * mask.unsqueeze(-2)
+        batch = SegmentBatch(opcode, features, edges, mask, segment, config)
+        static = self.static(self.hide(self.standardise(features)))
+        static = static + look_up(self.opcode.weight, opcode.clamp(0, OPCODES - 1))
+        if self.settings.late_join:
+            return self._joined_late(batch, static)
+        return self._pooled(batch, segment, *self.configuration(batch, static))
+
+    def _pooled(self, batch: SegmentBatch, rows: Tensor, joined: Tensor, amounts: Tensor) -> Tensor:
+        """Nodes [B,N,H] to embeddings; ``rows`` i64 [B] says which segment each row is."""
+        # Between the layers nodes lie as [B*N,H]: ONNX Runtime is fastest at plain products.
+        h = self.first(joined.flatten(0, 1))
+        neighbours = rows_of(neighbour_weights(batch.edges), rows)
+        for sage in self.sages:
+            h = sage(h, neighbours)
+        if self.attention is not None:
+            h = self.attention(h, rows_of(_hidden_keys(batch.mask), rows))
+        parts = torch.relu(self.project(self.norm(h))).view(*joined.shape[:2], -1)
+        free = joined.new_ones(joined.shape[0], 1, joined.shape[1])
+        real = rows_of(batch.mask.unsqueeze(1), rows)
+        return self._pool(parts, torch.cat([amounts, free], 1) * real)
+
+    def _pool(self, parts: Tensor, weights: Tensor) -> Tensor:
+        """``parts`` [B,N,D] to [B,D]: some channels are the cost of each amount in ``weights``
+        [B,A+1,N], the rest are free and weigh 1, as the last of the weights does."""
+        amount = torch.arange(self.settings.embedding) // self.amount_channels
+        amount = amount.clamp(max=weights.shape[1] - 1)
+        # Padding nodes weigh 0 and nothing is negative: they change neither sum nor maximum.
+        if self.settings.pooling == "max":
+            return (parts * weights[:, amount].mT).amax(1)
+        chosen = F.one_hot(amount, weights.shape[1]).to(parts.dtype).mT
+        total = ((weights @ parts) * chosen).sum(1)
+        return (
+            total / weights[:, -1].sum(-1, keepdim=True)
+            if self.settings.pooling == "mean"
+            else total
+        )
+
+    def _joined_late(self, batch: SegmentBatch, static: Tensor) -> Tensor:
+        every = torch.arange(static.shape[0])
+        nodes = self._pooled(batch, every, static, batch.edges[:, :0])
+        return torch.relu(self.configuration(batch.config, rows_of(nodes, batch.segment)))
+
+
+def _hidden_keys(mask: Tensor) -> Tensor:
+    """[S,N] to [S,1,N,N]: what is added to the attention that every node pays every other."""
+    return ((mask - 1) * _HIDDEN_KEY)[:, None, None].expand(-1, -1, mask.shape[1], -1)
+
+
+class LateJoin(nn.Module):
+    """A configuration joined to the pooled nodes: TpuGraphs' LateJoinSAGE."""
+
+    def __init__(self, settings: ModelSettings):
+        super().__init__()
+        width = settings.embedding
+        self.standardise = Standardise(TILE_FEATURES)
+        self.layers = nn.Sequential(
+            nn.Linear(width + TILE_FEATURES, width), nn.ReLU(), nn.Linear(width, width)
+        )
+
+    def forward(self, config: Tensor, nodes: Tensor) -> Tensor:
+        """config f32 [B,24] and pooled nodes f32 [B,D] to [B,D]."""
+        return self.layers(torch.cat([self.standardise(config), symmetric_log(nodes)], -1))
+
+
+def _configuration_part(settings: ModelSettings) -> nn.Module:
+    if settings.late_join:
+        return LateJoin(settings)
+    if settings.task == "layout":
+        return LayoutPart(settings.hidden, settings.feature_dropout)
+    return TilePart(settings.hidden)
+
+
+class Head(nn.Module):
+    """Summed embeddings f32 [C, D] to scores f32 [C]."""
+
+    def __init__(self, settings: ModelSettings):
+        super().__init__()
+        width = settings.embedding
+        self.linear = nn.Linear(width, 1, bias=False)
+        self.bent = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
+
+    def forward(self, sum: Tensor) -> Tensor:
+        return (self.linear(sum) + self.bent(symmetric_log(sum))).squeeze(-1)
+
+
+class SegmentModel(nn.Module):
+    """Encoder and head, trained together."""
+
+    def __init__(self, settings: ModelSettings):
+        super().__init__()
+        self.encoder = Encoder(settings)
+        self.head = Head(settings)

@@ -1,0 +1,138 @@
+"""Whole-graph models: GraphSAGE over all nodes, with or without attention across configurations."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from hlorank_training.models.graph_layers import Standardise
+from hlorank_training.models.layout_part import SLOTS
+from hlorank_training.models.segment_batch import FEATURES, OPCODES
+from hlorank_training.models.tile_part import TILE_FEATURES
+
+LAYOUT_VALUES = 7
+"""-1 default, 0 to 5 a dimension."""
+_VALUE_WIDTH = 4
+
+
+@dataclass(frozen=True)
+class WholeGraphSettings:
+    """Sizes and parts of a whole-graph model."""
+
+    task: str
+    """``layout`` or ``tile``"""
+    hidden: int = 8
+    layers: int = 2
+    cross_configuration: bool = False
+    """TGraph's attention across configurations: a score then depends on the others of its
+    chunk."""
+
+
+class WholeGraphModel(nn.Module):
+    """A graph and some of its configurations to their scores: TpuGraphs' early join.
+
+    Node features and the configuration are joined before the first layer, at every node for a
+    tile and at the configurable nodes for a layout.
+    """
+
+    def __init__(self, settings: WholeGraphSettings):
+        super().__init__()
+        hidden, layout = settings.hidden, settings.task == "layout"
+        self.settings = settings
+        self.standardise = Standardise(FEATURES)
+        self.opcode = nn.Embedding(OPCODES, hidden)
+        self.static = nn.Linear(FEATURES, hidden)
+        self.configuration = LayoutJoin() if layout else TileJoin()
+        self.first = nn.Linear(hidden + self.configuration.width, hidden)
+        self.blocks = nn.ModuleList(
+            Block(hidden, settings.cross_configuration) for _ in range(settings.layers)
+        )
+        self.head = nn.Linear(hidden, 1)
+
+    def forward(self, opcode, features, edges, configuration: tuple[Tensor, ...]) -> Tensor:
+        """opcode i64 [N], features f32 [N,140], edges i64 [2,E] (consumers, producers) and
+        what ``LayoutJoin`` or ``TileJoin`` takes to score f32 [C]."""
+        static = self.static(self.standardise(features)) + self.opcode(opcode)
+        configured = self.configuration(opcode.shape[0], *configuration)
+        nodes = static.expand(configured.shape[0], -1, -1)
+        h = torch.relu(self.first(torch.cat([nodes, configured], -1)))
+        for block in self.blocks:
+            h = block(h, edges)
+        return self.head(h.sum(1)).squeeze(-1)
+
+
+class LayoutJoin(nn.Module):
+    """Layouts at their nodes and 0 elsewhere; every value is embedded, as TGraph does."""
+
+    width = SLOTS * _VALUE_WIDTH
+
+    def __init__(self):
+        super().__init__()
+        self.value = nn.Embedding(LAYOUT_VALUES, _VALUE_WIDTH)
+
+    def forward(self, nodes: int, configurable: Tensor, config: Tensor) -> Tensor:
+        """configurable i64 [K], config i64 [C,K,18] to [C,N,72]."""
+        values = self.value(config + 1).flatten(2)
+        nothing = values.new_zeros(config.shape[0], nodes, self.width)
+        return nothing.index_add(1, configurable, values)
+
+
+class TileJoin(nn.Module):
+    """The tile at every node."""
+
+    width = TILE_FEATURES
+
+    def __init__(self):
+        super().__init__()
+        self.standardise = Standardise(TILE_FEATURES)
+
+    def forward(self, nodes: int, config: Tensor) -> Tensor:
+        """config f32 [C,24] to [C,N,24]."""
+        return self.standardise(config).unsqueeze(1).expand(-1, nodes, -1)
+
+
+class Block(nn.Module):
+    """GraphSAGE with means over operands and over users, and a residual."""
+
+    def __init__(self, hidden: int, cross_configuration: bool):
+        super().__init__()
+        # Attention doubles the channels: TGraph halves those before it.
+        width = hidden // 2 if cross_configuration else hidden
+        self.self_part = nn.Linear(hidden, width)
+        self.operands = nn.Linear(hidden, width, bias=False)
+        self.users = nn.Linear(hidden, width, bias=False)
+        self.cross = CrossConfigurationAttention() if cross_configuration else nn.Identity()
+
+    def forward(self, h: Tensor, edges: Tensor) -> Tensor:
+        """h [C,N,H], edges [2,E]."""
+        consumers, producers = edges[0], edges[1]
+        out = self.self_part(h)
+        out = out + self.operands(_means(h, consumers, producers))
+        out = out + self.users(_means(h, producers, consumers))
+        return h + torch.relu(self.cross(out))
+
+
+class CrossConfigurationAttention(nn.Module):
+    """Channels beside themselves times their softmax over the configurations.
+
+    TGraph (2024), section 2.3.2, equation 6: elementwise, one temperature that is learned.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.temperature = nn.Parameter(torch.tensor(0.5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x [C,N,W] to [C,N,2W]."""
+        return torch.cat([x, x * torch.softmax(x / self.temperature, 0)], -1)
+
+
+def _means(h: Tensor, at: Tensor, of: Tensor) -> Tensor:
+    """[C,N,H]: at each node the mean of ``h`` over its neighbours, 0 where it has none.
+
+    Adding up edge by edge is slow in ONNX Runtime. It does not matter for fixtures, and a matrix
+    [N,N] would be too large for a whole graph; segment models have small ones.
+    """
+    total = torch.zeros_like(h).index_add(1, at, h.index_select(1, of))
+    count = h.new_zeros(h.shape[1]).index_add(0, at, torch.ones_like(at, dtype=h.dtype))
+    return total / count.clamp(min=1).unsqueeze(-1)

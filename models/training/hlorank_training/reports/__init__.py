@@ -1,0 +1,1 @@
+"""Markdown tables (``tables``) and SVG plots (``plots``) for every other package."""

@@ -1,0 +1,190 @@
+"""Plots as small SVG files whose bytes depend on nothing but what is plotted."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from hlorank.measure.atomic_files import write_atomically
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
+
+_WIDTH = 9.4
+"""Inches, about 900 pixels: the width of a README."""
+_ROW, _AROUND_ROWS = 0.21, 1.1
+"""Inches for one row, and for title and axis."""
+
+_SPECK = 0.02
+"""Rows; the line whose round ends are a dot. A renderer may leave out what has no length."""
+
+_INK, _QUIET, _GRID = "#1f2933", "#6b7785", "#e6eaee"
+_DOT, _LINE, _ACCENT = "#8ab4dc", "#2f6fab", "#c2410c"
+_STYLE = {
+    "axes.edgecolor": "#c3cad2",
+    "axes.grid": True,
+    "axes.grid.axis": "x",
+    "axes.labelcolor": _QUIET,
+    "axes.labelsize": 9,
+    "axes.spines.left": False,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlecolor": _INK,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "font.family": ["DejaVu Sans", "sans-serif"],
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9,
+    "grid.color": _GRID,
+    "path.simplify": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "hlorank",
+    "text.color": _INK,
+    "xtick.color": "#c3cad2",
+    "xtick.labelcolor": _QUIET,
+    "ytick.labelcolor": _INK,
+    "ytick.left": False,
+}
+_styled = rc_context(_STYLE)
+
+
+Scale = Literal["linear", "log"]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One quantity by family, a value per graph."""
+
+    title: str
+    unit: str
+    values: Mapping[str, Sequence[float]]
+    scale: Scale = "linear"
+
+
+@_styled
+def plot_families(title: str, panels: Sequence[Panel], path: Path) -> None:
+    """Panels side by side over the same families: a dot per graph, a bar at the median."""
+    families = sorted(panels[0].values)
+    made = figure(_AROUND_ROWS + _ROW * len(families), title)
+    for axes, panel in zip(made.subplots(1, len(panels), sharey=True), panels, strict=True):
+        axes.set_title(panel.title)
+        axes.set_xlabel(panel.unit)
+        rows = [panel.values[family] for family in families]
+        _rules(axes, len(rows))
+        _dots(axes, rows)
+        _bars(axes, [float(np.median(row)) for row in rows])
+        _scale(axes, panel)
+    _name_rows(made.axes[0], families)
+    save(made, path)
+
+
+@_styled
+def plot_comparison(rows: Sequence[tuple[str, float, Sequence[float]]], path: Path) -> None:
+    """Kendall's tau of models and baselines: label, mean and the tau of every graph."""
+    made = figure(_AROUND_ROWS + 2 * _ROW * len(rows), "A dot is a graph, a bar the mean")
+    axes = made.subplots()
+    _rules(axes, len(rows))
+    _dots(axes, [taus for _, _, taus in rows])
+    _bars(axes, [mean for _, mean, _ in rows])
+    axes.axvline(0, color=_QUIET, linewidth=0.8, zorder=1.6)
+    axes.set_xlim(right=1.02)
+    axes.set_xlabel("Kendall's tau with the measured run times (0: random order, 1: same order)")
+    _name_rows(axes, [label for label, _, _ in rows])
+    _write_means(axes, [mean for _, mean, _ in rows])
+    save(made, path)
+
+
+@_styled
+def plot_curves(history: Sequence[Mapping[str, float]], path: Path) -> None:
+    """Loss and validation tau over a training's epochs; the best epoch is marked."""
+    best = max(history, key=lambda epoch: epoch["validation_tau"])
+    made = figure(2.7)
+    panels = (("Training loss", "loss"), ("Validation, Kendall's tau", "validation_tau"))
+    for axes, (title, key) in zip(made.subplots(1, 2), panels, strict=True):
+        axes.set_title(f"{title}: {best[key]:.3f} at the best epoch, {best['epoch']:g}")
+        axes.set_xlabel("epoch")
+        axes.grid(visible=True)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.plot([e["epoch"] for e in history], [e[key] for e in history], color=_LINE)
+        axes.axvline(best["epoch"], color=_ACCENT, linewidth=0.8, linestyle=(0, (4, 3)))
+        axes.plot(best["epoch"], best[key], "o", color=_ACCENT, markersize=5)
+    save(made, path)
+
+
+def figure(height: float, title: str = "") -> Figure:
+    """An empty figure of a README's width; ``height`` in inches."""
+    made = Figure(figsize=(_WIDTH, height), layout="constrained")
+    made.get_layout_engine().set(wspace=0.05)
+    if title:
+        made.suptitle(title, x=0.008, ha="left", fontsize=10, color=_QUIET)
+    return made
+
+
+def save(made: Figure, path: Path) -> None:
+    """Write a figure as SVG, coordinates to a hundredth of a point."""
+    content = BytesIO()
+    made.savefig(content, format="svg", metadata={"Date": None, "Creator": None})
+    # Only within tags: numbers between them are text.
+    write_atomically(path, re.sub(rb"<[^>]+>", _rounded, content.getvalue()))
+
+
+def _rounded(tag: re.Match[bytes]) -> bytes:
+    return re.sub(rb"(\.\d\d)\d+", rb"\1", tag[0])
+
+
+def _rules(axes: Axes, count: int) -> None:
+    """A line across each row, all in one path: a grid would take half of the file."""
+    y, x = _segments(np.arange(count, dtype=float), np.zeros(count), 1)
+    axes.plot(x, y, color=_GRID, linewidth=0.8, transform=axes.get_yaxis_transform(), zorder=1)
+
+
+def _dots(axes: Axes, rows: Sequence[Sequence[float]]) -> None:
+    """All dots are one line of round ends: a marker each would make the file thrice as large."""
+    x = np.concatenate([np.asarray(row, float) for row in rows])
+    y = np.concatenate([index + _scatter(len(row)) for index, row in enumerate(rows)])
+    line = _segments(x, y, _SPECK)
+    axes.plot(*line, color=_DOT, linewidth=4, solid_capstyle="round", snap=False, zorder=2)
+
+
+def _bars(axes: Axes, centres: Sequence[float]) -> None:
+    y = np.arange(len(centres)) - 0.34
+    line = _segments(np.array(centres), y, 0.68)
+    axes.plot(*line, color=_INK, linewidth=2, solid_capstyle="butt", zorder=3)
+
+
+def _segments(x: np.ndarray, y: np.ndarray, length: float) -> tuple[np.ndarray, np.ndarray]:
+    """Vertical segments that begin at the points; NaN parts them."""
+    gap = np.full(len(x), np.nan)
+    return np.stack([x, x, gap], 1).ravel(), np.stack([y, y + length, gap], 1).ravel()
+
+
+def _scatter(count: int) -> np.ndarray:
+    """Offsets that keep equal values of a row apart, the same every time."""
+    golden = (np.sqrt(5) - 1) / 2
+    return ((np.arange(count) + 0.5) * golden % 1 - 0.5) * 0.5
+
+
+def _scale(axes: Axes, panel: Panel) -> None:
+    axes.set_xscale(panel.scale)
+    low, high = (pick(map(pick, panel.values.values())) for pick in (min, max))
+    wide = panel.scale == "log" and high > 3 * low
+    locator = LogLocator(subs=(1, 2, 5)) if wide else MaxNLocator(6, steps=[1, 2, 5, 10])
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter("{x:g}")
+
+
+def _name_rows(axes: Axes, labels: Sequence[str]) -> None:
+    axes.yaxis.set_major_locator(FixedLocator(range(len(labels))))
+    axes.set_yticklabels(labels)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+
+
+def _write_means(axes: Axes, means: Sequence[float]) -> None:
+    place = {"transform": axes.get_yaxis_transform(), "va": "center", "ha": "right"}
+    for row, mean in enumerate(means):
+        axes.text(1.06, row, f"{mean:.2f}".replace("-", "\N{MINUS SIGN}"), **place)

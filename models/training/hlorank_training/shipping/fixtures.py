@@ -1,0 +1,58 @@
+"""Small held-out measurements for the demo and the tests."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from hlorank.measure.atomic_files import write_atomically
+from hlorank.measure.schema import ModuleTuningData, TuningData
+
+from hlorank_training.data.prepare import Prepared
+from hlorank_training.measuring.measured import spread
+
+
+@dataclass(frozen=True)
+class FixtureRule:
+    """Which held-out graphs become fixtures; no score enters the choice."""
+
+    layouts: int = 2
+    """The held-out graphs with the largest spread of run times (90th over 10th percentile)."""
+    tiles: int = 5
+    """The first held-out kernels, each of another family."""
+
+
+def write_fixtures(task: str, prepared: Prepared, folder: Path, rule: FixtureRule) -> list[Path]:
+    """Write the fixtures of a task; returns the files."""
+    return _layouts(prepared, folder, rule) if task == "layout" else _tiles(prepared, folder, rule)
+
+
+def _layouts(prepared: Prepared, folder: Path, rule: FixtureRule) -> list[Path]:
+    names = sorted(prepared.split.test, key=lambda name: -_spread(prepared.sources[name].file))
+    written = []
+    for name in names[: rule.layouts]:
+        written.append(folder / f"layout_{name.replace('/', '_')}.pb")
+        write_atomically(written[-1], prepared.sources[name].file.read_bytes())
+    return written
+
+
+def _spread(file: Path) -> float:
+    data = ModuleTuningData.FromString(file.read_bytes())
+    return spread(np.array([run.profile.compute_time_ns for run in data.runs]))
+
+
+def _tiles(prepared: Prepared, folder: Path, rule: FixtureRule) -> list[Path]:
+    data = TuningData()
+    for name in _one_per_family(prepared)[: rule.tiles]:
+        file = prepared.sources[name].file
+        data.modules.extend(TuningData.FromString(file.read_bytes()).modules)
+    path = folder / "tile_kernels.pb"
+    write_atomically(path, data.SerializeToString())
+    return [path]
+
+
+def _one_per_family(prepared: Prepared) -> Sequence[str]:
+    first: dict[str, str] = {}
+    for name in prepared.split.test:
+        first.setdefault(prepared.sources[name].family, name)
+    return list(first.values())

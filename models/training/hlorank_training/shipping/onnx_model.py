@@ -1,0 +1,149 @@
+"""Write the encoder and the head as ONNX and run them as the server does."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import torch
+from hlorank.measure.atomic_files import write_atomically
+from onnx.helper import make_node
+from torch.export import Dim
+
+from hlorank_training.data.batch import INPUTS, Batch
+from hlorank_training.data.batch import score as score_batch
+from hlorank_training.models.layout_part import SLOTS
+from hlorank_training.models.model import Encoder, SegmentModel
+from hlorank_training.models.segment_batch import FEATURES
+from hlorank_training.models.tile_part import TILE_FEATURES
+
+OPSET = 23
+
+
+def write_onnx(model: SegmentModel, folder: Path) -> None:
+    """Write ``encoder.onnx`` and ``head.onnx``, each with its weights inside."""
+    encoder, head = model.encoder.eval(), model.head.eval()
+    export_module(
+        encoder,
+        _example(encoder),
+        INPUTS,
+        "embedding",
+        _dimensions(encoder),
+        folder / "encoder.onnx",
+    )
+    rows = torch.randn(3, model.encoder.settings.embedding)
+    export_module(head, (rows,), ("sum",), "score", ({0: Dim("C")},), folder / "head.onnx")
+
+
+def export_module(module, example, inputs, output: str, dimensions, path: Path) -> None:
+    """Write one module as ONNX: named inputs and output, ``dimensions`` that may vary."""
+    program = torch.onnx.export(
+        module,
+        example,
+        input_names=list(inputs),
+        output_names=[output],
+        dynamic_shapes=dimensions,
+        opset_version=OPSET,
+        dynamo=True,
+        verbose=False,
+    )
+    exported = program.model_proto
+    if "segment" in inputs:
+        _broadcast_a_lone_segment(exported)
+    _strip(exported)
+    onnx.checker.check_model(exported)
+    write_atomically(path, exported.SerializeToString())
+
+
+def _broadcast_a_lone_segment(model: onnx.ModelProto) -> None:
+    """Where all rows are of one segment, take it once: what follows broadcasts, nothing is copied.
+
+    Gathers by ``segment[:end]``, where ``end`` is 1 for a single segment and beyond B for more.
+    """
+    for node in model.graph.node:
+        if node.op_type != "Shape":
+            node.input[:] = ["rows" if name == "segment" else name for name in node.input]
+    constants = {"zero": [0], "one": [1], "many": [2**31]}
+    for name, value in constants.items():
+        model.graph.initializer.append(
+            onnx.numpy_helper.from_array(np.array(value), f"segment_{name}")
+        )
+    nodes = [
+        make_node("Shape", ["mask"], ["segments"], start=0, end=1),
+        make_node("Sub", ["segments", "segment_one"], ["further_segments"]),
+        make_node("Mul", ["further_segments", "segment_many"], ["further_rows"]),
+        make_node("Add", ["further_rows", "segment_one"], ["rows_end"]),
+        make_node("Slice", ["segment", "segment_zero", "rows_end"], ["rows"]),
+    ]
+    nodes.extend(model.graph.node)
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    del model.graph.value_info[:]  # the shapes that the exporter knew no longer hold
+
+
+def _strip(model: onnx.ModelProto) -> None:
+    """Drop what the exporter notes about the source, so that a file says nothing but the model."""
+    del model.metadata_props[:]
+    model.doc_string = model.graph.doc_string = ""
+    for part in (
+        *model.graph.node,
+        *model.graph.value_info,
+        *model.graph.input,
+        *model.graph.output,
+    ):
+        part.doc_string = ""
+        del part.metadata_props[:]
+    for tensor in model.graph.initializer:
+        del tensor.metadata_props[:]
+    del model.graph.metadata_props[:]
+
+
+def _example(encoder: Encoder) -> tuple[torch.Tensor, ...]:
+    segments, nodes, rows = 3, 5, 7
+    layout = encoder.settings.task == "layout"
+    config = (
+        torch.randint(-2, 6, (rows, nodes, SLOTS)) if layout else torch.rand(rows, TILE_FEATURES)
+    )
+    return (
+        torch.randint(0, 120, (segments, nodes)),
+        torch.rand(segments, nodes, FEATURES),
+        (torch.rand(segments, nodes, nodes) > 0.5).float(),
+        torch.ones(segments, nodes),
+        torch.randint(0, segments, (rows,)),
+        config,
+    )
+
+
+def _dimensions(encoder: Encoder) -> tuple[dict[int, Dim], ...]:
+    segments, nodes, rows = Dim("S"), Dim("N"), Dim("B")
+    config = {0: rows, 1: nodes} if encoder.settings.task == "layout" else {0: rows}
+    static = {0: segments, 1: nodes}
+    return (static, static, {**static, 2: nodes}, static, {0: rows}, config)
+
+
+class OnnxModel:
+    """The exported pair, run by ONNX Runtime on one thread."""
+
+    def __init__(self, folder: Path):
+        self._encoder = session(folder / "encoder.onnx")
+        self._head = session(folder / "head.onnx")
+
+    def score(self, batch: Batch) -> np.ndarray:
+        """Scores f32 [c]: segments encoded, embeddings summed, head applied."""
+        return score_batch(batch, self.encode, self.head)
+
+    def encode(self, inputs: Sequence[np.ndarray]) -> np.ndarray:
+        """Embeddings f32 [B, D] of the encoder's six inputs."""
+        return self._encoder.run(None, dict(zip(INPUTS, inputs, strict=True)))[0]
+
+    def head(self, total: np.ndarray) -> np.ndarray:
+        """Scores f32 [C] of summed embeddings f32 [C, D]."""
+        return self._head.run(None, {"sum": total})[0]
+
+
+def session(path: Path) -> onnxruntime.InferenceSession:
+    """A session of one thread, as the server's are."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])

@@ -1,0 +1,102 @@
+"""Whole-graph artifacts for the server's tests: papers' architectures, small and untrained.
+
+Their weights are random, so they say nothing of run times; they hold the server to its rule.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import torch
+from hlorank.measure.atomic_files import write_atomically, write_json
+from hlorank.measure.schema import TuningData
+
+from hlorank_training.data.featurize import feature_digest, featurize
+from hlorank_training.models.whole_graph_model import WholeGraphModel, WholeGraphSettings
+from hlorank_training.shipping.export import ArtifactIdentity, digest, manifest
+from hlorank_training.shipping.golden import GoldenRule, golden_cases, npz_bytes
+from hlorank_training.shipping.whole_graph_onnx import OnnxWholeGraphModel, write_whole_graph_onnx
+
+
+@dataclass(frozen=True)
+class WholeGraphFixture:
+    """One artifact: its name, its model, and how many configurations the model takes at a time."""
+
+    name: str
+    settings: WholeGraphSettings
+    architecture: str
+    chunk_configs: int = 5
+    seed: int = 1
+
+
+FIXTURES = (
+    WholeGraphFixture("layout-whole-graph", WholeGraphSettings("layout"), "graphsage-early-join"),
+    WholeGraphFixture(
+        "layout-cross-configuration",
+        WholeGraphSettings("layout", cross_configuration=True),
+        "graphsage-cross-configuration",
+    ),
+    WholeGraphFixture("tile-whole-graph", WholeGraphSettings("tile"), "graphsage-early-join"),
+)
+
+
+def write_whole_graph_fixtures(measured: Path, hlorank: Path, out: Path) -> list[Path]:
+    """Write every fixture as version 1; its graphs are those in ``measured``."""
+    kernels = measured / "tile_kernels.pb"
+    kernel_count = len(TuningData.FromString(kernels.read_bytes()).modules)
+    graphs = {
+        "layout": [(file, None) for file in sorted(measured.glob("layout_*.pb"))],
+        "tile": [(kernels, number) for number in range(kernel_count)],
+    }
+    featurizer = feature_digest(hlorank)
+    written = []
+    with TemporaryDirectory() as folder:
+        for fixture in FIXTURES:
+            chosen = graphs[fixture.settings.task]
+            features = [Path(folder) / f"{file.stem}-{number}.npz" for file, number in chosen]
+            featurize(hlorank, chosen, features)
+            written.append(_write(fixture, features, featurizer, out))
+    return written
+
+
+def _write(
+    fixture: WholeGraphFixture, features: Sequence[Path], featurizer: str, out: Path
+) -> Path:
+    folder = out / fixture.name / "1"
+    (folder / "manifest.json").unlink(missing_ok=True)
+    write_whole_graph_onnx(untrained(fixture, features), folder / "model.onnx")
+    model = OnnxWholeGraphModel(folder / "model.onnx", fixture.chunk_configs)
+    golden = npz_bytes(golden_cases(features, model.score_file, GoldenRule()))
+    write_atomically(folder / "golden.npz", golden)
+    kind = {
+        "task": fixture.settings.task,
+        "architecture": fixture.architecture,
+        "kind": "graph",
+        "chunk_configs": fixture.chunk_configs,
+        "batch_dependent": fixture.settings.cross_configuration,
+    }
+    # No data trained it: the digest is that of nothing.
+    identity = ArtifactIdentity(fixture.name, 1, featurizer, digest([]))
+    files = ("model.onnx", "golden.npz")
+    write_json(folder / "manifest.json", manifest(folder, files, identity, kind, quality={}))
+    return folder
+
+
+def untrained(fixture: WholeGraphFixture, features: Sequence[Path]) -> WholeGraphModel:
+    """The model with seeded random weights, standardised by the rows of ``features``."""
+    torch.manual_seed(fixture.seed)
+    model = WholeGraphModel(fixture.settings).eval()
+    model.standardise.fit(_rows(features, "node_feat"))
+    if fixture.settings.task == "tile":
+        model.configuration.standardise.fit(_rows(features, "config_feat"))
+    return model
+
+
+def _rows(features: Sequence[Path], key: str) -> torch.Tensor:
+    arrays = []
+    for path in features:
+        with np.load(path) as file:
+            arrays.append(file[key])
+    return torch.from_numpy(np.concatenate(arrays))

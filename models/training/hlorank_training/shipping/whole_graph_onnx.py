@@ -1,0 +1,84 @@
+"""Write a whole-graph model as ONNX and run it as the server does."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.export import Dim
+
+from hlorank_training.models.layout_part import SLOTS
+from hlorank_training.models.segment_batch import FEATURES, OPCODES
+from hlorank_training.models.tile_part import TILE_FEATURES
+from hlorank_training.models.whole_graph_model import LAYOUT_VALUES, WholeGraphModel
+from hlorank_training.shipping.onnx_model import export_module, session
+
+
+def inputs(task: str) -> tuple[str, ...]:
+    """The inputs of ``model.onnx`` in order."""
+    configurable = ("configurable",) if task == "layout" else ()
+    return ("opcode", "features", "edges", *configurable, "config")
+
+
+def write_whole_graph_onnx(model: WholeGraphModel, path: Path) -> None:
+    """Write ``model.onnx`` with its weights inside."""
+    task = model.settings.task
+    example, dimensions = _example(task), _dimensions(task)
+    export_module(model, example, inputs(task), "score", dimensions, path)
+
+
+def _example(task: str) -> tuple:
+    nodes, edges, slots, configs = 5, 6, 3, 4
+    layouts = torch.randint(-1, LAYOUT_VALUES - 1, (configs, slots, SLOTS))
+    configuration = (
+        (torch.arange(slots), layouts)
+        if task == "layout"
+        else (torch.rand(configs, TILE_FEATURES),)
+    )
+    return (
+        torch.randint(0, OPCODES, (nodes,)),
+        torch.rand(nodes, FEATURES),
+        torch.randint(0, nodes, (2, edges)),
+        configuration,
+    )
+
+
+def _dimensions(task: str) -> tuple:
+    nodes, edges, slots, configs = Dim("N"), Dim("E"), Dim("K"), Dim("C")
+    layout = ({0: slots}, {0: configs, 1: slots})
+    return ({0: nodes}, {0: nodes}, {1: edges}, layout if task == "layout" else ({0: configs},))
+
+
+def model_inputs(arrays: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """What ``model.onnx`` takes of a file of features: the graph by input, and ``config``."""
+    graph = {
+        "opcode": arrays["node_opcode"].astype(np.int64),
+        "features": arrays["node_feat"],
+        "edges": np.ascontiguousarray(arrays["edge_index"].T),
+    }
+    if "config_feat" in arrays:
+        return graph, arrays["config_feat"]
+    configurable = arrays["node_config_ids"].astype(np.int64)
+    return graph | {"configurable": configurable}, arrays["node_config_feat"].astype(np.int64)
+
+
+class OnnxWholeGraphModel:
+    """The exported model, run by ONNX Runtime on one thread, chunk by chunk."""
+
+    def __init__(self, path: Path, chunk_configs: int):
+        self._session = session(path)
+        self._chunk_configs = chunk_configs
+
+    def score_file(self, path: Path, chosen: np.ndarray) -> np.ndarray:
+        """Scores f32 [c] of the ``chosen`` configurations of a file of features."""
+        with np.load(path) as arrays:
+            graph, config = model_inputs(arrays)
+        return self.score(graph, config[chosen])
+
+    def score(self, graph: dict[str, np.ndarray], config: np.ndarray) -> np.ndarray:
+        """Scores f32 [C] of the configurations in the order given, a chunk at a time."""
+        starts = range(0, len(config), self._chunk_configs)
+        chunks = [config[start : start + self._chunk_configs] for start in starts]
+        return np.concatenate(
+            [self._session.run(None, {**graph, "config": chunk})[0] for chunk in chunks]
+        )
