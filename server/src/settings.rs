@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn the_readme_tells_the_settings_of_logs_and_traces() {
-        let readme = include_str!("../README.md");
+        let readme = include_str!("../../docs/logs-and-traces.md");
         for name in ["log", "log_format", "access_log_sample", "otlp_endpoint", "trace_sample_ratio"] {
             let (settings, flag) = (Settings::command(), name.replace('_', "-"));
             let setting = settings.get_arguments().find(|setting| setting.get_id() == name).unwrap();
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn the_readme_tells_every_limit() {
-        let readme = include_str!("../README.md");
+        let readme = include_str!("../../docs/limits.md");
         let limits = readme.split("## Limits").nth(1).and_then(|rest| rest.split("## ").next()).unwrap();
         let settings = Settings::command();
         let is_limit = |name: &str| name.starts_with("max_") && name != "max_slowdown";

@@ -45,7 +45,7 @@ class RefusedError(HlorankError):
     message: str
     """What is wrong, in words."""
     reason: str | None
-    """What is wrong, for programs: UPPER_SNAKE_CASE, stable; server/README.md lists them."""
+    """What is wrong, for programs: UPPER_SNAKE_CASE, stable; docs/errors.md lists them."""
     fields: tuple[str, ...]
     """The fields of the request that are wrong, where it is about fields."""
     retry_after: float | None

@@ -110,9 +110,8 @@ mod tests {
 
     #[test]
     fn the_readme_explains_every_reason() {
-        let readme = include_str!("../../README.md");
-        let section = readme.split("## Models while they are served").nth(1).unwrap();
-        let table = section.split("| reason | the check |").nth(1).unwrap().split("\n\n").next().unwrap();
+        let page = include_str!("../../../docs/model-versions.md");
+        let table = page.split("| reason | the check |").nth(1).unwrap().split("\n\n").next().unwrap();
         // | reasons | the check |
         let reasons = table.lines().filter_map(|line| line.split('|').nth(1));
         let explained: BTreeSet<&str> =

@@ -18,7 +18,7 @@ use crate::{
 /// Domain of the `ErrorInfo` of every error.
 pub(super) const DOMAIN: &str = "hlorank";
 
-/// The reason of every error, as in `ErrorInfo`; server/README.md says what each is.
+/// The reason of every error, as in `ErrorInfo`; docs/errors.md explains each.
 pub const REASONS: [&str; 55] = [
     "CLIENT_LIMIT",
     "CONFIGS_EMPTY",
@@ -375,10 +375,9 @@ mod tests {
 
     #[test]
     fn reasons_are_those_that_the_readme_explains() {
-        let readme = include_str!("../../README.md");
-        let errors = readme.split("## Errors").nth(1).unwrap();
-        // | code | reasons | what is wrong |
-        let reasons = errors.lines().filter_map(|line| line.split('|').nth(2));
+        let page = include_str!("../../../docs/errors.md");
+        // | code | reasons | meaning |
+        let reasons = page.lines().filter_map(|line| line.split('|').nth(2));
         let explained: BTreeSet<&str> =
             reasons.flat_map(|reasons| reasons.split('`').skip(1).step_by(2)).collect();
         assert_eq!(explained, BTreeSet::from(REASONS));
