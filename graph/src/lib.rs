@@ -23,7 +23,7 @@ mod wire;
 
 pub use cut::{MAX_SEGMENT_NODES, Occurrence, Segment, SegmentedGraph, Summary};
 pub use error::{ConfigurationError, FileError, GraphError, TextError};
-pub use features::{FEATURES, Pad, SequenceLengths, feature_digest};
+pub use features::{FEATURES, FeatureSet, Pad, SequenceLengths, feature_digest};
 pub use file::{FileKind, GraphFile, GraphSource, MeasuredGraph, Measurements};
 pub use graph::{Graph, GraphArrays, Task};
 pub use hash::Digest;

@@ -1,7 +1,7 @@
 //! `hlorank graph`: files of graphs, read without a server.
 
 use hlorank_client::GraphHandle;
-use hlorank_graph::{MeasuredGraph, Pad, feature_digest};
+use hlorank_graph::{FeatureSet, MeasuredGraph, Pad};
 use hlorank_tests::{HLO_FIXTURES, TestServer, fixture};
 use serde_json::Value;
 
@@ -122,5 +122,5 @@ fn features_padded_with_zero_are_not_padded_anew() {
 #[test]
 fn the_feature_digest_needs_no_file() {
     let digest = CommandLine::without_server().text(&["graph", "features", "--digest"]);
-    assert_eq!(digest, format!("{}\n", feature_digest()));
+    assert_eq!(digest, format!("{}\n", FeatureSet::TPUGRAPHS.digest()));
 }

@@ -1,14 +1,13 @@
-//! The 140 node features of `TpuGraphs` (spec §4).
+//! The features of a node that a model reads, and the featurizer that computes them from an HLO instruction
+//! (`TpuGraphs`, spec §4).
 //!
 //! All arithmetic is on `i64`, wraps on overflow, and is rounded to `f32` at the end.
 
-mod digest;
+mod columns;
 mod instruction;
 mod pad;
+mod set;
 
-pub use digest::feature_digest;
 pub(crate) use instruction::{aggregate, featurize};
 pub use pad::{Pad, SequenceLengths};
-
-/// Features of a node.
-pub const FEATURES: usize = 140;
+pub use set::{FEATURES, FeatureSet, feature_digest};

@@ -1,4 +1,4 @@
-use super::FEATURES;
+use super::set::FEATURES;
 
 /// First column and width of the sequence columns: lists without sum and product, whose unused places hold the
 /// [`Pad`] value.
@@ -70,5 +70,30 @@ impl SequenceLengths {
         for (length, (start, width)) in self.0.into_iter().zip(SEQUENCES) {
             row[start + usize::from(length).min(width)..start + width].fill(pad.value());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FeatureSet;
+
+    #[test]
+    fn sequences_are_columns_of_the_feature_set() {
+        let mut next = 0;
+        let columns = FeatureSet::TPUGRAPHS.node_columns().iter().map(|&(name, width)| {
+            next += width;
+            (name, (next - width, width))
+        });
+        let sequences = columns.filter(|(_, place)| SEQUENCES.contains(place)).map(|(name, _)| name);
+        assert_eq!(
+            sequences.collect::<Vec<_>>(),
+            [
+                "dimensions",
+                "convolution.input_spatial_dimensions",
+                "convolution.kernel_spatial_dimensions",
+                "shape.layout.minor_to_major"
+            ]
+        );
     }
 }

@@ -1,5 +1,7 @@
 use super::edges::check_ends;
-use crate::{FEATURES, GraphError, LimitKind, Limits, Pad, SequenceLengths, is_usually_configurable, opcode};
+use crate::{
+    FEATURES, FeatureSet, GraphError, LimitKind, Limits, Pad, SequenceLengths, is_usually_configurable,
+};
 
 /// The arrays of a graph of `n` nodes and `m` edges.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,7 +29,9 @@ impl GraphArrays {
         Self::check_sizes(opcodes.len(), edges.len(), limits)?;
         check_features(opcodes.len(), &features)?;
         check_ends(opcodes.len(), &edges)?;
-        for opcode in opcodes.iter_mut().filter(|opcode| usize::from(**opcode) > opcode::NAMES.len()) {
+        for opcode in
+            opcodes.iter_mut().filter(|opcode| usize::from(**opcode) > FeatureSet::TPUGRAPHS.opcodes().len())
+        {
             *opcode = 0;
         }
         let sequence_lengths = (pad == Pad::MinusOne).then(|| unpad(&mut features));

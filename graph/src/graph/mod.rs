@@ -9,7 +9,7 @@ use hlorank_proto::v1;
 
 pub use self::arrays::GraphArrays;
 use self::edges::{check_acyclic, check_ends};
-use crate::{Digest, FEATURES, GraphError, Pad, SequenceLengths, hash::CanonicalForm};
+use crate::{Digest, FEATURES, FeatureSet, GraphError, Pad, SequenceLengths, hash::CanonicalForm};
 
 /// What is tuned, and so which configurations apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -93,6 +93,12 @@ impl Graph {
     #[must_use]
     pub fn configurable(&self) -> &[u32] {
         &self.configurable
+    }
+
+    /// Returns the set that the features of the nodes belong to.
+    #[must_use]
+    pub fn feature_set(&self) -> &'static FeatureSet {
+        FeatureSet::TPUGRAPHS
     }
 
     /// The 140 features of a node, sequences padded with 0.

@@ -8,8 +8,8 @@ use npyz::{AutoSerialize, WriteOptions, WriterBuilder, npz::file_name_from_array
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use crate::{
-    Configurations, FEATURES, FileError, LAYOUT_VALUES, LayoutEntry, MeasuredGraph, Pad, SegmentedGraph,
-    TILE_FEATURES, Task, prune,
+    Configurations, FileError, LAYOUT_VALUES, LayoutEntry, MeasuredGraph, Pad, SegmentedGraph, TILE_FEATURES,
+    Task, prune,
 };
 
 /// Writes a graph and its measurements as the npz file that training reads: the arrays of spec §7, and what
@@ -57,7 +57,7 @@ impl<'a> FeatureFile<'a> {
             array: "node_feat".to_owned(),
             detail: "is padded with 0, so it cannot be padded with -1; start from the HLO module".to_owned(),
         })?;
-        self.array("node_feat", &[graph.len(), FEATURES], features)?;
+        self.array("node_feat", &[graph.len(), graph.feature_set().node_features()], features)?;
         self.array("node_opcode", &[graph.len()], graph.opcodes().iter().copied())?;
         self.array("edge_index", &[graph.edges().len(), 2], pairs(graph.edges()))?;
         if graph.task() == Task::Layout {

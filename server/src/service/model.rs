@@ -117,7 +117,7 @@ fn loaded(model: &Model) -> v1::Model {
         task: v1::Task::from(manifest.task()).into(),
         architecture: manifest.architecture.clone(),
         digest: model.digest().0.to_vec().into(),
-        feature_digest: hlorank_graph::feature_digest().0.to_vec().into(),
+        feature_digest: hlorank_graph::FeatureSet::TPUGRAPHS.digest().0.to_vec().into(),
         embedding_size: count(manifest.embedding_size),
         buckets: manifest.buckets.iter().map(|&nodes| count(nodes)).collect(),
         pad_value: if manifest.pad() == hlorank_graph::Pad::Zero { 0 } else { -1 },

@@ -4,7 +4,7 @@ use std::{
 };
 
 use clap::Args;
-use hlorank_graph::{FeatureFile, MeasuredGraph, Pad, feature_digest};
+use hlorank_graph::{FeatureFile, FeatureSet, MeasuredGraph, Pad};
 use serde::Serialize;
 
 use crate::cli::{
@@ -59,7 +59,7 @@ impl Features {
             FeatureFile::write(out, &measured, self.pad)?;
             return Ok(format.print(&FeatureReport::of(out, &measured, self.pad))?);
         }
-        Ok(format.print(&DigestReport { feature_digest: feature_digest().to_string() })?)
+        Ok(format.print(&DigestReport { feature_digest: FeatureSet::TPUGRAPHS.digest().to_string() })?)
     }
 }
 

@@ -1,0 +1,115 @@
+use super::columns::{CONFIGURATION_COLUMNS, NODE_COLUMNS};
+use crate::{Digest, opcode};
+
+/// Number of features of a node in [`FeatureSet::TPUGRAPHS`].
+pub const FEATURES: usize = FeatureSet::TPUGRAPHS.node_features();
+
+/// Groups of adjacent columns in order: name and width.
+type Columns = &'static [(&'static str, usize)];
+
+/// A named set of features: the columns of nodes and configurations, and the opcode table. A model works only with
+/// the feature set that it was trained with.
+#[derive(Debug, PartialEq, Eq)]
+pub struct FeatureSet {
+    name: &'static str,
+    /// Raised when the values of a column change and its name does not.
+    version: u32,
+    node_columns: Columns,
+    configuration_columns: Columns,
+    opcodes: &'static [&'static str],
+}
+
+impl FeatureSet {
+    /// The 140 features of `TpuGraphs` (spec §4), which the featurizer of this crate computes.
+    pub const TPUGRAPHS: &'static Self = &Self {
+        name: "tpugraphs-140",
+        version: 1,
+        node_columns: &NODE_COLUMNS,
+        configuration_columns: &CONFIGURATION_COLUMNS,
+        opcodes: &opcode::NAMES,
+    };
+
+    /// Every feature set that this crate knows.
+    const ALL: [&'static Self; 1] = [Self::TPUGRAPHS];
+
+    /// Returns the feature set with this name.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<&'static Self> {
+        Self::ALL.into_iter().find(|set| set.name == name)
+    }
+
+    /// Returns the feature set with this digest, which the manifest of a model holds.
+    #[must_use]
+    pub fn by_digest(digest: Digest) -> Option<&'static Self> {
+        Self::ALL.into_iter().find(|set| set.digest() == digest)
+    }
+
+    /// Returns the name, such as `tpugraphs-140`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns the number of features of a node.
+    #[must_use]
+    pub const fn node_features(&self) -> usize {
+        let (mut features, mut rest) = (0, self.node_columns);
+        while let [(_, width), others @ ..] = rest {
+            (features, rest) = (features + *width, others);
+        }
+        features
+    }
+
+    /// Returns the groups of columns of a node in order: name and width.
+    #[must_use]
+    pub const fn node_columns(&self) -> &'static [(&'static str, usize)] {
+        self.node_columns
+    }
+
+    /// Returns the opcode table: the opcode at position `i` has id `i + 1`, and every other opcode has id 0.
+    #[must_use]
+    pub const fn opcodes(&self) -> &'static [&'static str] {
+        self.opcodes
+    }
+
+    /// Returns the digest of the columns and the opcode table, which identifies the set.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(format!("hlorank-features {}\n", self.version).as_bytes());
+        for (name, width) in self.node_columns.iter().chain(self.configuration_columns) {
+            hasher.update(format!("{name} {width}\n").as_bytes());
+        }
+        for name in self.opcodes {
+            hasher.update(format!("{name}\n").as_bytes());
+        }
+        Digest(*hasher.finalize().as_bytes())
+    }
+}
+
+/// Returns the digest of the features that this crate computes.
+#[must_use]
+pub fn feature_digest() -> Digest {
+    FeatureSet::TPUGRAPHS.digest()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIGEST: &str = "719fd4e8c05f3f649a07ef68ecab9cb8c4c1ba4a0730b4d84c7083b0da5cbf64";
+
+    #[test]
+    fn a_feature_set_is_found_by_its_name_and_by_its_digest() {
+        let set = FeatureSet::TPUGRAPHS;
+        assert_eq!(FeatureSet::by_name("tpugraphs-140"), Some(set));
+        assert_eq!(FeatureSet::by_digest(Digest::from_hex(DIGEST).unwrap()), Some(set));
+        assert_eq!(FeatureSet::by_name("tpugraphs"), None);
+        assert_eq!(FeatureSet::by_digest(Digest([0; 32])), None);
+    }
+
+    #[test]
+    fn tpugraphs_has_140_node_features_and_120_opcodes() {
+        assert_eq!((FEATURES, FeatureSet::TPUGRAPHS.opcodes().len()), (140, 120));
+    }
+}
