@@ -140,7 +140,7 @@ mod tests {
 
     #[tokio::test]
     async fn many_callers_read_one_source_once() {
-        let (cache, reads) = (GraphCache::new(1 << 20, &Metrics::new()), AtomicUsize::new(0));
+        let (cache, reads) = (GraphCache::new(1 << 20, &Metrics::default()), AtomicUsize::new(0));
         let read = || async {
             tokio::task::yield_now().await;
             reads.fetch_add(1, Ordering::Relaxed);
@@ -154,7 +154,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_failed_read_is_not_kept() {
-        let cache = GraphCache::new(1 << 20, &Metrics::new());
+        let cache = GraphCache::new(1 << 20, &Metrics::default());
         let digest = Digest([7; 32]);
         assert_eq!(*cache.get_or_read(digest, async { Err("broken") }).await.unwrap_err(), "broken");
         assert!(cache.get_or_read(digest, async { Ok::<_, &str>(source(1)) }).await.is_ok());
@@ -163,7 +163,7 @@ mod tests {
     #[tokio::test]
     async fn the_newest_graph_stays_when_the_cache_is_full() {
         let one = source(0).graph.bytes() as u64;
-        let cache = GraphCache::new(2 * (one + one / 2), &Metrics::new());
+        let cache = GraphCache::new(2 * (one + one / 2), &Metrics::default());
         for opcode in 0..10 {
             let digest = Digest([opcode; 32]);
             let sent =

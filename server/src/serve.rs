@@ -22,7 +22,7 @@ use crate::{
     registry::{Defaults, Registry, RegistryError, RegistrySettings},
     runtime::{Runtime, RuntimeError},
     security::{CredentialError, Credentials, Door},
-    service::{AdmitCalls, Bounds, CostModel, ModelAdmin, Models},
+    service::{AdmitCalls, Bounds, CostModel, ModelAdmin, Models, REASONS},
     settings::{AddressOrOff, Settings},
     telemetry::{AccessLog, ExporterBuildError, Observer, Tracing},
 };
@@ -91,7 +91,7 @@ const HEALTH: &str = "grpc.health.v1.Health";
 /// Loads the models and starts to serve; returns once calls are accepted.
 pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     let addresses = Addresses::hold(&settings)?;
-    let metrics = Arc::new(Metrics::new());
+    let metrics = Arc::new(Metrics::new(&REASONS));
     tokio::spawn(Arc::clone(&metrics).keep_up());
     let credentials = Arc::new(Credentials::open(&settings.security, &metrics)?);
     tokio::spawn(Arc::clone(&credentials).keep_watch(settings.poll_seconds));

@@ -93,7 +93,7 @@ async fn score_interleaved(
 fn check(task: Task, cache: u64, calls: &[Call], cancelled: &[bool]) {
     let model = load_model(task, WORKERS.get());
     let pool = Arc::new(ComputePool::new(WORKERS).unwrap());
-    let engine = Engine::new(pool, cache, &Metrics::new());
+    let engine = Engine::new(pool, cache, &Metrics::default());
     let scores = Runtime::new().unwrap().block_on(score_interleaved(&engine, &model, calls, cancelled));
     for ((graph, configurations), scores) in calls.iter().zip(scores) {
         let expected = score_naively(&model, Worker(0), graph, configurations, 1);

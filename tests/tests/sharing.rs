@@ -26,7 +26,7 @@ struct Fixture {
 impl Fixture {
     fn new() -> Self {
         let pool = Arc::new(ComputePool::new(WORKERS).unwrap());
-        let engine = Engine::new(pool, 1 << 24, &Metrics::new());
+        let engine = Engine::new(pool, 1 << 24, &Metrics::default());
         Self { model: load_model(Task::Layout, WORKERS.get()), engine }
     }
 

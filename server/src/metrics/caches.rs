@@ -1,76 +1,76 @@
 use metrics::{Counter, Gauge};
 
-use super::{Family, Recorder};
+use super::{family::Family, recorder::Recorder};
 
 const GRAPH_REQUESTS: Family<Counter, 2> = Family::new(
     "hlorank_graph_cache_requests_total",
     ["index", "result"],
-    "Graphs that calls asked for, by hash or by the source that was sent; a miss of a source reads it, and a call \
-     that waits for another's reading hits",
+    "Lookups of graphs, by hash or by the source that was sent. A miss of a source reads the graph; a call that waits \
+     while another call reads it is a hit",
 );
 
-const GRAPH_EVICTIONS: Family<Counter, 1> = Family::new(
-    "hlorank_graph_cache_evictions_total",
-    ["index"],
-    "Entries of the graph cache that gave way to others",
-);
+const GRAPH_EVICTIONS: Family<Counter, 1> =
+    Family::new("hlorank_graph_cache_evictions_total", ["index"], "Entries evicted from the graph cache");
 
 const GRAPH_BYTES: Family<Gauge, 1> = Family::new(
     "hlorank_graph_cache_bytes",
     ["index"],
-    "Bytes of the graph cache; a graph in both indexes is held once and counts in both",
+    "Size of the graph cache in bytes. A graph in both indexes is held once and counted in both",
 );
 
 const GRAPH_MAX_BYTES: Family<Gauge, 1> =
-    Family::new("hlorank_graph_cache_max_bytes", ["index"], "Bytes that the graph cache may take");
+    Family::new("hlorank_graph_cache_max_bytes", ["index"], "Maximum size of the graph cache in bytes");
 
-const GRAPH_ENTRIES: Family<Gauge, 1> =
-    Family::new("hlorank_graph_cache_entries", ["index"], "Graphs by hash, and sources that clients sent");
+const GRAPH_ENTRIES: Family<Gauge, 1> = Family::new(
+    "hlorank_graph_cache_entries",
+    ["index"],
+    "Entries in the graph cache: graphs by hash, and sources that clients sent",
+);
 
 const EMBEDDING_REQUESTS: Family<Counter, 1> = Family::new(
     "hlorank_embedding_cache_requests_total",
     ["result"],
-    "Distinct rows that were looked up; a miss is evaluated, here or for another call that waits for it already",
+    "Lookups of distinct rows. A missing row is evaluated, unless another call is evaluating it already",
 );
 
 const EMBEDDING_EVICTIONS: Family<Counter, 0> = Family::new(
     "hlorank_embedding_cache_evictions_total",
     [],
-    "Embeddings that gave way to others, or found no room",
+    "Embeddings that were evicted, or did not fit in the cache",
 );
 
 const EMBEDDING_BYTES: Family<Gauge, 0> =
-    Family::new("hlorank_embedding_cache_bytes", [], "Bytes of the embeddings in the cache, with their keys");
+    Family::new("hlorank_embedding_cache_bytes", [], "Size of the embedding cache in bytes, including keys");
 
 const EMBEDDING_MAX_BYTES: Family<Gauge, 0> =
-    Family::new("hlorank_embedding_cache_max_bytes", [], "Bytes that the embedding cache may take");
+    Family::new("hlorank_embedding_cache_max_bytes", [], "Maximum size of the embedding cache in bytes");
 
 const EMBEDDING_ENTRIES: Family<Gauge, 0> =
     Family::new("hlorank_embedding_cache_entries", [], "Embeddings in the cache");
 
-/// What is counted of a cache, or of one index of it.
+/// Metrics of a cache, or of one index of a cache.
 #[derive(Clone)]
 pub struct CacheSeries {
-    /// Found.
+    /// Lookups that found an entry.
     pub hits: Counter,
-    /// Not found.
+    /// Lookups that found none.
     pub misses: Counter,
-    /// Gave way.
+    /// Entries that were evicted.
     pub evictions: Counter,
-    /// In use.
+    /// Current size in bytes.
     pub bytes: Gauge,
-    /// At most in use.
+    /// Maximum size in bytes.
     pub max_bytes: Gauge,
-    /// What there is.
+    /// Number of entries.
     pub entries: Gauge,
 }
 
-/// The graph cache.
+/// Metrics of the graph cache.
 #[derive(Clone)]
 pub struct GraphCacheSeries {
-    /// Found by graph hash.
+    /// The index by graph hash.
     pub by_hash: CacheSeries,
-    /// Found by what was sent.
+    /// The index by the source that was sent.
     pub by_source: CacheSeries,
 }
 
@@ -95,7 +95,7 @@ impl CacheSeries {
         counter.increment(1);
     }
 
-    /// Of a cache that nobody watches.
+    /// Returns metrics that are not exported.
     #[must_use]
     pub fn noop() -> Self {
         let (counter, gauge) = (Counter::noop(), Gauge::noop());
@@ -109,7 +109,7 @@ impl CacheSeries {
         }
     }
 
-    /// Of the embedding cache.
+    /// Returns the metrics of the embedding cache.
     pub(super) fn of_embeddings(recorder: &Recorder) -> Self {
         Self {
             hits: EMBEDDING_REQUESTS.series(recorder, ["hit"]),

@@ -5,38 +5,40 @@ use metrics::{Counter, Histogram};
 use prost_types::FileDescriptorSet;
 use tonic::Code;
 
-use super::{Family, ModelSeries, NO_MODEL, Recorder};
-use crate::service::REASONS;
+use super::{family::Family, model::ModelSeries, recorder::Recorder};
 
 const REQUESTS: Family<Counter, 3> = Family::new(
     "hlorank_requests_total",
     ["method", "model", "code"],
-    "Calls that ended, by gRPC status; CANCELLED also where the client went away. The model is none for methods \
-     without one and for calls that ended before theirs was selected",
+    "Ended calls by gRPC status code. A call whose client disconnected is CANCELLED. The model is none for methods \
+     without a model, and for calls that ended before one was selected",
 );
 
 const SECONDS: Family<Histogram, 2> = Family::new(
     "hlorank_request_duration_seconds",
     ["method", "model"],
-    "From the headers of a call to the end of its answer, messages and streams included",
+    "Time from the headers of a call to the end of its answer, including messages and streams",
 );
 
 const ERRORS: Family<Counter, 1> = Family::new(
     "hlorank_errors_total",
     ["reason"],
-    "Calls that were refused or failed, by the reason in their ErrorInfo; OTHER for any that is not listed",
+    "Failed calls by the reason in their ErrorInfo; OTHER for a reason that is not listed",
 );
 
-/// The package of our services.
+/// Protobuf package of our services.
 const PACKAGE: &str = "hlorank.v1";
 
-/// Methods whose calls each select a model.
+/// Methods that select a model.
 pub(super) const RANKING: [&str; 2] = ["RankConfigs", "RankConfigsStream"];
 
-/// The value of the label `reason` for one that is not in [`REASONS`].
+/// Value of the label `model` for a call without a model.
+const NO_MODEL: &str = "none";
+
+/// Value of the label `reason` for an unlisted reason.
 const OTHER: &str = "OTHER";
 
-/// gRPC status codes in the order of their numbers.
+/// Names of the gRPC status codes, in the order of their numbers.
 const CODES: [&str; 17] = [
     "OK",
     "CANCELLED",
@@ -57,65 +59,65 @@ const CODES: [&str; 17] = [
     "UNAUTHENTICATED",
 ];
 
-/// The methods of our services, and why calls of them fail.
+/// Metrics of the methods of our services, and of the reasons of failed calls.
 pub struct Methods {
     by_path: HashMap<String, Arc<Method>>,
     errors: HashMap<&'static str, Counter>,
 }
 
-/// A method.
+/// Metrics of one method.
 pub struct Method {
-    /// As in `hlorank.v1.CostModelService`.
+    /// Name of the service, such as `hlorank.v1.CostModelService`.
     pub service: String,
-    /// As in `PutGraph`.
+    /// Name of the method, such as `PutGraph`.
     pub name: String,
     without_model: CallSeries,
 }
 
-/// Calls of one method that selected one model, or none.
+/// Metrics of the calls to one method, per selected model.
 pub struct CallSeries {
-    /// By the number of the code.
+    /// Indexed by the number of the status code.
     codes: [Counter; CODES.len()],
     seconds: Histogram,
 }
 
-/// The name of a gRPC status code, as in the specification.
+/// Returns the name of a gRPC status code, as in the specification.
 #[must_use]
 pub fn code_name(code: Code) -> &'static str {
     CODES[code as usize]
 }
 
 impl Methods {
-    pub(super) fn new(recorder: &Recorder) -> Self {
+    pub(super) fn new(recorder: &Recorder, reasons: &[&'static str]) -> Self {
         let methods = methods().into_iter().map(|(service, name)| {
             let (path, without_model) =
                 (format!("/{service}/{name}"), CallSeries::new(recorder, &name, NO_MODEL));
             (path, Arc::new(Method { service, name, without_model }))
         });
-        let reasons = REASONS.into_iter().chain([OTHER]);
+        let reasons = reasons.iter().copied().chain([OTHER]);
         Self {
             by_path: methods.collect(),
             errors: reasons.map(|reason| (reason, ERRORS.series(recorder, [reason]))).collect(),
         }
     }
 
-    /// The method at a path such as `/hlorank.v1.CostModelService/PutGraph`, if it is ours.
+    /// Returns the method at a path such as `/hlorank.v1.CostModelService/PutGraph`, if it is one of ours.
     #[must_use]
     pub fn get(&self, path: &str) -> Option<Arc<Method>> {
         self.by_path.get(path).cloned()
     }
 
-    /// Counts a call that ended, about the model that it selected; a failure may have a reason.
+    /// Counts an ended call of the model that it selected. `reason` is that of a failed call.
     pub fn ended(
         &self,
         method: &Method,
         model: Option<&ModelSeries>,
         code: Code,
         reason: Option<&str>,
-        took: Duration,
+        duration: Duration,
     ) {
         let of_model = model.and_then(|model| model.calls(&method.name));
-        of_model.unwrap_or(&method.without_model).ended(code, took);
+        of_model.unwrap_or(&method.without_model).ended(code, duration);
         if let Some(reason) = reason
             && let Some(counter) = self.errors.get(reason).or_else(|| self.errors.get(OTHER))
         {
@@ -124,7 +126,7 @@ impl Methods {
     }
 }
 
-/// Every method of our services, after the name of its service.
+/// Returns the service name and the method name of each method of our services.
 fn methods() -> Vec<(String, String)> {
     let descriptors: FileDescriptorSet =
         prost::Message::decode(FILE_DESCRIPTOR_SET).expect("the descriptors were built in");
@@ -143,9 +145,9 @@ impl CallSeries {
         }
     }
 
-    fn ended(&self, code: Code, took: Duration) {
+    fn ended(&self, code: Code, duration: Duration) {
         self.codes[code as usize].increment(1);
-        self.seconds.record(took);
+        self.seconds.record(duration);
     }
 }
 
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_that_select_a_model_are_there() {
+    fn methods_that_select_a_model_exist() {
         let names: Vec<String> = methods().into_iter().map(|(_, name)| name).collect();
         assert!(RANKING.iter().all(|ranking| names.iter().any(|name| name == ranking)), "{names:?}");
     }

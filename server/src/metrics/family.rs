@@ -3,10 +3,10 @@ use std::marker::PhantomData;
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder as _, SharedString};
 use metrics_exporter_prometheus::PrometheusRecorder;
 
-use super::Recorder;
+use super::recorder::Recorder;
 
-/// A metric: what there is to know of it, once. Its series differ in the values of `LABELS` labels, and are counted
-/// with a handle `H`.
+/// The definition of a metric: name, label names and help text. Its series differ in the values of `LABELS` labels, and
+/// are updated through a handle `H`.
 pub struct Family<H, const LABELS: usize> {
     name: &'static str,
     labels: [&'static str; LABELS],
@@ -14,23 +14,23 @@ pub struct Family<H, const LABELS: usize> {
     handle: PhantomData<H>,
 }
 
-/// What counts a series; cheap to clone and to count with, from any thread.
+/// Updates one series, from any thread; cheap to clone and to use.
 pub trait Handle {
-    /// Tells what the metric is about.
+    /// Registers the help text of a metric.
     fn describe(recorder: &PrometheusRecorder, name: KeyName, help: SharedString);
 
-    /// The handle of a series.
+    /// Registers a series and returns its handle.
     fn register(recorder: &PrometheusRecorder, key: &Key, metadata: &Metadata<'_>) -> Self;
 }
 
 impl<H: Handle, const LABELS: usize> Family<H, LABELS> {
-    /// `name` begins with `hlorank_` and ends with the base unit, or with `_total` for a counter.
+    /// Defines a metric. `name` begins with `hlorank_`, and ends with the base unit or, for a counter, with `_total`.
     #[must_use]
     pub const fn new(name: &'static str, labels: [&'static str; LABELS], help: &'static str) -> Self {
         Self { name, labels, help, handle: PhantomData }
     }
 
-    /// The series with these values of the labels; at zero if it is new.
+    /// Returns the series with these label values. A new series is zero.
     #[must_use]
     pub fn series(&self, recorder: &Recorder, values: [&str; LABELS]) -> H {
         let recorder = recorder.prometheus();
@@ -73,7 +73,7 @@ impl Handle for Histogram {
 }
 
 /// Sets a gauge to a count.
-#[expect(clippy::cast_precision_loss, reason = "exact to 2^53, and nothing here counts so far")]
+#[expect(clippy::cast_precision_loss, reason = "exact up to 2^53, and no count here reaches that")]
 pub fn set(gauge: &Gauge, count: u64) {
     gauge.set(count as f64);
 }

@@ -2,58 +2,61 @@ use std::{collections::HashMap, time::Duration};
 
 use metrics::{Counter, Gauge, Histogram};
 
-use super::{Family, Recorder};
+use super::{
+    family::{Family, set},
+    recorder::Recorder,
+};
 use crate::model::{ModelState, REJECTION_REASONS, Rejection};
 
-const VERSIONS: Family<Gauge, 2> = Family::new(
-    "hlorank_model_versions",
-    ["model", "state"],
-    "Versions of a model in each state of their life",
-);
+const VERSIONS: Family<Gauge, 2> =
+    Family::new("hlorank_model_versions", ["model", "state"], "Versions of a model by life-cycle state");
 
 const STABLE_VERSION: Family<Gauge, 1> = Family::new(
     "hlorank_model_stable_version",
     ["model"],
-    "The version that requests reach unless they ask for another; 0 while there is none",
+    "Version that answers requests by default; 0 if there is none",
 );
 
 const CANARY_VERSION: Family<Gauge, 1> = Family::new(
     "hlorank_model_canary_version",
     ["model"],
-    "The version that serves a part of the graphs; 0 while there is none",
+    "Version that serves a share of the graphs as the canary; 0 if there is none",
 );
 
 const LOADS: Family<Counter, 2> = Family::new(
     "hlorank_model_loads_total",
     ["model", "result"],
-    "Versions that were tried: loaded, or rejected by a check",
+    "Attempts to load a version: loaded, or rejected by a check",
 );
 
 const REJECTIONS: Family<Counter, 1> = Family::new(
     "hlorank_model_rejections_total",
     ["reason"],
-    "Versions that were rejected, by the first check that failed",
+    "Rejected versions, by the first check that failed",
 );
 
 const LOAD_SECONDS: Family<Histogram, 0> = Family::new(
     "hlorank_model_load_duration_seconds",
     [],
-    "Reading, checking and warming up a version, rejected ones included",
+    "Time to read, check and warm up a version, including rejected versions",
 );
 
-const SWAP_SECONDS: Family<Histogram, 0> =
-    Family::new("hlorank_model_swap_duration_seconds", [], "Publishing a change of what serves to requests");
+const SWAP_SECONDS: Family<Histogram, 0> = Family::new(
+    "hlorank_model_swap_duration_seconds",
+    [],
+    "Time to publish a change of the serving versions to requests",
+);
 
-/// Versions that are tried, of all models.
+/// Metrics of loading versions, over all models.
 pub struct LoadingSeries {
     rejections: HashMap<&'static str, Counter>,
     load_seconds: Histogram,
     swap_seconds: Histogram,
 }
 
-/// The versions of one model.
+/// Metrics of the versions of one model.
 pub struct VersionSeries {
-    /// In the order of [`ModelState::ALL`].
+    /// One gauge per state, in the order of [`ModelState::ALL`].
     states: [Gauge; ModelState::ALL.len()],
     stable: Gauge,
     canary: Gauge,
@@ -71,9 +74,9 @@ impl LoadingSeries {
         }
     }
 
-    /// Counts a version of a model that was tried.
-    pub fn tried(&self, model: &VersionSeries, rejection: Option<&Rejection>, took: Duration) {
-        self.load_seconds.record(took);
+    /// Counts an attempt to load a version of a model.
+    pub fn attempted(&self, model: &VersionSeries, rejection: Option<&Rejection>, duration: Duration) {
+        self.load_seconds.record(duration);
         let Some(rejection) = rejection else { return model.loaded.increment(1) };
         model.rejected.increment(1);
         if let Some(counter) = self.rejections.get(rejection.reason) {
@@ -81,9 +84,9 @@ impl LoadingSeries {
         }
     }
 
-    /// Records a change of what serves.
-    pub fn swapped(&self, took: Duration) {
-        self.swap_seconds.record(took);
+    /// Records a change of the serving versions.
+    pub fn swapped(&self, duration: Duration) {
+        self.swap_seconds.record(duration);
     }
 }
 
@@ -98,12 +101,12 @@ impl VersionSeries {
         }
     }
 
-    /// Shows the states of all versions, and which of them serve.
-    pub fn show(&self, states: &[ModelState], stable: Option<u64>, canary: Option<u64>) {
+    /// Sets the number of versions in each state, the stable version and the canary.
+    pub fn set_versions(&self, states: &[ModelState], stable: Option<u64>, canary: Option<u64>) {
         for (gauge, state) in self.states.iter().zip(ModelState::ALL) {
-            super::set(gauge, states.iter().filter(|of_version| **of_version == state).count() as u64);
+            set(gauge, states.iter().filter(|other| **other == state).count() as u64);
         }
-        super::set(&self.stable, stable.unwrap_or(0));
-        super::set(&self.canary, canary.unwrap_or(0));
+        set(&self.stable, stable.unwrap_or(0));
+        set(&self.canary, canary.unwrap_or(0));
     }
 }

@@ -1,69 +1,69 @@
 use metrics::{Counter, Gauge};
 
-use super::{Family, Recorder};
+use super::{family::Family, recorder::Recorder};
 
 const REQUESTS: Family<Gauge, 0> = Family::new(
     "hlorank_requests_in_progress",
     [],
-    "Requests in progress or waiting; a stream counts until it ends",
+    "Requests in flight; a stream is one request until it ends",
 );
 
 const MAX_REQUESTS: Family<Gauge, 0> =
-    Family::new("hlorank_max_requests", [], "Requests beyond which one more is refused");
+    Family::new("hlorank_max_requests", [], "Maximum number of requests in flight");
 
 const QUEUED_TASKS: Family<Gauge, 0> =
-    Family::new("hlorank_compute_queue_tasks", [], "Tasks that wait for a compute thread");
+    Family::new("hlorank_compute_queue_tasks", [], "Tasks queued for a compute thread");
 
-const THREADS: Family<Gauge, 0> = Family::new("hlorank_compute_threads", [], "Compute threads");
+const THREADS: Family<Gauge, 0> = Family::new("hlorank_compute_threads", [], "Number of compute threads");
 
 const WORKER_PANICS: Family<Counter, 0> = Family::new(
     "hlorank_worker_panics_total",
     [],
-    "Panics of compute threads, each of which was replaced; what it was doing failed, or was done again in parts",
+    "Panics of compute threads. The thread is replaced; its task fails or is retried in parts",
 );
 
 const WAITING_ROWS: Family<Gauge, 0> =
-    Family::new("hlorank_waiting_rows", [], "Distinct rows that are being evaluated or wait for it");
+    Family::new("hlorank_waiting_rows", [], "Distinct rows that are queued or being evaluated");
 
 const QUEUED_NODES: Family<Gauge, 0> = Family::new(
     "hlorank_queued_nodes",
     [],
-    "Work that calls in progress have left: rows to evaluate, times the nodes of each",
+    "Queued work of calls in flight: rows still to be evaluated, times the padded nodes of each",
 );
 
 const MAX_QUEUED_NODES: Family<Gauge, 0> =
-    Family::new("hlorank_max_queued_nodes", [], "Work beyond which a call that needs more is refused");
+    Family::new("hlorank_max_queued_nodes", [], "Maximum amount of queued work, in padded nodes");
 
 const CALL_BYTES: Family<Gauge, 0> = Family::new(
     "hlorank_call_bytes",
     [],
-    "Bytes that calls in progress hold: messages, what is evaluated for them, and answers until they are sent",
+    "Bytes held by calls in flight: messages, embeddings, and answers until they are sent",
 );
 
 const MAX_CALL_BYTES: Family<Gauge, 0> =
-    Family::new("hlorank_max_call_bytes", [], "Bytes beyond which a call that needs more is refused");
+    Family::new("hlorank_max_call_bytes", [], "Maximum number of bytes held by calls in flight");
 
-/// What is in progress and what waits.
+/// Metrics of the work that is in flight and queued.
 pub struct LoadSeries {
-    /// Admitted requests.
+    /// Requests in flight.
     pub requests: Gauge,
-    /// At most admitted.
+    /// Maximum number of requests in flight.
     pub max_requests: Gauge,
-    /// Of the compute pool.
+    /// Tasks queued in the compute pool.
     pub queued_tasks: Gauge,
-    /// Of the compute pool.
+    /// Threads of the compute pool.
     pub threads: Gauge,
-    /// Of the compute pool.
+    /// Panics of the compute pool's threads.
     pub worker_panics: Counter,
-    /// Of all calls.
+    /// Rows queued or being evaluated, over all calls.
     pub waiting_rows: Gauge,
-    /// Of all calls.
+    /// Queued work over all calls, in padded nodes.
     pub queued_nodes: Gauge,
-    /// At most queued.
+    /// Maximum amount of queued work, in padded nodes.
     pub max_queued_nodes: Gauge,
-    /// Of all calls.
+    /// Bytes held by all calls.
     pub call_bytes: Gauge,
-    /// At most held.
+    /// Maximum number of bytes held by all calls.
     pub max_call_bytes: Gauge,
 }
 

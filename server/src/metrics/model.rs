@@ -1,50 +1,54 @@
 use metrics::Counter;
 
-use super::{CallSeries, Family, Recorder, VersionSeries, calls::RANKING};
+use super::{
+    calls::{CallSeries, RANKING},
+    family::Family,
+    life_cycle::VersionSeries,
+    recorder::Recorder,
+};
 use crate::outcome::Reuse;
 
-const CONFIGS: Family<Counter, 1> =
-    Family::new("hlorank_configs_total", ["model"], "Configurations that were scored");
+const CONFIGS: Family<Counter, 1> = Family::new("hlorank_configs_total", ["model"], "Scored configurations");
 
 const DISTINCT_CONFIGS: Family<Counter, 1> = Family::new(
     "hlorank_distinct_configs_total",
     ["model"],
-    "Scored configurations that differed from the others of their batch",
+    "Scored configurations without the duplicates in their batch",
 );
 
 const SEGMENT_ROWS: Family<Counter, 1> = Family::new(
     "hlorank_segment_rows_total",
     ["model"],
-    "Pairs of segment and configuration that were scored, before anything is shared",
+    "Pairs of segment and configuration in scored batches, before deduplication",
 );
 
 const PARTIAL_RANKINGS: Family<Counter, 1> = Family::new(
     "hlorank_partial_rankings_total",
     ["model"],
-    "Rankings of the first configurations alone, as allow_partial asks for where there is no time for all",
+    "Rankings of only the first configurations, which allow_partial permits if the deadline is too short for all of them",
 );
 
 const ROWS_EVALUATED: Family<Counter, 1> = Family::new(
     "hlorank_rows_evaluated_total",
     ["model"],
-    "Distinct rows of scored batches that were evaluated for them",
+    "Distinct rows of scored batches that were evaluated for that batch",
 );
 
 const ROWS_CACHED: Family<Counter, 1> = Family::new(
     "hlorank_rows_cached_total",
     ["model"],
-    "Distinct rows of scored batches that others had evaluated, before or at the same time",
+    "Distinct rows of scored batches that were evaluated for another call, earlier or at the same time",
 );
 
 const FAILED_RUNS: Family<Counter, 1> = Family::new(
     "hlorank_model_failed_runs_total",
     ["model"],
-    "Runs of a model's ONNX files that failed; rows of several calls that fail together are run again in parts",
+    "Failed runs of a model's ONNX files. If rows of several calls fail together, they are retried in parts",
 );
 
-/// What is counted of one model.
+/// Metrics of one model.
 pub struct ModelSeries {
-    /// In the order of [`RANKING`].
+    /// One per method, in the order of [`RANKING`].
     calls: [CallSeries; RANKING.len()],
     configs: Counter,
     partial_rankings: Counter,
@@ -52,9 +56,9 @@ pub struct ModelSeries {
     segment_rows: Counter,
     rows_evaluated: Counter,
     rows_cached: Counter,
-    /// Of ONNX Runtime.
+    /// Failed runs of ONNX Runtime.
     pub failed_runs: Counter,
-    /// Its versions.
+    /// Metrics of the model's versions.
     pub versions: VersionSeries,
 }
 
@@ -74,18 +78,18 @@ impl ModelSeries {
         }
     }
 
-    /// Calls of a method that selects a model.
+    /// Returns the metrics of a method's calls, if it is a method that selects a model.
     pub(super) fn calls(&self, method: &str) -> Option<&CallSeries> {
-        let place = RANKING.iter().position(|name| *name == method)?;
-        Some(&self.calls[place])
+        let index = RANKING.iter().position(|name| *name == method)?;
+        Some(&self.calls[index])
     }
 
-    /// Counts a ranking of fewer configurations than were sent.
+    /// Counts a partial ranking.
     pub fn ranked_in_part(&self) {
         self.partial_rankings.increment(1);
     }
 
-    /// Counts a batch that was scored.
+    /// Counts the configurations and rows of a scored batch.
     pub fn scored(&self, reuse: Reuse) {
         self.configs.increment(reuse.configs as u64);
         self.distinct_configs.increment(reuse.distinct_configs as u64);

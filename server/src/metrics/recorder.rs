@@ -1,14 +1,14 @@
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use metrics_process::Collector;
 
-/// Holds every series, and writes them in Prometheus' text format.
+/// Holds every series, and renders them in Prometheus' text format.
 pub struct Recorder {
     prometheus: PrometheusRecorder,
     handle: PrometheusHandle,
     process: Collector,
 }
 
-/// Upper bounds of the buckets of every histogram, in seconds: from the overhead of a call to the longest ones.
+/// Upper bounds of the histogram buckets in seconds, from the overhead of a call to the longest calls.
 const BUCKETS: [f64; 20] = [
     10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3,
     500e-3, 1.0, 2.5, 5.0, 10.0, 30.0,
@@ -16,7 +16,8 @@ const BUCKETS: [f64; 20] = [
 
 impl Recorder {
     pub(super) fn new() -> Self {
-        let builder = PrometheusBuilder::new().set_buckets(&BUCKETS).expect("there are buckets");
+        let builder =
+            PrometheusBuilder::new().set_buckets(&BUCKETS).expect("the list of buckets is not empty");
         let prometheus = builder.build_recorder();
         let process = Collector::default();
         metrics::with_local_recorder(&prometheus, || process.describe());
@@ -27,13 +28,13 @@ impl Recorder {
         &self.prometheus
     }
 
-    /// Every series, those of the process as they are now.
+    /// Renders every series, with the current values of the process metrics.
     pub(super) fn render(&self) -> String {
         metrics::with_local_recorder(&self.prometheus, || self.process.collect());
         self.handle.render()
     }
 
-    /// Moves samples of histograms into their buckets; until then each takes memory.
+    /// Moves the samples of histograms into their buckets. Until then, each sample takes memory.
     pub(super) fn run_upkeep(&self) {
         self.handle.run_upkeep();
     }

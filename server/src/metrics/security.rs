@@ -2,62 +2,63 @@ use std::sync::Arc;
 
 use metrics::{Counter, Gauge};
 
-use super::{Family, Recorder};
+use super::{family::Family, recorder::Recorder};
 
 const OPEN: Family<Gauge, 1> =
-    Family::new("hlorank_connections", ["listener"], "Connections that are open or shake hands");
+    Family::new("hlorank_connections", ["listener"], "Connections that are open or in their TLS handshake");
 
 const CONNECTIONS: Family<Counter, 2> = Family::new(
     "hlorank_connections_total",
     ["listener", "result"],
-    "Connections that were taken, closed at once for there were --max-connections, or ended by their TLS handshake",
+    "Connections by result: accepted, rejected at the connection limit, or closed because the TLS handshake failed or timed out",
 );
 
 const EXPIRY: Family<Gauge, 0> = Family::new(
     "hlorank_tls_certificate_expiry_timestamp_seconds",
     [],
-    "When the certificate in use ends, since the Unix epoch; 0 without TLS",
+    "Expiry time of the certificate in use, in seconds since the Unix epoch; 0 without TLS",
 );
 
 const RELOADS: Family<Counter, 2> = Family::new(
     "hlorank_credential_reloads_total",
     ["credential", "result"],
-    "Changed files of certificates or tokens: loaded, or refused, so that those before stay",
+    "Reloads of changed certificate or token files: loaded, or refused, which keeps the previous ones in use",
 );
 
-/// Connections and what they are secured with.
+/// Metrics of connections, certificates and tokens.
 pub struct SecuritySeries {
-    /// Of the gRPC listener.
+    /// Connections to the gRPC listener.
     pub calls: Arc<ConnectionSeries>,
-    /// Of the admin listener.
+    /// Connections to the admin listener.
     pub admin: Arc<ConnectionSeries>,
-    /// Of the certificate in use.
+    /// Expiry time of the certificate in use.
     pub certificate_expiry: Gauge,
-    /// Of certificates.
+    /// Reloads of certificates.
     pub certificate: ReloadSeries,
-    /// Of tokens.
+    /// Reloads of tokens.
     pub tokens: ReloadSeries,
 }
 
-/// Connections to one listener.
+/// Metrics of the connections to one listener.
 pub struct ConnectionSeries {
-    /// Now.
+    /// Open connections, including those in their handshake.
     pub open: Gauge,
-    /// They may make calls.
+    /// Connections that may make calls.
     pub accepted: Counter,
-    /// There were too many.
+    /// Connections rejected at the connection limit.
     pub over_limit: Counter,
-    /// The client spoke no TLS, did not trust the server, or showed no certificate that the server trusts.
+    /// Failed handshakes: the client did not use TLS, did not trust the server, or has no certificate that the server
+    /// trusts.
     pub handshake_failed: Counter,
-    /// The client took too long.
+    /// Handshakes that timed out.
     pub handshake_timeout: Counter,
 }
 
-/// Files that changed.
+/// Metrics of reloads of one kind of file.
 pub struct ReloadSeries {
-    /// In use now.
+    /// Reloads that took effect.
     pub loaded: Counter,
-    /// What was before stays.
+    /// Reloads that were refused; the previous files stay in use.
     pub refused: Counter,
 }
 

@@ -2,17 +2,17 @@ use std::time::Duration;
 
 use metrics::Histogram;
 
-use super::{Family, Recorder};
+use super::{family::Family, recorder::Recorder};
 use crate::outcome::Timings;
 
 const SECONDS: Family<Histogram, 1> = Family::new(
     "hlorank_stage_duration_seconds",
     ["stage"],
-    "Stages as answers tell them: queue, parse, encode, head and total of every scored batch, rank of every ranking, \
-     featurize of every graph that was read",
+    "Time per stage: queue, parse, encode, head and total of every scored batch, rank of every ranking, and featurize \
+     of every graph that was read",
 );
 
-/// Where time goes.
+/// Time that calls spend in each stage.
 pub struct StageSeries {
     queue: Histogram,
     featurize: Histogram,
@@ -37,12 +37,12 @@ impl StageSeries {
         }
     }
 
-    /// Records reading a graph.
-    pub fn featurized(&self, took: Duration) {
-        self.featurize.record(took);
+    /// Records the time to read a graph.
+    pub fn featurized(&self, duration: Duration) {
+        self.featurize.record(duration);
     }
 
-    /// Records a batch that was scored.
+    /// Records the stages of a scored batch.
     pub fn scored(&self, timings: &Timings) {
         self.queue.record(timings.queue);
         self.parse.record(timings.parse);
@@ -51,7 +51,7 @@ impl StageSeries {
         self.total.record(timings.total);
     }
 
-    /// Records a ranking.
+    /// Records the time to rank.
     pub fn ranked(&self, timings: &Timings) {
         self.rank.record(timings.rank);
     }

@@ -126,13 +126,13 @@ impl Catalogue {
     /// Shows the states of all versions.
     pub(super) fn show(&mut self, metrics: &Metrics) {
         for name in self.gone.drain(..) {
-            metrics.model(&name).versions.show(&[], None, None);
+            metrics.model(&name).versions.set_versions(&[], None, None);
         }
         for (name, versions) in &self.models {
             let states: Vec<ModelState> = versions.reports().map(|report| report.state).collect();
             let served = versions.served();
             let canary = served.and_then(|served| Some(served.canary?.0));
-            metrics.model(name).versions.show(&states, versions.stable(), canary);
+            metrics.model(name).versions.set_versions(&states, versions.stable(), canary);
         }
     }
 

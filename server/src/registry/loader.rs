@@ -213,7 +213,7 @@ impl Loader {
             Err(Rejection { reason: "SERVER_FAILED", message, transient: false })
         });
         let (metrics, took) = (&self.shared.metrics, started.elapsed());
-        metrics.loading.tried(&metrics.model(name).versions, prepared.as_ref().err(), took);
+        metrics.loading.attempted(&metrics.model(name).versions, prepared.as_ref().err(), took);
         match prepared {
             Ok(model) => self.shared.with_model(name, |versions| versions.loaded(version, model)),
             Err(rejection) => self.shared.with_model(name, |versions| versions.rejected(version, rejection)),

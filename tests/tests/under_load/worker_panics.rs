@@ -75,7 +75,7 @@ async fn calls_beside_one_that_panics_have_their_answers() {
     let model = load_model(Task::Tile, WORKERS.get());
     let sound: Vec<_> = (1..=CALLS).map(|size| Arc::new(kernel(size))).collect();
     let (impossible, pool) = (Arc::new(impossible_kernel()), Arc::new(ComputePool::new(WORKERS).unwrap()));
-    let metrics = Metrics::new();
+    let metrics = Metrics::default();
     let engine = Engine::new(Arc::clone(&pool), 0, &metrics);
     let expected: Vec<_> =
         join_all(sound.iter().map(async |graph| scores(&engine, &model, graph).await.unwrap())).await;

@@ -1,0 +1,104 @@
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use metrics::Gauge;
+
+use super::{
+    caches::{CacheSeries, GraphCacheSeries},
+    calls::Methods,
+    family::Family,
+    life_cycle::LoadingSeries,
+    load::LoadSeries,
+    model::ModelSeries,
+    recorder::Recorder,
+    security::SecuritySeries,
+    stages::StageSeries,
+};
+
+/// The metrics of one server.
+pub struct Metrics {
+    /// Calls to our services.
+    pub methods: Methods,
+    /// Time spent in each stage.
+    pub stages: StageSeries,
+    /// The graph cache.
+    pub graph_cache: GraphCacheSeries,
+    /// The embedding cache.
+    pub embedding_cache: CacheSeries,
+    /// Work that is in flight and queued.
+    pub load: LoadSeries,
+    /// Attempts to load model versions.
+    pub loading: LoadingSeries,
+    /// Connections, certificates and tokens.
+    pub security: SecuritySeries,
+    models: RwLock<HashMap<String, Arc<ModelSeries>>>,
+    recorder: Recorder,
+}
+
+const BUILD_INFO: Family<Gauge, 2> = Family::new(
+    "hlorank_build_info",
+    ["version", "feature_digest"],
+    "Always 1; the labels are the version of the server and the digest of the features that it computes",
+);
+
+/// Interval at which samples of histograms are moved into their buckets if `/metrics` is not read.
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+impl Metrics {
+    /// Returns metrics that are all zero, without any model. They count the failed calls of each of `reasons`, and
+    /// those of all other reasons together.
+    #[must_use]
+    pub fn new(reasons: &[&'static str]) -> Self {
+        let recorder = Recorder::new();
+        let digest = hlorank_graph::feature_digest().to_string();
+        BUILD_INFO.series(&recorder, [env!("CARGO_PKG_VERSION"), &digest]).set(1.0);
+        Self {
+            methods: Methods::new(&recorder, reasons),
+            stages: StageSeries::new(&recorder),
+            graph_cache: GraphCacheSeries::new(&recorder),
+            embedding_cache: CacheSeries::of_embeddings(&recorder),
+            load: LoadSeries::new(&recorder),
+            loading: LoadingSeries::new(&recorder),
+            security: SecuritySeries::new(&recorder),
+            models: RwLock::default(),
+            recorder,
+        }
+    }
+
+    /// Returns the metrics of a model of the registry. They are registered on the first call with its name, and stay
+    /// after the model is removed.
+    pub fn model(&self, name: &str) -> Arc<ModelSeries> {
+        if let Some(series) = self.models.read().unwrap_or_else(PoisonError::into_inner).get(name) {
+            return Arc::clone(series);
+        }
+        let mut models = self.models.write().unwrap_or_else(PoisonError::into_inner);
+        let new = || Arc::new(ModelSeries::new(&self.recorder, name));
+        Arc::clone(models.entry(name.to_owned()).or_insert_with(new))
+    }
+
+    /// Renders every series in Prometheus' text format. Gauges have the values that were set last.
+    #[must_use]
+    pub fn render(&self) -> String {
+        self.recorder.render()
+    }
+
+    /// Keeps the memory of histograms bounded, until the metrics are dropped.
+    pub async fn keep_up(self: Arc<Self>) {
+        let metrics = Arc::downgrade(&self);
+        drop(self);
+        loop {
+            tokio::time::sleep(UPKEEP_INTERVAL).await;
+            let Some(metrics) = metrics.upgrade() else { return };
+            metrics.recorder.run_upkeep();
+        }
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new(&[])
+    }
+}
