@@ -12,7 +12,7 @@ from hlorank.measure.execute import Executable  # noqa: E402
 from hlorank.measure.rounds import Protocol  # noqa: E402
 from hlorank.measure.schema import ModuleTuningData  # noqa: E402
 
-from hlorank_training import collect_layout as module  # noqa: E402
+from hlorank_training.measuring import collect_layout as module  # noqa: E402
 from hlorank_training.measuring.collect_layout import COLLECTIONS, LayoutLimits, collect_layout  # noqa: E402
 from hlorank_training.measuring.layers import dense  # noqa: E402
 from hlorank_training.measuring.zoo import Network  # noqa: E402

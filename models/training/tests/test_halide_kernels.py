@@ -12,7 +12,7 @@ from hlorank.measure.atomic_files import read_json
 from hlorank.measure.execute import largest_difference
 from hlorank.measure.rounds import Protocol
 
-from hlorank_training import kernels as families
+from hlorank_training.measuring import kernels as families
 from hlorank_training.measuring.choose_tiles import TileLimits, choose_tiles
 from hlorank_training.measuring.collect_tile import HALIDE_SHAPES, SOURCES, _error, collect_tile
 from hlorank_training.measuring.halide_kernels import compile_halide, runs_on_halide

@@ -5,7 +5,7 @@ jax = pytest.importorskip("jax", reason="jax is not installed")
 
 from hlorank.measure.execute import largest_difference  # noqa: E402
 
-from hlorank_training import kernels as families  # noqa: E402
+from hlorank_training.measuring import kernels as families  # noqa: E402
 from hlorank_training.measuring.choose_tiles import (  # noqa: E402
     TileLimits,
     candidates,
