@@ -1,7 +1,7 @@
-"""What a call costs beside the server's own time; `make bench ARGS=clients` runs it beside Rust.
+"""Measures the cost of a call in the client; `make bench ARGS=clients` compares it with Rust.
 
-Prints one JSON document of seconds: ``calls``, the time at the client less the server's of each
-call, ascending, and ``packing``, the least time to pack the configurations.
+Prints one JSON document of seconds: ``calls`` has the client's time minus the server's time of
+each call, ascending; ``packing`` is the shortest time to pack the configurations.
 """
 
 import argparse
@@ -26,11 +26,16 @@ def _packing(values: np.ndarray) -> float:
 
 
 def main() -> None:
-    """Asks a server."""
+    """Calls a server."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--address", default="127.0.0.1:7070")
     parser.add_argument("--graph", required=True, help="a file of measured layouts")
-    parser.add_argument("--configs", type=int, default=1000, help="the first so many, over again")
+    parser.add_argument(
+        "--configs",
+        type=int,
+        default=1000,
+        help="configurations per call",
+    )
     parser.add_argument("--calls", type=int, default=300)
     arguments = parser.parse_args()
 

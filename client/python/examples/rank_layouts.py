@@ -1,4 +1,4 @@
-"""Ranks layouts of a small convolutional net; needs jax, and a server at 127.0.0.1:7070."""
+"""Ranks layouts of a small convolutional network; needs jax, and a server at 127.0.0.1:7070."""
 
 import jax
 import numpy as np

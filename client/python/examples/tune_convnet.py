@@ -1,4 +1,4 @@
-"""Finds faster layouts of a convolutional net; needs a server at 127.0.0.1:7070."""
+"""Finds faster layouts of a convolutional network; needs a server at 127.0.0.1:7070."""
 
 from itertools import pairwise
 

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class AsyncClient:
-    """A connection to a server, as ``Client`` is; made and used within one event loop."""
+    """A connection to a server, like ``Client``; it belongs to the event loop that created it."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class AsyncClient:
         self._session = Session(self._transport, Retry(retries), message_bytes, timeout)
 
     async def put_graph(self, graph: Graph, *, timeout: float | None = None) -> CachedGraph:
-        """As ``Client.put_graph``."""
+        """Works like ``Client.put_graph``."""
         return await self._session.put_graph(graph, timeout)
 
     async def rank(
@@ -63,7 +63,7 @@ class AsyncClient:
         allow_partial: bool = False,
         timeout: float | None = None,
     ) -> Ranking:
-        """As ``Client.rank``."""
+        """Works like ``Client.rank``."""
         return await self._session.rank(
             graph, configurations, top_k, model, with_scores, allow_partial, timeout
         )
@@ -76,21 +76,21 @@ class AsyncClient:
         model: ModelReference | str | None = None,
         timeout: float | None = None,
     ) -> "AsyncRankStream":
-        """As ``Client.rank_stream``."""
+        """Works like ``Client.rank_stream``."""
         return AsyncRankStream(await self._session.rank_stream(graph, top_k, model, timeout))
 
     async def list_models(self, *, timeout: float | None = None) -> list[Model]:
-        """As ``Client.list_models``."""
+        """Works like ``Client.list_models``."""
         return await self._session.list_models(timeout)
 
     async def get_model(
         self, name: str, version: int | None = None, *, timeout: float | None = None
     ) -> Model:
-        """As ``Client.get_model``."""
+        """Works like ``Client.get_model``."""
         return await self._session.get_model(name, version, timeout)
 
     async def close(self) -> None:
-        """Closes the connection; calls in progress are cancelled."""
+        """Closes the connection and cancels calls in flight."""
         await self._transport.close()
 
     async def __aenter__(self) -> Self:
@@ -106,30 +106,30 @@ class AsyncClient:
 
 
 class AsyncRankStream:
-    """As ``RankStream``."""
+    """Works like ``RankStream``."""
 
     def __init__(self, stream: StreamSession):
         self._stream = stream
 
     @property
     def model(self) -> ModelReference:
-        """Who scores."""
+        """The model version that scores."""
         return self._stream.model
 
     async def send(self, configurations: Configurations) -> None:
-        """As ``RankStream.send``."""
+        """Works like ``RankStream.send``."""
         await self._stream.send(configurations)
 
     async def scores(self) -> BatchScores | None:
-        """As ``RankStream.scores``."""
+        """Works like ``RankStream.scores``."""
         return await self._stream.scores()
 
     async def finish(self) -> Ranking:
-        """As ``RankStream.finish``."""
+        """Works like ``RankStream.finish``."""
         return await self._stream.finish()
 
     def cancel(self) -> None:
-        """Ends the call."""
+        """Cancels the call."""
         self._stream.exchange.cancel()
 
     async def __aenter__(self) -> Self:
@@ -183,9 +183,9 @@ class _AsyncTransport:
 
 
 class _ThreadedExchange:
-    """A blocking stream on two threads of its own, one to write and one to read, while it is used.
+    """A blocking stream with two threads of its own, one that writes and one that reads.
 
-    The streams of grpc.aio lose why a server ended a call if that comes while they write.
+    The streams of grpc.aio lose the reason why a server ended a call if it arrives during a write.
     """
 
     def __init__(self, exchange: BlockingExchange):
@@ -205,7 +205,7 @@ class _ThreadedExchange:
         return answer
 
     def cancel(self) -> None:
-        """Ends the call, and its threads with it."""
+        """Cancels the call and ends its threads."""
         self._exchange.cancel()
         threads, self._threads = self._threads, None
         if threads is not None:
@@ -214,9 +214,9 @@ class _ThreadedExchange:
     async def _on_thread(self, blocking: Coroutine[Any, Any, T]) -> T:
         loop = asyncio.get_running_loop()
         try:
-            # After the end nothing blocks, and a thread of the loop does.
+            # After the end nothing blocks, so a thread of the event loop is enough.
             return await loop.run_in_executor(self._threads, done, blocking)
         except (asyncio.CancelledError, RefusedError):
-            # A thread that is left would go on, and take what the next one waits for.
+            # An abandoned thread would consume the message that the next one waits for.
             self.cancel()
             raise

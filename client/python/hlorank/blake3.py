@@ -1,4 +1,4 @@
-"""BLAKE3 in its key derivation mode, on NumPy: all chunks of an input at a time.
+"""BLAKE3 in its key derivation mode, in NumPy, on all chunks of an input at a time.
 
 Source: the BLAKE3 specification, https://github.com/BLAKE3-team/BLAKE3-specs.
 """
@@ -21,7 +21,7 @@ _CONTEXT, _MATERIAL = 32, 64
 
 
 def derive_key(context: str, material: bytes) -> bytes:
-    """The 32 bytes that BLAKE3 derives of some material under a context."""
+    """Returns the 32 bytes that BLAKE3 derives from ``material`` under ``context``."""
     key = np.frombuffer(_hash(context.encode(), _INITIAL, _CONTEXT), "<u4").astype(np.uint32)
     return _hash(material, key, _MATERIAL)
 
@@ -35,7 +35,7 @@ def _hash(data: bytes, key: np.ndarray, mode: int) -> bytes:
 
 
 def _chunk_values(data: bytes, chunks: int, key: np.ndarray, mode: int) -> np.ndarray:
-    """The chaining value of each chunk: u32 [chunks, 8]."""
+    """Returns the chaining value of each chunk: u32 [chunks, 8]."""
     words = np.zeros(chunks * _CHUNK // 4, "<u4")
     words.view(np.uint8)[: len(data)] = np.frombuffer(data, np.uint8)
     words = words.astype(np.uint32).reshape(chunks, _CHUNK // _BLOCK, 16)
@@ -44,7 +44,7 @@ def _chunk_values(data: bytes, chunks: int, key: np.ndarray, mode: int) -> np.nd
     last_block = np.maximum(lengths - 1, 0) // _BLOCK
     values = np.tile(key, (chunks, 1))
     for block in range(last_block[0] + 1):
-        # All but the last chunk are whole.
+        # Only the last chunk may be incomplete.
         active = slice(chunks if block <= last_block[-1] else chunks - 1)
         flags = np.where(last_block[active] == block, _CHUNK_END, 0) | mode
         flags |= _CHUNK_START if block == 0 else 0
@@ -56,7 +56,7 @@ def _chunk_values(data: bytes, chunks: int, key: np.ndarray, mode: int) -> np.nd
 
 
 def _parent_values(values: np.ndarray, key: np.ndarray, mode: int) -> np.ndarray:
-    """One level up the tree: an odd one out rises as it is."""
+    """Returns the next level of the tree; an unpaired last value moves up unchanged."""
     pairs, odd = divmod(len(values), 2)
     root = _ROOT if len(values) == 2 else 0
     blocks = values[: 2 * pairs].reshape(pairs, 16)
@@ -73,7 +73,7 @@ def _compress(
     sizes: np.ndarray,
     flags: np.ndarray,
 ) -> np.ndarray:
-    """The compression function: chaining values u32 [n, 8] and blocks u32 [n, 16] to [n, 8]."""
+    """Compresses chaining values u32 [n, 8] and blocks u32 [n, 16] to [n, 8]."""
     # The four rows of the state, each [4, n].
     a, b = values.T[:4].copy(), values.T[4:].copy()
     c = np.tile(_INITIAL[:4, None], len(values))
@@ -89,7 +89,7 @@ def _compress(
 
 
 _LEFT = [np.roll(np.arange(4), -by) for by in range(4)]
-"""Of each row, the columns turned left by so many."""
+"""Column indices for a rotation of a row to the left, by 0 to 3 places."""
 
 _Rows = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
@@ -97,7 +97,7 @@ _Rows = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 def _mixed(
     a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray, x: np.ndarray, y: np.ndarray
 ) -> _Rows:
-    """The quarter rounds of four columns."""
+    """Applies the quarter round to four columns."""
     for word, (of_d, of_b) in ((x, (16, 12)), (y, (8, 7))):
         a = a + b + word
         d = _rotated(d ^ a, of_d)

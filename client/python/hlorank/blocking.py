@@ -1,4 +1,4 @@
-"""What the blocking client needs of gRPC."""
+"""The gRPC transport of the blocking client."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def done(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine over a blocking transport, which never suspends."""
+    """Runs a coroutine to its end; over a blocking transport it never suspends."""
     try:
         coroutine.send(None)
     except StopIteration as end:
@@ -25,14 +25,14 @@ def done(coroutine: Coroutine[Any, Any, T]) -> T:
 def channel(
     address: str, credentials: grpc.ChannelCredentials | None, options: list[tuple[str, int]]
 ) -> grpc.Channel:
-    """A channel, over TLS where there are credentials."""
+    """Opens a channel, over TLS if there are credentials."""
     if credentials is None:
         return grpc.insecure_channel(address, options)
     return grpc.secure_channel(address, credentials, options)
 
 
 class BlockingTransport:
-    """Blocks the thread that calls, and so never suspends."""
+    """A transport that blocks the calling thread, so its coroutines never suspend."""
 
     def __init__(self, channel: grpc.Channel, headers: Metadata):
         self._channel = channel
@@ -58,12 +58,12 @@ class BlockingTransport:
         time.sleep(seconds)
 
     def close(self) -> None:
-        """Cancels what is in progress."""
+        """Closes the channel and cancels calls in flight."""
         self._channel.close()
 
 
 class BlockingExchange:
-    """A stream in both directions; one thread may write while another reads."""
+    """A bidirectional stream; one thread may write while another reads."""
 
     def __init__(self, stream: Any, metadata: Metadata, timeout: float | None):
         self._outgoing = _Outgoing()
@@ -87,7 +87,7 @@ class BlockingExchange:
 
 
 class _Outgoing:
-    """One message that waits for the thread of gRPC, which iterates over this."""
+    """A queue of at most one outgoing message, which gRPC's thread iterates over."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -95,7 +95,7 @@ class _Outgoing:
         self._is_closed = False
 
     def put(self, message: bytes) -> bool:
-        """Waits while another message waits; False once it is closed."""
+        """Queues a message once the queue is empty; returns False if the queue is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._message is None or self._is_closed)
             if self._is_closed:
@@ -105,7 +105,7 @@ class _Outgoing:
             return True
 
     def close(self) -> None:
-        """No message comes after those that were put."""
+        """Ends the iteration after the messages that were put."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()

@@ -17,16 +17,17 @@ from hlorank.transport import authorization, channel_credentials, channel_option
 class Client:
     """A connection to a server such as ``127.0.0.1:7070``; threads may share it.
 
-    ``timeout`` is the deadline of a call in seconds, retries included, where the call sets none,
-    which is None, not 0; None for none. ``connect_timeout`` is how long an attempt to connect may
-    take, ``retries`` how often a call is tried again where the server is unavailable or asks for
-    it, and ``message_bytes`` the longest message in either direction. It connects with the first
-    call.
+    The first call connects.
 
-    TLS is spoken where the address begins with ``https://`` or there are ``credentials``:
-    ``grpc.ssl_channel_credentials(authority)`` trusts an authority of your own, given as PEM, and
-    takes a key and a certificate to show. ``token`` goes with every call to a server that asks for
-    one; without TLS everybody on the way can read it.
+    Args:
+        address: Host and port; ``https://`` in front of them requires TLS.
+        timeout: Default deadline of a call in seconds, retries included; None for no deadline.
+        connect_timeout: Maximum seconds of one attempt to connect.
+        retries: Maximum number of retries of a call if the server is unavailable or asks for one.
+        message_bytes: Maximum length of a message in either direction.
+        credentials: Enables TLS. ``grpc.ssl_channel_credentials(authority, key, certificate)``
+            trusts your own certificate authority (PEM), and authenticates with a certificate.
+        token: Sent with every call. Without TLS, the network between client and server can read it.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class Client:
         self._session = Session(transport, Retry(retries), message_bytes, timeout)
 
     def put_graph(self, graph: Graph, *, timeout: float | None = None) -> CachedGraph:
-        """Sends a graph to be cached, and learns which nodes a configuration sets."""
+        """Sends a graph to the server's cache; returns its hash, sizes and configurable nodes."""
         return done(self._session.put_graph(graph, timeout))
 
     def rank(
@@ -60,15 +61,24 @@ class Client:
         allow_partial: bool = False,
         timeout: float | None = None,
     ) -> Ranking:
-        """Ranks configurations; ``top_k`` of 0 asks for the whole ranking.
+        """Ranks configurations.
 
-        The graph goes by hash where a server told that, and whole where the server asks for it.
-        ``model`` is such as ``layout-xla-cpu``, ``layout-xla-cpu@3`` or ``layout-xla-cpu@canary``;
-        without it the default of the task ranks. With ``allow_partial`` the first configurations
-        are ranked where ``timeout`` leaves no time for all; ``Ranking.scored`` tells how many.
+        The request contains the graph's hash if the client knows it, and the graph itself if not,
+        or if the server no longer has it.
+
+        Args:
+            graph: The graph.
+            configurations: Its candidates.
+            top_k: Length of the ranking; 0 for all configurations.
+            model: For example ``layout-xla-cpu``, ``layout-xla-cpu@3`` or
+                ``layout-xla-cpu@canary``; None for the default model of the task.
+            with_scores: Whether to return the score of every configuration.
+            allow_partial: Whether to rank only the first configurations if ``timeout`` is too
+                short for all; ``Ranking.scored`` is their number.
+            timeout: Deadline in seconds; None for the client's.
 
         Raises:
-            RefusedError: what the server, or the way to it, answered.
+            RefusedError: if the call ends with an error status.
         """
         return done(
             self._session.rank(
@@ -84,23 +94,25 @@ class Client:
         model: ModelReference | str | None = None,
         timeout: float | None = None,
     ) -> "RankStream":
-        """Starts to rank configurations that come in batches: more than a message holds, or than
-        are known at once. ``timeout`` is for the whole stream; None for none.
+        """Starts a stream that ranks configurations in batches.
+
+        Use it if the configurations exceed one message, or are not all known at once. ``timeout``
+        is the deadline of the whole stream in seconds; None for no deadline.
         """
         return RankStream(done(self._session.rank_stream(graph, top_k, model, timeout)))
 
     def list_models(self, *, timeout: float | None = None) -> list[Model]:
-        """Every model version, by name, then version."""
+        """Returns every model version, sorted by name and version."""
         return done(self._session.list_models(timeout))
 
     def get_model(
         self, name: str, version: int | None = None, *, timeout: float | None = None
     ) -> Model:
-        """One version of a model, or the stable one."""
+        """Returns one version of a model; without ``version``, the stable one."""
         return done(self._session.get_model(name, version, timeout))
 
     def close(self) -> None:
-        """Closes the connection; calls in progress are cancelled."""
+        """Closes the connection and cancels calls in flight."""
         self._channel.close()
 
     def __enter__(self) -> Self:
@@ -116,11 +128,12 @@ class Client:
 
 
 class RankStream:
-    """Batches of configurations on their way to a server, and their scores on the way back.
+    """A stream of batches to a server, and of their scores back.
 
-    The server reads a batch once the scores of the one before have been taken, but for what is on
-    its way. So take scores while you send: where none are taken, ``send`` waits in the end.
-    One thread or task uses it at a time. Leaving its ``with`` before ``finish`` cancels the call.
+    Take scores while you send: apart from what is in transit, the server reads a batch only after
+    the scores of the previous one were taken, and ``send`` then blocks.
+    Only one thread or task may use a stream at a time. Leaving its ``with`` block before ``finish``
+    cancels the call.
     """
 
     def __init__(self, stream: StreamSession):
@@ -128,29 +141,29 @@ class RankStream:
 
     @property
     def model(self) -> ModelReference:
-        """Who scores."""
+        """The model version that scores."""
         return self._stream.model
 
     def send(self, configurations: Configurations) -> None:
-        """Sends a batch; waits while the one before has not left."""
+        """Sends a batch, after the previous one has been sent."""
         done(self._stream.send(configurations))
 
     def scores(self) -> BatchScores | None:
-        """Takes the scores of the earliest batch that has not had them taken, once they are there.
+        """Waits for the scores of the earliest batch whose scores were not taken yet.
 
-        None where every batch that was sent has.
+        Returns None if the scores of every batch were taken.
         """
         return done(self._stream.scores())
 
     def finish(self) -> Ranking:
-        """Closes the stream and takes the ranking over everything that was sent.
+        """Closes the stream and returns the ranking over all batches.
 
-        Scores that were not taken are lost; ``timings`` and ``reuse`` are of the whole stream.
+        Scores that were not taken are discarded; ``timings`` and ``reuse`` cover the whole stream.
         """
         return done(self._stream.finish())
 
     def cancel(self) -> None:
-        """Ends the call."""
+        """Cancels the call."""
         self._stream.exchange.cancel()
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Why a call gave no answer."""
+"""Errors of the client."""
 
 from typing import Any
 
@@ -12,44 +12,44 @@ _DETAILS = "grpc-status-details-bin"
 
 
 class HlorankError(Exception):
-    """Every error of this package."""
+    """Base class of all errors of this package."""
 
 
 class ConfigurationError(HlorankError, ValueError):
-    """Arrays that are no configurations; the message names the place."""
+    """Arrays that are not valid configurations; the message names the place."""
 
 
 class GraphFileError(HlorankError, ValueError):
-    """A file that is no graph, or no measured one."""
+    """A file or arrays that are not a valid graph, or not a valid measured graph."""
 
 
 class AnswerError(HlorankError):
-    """An answer that breaks the contract."""
+    """An answer that violates the wire contract."""
 
 
 class BatchTooLongError(HlorankError, ValueError):
-    """A batch that does not fit a message. The stream goes on."""
+    """A batch that exceeds the maximum message length. The stream remains usable."""
 
     def __init__(self, found: int, limit: int):
         super().__init__(
-            f"the batch takes {found} bytes, at most {limit} go in one message; "
-            "send it as several batches"
+            f"the batch has {found} bytes, the maximum message length is {limit}; "
+            "send several batches"
         )
 
 
 class RefusedError(HlorankError):
-    """The server, or the way to it, answered with an error."""
+    """The call ended with an error status, from the server or from the connection."""
 
     code: grpc.StatusCode
     """The gRPC status code."""
     message: str
-    """What is wrong, in words."""
+    """Description for people."""
     reason: str | None
-    """What is wrong, for programs: UPPER_SNAKE_CASE, stable; docs/errors.md lists them."""
+    """Stable reason code in UPPER_SNAKE_CASE; docs/errors.md lists them."""
     fields: tuple[str, ...]
-    """The fields of the request that are wrong, where it is about fields."""
+    """The invalid fields of the request, if the error concerns fields."""
     retry_after: float | None
-    """Seconds to wait before trying again, where that helps."""
+    """Seconds to wait before a retry, if the server suggests one."""
 
     def __init__(
         self,
@@ -67,32 +67,32 @@ class RefusedError(HlorankError):
     def __str__(self) -> str:
         notes = [f"field `{field}`" for field in self.fields if field] + [self.code.name]
         notes += [self.reason] if self.reason else []
-        notes += [f"try again in {self.retry_after:g} s"] if self.retry_after is not None else []
+        notes += [f"retry after {self.retry_after:g} s"] if self.retry_after is not None else []
         return f"{self.message or 'the call failed'} ({', '.join(notes)})"
 
 
 class InvalidRequestError(RefusedError):
-    """INVALID_ARGUMENT: the graph or the configurations make no sense; ``fields`` says which."""
+    """INVALID_ARGUMENT: the graph or the configurations are invalid; ``fields`` names the part."""
 
 
 class PreconditionError(RefusedError):
-    """FAILED_PRECONDITION: what was asked does not go together with what the server holds."""
+    """FAILED_PRECONDITION: the request does not match the graphs and models of the server."""
 
 
 class NotFoundError(RefusedError):
-    """NOT_FOUND: no such model, or a version that is not loaded."""
+    """NOT_FOUND: the model does not exist, or the version is not loaded."""
 
 
 class OverloadedError(RefusedError):
-    """RESOURCE_EXHAUSTED: over a limit of the server; ``retry_after`` where waiting helps."""
+    """RESOURCE_EXHAUSTED: a limit of the server is exceeded; see ``retry_after``."""
 
 
 class UnavailableError(RefusedError):
-    """UNAVAILABLE: no server answers there, or it is stopping."""
+    """UNAVAILABLE: no server can be reached, or it is shutting down."""
 
 
 class DeadlineError(RefusedError):
-    """DEADLINE_EXCEEDED: the call took longer than its ``timeout``."""
+    """DEADLINE_EXCEEDED: the call exceeded its ``timeout``."""
 
 
 _ERROR_OF_CODE = {
@@ -106,7 +106,7 @@ _ERROR_OF_CODE = {
 
 
 def refused(error: Any) -> RefusedError:
-    """The error of a ``grpc.RpcError``, with the details that its trailers hold."""
+    """Converts a ``grpc.RpcError`` with the details in its trailers."""
     details = _details(error)
     info, retry = details.get("ErrorInfo"), details.get("RetryInfo")
     violations = details["BadRequest"].field_violations if "BadRequest" in details else ()
@@ -120,8 +120,8 @@ def refused(error: Any) -> RefusedError:
 
 
 def _details(error: Any) -> dict[str, Any]:
-    """The messages of ``google.rpc`` beside a status, by name."""
-    # Pairs in either client, though one of them looks like a mapping.
+    """Returns the ``google.rpc`` messages that accompany a status, by name."""
+    # Both clients iterate over pairs, although one of them has the type of a mapping.
     trailers = dict(iter(error.trailing_metadata() or ()))
     found = {}
     try:
@@ -130,5 +130,5 @@ def _details(error: Any) -> dict[str, Any]:
             if kind is not None:
                 found[kind.DESCRIPTOR.name] = kind.FromString(packed.value)
     except DecodeError:
-        pass  # whatever stands there, the status itself tells enough
+        pass  # code and message remain
     return found

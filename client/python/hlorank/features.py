@@ -1,4 +1,4 @@
-"""The arrays of a TpuGraphs file as a message, in the form that every client sends."""
+"""TpuGraphs' feature arrays as a message, normalized so that every client sends equal bytes."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ from hlorank.messages import GraphFeatures
 FEATURES = 140
 _OPCODES = 120
 _SEQUENCES = ((31, 6), (95, 4), (101, 4), (134, 6))
-"""First column and width of lists whose unused places hold the pad value."""
+"""First column and width of the lists that the pad value fills up."""
 
 
 def feature_message(node_opcode: np.ndarray, node_feat: np.ndarray, edge_index: np.ndarray) -> Any:
-    """``GraphFeatures`` of opcodes [n], features [n, 140] and edges [m, 2].
+    """Returns ``GraphFeatures`` of opcodes [n], features [n, 140] and edges [m, 2].
 
     Raises:
-        GraphFileError: for arrays of other shapes, or values that do not fit.
+        GraphFileError: if a shape differs or a value is out of range.
     """
     nodes = len(node_opcode)
     _check_shape("node_opcode", node_opcode, (nodes,))
@@ -25,7 +25,7 @@ def feature_message(node_opcode: np.ndarray, node_feat: np.ndarray, edge_index: 
     _check_shape("edge_index", edge_index, (len(edge_index), 2))
     opcodes = _within("node_opcode", node_opcode, 1 << 8)
     edges = _within("edge_index", edge_index, 1 << 32)
-    # Opcodes that the table does not have are unknown; edges are a set; -0 and 0 are one number.
+    # Opcodes beyond the table mean "unknown"; edges are a set; -0 becomes 0.
     opcodes = np.where(opcodes > _OPCODES, 0, opcodes).astype(np.uint8)
     edges = np.unique(edges, axis=0) if len(edges) else edges
     features = node_feat.astype("<f4") + np.float32(0)
@@ -38,7 +38,7 @@ def feature_message(node_opcode: np.ndarray, node_feat: np.ndarray, edge_index: 
 
 
 def _pad_value(features: np.ndarray) -> int:
-    """-1 where every list ends in a run of -1 and there is at least one, else 0."""
+    """Returns -1 if -1 fills up every list and at least one value is filled up, else 0."""
     has_pad = False
     for first, width in _SEQUENCES:
         values = features[:, first : first + width]
@@ -55,8 +55,8 @@ def _check_shape(name: str, array: np.ndarray, expected: tuple[int, ...]) -> Non
 
 
 def _within(name: str, array: np.ndarray, end: int) -> np.ndarray:
-    """Whole numbers from 0 up to an end."""
+    """Checks that an array holds integers from 0 to ``end - 1``, and returns them."""
     numbers = array.astype(np.int64)
     if (numbers != array).any() or numbers.min(initial=0) < 0 or numbers.max(initial=0) >= end:
-        raise GraphFileError(f"{name} holds other values than whole numbers from 0 to {end - 1}")
+        raise GraphFileError(f"{name} has values that are not integers from 0 to {end - 1}")
     return numbers

@@ -18,24 +18,24 @@ from hlorank.whole_numbers import whole_numbers
 
 _TENSORS, _DIMENSIONS = 3, 6
 VALUES = _TENSORS * _DIMENSIONS
-"""Values of one node: output, first operand, second operand, each of six dimensions."""
+"""Values per node: six dimensions each for the output, the first and the second operand."""
 
-# The values of a node as a number of 18 digits to base 7: below 2^53, so exact as f64.
+# Encodes the values of a node as one number of 18 digits to base 7: below 2^53, so exact in f64.
 _POWERS = 7.0 ** np.arange(VALUES)
 _NUMBERS = 7**_DIMENSIONS
 _MAX_TABLE = 1 << 16
 _BYTE_TABLE = 1 << 8
 _CHANGE_BYTES = 4
-"""Bytes of a change at most, but for huge tables, where a packed entry takes one or two."""
+"""Maximum encoded bytes of one change, except in very large tables; a packed entry has 1 or 2."""
 
 
 class Layouts:
     """Layout configurations of one graph, packed once.
 
-    ``values`` is [configs, slots, 3, 6] or, as TpuGraphs' ``node_config_feat``,
-    [configs, slots, 18]: for each configurable node in slot order the dimensions of its output and
-    first two operands from most minor to most major, -1 to 5, where -1 ends a list; a list of
-    nothing but -1 keeps the compiler's default.
+    ``values`` is [configs, slots, 3, 6] or, like TpuGraphs' ``node_config_feat``,
+    [configs, slots, 18]. For each configurable node in slot order, it has the minor-to-major
+    dimensions of the output and the first two operands, from 0 to 5. -1 ends a list; a list of -1
+    alone keeps the compiler's default.
     """
 
     def __init__(self, values: ArrayLike):
@@ -46,11 +46,11 @@ class Layouts:
 
     @property
     def slots(self) -> int:
-        """Configurable nodes."""
+        """Number of configurable nodes."""
         return len(self._tables)
 
     def values(self) -> np.ndarray:
-        """The configurations again: i8 [configs, slots, 3, 6]."""
+        """Returns the unpacked configurations: i8 [configs, slots, 3, 6]."""
         values = np.empty((len(self), self.slots, VALUES), np.int8)
         for slot, table in enumerate(self._tables):
             digits = table[:, None] // (7 ** np.arange(VALUES)) % 7
@@ -59,20 +59,20 @@ class Layouts:
 
     @cached_property
     def serialized(self) -> bytes:
-        """The part of a ``RankConfigsRequest`` that is about configurations."""
+        """A serialized ``RankConfigsRequest`` with the configurations alone."""
         form, message = self.wire
         return RankConfigsRequest(batch=ConfigBatch(**{form: message})).SerializeToString()
 
     @cached_property
     def wire(self) -> tuple[str, Any]:
-        """The field of a ``ConfigBatch``, and its message: changes to the first where they are few."""
+        """Field name and message in ``ConfigBatch``: a delta if that is shorter, else packed."""
         changed = self._indices != self._indices[0]
         if np.count_nonzero(changed) * _CHANGE_BYTES < changed.size:
             return "delta_layout_configs", self._delta(changed)
         return "packed_layout_configs", self.packed()
 
     def packed(self) -> Any:
-        """The ``PackedLayoutConfigs`` message."""
+        """Returns the ``PackedLayoutConfigs`` message."""
         largest = max((len(table) for table in self._tables), default=0)
         width = "u1" if largest <= _BYTE_TABLE else "<u2"
         return PackedLayoutConfigs(
@@ -82,7 +82,7 @@ class Layouts:
         )
 
     def _delta(self, changed: np.ndarray) -> Any:
-        """The ``DeltaLayoutConfigs`` message, the first configuration as the base."""
+        """Returns the ``DeltaLayoutConfigs`` message; its base is the first configuration."""
         return DeltaLayoutConfigs(
             tables=self._table_messages(),
             base=self._indices[0].tolist(),
@@ -98,7 +98,7 @@ class Layouts:
 
 
 def _checked(values: ArrayLike) -> np.ndarray:
-    """The values as [configs, slots, 18]."""
+    """Checks values and returns them as [configs, slots, 18]."""
     array = whole_numbers(values, "layouts")
     if array.shape[2:] not in ((VALUES,), (_TENSORS, _DIMENSIONS)):
         raise ConfigurationError(
@@ -117,10 +117,13 @@ def _checked(values: ArrayLike) -> np.ndarray:
 
 
 def _packed(values: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
-    """Per slot the distinct entries in order of first use, and which one each configuration has."""
+    """Returns the distinct entries of each slot, and the index of each configuration's entry.
+
+    Entries are in order of first use.
+    """
     numbers = ((values.astype(np.float64) + 1) @ _POWERS).astype(np.int64)
     indices = np.zeros(numbers.shape, np.uint16)
-    # Where nothing changes, as at most nodes of a search, there is nothing to sort.
+    # Skips the sort for slots that never change, which in a search are most of them.
     tables = list(numbers[0, :, None])
     for slot in (numbers != numbers[0]).any(axis=0).nonzero()[0]:
         tables[slot], indices[:, slot] = _in_order_of_first_use(numbers[:, slot], slot)
@@ -131,7 +134,7 @@ def _in_order_of_first_use(numbers: np.ndarray, slot: int) -> tuple[np.ndarray, 
     distinct, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
     if len(distinct) > _MAX_TABLE:
         raise ConfigurationError(
-            f"slot {slot} has {len(distinct)} distinct entries, at most {_MAX_TABLE} fit; "
+            f"slot {slot} has {len(distinct)} distinct entries, the maximum is {_MAX_TABLE}; "
             "send several batches"
         )
     order = first.argsort()

@@ -1,7 +1,7 @@
-"""The messages of the wire, made of the descriptors in ``messages.binpb``.
+"""The wire messages, built from the descriptors in ``messages.binpb``.
 
-A pool of their own keeps them apart from XLA's messages of the same names, and descriptors, unlike
-generated code, suit every version of protobuf. ``make client-messages`` writes them.
+A separate descriptor pool avoids conflicts with XLA's messages of the same names. Descriptors work
+with every version of protobuf, unlike generated code. ``make client-messages`` writes them.
 """
 
 from importlib import resources
@@ -21,7 +21,7 @@ DESCRIPTORS = "messages.binpb"
 
 
 def _keep_modules_as_bytes(message: DescriptorProto) -> None:
-    """Modules inside other messages stay the bytes that they came as, to be sent on unchanged."""
+    """Declares nested modules as bytes, so that they are sent on unchanged."""
     for field in message.field:
         if field.type_name == ".xla.HloModuleProto":
             field.type = FieldDescriptorProto.TYPE_BYTES
@@ -38,7 +38,7 @@ def _files() -> list[FileDescriptorProto]:
 
 
 def message_classes(files: list[FileDescriptorProto]) -> dict[str, type[Message]]:
-    """The class of every message of these files by its full name, in a pool of their own."""
+    """Returns the classes of all messages in these files by full name, in a pool of their own."""
     pool = DescriptorPool()
     for file in files:
         pool.AddSerializedFile(file.SerializeToString())
@@ -49,7 +49,7 @@ _CLASSES = message_classes(_files())
 
 
 def _message(name: str) -> Any:
-    """The class of a message; its fields are those of the ``.proto`` file."""
+    """Returns the class of a message; the ``.proto`` file declares its fields."""
     return _CLASSES[name]
 
 

@@ -1,4 +1,4 @@
-"""Names of models, and what a server tells of them."""
+"""Names and descriptions of models."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,9 +18,9 @@ class ModelReference:
     name: str
     """Name in the registry."""
     version: int | None = None
-    """A version of it that is loaded, from 1; None for whatever serves."""
+    """A loaded version, from 1; None for the version that serves."""
     label: str | None = None
-    """Which of the versions that serve, ``stable`` or ``canary``, without version."""
+    """``stable`` or ``canary``; excludes ``version``."""
 
     def __post_init__(self) -> None:
         wrong_version = self.version is not None and self.version < 1
@@ -28,12 +28,12 @@ class ModelReference:
         if not self.name or wrong_version or wrong_label or (self.version and self.label):
             raise ValueError(
                 "a model is given as NAME, NAME@VERSION, NAME@stable or NAME@canary, "
-                "versions counting from 1"
+                "and versions count from 1"
             )
 
     @classmethod
     def parse(cls, text: str) -> "ModelReference":
-        """Reads what ``str`` prints; a ValueError for anything else."""
+        """Parses the output of ``str``; raises a ValueError for other text."""
         name, at, version = text.partition("@")
         if not at:
             return cls(name)
@@ -46,42 +46,43 @@ class ModelReference:
         return f"{self.name}@{version}" if version else self.name
 
     def selector(self) -> Any:
-        """The ``ModelSelector`` message."""
+        """Returns the ``ModelSelector`` message."""
         return ModelSelector(name=self.name, version=self.version or 0, label=self.label or "")
 
 
 def model_reference(model: "ModelReference | str") -> ModelReference:
-    """The reference that text stands for."""
+    """Parses a reference if it is given as text."""
     return ModelReference.parse(model) if isinstance(model, str) else model
 
 
 @dataclass(frozen=True)
 class Model:
-    """One version of one model. What its manifest says is there as long as it is loaded."""
+    """One model version. The fields of its manifest are set only while it is loaded."""
 
     name: str
     version: int
     task: Task | None
     state: str
-    """discovered, validating, warming, serving, retained, rejected or unloaded"""
+    """``discovered``, ``validating``, ``warming``, ``serving``, ``retained``, ``rejected`` or
+    ``unloaded``"""
     state_since: datetime
     serving: bool
     """Whether it is the stable version."""
     default_for_task: bool
-    """Whether requests for its task that name no model reach it."""
+    """Whether it ranks calls of its task that name no model."""
     canary_percent: int
-    """Of all graphs, those that it serves as the canary; 0 where it is none."""
+    """Percentage of graphs that it serves as the canary; 0 if it is not the canary."""
     pinned: bool
-    """Whether it serves whatever newer versions there are."""
+    """Whether it keeps serving although newer versions exist."""
     rejection: str | None
-    """Why it was rejected: reason and message."""
+    """Reason and message of its rejection; None if it was not rejected."""
     architecture: str
     kind: str
     """``segment`` or ``graph``."""
     batch_dependent: bool
     """Whether a score depends on the other configurations of its chunk."""
     chunk_configs: int
-    """Configurations that a whole-graph model takes at a time; 0 for a segment model."""
+    """Configurations per chunk of a whole-graph model; 0 for a segment model."""
     embedding_size: int
     buckets: tuple[int, ...]
     """Padded segment sizes in nodes, ascending."""
@@ -95,7 +96,7 @@ class Model:
 
     @property
     def reference(self) -> ModelReference:
-        """What to ask for to be answered by it."""
+        """The reference that selects this version."""
         return ModelReference(self.name, self.version)
 
 
@@ -104,11 +105,11 @@ _SAME = (
     *("architecture", "kind", "batch_dependent", "chunk_configs", "embedding_size", "pad_value"),
     *("digest", "feature_digest", "training_data_digest", "licence"),
 )
-"""Fields of the message that are taken as they are."""
+"""Fields that are copied from the message unchanged."""
 
 
 def model_of(message: Any) -> Model:
-    """The model that a ``Model`` message tells of."""
+    """Converts a ``Model`` message."""
     rejection = message.rejection
     state = message.DESCRIPTOR.fields_by_name["state"].enum_type.values_by_number.get(message.state)
     return Model(

@@ -1,4 +1,4 @@
-"""Answers."""
+"""Answers of a server."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -14,20 +14,20 @@ from hlorank.seconds import seconds
 
 @dataclass(frozen=True)
 class Timings:
-    """Seconds of each stage on the server."""
+    """Seconds spent in each stage on the server."""
 
     queue: float = 0.0
     """Waiting for a free worker."""
     featurize: float = 0.0
-    """Reading, featurizing, pruning and cutting the graph; 0 where it was cached."""
+    """Reading, featurizing, pruning and segmenting the graph; 0 if it was cached."""
     parse: float = 0.0
     """Reading the configurations and finding the distinct ones."""
     encode: float = 0.0
     head: float = 0.0
-    """Sums of embeddings, and the head."""
+    """Summing embeddings and evaluating the head."""
     rank: float = 0.0
     total: float = 0.0
-    """From the decoded request to the answer."""
+    """From the decoded request until the answer."""
 
     def __add__(self, other: "Timings") -> "Timings":
         stages = (field.name for field in fields(self))
@@ -36,12 +36,12 @@ class Timings:
 
 @dataclass(frozen=True)
 class Reuse:
-    """How many things were asked for, and how many were evaluated."""
+    """Counts of what was requested, and of what was evaluated."""
 
     configs: int
     distinct_configs: int
     segment_rows: int
-    """Pairs of segment and configuration, before anything is shared."""
+    """Pairs of segment and configuration before deduplication."""
     distinct_segment_rows: int
     rows_evaluated: int
     rows_cached: int
@@ -49,26 +49,26 @@ class Reuse:
 
 @dataclass(frozen=True)
 class Warning:
-    """Something that was accepted although it is unusual."""
+    """A note that the request is valid but unusual."""
 
     reason: str
-    """UPPER_SNAKE_CASE, stable."""
+    """Stable code in UPPER_SNAKE_CASE."""
     message: str
 
 
 class Ranking:
-    """The answer to ``rank``, or the end of a stream; read from the message as far as asked for."""
+    """The answer to ``rank``, or the end of a stream; its properties are converted on first use."""
 
     best: np.ndarray
-    """i64 [top_k] numbers of configurations by ascending score, ties by number"""
+    """i64 [top_k]: numbers of configurations by ascending score, ties by number"""
     best_scores: np.ndarray
-    """f32 [top_k] the score of each; lower is predicted faster"""
+    """f32 [top_k]: their scores; lower is predicted faster"""
     scores: np.ndarray | None
-    """f32 [configs] the score of every configuration in the order sent, where asked for"""
+    """f32 [configs]: the score of every configuration in the order sent, if requested"""
     graph_hash: bytes
 
     def __init__(self, answer: Any, scores: Any = None, earlier: Timings | None = None):
-        """Takes a ``RankConfigsResponse`` or ``StreamRanking``, and timings to add to its own."""
+        """Takes a ``RankConfigsResponse`` or ``StreamRanking``; adds ``earlier`` to its timings."""
         if len(answer.ranking) != len(answer.ranking_scores):
             raise AnswerError("the server's ranking and its scores differ in length")
         self._answer, self._earlier = answer, earlier
@@ -79,28 +79,28 @@ class Ranking:
 
     @cached_property
     def model(self) -> ModelReference:
-        """Who answered."""
+        """The model version that answered."""
         return model_of_answer(self._answer)
 
     @cached_property
     def timings(self) -> Timings:
-        """Seconds on the server; of the whole stream, at its end."""
+        """Seconds spent on the server; for a stream, the sum over its batches."""
         timings = timings_of(self._answer.timings)
         return timings + self._earlier if self._earlier else timings
 
     @cached_property
     def reuse(self) -> Reuse:
-        """How much work was shared."""
+        """How much work was avoided."""
         return reuse_of(self._answer.reuse)
 
     @property
     def scored(self) -> int:
-        """How many configurations this is about: the first ones sent, and mostly all."""
+        """Number of configurations ranked: all of them, or the first ones in a partial ranking."""
         return self.reuse.configs
 
     @cached_property
     def warnings(self) -> tuple[Warning, ...]:
-        """What was accepted although it is unusual."""
+        """Notes about what is valid but unusual in the request."""
         return _warnings(self._answer.warnings)
 
     def __repr__(self) -> str:
@@ -126,17 +126,17 @@ class ConfigurableNode:
     node: int
     """Node number."""
     name: str
-    """Instruction name; empty for a graph that came as features, as are the next but the opcode."""
+    """Instruction name. Graphs sent as features have only node and opcode."""
     opcode: str
     dimensions: tuple[int, ...]
-    """Of the output."""
+    """Dimensions of the output."""
     tensor_ranks: tuple[int, ...]
-    """Of the output and the first two operands."""
+    """Ranks of the output and the first two operands."""
 
 
 @dataclass(frozen=True)
 class CachedGraph:
-    """What a server made of a graph."""
+    """A server's summary of a graph."""
 
     hash: bytes
     nodes: int
@@ -146,14 +146,14 @@ class CachedGraph:
     segments: int
     distinct_segments: int
     largest_segment: int
-    """Its nodes."""
+    """Number of nodes in the largest segment."""
     configurable_nodes: tuple[ConfigurableNode, ...]
-    """The slots of a layout configuration, in order; none for a kernel."""
+    """The slots of a layout configuration, in order; empty for a kernel."""
     warnings: tuple[Warning, ...]
 
 
 def batch_scores_of(answer: Any) -> BatchScores:
-    """The scores of a ``BatchScores`` message."""
+    """Converts a ``BatchScores`` message."""
     return BatchScores(
         first=answer.first_config,
         scores=scores_of(answer.scores),
@@ -163,7 +163,7 @@ def batch_scores_of(answer: Any) -> BatchScores:
 
 
 def cached_graph_of(answer: Any) -> CachedGraph:
-    """What a ``PutGraphResponse`` tells."""
+    """Converts a ``PutGraphResponse`` message."""
     sizes = ("nodes", "edges", "kept_nodes", "segments", "distinct_segments", "largest_segment")
     return CachedGraph(
         hash=graph_hash_of(answer),
@@ -174,31 +174,31 @@ def cached_graph_of(answer: Any) -> CachedGraph:
 
 
 def scores_of(scores: Any) -> np.ndarray:
-    """Scores as f32."""
+    """Converts scores to f32."""
     return np.array(scores, np.float32)
 
 
 def model_of_answer(answer: Any) -> ModelReference:
-    """Who answered."""
+    """Returns the model version that answered."""
     if not answer.model.name:
-        raise AnswerError("the server's answer does not name its model")
+        raise AnswerError("the server's answer does not name the model")
     return ModelReference(answer.model.name, answer.model.version or None)
 
 
 def graph_hash_of(answer: Any) -> bytes:
-    """The 32 bytes of the graph hash."""
+    """Returns the 32 bytes of the graph hash."""
     if len(answer.graph_hash) != 32:
         raise AnswerError(f"the server's graph hash has {len(answer.graph_hash)} bytes, not 32")
     return answer.graph_hash
 
 
 def timings_of(timings: Any) -> Timings:
-    """The seconds of a ``StageTimings`` message."""
+    """Converts a ``StageTimings`` message to seconds."""
     return Timings(**{field.name: seconds(getattr(timings, field.name)) for field in _STAGES})
 
 
 def reuse_of(reuse: Any) -> Reuse:
-    """The counts of a ``ReuseCounts`` message."""
+    """Converts a ``ReuseCounts`` message."""
     return Reuse(**{field.name: getattr(reuse, field.name) for field in _COUNTS})
 
 

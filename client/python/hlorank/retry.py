@@ -1,4 +1,4 @@
-"""When a call is tried again. Every call may be: none changes anything but what is cached."""
+"""Retries of calls. Every call may be retried, since calls change only the server's caches."""
 
 import random
 import time
@@ -8,35 +8,35 @@ from hlorank.errors import OverloadedError, RefusedError, UnavailableError
 
 
 class Deadline:
-    """The point in time until which a call may take; never, where no seconds are given."""
+    """The point in time at which a call expires; None for no deadline."""
 
     def __init__(self, seconds: float | None):
         self._end = None if seconds is None else time.monotonic() + seconds
 
     def left(self) -> float | None:
-        """Seconds left, not below 0."""
+        """Returns the seconds left, at least 0; None for no deadline."""
         return None if self._end is None else max(0.0, self._end - time.monotonic())
 
     def allows(self, pause: float) -> bool:
-        """Whether there is time left after a pause of so many seconds."""
+        """Returns whether time is left after a pause of ``pause`` seconds."""
         left = self.left()
         return left is None or pause < left
 
 
 @dataclass(frozen=True)
 class Retry:
-    """How often, and after how long."""
+    """The number of retries, and the pauses before them."""
 
     times: int = 4
-    """How many times at most after the first."""
+    """Maximum number of retries."""
     first_pause: float = 0.1
-    """Seconds before the first retry of an unavailable server; twice that before the next."""
+    """Seconds before the first retry if the server is unavailable; each further pause doubles."""
 
     def pause(self, error: RefusedError, retries: int) -> float | None:
-        """Seconds to wait after an error; None where it is final."""
+        """Returns the seconds to wait after an error; None if there is no further retry."""
         if retries >= self.times:
             return None
-        # Somewhat more, so that those who were refused together do not come back together.
+        # Random extra time, so that clients that were rejected together do not retry together.
         spread = random.uniform(1.0, 1.5)
         match error:
             case UnavailableError():

@@ -1,16 +1,16 @@
-"""What a balancer routes by."""
+"""The key by which load balancers route calls."""
 
 from collections.abc import Iterable
 
 from hlorank.blake3 import derive_key
 
 ROUTE_HEADER = "x-hlorank-route"
-"""The same for every call about one graph, so that they reach the replica that has it cached."""
+"""Equal for all calls about one graph, so that they reach the replica that has it cached."""
 
 _PURPOSE = "hlorank 2026-11 route key"
 
 
 def route_key(parts: Iterable[bytes]) -> str:
-    """64 hexadecimal digits of the bytes of a graph, each part preceded by its length."""
+    """Returns 64 hexadecimal digits derived from the graph's bytes, each part after its length."""
     material = b"".join(len(part).to_bytes(8, "little") + part for part in parts)
     return derive_key(_PURPOSE, material).hex()

@@ -1,4 +1,4 @@
-"""Durations and points in time as protobuf has them."""
+"""Conversion of protobuf's durations and timestamps."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -7,10 +7,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def seconds(duration: Any) -> float:
-    """The seconds of a ``Duration``."""
+    """Converts a ``Duration`` to seconds."""
     return duration.seconds + duration.nanos * 1e-9
 
 
 def time_of(timestamp: Any) -> datetime:
-    """The time, in UTC, of a ``Timestamp``."""
+    """Converts a ``Timestamp`` to a time in UTC."""
     return _EPOCH + timedelta(seconds=timestamp.seconds, microseconds=timestamp.nanos // 1000)

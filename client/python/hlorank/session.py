@@ -1,4 +1,4 @@
-"""The calls, written once for the sync and the async client."""
+"""The calls, shared by the sync and the async client."""
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Sized
@@ -64,10 +64,10 @@ class Session:
     retry: Retry
     message_bytes: int
     timeout: float | None
-    """Seconds of a call, but of a stream, that sets none."""
+    """Default deadline in seconds of every call except streams."""
 
     async def put_graph(self, graph: Graph, timeout: float | None) -> CachedGraph:
-        """Sends a graph to be cached."""
+        """Sends a graph to the server's cache."""
         request = PutGraphRequest(graph=graph.whole())
         cached = cached_graph_of(
             await self._call(
@@ -98,7 +98,7 @@ class Session:
                 include_scores=with_scores,
                 allow_partial=allow_partial,
             )
-            # One serialized message after the other is both of them merged.
+            # Two concatenated serialized messages are parsed as their merger.
             message = request.SerializeToString() + configurations.serialized
             return await self._call(RANK_CONFIGS, message, _routed(graph), deadline)
 
@@ -117,7 +117,7 @@ class Session:
         model: ModelReference | str | None,
         timeout: float | None,
     ) -> "StreamSession":
-        """Starts a stream, and waits until the server has found the graph."""
+        """Starts a stream and waits until the server has found the graph."""
         selector, deadline = _selector(model), Deadline(timeout)
 
         async def ask(source: Any) -> StreamSession:
@@ -127,16 +127,16 @@ class Session:
         return await _by_hash_or_whole(graph, ask)
 
     async def list_models(self, timeout: float | None) -> list[Model]:
-        """Every model version, by name, then version."""
+        """Returns every model version, sorted by name and version."""
         answer = await self._call(LIST_MODELS, b"", (), self._deadline(timeout))
         return [model_of(model) for model in answer.models]
 
     async def get_model(self, name: str, version: int | None, timeout: float | None) -> Model:
-        """One version of a model, or the stable one."""
+        """Returns one version of a model, or the stable one."""
         request = GetModelRequest(name=name, version=version or 0).SerializeToString()
         answer = await self._call(GET_MODEL, request, (), self._deadline(timeout))
         if not answer.HasField("model"):
-            raise AnswerError("the server's answer has no model")
+            raise AnswerError("the server's answer contains no model")
         return model_of(answer.model)
 
     def _deadline(self, timeout: float | None) -> Deadline:
@@ -155,7 +155,7 @@ class Session:
         while True:
             if deadline.left() == 0:
                 code = grpc.StatusCode.DEADLINE_EXCEEDED
-                raise DeadlineError(code, "the timeout passed before the call")
+                raise DeadlineError(code, "the timeout expired before the call")
             try:
                 return await call()
             except RefusedError as error:
@@ -181,15 +181,15 @@ class Session:
 
 @dataclass
 class StreamSession:
-    """Batches on their way to a server, and their scores on the way back."""
+    """A stream of batches to a server, and of their scores back."""
 
     exchange: Exchange
     message_bytes: int
     model: ModelReference
     timings: Timings
-    """Until now."""
+    """The sum so far."""
     unscored: deque[int] = field(default_factory=deque)
-    """Configurations of each batch that was sent and whose scores were not taken."""
+    """Number of configurations of each sent batch whose scores were not taken yet."""
 
     async def send(self, configurations: Configurations) -> None:
         """Sends a batch."""
@@ -198,7 +198,7 @@ class StreamSession:
         message = request.SerializeToString()
         if len(message) > self.message_bytes:
             raise BatchTooLongError(len(message), self.message_bytes)
-        # Before it is written, since its scores may come while that returns.
+        # Before the write, since the scores may arrive while it returns.
         self.unscored.append(len(configurations))
         written = False
         try:
@@ -210,7 +210,7 @@ class StreamSession:
             await self._raise_refusal()
 
     async def scores(self) -> BatchScores | None:
-        """Takes the scores of the earliest batch that has not had them taken."""
+        """Takes the scores of the earliest batch whose scores were not taken yet."""
         if not self.unscored:
             return None
         batch = batch_scores_of(await _next(self.exchange, "scores"))
@@ -219,24 +219,24 @@ class StreamSession:
         return batch
 
     async def finish(self) -> Ranking:
-        """Closes the stream and takes the ranking."""
+        """Closes the stream and returns the ranking."""
         await self.exchange.done_writing()
         while await self.scores() is not None:
             pass
         ranking = Ranking(await _next(self.exchange, "ranking"), earlier=self.timings)
-        # Until the end, so that the call is not cancelled.
+        # Reads until the end of the stream, so that the call is not cancelled.
         await self.exchange.read()
         return ranking
 
     async def _raise_refusal(self) -> None:
-        """Why the server takes no more batches."""
+        """Raises the status with which the server ended the stream."""
         while await self.exchange.read() is not None:
             pass
-        raise AnswerError("the stream ended too early")
+        raise AnswerError("the server ended the stream early")
 
 
 async def _by_hash_or_whole(graph: Graph, ask: Callable[[Any], Awaitable[Any]]) -> Any:
-    """Asks with the hash where it is known, and with the graph where the server wants that."""
+    """Asks with the hash if it is known, and with the graph if the server does not have it."""
     by_hash = graph.by_hash()
     if by_hash is not None:
         try:
@@ -251,13 +251,13 @@ async def _next(exchange: Exchange, part: str) -> Any:
     answer = await exchange.read()
     found = None if answer is None else answer.WhichOneof("part")
     if found != part:
-        raise AnswerError(f"the stream has {found or 'ended'} where {part} was expected")
+        raise AnswerError(f"the stream sent {found or 'its end'}, expected {part}")
     return getattr(answer, part)
 
 
 def _check_count(scores: Sized, expected: int) -> None:
     if len(scores) != expected:
-        raise AnswerError(f"the server gave {len(scores)} scores for {expected} configurations")
+        raise AnswerError(f"the server sent {len(scores)} scores for {expected} configurations")
 
 
 def _routed(graph: Graph) -> Metadata:

@@ -1,4 +1,4 @@
-"""What is being tuned."""
+"""The tasks."""
 
 from typing import Literal
 
@@ -9,12 +9,12 @@ _NUMBERS: dict[Task, int] = {"tile": 1, "layout": 2}
 
 
 def task_number(task: Task) -> int:
-    """The number of the wire's ``Task``; a ValueError for anything else."""
+    """Returns the number of a task in the wire's ``Task``; raises a ValueError for other text."""
     if task not in _NUMBERS:
         raise ValueError(f"the task is {task!r}, expected 'tile' or 'layout'")
     return _NUMBERS[task]
 
 
 def task_of(number: int) -> Task | None:
-    """The task of a number; None for none."""
+    """Returns the task with a number; None if there is none."""
     return next((task for task, known in _NUMBERS.items() if known == number), None)

@@ -19,23 +19,23 @@ from hlorank.messages import (
 from hlorank.whole_numbers import whole_numbers
 
 FEATURES = 24
-"""Per list of bounds six values, sum and product."""
+"""Six values, their sum and their product, for each of three lists of bounds."""
 _LISTS = ("kernel_bounds", "output_bounds", "input_bounds")
 _VALUES = 6
 _SMALLEST, _LARGEST = -(1 << 31), (1 << 31) - 1
 
 Bounds = np.ndarray | Sequence[Sequence[int]]
-"""[configs, bounds], or a list for each configuration, of any length."""
+"""[configs, bounds], or one list of any length per configuration."""
 
 
 @dataclass(frozen=True)
 class _BoundLists:
-    """One list of bounds for each configuration."""
+    """One list of bounds per configuration."""
 
     values: np.ndarray
-    """i64 [configs, longest], 0 past the end of a list"""
+    """i64 [configs, longest], filled up with 0"""
     counts: np.ndarray
-    """i64 [configs]: lengths"""
+    """i64 [configs]: lengths of the lists"""
 
     def of(self, config: int) -> list[int]:
         return self.values[config, : self.counts[config]].tolist()
@@ -44,8 +44,8 @@ class _BoundLists:
 class Tiles:
     """Tile configurations of one kernel.
 
-    Each of the lists is [configs, bounds], sizes per dimension, most minor first as XLA gives
-    them, or a list for each configuration, of any length. What is left out is empty.
+    Bounds are sizes per dimension, the most minor first as in XLA. Each argument is
+    [configs, bounds], or one list of any length per configuration. Omitted arguments are empty.
     """
 
     def __init__(
@@ -61,14 +61,16 @@ class Tiles:
         if not counts:
             raise ConfigurationError("there are no configurations")
         if len(counts) > 1:
-            raise ConfigurationError(f"lists of bounds are of {sorted(counts)} configurations")
+            raise ConfigurationError(
+                f"the lists of bounds have different numbers of configurations: {sorted(counts)}"
+            )
         configs = counts.pop()
         empty = _BoundLists(np.zeros((configs, 0), np.int64), np.zeros(configs, np.int64))
         self._lists = [lists.get(name, empty) for name in _LISTS]
 
     @classmethod
     def from_features(cls, config_feat: ArrayLike) -> "Tiles":
-        """TpuGraphs' ``config_feat`` [configs, 24]."""
+        """Takes TpuGraphs' ``config_feat`` [configs, 24]."""
         features = whole_numbers(config_feat, "config_feat")
         if features.ndim != 2 or features.shape[1] != FEATURES:
             raise ConfigurationError(
@@ -81,8 +83,8 @@ class Tiles:
         wrong = (tiles.features() != features.astype(np.float32)).any(axis=1)
         if wrong.any():
             raise ConfigurationError(
-                f"configuration {int(wrong.argmax())} of config_feat: no tile of at most {_VALUES} "
-                "bounds a list has these features; give the bounds themselves"
+                f"configuration {int(wrong.argmax())} of config_feat: no tile with at most "
+                f"{_VALUES} bounds per list has these features; pass the bounds themselves"
             )
         return tiles
 
@@ -90,7 +92,7 @@ class Tiles:
         return len(self._lists[0].counts)
 
     def features(self) -> np.ndarray:
-        """TpuGraphs' ``config_feat``: f32 [configs, 24]."""
+        """Returns TpuGraphs' ``config_feat``: f32 [configs, 24]."""
         features = np.zeros((len(self), len(_LISTS), FEATURES // len(_LISTS)), np.float32)
         for number, bounds in enumerate(self._lists):
             used = np.arange(bounds.values.shape[1]) < bounds.counts[:, None]
@@ -103,22 +105,22 @@ class Tiles:
 
     @cached_property
     def serialized(self) -> bytes:
-        """The part of a ``RankConfigsRequest`` that is about configurations."""
+        """A serialized ``RankConfigsRequest`` with the configurations alone."""
         form, message = self.wire
         return RankConfigsRequest(batch=ConfigBatch(**{form: message})).SerializeToString()
 
     @cached_property
     def wire(self) -> tuple[str, Any]:
-        """The field of a ``ConfigBatch``, and its message: packed where it can be, else readable."""
+        """Field name and message in ``ConfigBatch``: packed if possible, else readable."""
         packed = self.packed()
         if packed is None:
             return "tile_configs", self.readable()
         return "packed_tile_configs", packed
 
     def packed(self) -> Any:
-        """The ``PackedTileConfigs`` message.
+        """Returns the ``PackedTileConfigs`` message.
 
-        None where tiles differ in their numbers of bounds or a bound does not fit 32 bits.
+        Returns None if tiles differ in their numbers of bounds or a bound exceeds 32 bits.
         """
         if any((bounds.counts != bounds.counts[0]).any() for bounds in self._lists):
             return None
@@ -135,7 +137,7 @@ class Tiles:
         )
 
     def readable(self) -> Any:
-        """The ``TileConfigs`` message."""
+        """Returns the ``TileConfigs`` message."""
         named = list(zip(_LISTS, self._lists, strict=True))
         configs = (
             TileConfig(**{name: bounds.of(config) for name, bounds in named})
@@ -157,22 +159,25 @@ def _bound_lists(name: str, bounds: Bounds) -> _BoundLists:
         return _BoundLists(matrix.astype(np.int64), np.full(len(matrix), matrix.shape[1]))
     flat = whole_numbers([bound for tile in bounds for bound in tile], name)
     if flat.ndim != 1:
-        raise ConfigurationError(f"{name} holds lists where bounds were expected")
+        raise ConfigurationError(f"{name} contains lists, expected bounds")
     values = np.zeros((len(counts), counts.max()), np.int64)
     values[np.arange(values.shape[1]) < counts[:, None]] = flat
     return _BoundLists(values, counts)
 
 
 def _counts(name: str, bounds: Sequence[Sequence[int]]) -> np.ndarray:
-    """i64 [configs]: the length of each list."""
+    """Returns the length of each list: i64 [configs]."""
     try:
         return np.array([len(tile) for tile in bounds], np.int64)
     except TypeError as error:
-        raise ConfigurationError(f"{name} has no list for each configuration: {error}") from error
+        raise ConfigurationError(f"{name} needs one list per configuration: {error}") from error
 
 
 def _lists_of_features(features: np.ndarray) -> _BoundLists:
-    """The shortest lists of features [configs, 8]: a zero at an end shows only in the product."""
+    """Recovers the shortest lists from features [configs, 8].
+
+    A zero at the end of a list is visible only in the product.
+    """
     values = features[:, :_VALUES].astype(np.int64)
     places = np.arange(1, _VALUES + 1)
     counts = np.where(values != 0, places, 0).max(axis=1)

@@ -1,4 +1,4 @@
-"""What the calls of a client need of gRPC: the sync and the async client each bring one."""
+"""The interface to gRPC, which the sync and the async client implement."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,7 +10,7 @@ from hlorank import messages
 
 @dataclass(frozen=True)
 class Method:
-    """A method of the server, and the message that it gives; what it takes is serialized before."""
+    """A method of the server and its response message; requests are serialized by the caller."""
 
     path: str
     response: Any
@@ -27,45 +27,45 @@ Metadata = tuple[tuple[str, str | bytes], ...]
 
 
 class Exchange(Protocol):
-    """A stream in both directions."""
+    """A bidirectional stream."""
 
     async def write(self, message: bytes) -> bool:
-        """Sends a message; False where the call has ended."""
+        """Sends a message; returns False if the call has ended."""
 
     async def done_writing(self) -> None:
-        """Tells the server that no more comes."""
+        """Tells the server that no more messages follow."""
 
     async def read(self) -> Any:
-        """The next message; None at the end. Raises RefusedError."""
+        """Returns the next message; None at the end. Raises RefusedError."""
 
     def cancel(self) -> None:
-        """Ends the call, if it has not ended."""
+        """Cancels the call unless it has ended."""
 
 
 class Transport(Protocol):
-    """A connection. The methods of a blocking one never suspend."""
+    """A connection. The methods of a blocking connection never suspend."""
 
     async def call(
         self, method: Method, message: bytes, metadata: Metadata, timeout: float | None
     ) -> Any:
-        """One message for another. Raises RefusedError."""
+        """Sends a request and returns the response. Raises RefusedError."""
 
     async def open(self, method: Method, metadata: Metadata, timeout: float | None) -> Exchange:
-        """Starts a stream."""
+        """Opens a stream."""
 
     async def pause(self, seconds: float) -> None:
-        """Waits."""
+        """Waits for ``seconds``."""
 
 
 class Calls:
-    """The calls of one channel, blocking or not, that take one message for another."""
+    """The unary calls of one channel, blocking or not."""
 
     def __init__(self, channel: Any):
         self._channel = channel
         self._calls: dict[str, Any] = {}
 
     def of(self, method: Method) -> Any:
-        """The call of a method, made with its first use."""
+        """Returns the call of a method; it is created on first use."""
         call = self._calls.get(method.path)
         if call is None:
             call = self._channel.unary_unary(method.path, None, method.response.FromString)
@@ -74,12 +74,12 @@ class Calls:
 
 
 def target(address: str) -> str:
-    """What gRPC takes for an address such as ``127.0.0.1:7070`` or ``http://127.0.0.1:7070``."""
+    """Converts an address such as ``127.0.0.1:7070`` or ``http://127.0.0.1:7070`` for gRPC."""
     scheme, separator, rest = address.rpartition("://")
     if separator and scheme not in ("http", "https", "unix", "dns", "ipv4", "ipv6"):
         raise ValueError(
-            f"cannot connect to {address}: only http:// and https:// are spoken, "
-            "as in http://127.0.0.1:7070"
+            f"cannot connect to {address}: only http:// and https:// are supported, "
+            "for example http://127.0.0.1:7070"
         )
     return rest.rstrip("/") if scheme in ("http", "https") else address
 
@@ -87,7 +87,7 @@ def target(address: str) -> str:
 def channel_credentials(
     address: str, credentials: grpc.ChannelCredentials | None
 ) -> grpc.ChannelCredentials | None:
-    """What TLS is spoken with; None for no TLS."""
+    """Returns the credentials of a TLS connection; None for no TLS."""
     if address.startswith("https://"):
         return credentials or grpc.ssl_channel_credentials()
     if credentials is not None and address.startswith("http://"):
@@ -96,22 +96,22 @@ def channel_credentials(
 
 
 def authorization(token: str | None) -> Metadata:
-    """The header that brings a token."""
+    """Returns the header with the token."""
     return (("authorization", f"Bearer {token}"),) if token is not None else ()
 
 
 def channel_options(connect_timeout: float, message_bytes: int) -> list[tuple[str, int]]:
-    """Options of a channel; windows and keep-alive are those of the Rust client."""
+    """Returns the options of a channel; windows and keep-alive match the Rust client."""
     return [
         ("grpc.max_send_message_length", message_bytes),
         ("grpc.max_receive_message_length", message_bytes),
-        # How long an attempt to connect may take, and when the next one is made.
+        # Maximum duration of an attempt to connect, and the pauses between attempts.
         ("grpc.min_reconnect_backoff_ms", int(connect_timeout * 1000)),
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.max_reconnect_backoff_ms", 2_000),
         ("grpc.keepalive_time_ms", 10_000),
         ("grpc.keepalive_timeout_ms", 10_000),
         ("grpc.http2.lookahead_bytes", 8 << 20),
-        # A proxy of the environment is for the web, and would take loopback too.
+        # Proxies from the environment are meant for the web, and would also proxy loopback.
         ("grpc.enable_http_proxy", 0),
     ]

@@ -1,4 +1,4 @@
-"""Arrays that hold whole numbers, whatever their type."""
+"""Checks that arrays contain integers, whatever their type."""
 
 from typing import NoReturn
 
@@ -11,16 +11,17 @@ _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 
 def whole_numbers(values: ArrayLike, what: str) -> np.ndarray:
-    """The array itself, of numbers that fit i64; floats must be whole, as TpuGraphs' files hold
-    them.
+    """Checks that an array has integers that fit i64, and returns it.
+
+    Floats with integer values are accepted, since TpuGraphs' files contain them.
 
     Raises:
-        ConfigurationError: for anything else, with the place.
+        ConfigurationError: if a value is not such an integer; the message names its place.
     """
     try:
         array = np.asarray(values)
     except ValueError as error:
-        raise ConfigurationError(f"{what} is no array: {error}") from error
+        raise ConfigurationError(f"{what} is not an array: {error}") from error
     if array.dtype.kind == "i" or array.size == 0:
         return array
     if array.dtype.kind not in "uf":
@@ -35,6 +36,6 @@ def whole_numbers(values: ArrayLike, what: str) -> np.ndarray:
 
 
 def _refuse(array: np.ndarray, what: str, number: int, reason: str) -> NoReturn:
-    """Names the place of an element, which is given by its number in the flat array."""
+    """Raises an error about the element with the index ``number`` of the flattened array."""
     place = [int(index) for index in np.unravel_index(number, array.shape)]
     raise ConfigurationError(f"{what}{place} is {array.flat[number]}, {reason}")

@@ -48,7 +48,7 @@ def test_an_answer_without_a_model_is_told():
     with (
         answering_server(wrong) as server,
         Client(server.address) as client,
-        pytest.raises(AnswerError, match="has no model"),
+        pytest.raises(AnswerError, match="contains no model"),
     ):
         client.get_model("some")
 

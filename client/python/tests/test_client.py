@@ -166,7 +166,7 @@ def test_a_batch_that_is_too_long_is_refused_and_the_stream_goes_on(server, layo
         Client(server, message_bytes=6_000) as client,
         client.rank_stream(known(server, layout_graph)) as stream,
     ):
-        with pytest.raises(BatchTooLongError, match="at most 6000 go in one message"):
+        with pytest.raises(BatchTooLongError, match="the maximum message length is 6000"):
             stream.send(Layouts(np.tile(values, (200, 1, 1, 1))))
         stream.send(layout_graph.configurations)
         assert len(stream.finish().best) == len(layout_graph.configurations)
@@ -214,7 +214,7 @@ def test_a_deadline_of_0_has_passed(server, tile_graph):
 
 
 def test_an_address_of_another_scheme_is_refused():
-    with pytest.raises(ValueError, match="only http:// and https:// are spoken"):
+    with pytest.raises(ValueError, match="only http:// and https:// are supported"):
         Client("ftp://127.0.0.1:7070")
 
 

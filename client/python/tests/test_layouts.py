@@ -60,7 +60,7 @@ def test_another_shape_is_refused(shape):
 
 
 def test_lists_of_different_lengths_are_refused():
-    with pytest.raises(ConfigurationError, match="layouts is no array"):
+    with pytest.raises(ConfigurationError, match="layouts is not an array"):
         Layouts([[[0] * 18], [[0] * 17]])
 
 
