@@ -1,4 +1,4 @@
-// Ranks the compiler's default and, for every configurable instruction, the reversed layout of its output.
+// Ranks the compiler's default and, for each configurable instruction, the reversed layout of its output.
 
 #include <cstdlib>
 #include <fstream>
@@ -9,7 +9,7 @@
 
 namespace {
 
-// The numbers from `rank - 1` down to 0 are XLA's default, row-major; these are the reverse, column-major.
+// Returns the column-major layout: 0 to `rank - 1`. XLA's default is row-major: `rank - 1` down to 0.
 std::vector<int> ColumnMajor(int rank) {
   std::vector<int> minor_to_major;
   for (int dimension = 0; dimension < rank; ++dimension) minor_to_major.push_back(dimension);
@@ -40,13 +40,13 @@ int main(int argc, char** argv) {
   if (const grpc::Status status = ranker.Put(graph, put); !status.ok()) Fail(status);
 
   const int slots = put.configurable_nodes_size();
-  std::vector<hlorank::Candidate> candidates(1 + slots, hlorank::Candidate(slots));
+  std::vector<hlorank::Configuration> configurations(1 + slots, hlorank::Configuration(slots));
   for (int slot = 0; slot < slots; ++slot) {
-    candidates[1 + slot][slot][0] = ColumnMajor(put.configurable_nodes(slot).dimensions_size());
+    configurations[1 + slot][slot][0] = ColumnMajor(put.configurable_nodes(slot).dimensions_size());
   }
 
   hlorank::v1::RankConfigsResponse response;
-  if (const grpc::Status status = ranker.Rank(graph, candidates, response); !status.ok()) Fail(status);
+  if (const grpc::Status status = ranker.Rank(graph, configurations, response); !status.ok()) Fail(status);
 
   std::cout << response.model().name() << "@" << response.model().version() << "\n";
   for (int rank = 0; rank < response.ranking_size(); ++rank) {

@@ -1,4 +1,4 @@
-// Ranks layouts of one graph with hlorank, through the stubs that protoc makes of proto/.
+// Ranks layouts of one graph with hlorank, through the stubs that protoc generates from proto/.
 
 #ifndef HLORANK_RANKER_H_
 #define HLORANK_RANKER_H_
@@ -25,17 +25,16 @@ namespace hlorank {
 // 0..5 each. An empty list keeps the compiler's default.
 using NodeLayout = std::array<std::vector<int>, 3>;
 
-// One candidate: a layout per configurable instruction, in the order of PutGraphResponse.configurable_nodes.
-using Candidate = std::vector<NodeLayout>;
+// One configuration: a layout per configurable instruction, in the order of PutGraphResponse.configurable_nodes.
+using Configuration = std::vector<NodeLayout>;
 
-// A graph as a client holds it: the bytes, and the hash to send in their place once a server told it. Keep one for
-// all calls about a module.
+// A graph: its bytes, and its hash once a server has answered with it. Use one object for all calls about a module.
 class Graph {
  public:
   // A serialized xla.HloModuleProto or xla.HloProto.
   explicit Graph(std::string module) : module_(std::move(module)) {
-    // What a balancer routes by. Any value does that stays the same for a graph. Tuners that share replicas with the
-    // Rust or Python client take the BLAKE3 key of client/README.md, so that one replica has the graph for all.
+    // Load balancers route by this key. Any value works that is constant for a graph. Tuners that share replicas with
+    // the Rust or Python client should compute the BLAKE3 key of client/README.md, so that all use the same replica.
     std::ostringstream route;
     route << std::hex << std::hash<std::string>()(module_);
     route_ = route.str();
@@ -43,10 +42,10 @@ class Graph {
 
   const std::string& route() const { return route_; }
   bool has_hash() const { return !hash_.empty(); }
-  void learn(std::string hash) { hash_ = std::move(hash); }
-  void forget() { hash_.clear(); }
+  void set_hash(std::string hash) { hash_ = std::move(hash); }
+  void clear_hash() { hash_.clear(); }
 
-  // The graph as it is sent: by its hash where that is known.
+  // Returns the message of the graph: its hash if that is known, otherwise the module.
   v1::Graph message() const {
     v1::Graph graph;
     if (has_hash()) {
@@ -62,23 +61,23 @@ class Graph {
   std::string module_, route_, hash_;
 };
 
-// The packed form of candidates, which must all have the same number of instructions: per instruction the distinct
-// layouts, and which of them each candidate takes.
-inline v1::PackedLayoutConfigs Pack(const std::vector<Candidate>& candidates) {
+// Packs configurations, which must all have the same number of instructions: the distinct layouts of each instruction,
+// and the index of the layout that each configuration uses.
+inline v1::PackedLayoutConfigs Pack(const std::vector<Configuration>& configurations) {
   using Entry = std::array<uint32_t, 3>;
-  const size_t slots = candidates.empty() ? 0 : candidates.front().size();
+  const size_t slots = configurations.empty() ? 0 : configurations.front().size();
   v1::PackedLayoutConfigs packed;
-  packed.set_config_count(candidates.size());
+  packed.set_config_count(configurations.size());
   std::vector<std::map<Entry, uint32_t>> tables(slots);
   for (size_t slot = 0; slot < slots; ++slot) packed.add_tables();
   std::vector<uint32_t> indices;
   size_t largest = 0;
-  for (const Candidate& candidate : candidates) {
+  for (const Configuration& configuration : configurations) {
     for (size_t slot = 0; slot < slots; ++slot) {
       Entry entry = {0, 0, 0};
       for (size_t tensor = 0; tensor < entry.size(); ++tensor) {
         uint32_t weight = 1;
-        for (int dimension : candidate.at(slot)[tensor]) {
+        for (int dimension : configuration.at(slot)[tensor]) {
           entry[tensor] += (dimension + 1) * weight;
           weight *= 7;
         }
@@ -99,36 +98,37 @@ inline v1::PackedLayoutConfigs Pack(const std::vector<Candidate>& candidates) {
   return packed;
 }
 
-// A server, such as grpc::CreateChannel("127.0.0.1:7070", grpc::InsecureChannelCredentials()).
+// Calls a server, such as grpc::CreateChannel("127.0.0.1:7070", grpc::InsecureChannelCredentials()).
 class Ranker {
  public:
-  // `timeout` is for each call.
+  // `timeout` is the maximum time of each call.
   Ranker(const std::shared_ptr<grpc::Channel>& channel, std::chrono::milliseconds timeout)
       : stub_(v1::CostModelService::NewStub(channel)), timeout_(timeout) {}
 
-  // Sends a graph, and learns which instructions a candidate sets.
+  // Sends a graph. The response lists the instructions that a configuration sets.
   grpc::Status Put(Graph& graph, v1::PutGraphResponse& response) {
-    graph.forget();
+    graph.clear_hash();
     v1::PutGraphRequest request;
     *request.mutable_graph() = graph.message();
     grpc::ClientContext context;
     Prepare(context, graph);
     const grpc::Status status = stub_->PutGraph(&context, request, &response);
-    if (status.ok()) graph.learn(response.graph_hash());
+    if (status.ok()) graph.set_hash(response.graph_hash());
     return status;
   }
 
-  // Ranks candidates: response.ranking() has their numbers, the one that is predicted fastest first. Sends the graph
-  // once, by hash afterwards, and again where the server has lost it.
-  grpc::Status Rank(Graph& graph, const std::vector<Candidate>& candidates, v1::RankConfigsResponse& response) {
+  // Ranks configurations: response.ranking() lists their numbers, predicted fastest first. Sends the graph once and by
+  // hash afterwards, and sends it again if the server has lost it.
+  grpc::Status Rank(Graph& graph, const std::vector<Configuration>& configurations,
+                    v1::RankConfigsResponse& response) {
     v1::RankConfigsRequest request;
-    *request.mutable_batch()->mutable_packed_layout_configs() = Pack(candidates);
+    *request.mutable_batch()->mutable_packed_layout_configs() = Pack(configurations);
     grpc::Status status = Call(graph, request, response);
     if (graph.has_hash() && IsGraphNotCached(status)) {
-      graph.forget();
+      graph.clear_hash();
       status = Call(graph, request, response);
     }
-    if (status.ok()) graph.learn(response.graph_hash());
+    if (status.ok()) graph.set_hash(response.graph_hash());
     return status;
   }
 
@@ -145,7 +145,7 @@ class Ranker {
     return stub_->RankConfigs(&context, request, &response);
   }
 
-  // The reason is a string in the google.rpc.ErrorInfo of the details: looking for it needs no more stubs.
+  // The details contain the reason as a string of google.rpc.ErrorInfo. Searching for it needs no further stubs.
   static bool IsGraphNotCached(const grpc::Status& status) {
     return status.error_code() == grpc::StatusCode::FAILED_PRECONDITION &&
            status.error_details().find("GRAPH_NOT_CACHED") != std::string::npos;

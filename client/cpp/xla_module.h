@@ -1,4 +1,4 @@
-// What ranker.h takes, from XLA's own types. Not compiled here: XLA's headers come with its sources alone.
+// Converts XLA's types to those of ranker.h. Not compiled here, because XLA's headers come only with its sources.
 
 #ifndef HLORANK_XLA_MODULE_H_
 #define HLORANK_XLA_MODULE_H_
@@ -11,10 +11,10 @@
 
 namespace hlorank {
 
-// The graph of a module, as it is before layout assignment.
+// Returns the graph of a module before layout assignment.
 inline Graph GraphOf(const xla::HloModule& module) { return Graph(module.ToProto().SerializeAsString()); }
 
-// The configurable instructions of a module, in the order that a candidate has them.
+// Returns the configurable instructions of a module, in the order of a configuration.
 inline std::vector<const xla::HloInstruction*> Configurable(const xla::HloModule& module,
                                                             const v1::PutGraphResponse& put) {
   absl::flat_hash_map<absl::string_view, const xla::HloInstruction*> by_name;
@@ -28,7 +28,7 @@ inline std::vector<const xla::HloInstruction*> Configurable(const xla::HloModule
   return configurable;
 }
 
-// The layouts to try for an instruction: of its output, its first and its second operand. A null pointer keeps the
+// Returns the layouts of an instruction: of its output, its first and its second operand. A null pointer keeps the
 // compiler's default.
 inline NodeLayout LayoutOf(const std::array<const xla::Layout*, 3>& tensors) {
   NodeLayout layout;

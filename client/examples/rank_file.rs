@@ -1,10 +1,10 @@
-//! Ranks the configurations that come with the graphs of a file, and shows what was measured of the best.
+//! Ranks the configurations of the graphs of a file, and shows the measured run times of the best.
 //!
 //! ```console
 //! $ cargo run --release -p hlorank-client --example rank_file -- tests/data/measured/tile_kernels.pb
 //! ```
 //!
-//! Servers may follow the file; without any it is the one at `http://127.0.0.1:7070`.
+//! Addresses of servers may follow the file. The default is `http://127.0.0.1:7070`.
 
 use std::{env, error::Error, path::Path};
 
@@ -33,9 +33,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let (count, milliseconds) =
             (measurements.configurations.len(), ranking.timings.total.as_secs_f64() * 1e3);
         println!("{}: {count} configurations by {} in {milliseconds:.1} ms", measured.name, ranking.model);
-        for candidate in &ranking.best {
-            let run_time = measurements.run_times[candidate.config];
-            println!("{:6} score {:9.4} ran {run_time} ns", candidate.config, candidate.score);
+        for ranked in &ranking.best {
+            let run_time = measurements.run_times[ranked.config];
+            println!("{:6} score {:9.4} ran {run_time} ns", ranked.config, ranked.score);
         }
     }
     Ok(())

@@ -1,13 +1,13 @@
-//! Searches good layouts of a graph by its scores alone: a stochastic local search, which goes on from the best
-//! neighbour of the best layout so far.
+//! Searches good layouts of a graph by score: a stochastic local search, each step of which scores random neighbours of
+//! the best layout so far.
 //!
 //! ```console
 //! $ cargo run --release -p hlorank-client --example search_layouts -- tests/data/measured/layout_random_window_reversed.pb
 //! ```
 //!
-//! Servers may follow the file; without any it is the one at `http://127.0.0.1:7070`. Every step sends some bytes for
-//! each neighbour: the graph goes by hash, and neighbours as changes to the layout that they are of. With `--record FILE`
-//! the calls are written as a trace, which `hlorank bench --trace FILE` makes again.
+//! Addresses of servers may follow the file. The default is `http://127.0.0.1:7070`. Each step sends only the hash of
+//! the graph, and neighbours as changes to the best layout. `--record FILE` writes the calls to a trace, which
+//! `hlorank bench --trace FILE` replays.
 
 use std::{error::Error, path::PathBuf, time::Instant};
 
@@ -20,24 +20,24 @@ use hlorank_graph::{
     ConfigurationError, Configurations, GraphFile, LayoutBatchBuilder, LayoutEntry, Limits, Task,
 };
 
-/// Searches good layouts of a graph by its scores.
+/// Searches good layouts of a graph by score.
 #[derive(Parser)]
 struct Arguments {
-    /// A file of a graph
+    /// File with a graph
     file: PathBuf,
-    /// Where servers are
+    /// Addresses of the servers
     #[arg(default_value = "http://127.0.0.1:7070")]
     endpoints: Vec<String>,
-    /// Steps of the search
+    /// Number of steps
     #[arg(long, default_value_t = 200)]
     steps: usize,
-    /// Write the calls to this file
+    /// Record the calls in this trace
     #[arg(long)]
     record: Option<PathBuf>,
 }
 
 const NEIGHBOURS: usize = 100;
-/// Nodes of a neighbour that are drawn anew, at most.
+/// Maximum number of nodes in which a neighbour differs.
 const CHANGES: usize = 3;
 
 #[tokio::main]
@@ -55,8 +55,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let start = Instant::now();
     for step in 0..steps {
         let layouts = with_neighbours(&best, &nodes, &mut draw)?;
-        let candidates = batch(&layouts)?;
-        let request = RankRequest::new(&graph, &candidates).with_scores();
+        let configurations = batch(&layouts)?;
+        let request = RankRequest::new(&graph, &configurations).with_scores();
         if let Some(trace) = &mut trace {
             trace.write(start.elapsed(), &request)?;
         }
@@ -78,7 +78,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A layout, and some that differ from it in a few nodes.
+/// Returns a layout and its neighbours, which differ from it in a few nodes.
 fn with_neighbours(
     layout: &[LayoutEntry],
     nodes: &[ConfigurableNode],
@@ -96,7 +96,7 @@ fn with_neighbours(
     Ok(layouts)
 }
 
-/// Any order of the dimensions, for every tensor of a node.
+/// Returns a random layout of a node: the dimensions of every tensor are in random order.
 fn random_entry(node: &ConfigurableNode, draw: &mut Rng) -> Result<LayoutEntry, ConfigurationError> {
     let order = |rank: &u32| {
         let mut dimensions: Vec<i32> = (0..).take(*rank as usize).collect();

@@ -50,7 +50,7 @@ impl GraphHandle {
         Self::new(Source::HloText(text), task, configurable)
     }
 
-    /// Returns a graph as arrays of features. Sequences are padded with −1 if their lengths are known, otherwise with 0.
+    /// Returns a graph as arrays. Sequences are padded with −1 if their lengths are known, otherwise with 0.
     #[must_use]
     pub fn features(graph: &Graph) -> Self {
         let edges = graph.edges().as_flattened();

@@ -1,22 +1,22 @@
-//! `hlorank completions`: what a shell needs to complete commands.
+//! `hlorank completions`: prints a script for command completion in a shell.
 
 use std::io::{self, Write as _};
 
-use clap::{Args, CommandFactory as _};
+use clap::{Args, Command};
 use clap_complete::{Shell, generate};
 
-use super::{Cli, error::CommandError};
+use super::error::CommandError;
 
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
-    /// The shell
+    /// Shell that runs the script
     shell: Shell,
 }
 
 impl Completions {
-    pub(crate) fn run(&self) -> Result<(), CommandError> {
+    pub(crate) fn run(&self, mut command: Command) -> Result<(), CommandError> {
         let mut script = Vec::new();
-        generate(self.shell, &mut Cli::command(), "hlorank", &mut script);
+        generate(self.shell, &mut command, "hlorank", &mut script);
         Ok(io::stdout().write_all(&script)?)
     }
 }

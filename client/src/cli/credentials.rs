@@ -1,4 +1,4 @@
-//! What TLS and tokens need, from files.
+//! Certificates, keys and tokens from files and environment variables.
 
 use std::{
     env, fs,
@@ -10,28 +10,28 @@ use hlorank_client::{Connection, Identity, Token};
 
 use super::error::CommandError;
 
-/// Who is trusted, and who calls.
+/// The arguments for TLS and tokens.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Credentials {
-    /// Authorities of servers at https://, in PEM; left out, those that the system trusts
+    /// Certificate authorities to trust at https://, in PEM [default: those of the system]
     #[arg(long, value_name = "FILE", env = "HLORANK_CA")]
     ca: Option<PathBuf>,
-    /// Certificate for servers that ask for one, in PEM
+    /// Certificate for servers that require one (mutual TLS), in PEM
     #[arg(long, value_name = "FILE", env = "HLORANK_CERTIFICATE", requires = "key")]
     certificate: Option<PathBuf>,
     /// Private key of the certificate, in PEM
     #[arg(long, value_name = "FILE", env = "HLORANK_KEY", requires = "certificate")]
     key: Option<PathBuf>,
-    /// File of the token that calls bring; left out, the variable `HLORANK_TOKEN` is the token
+    /// File with the token to send with every call [default: the token in `HLORANK_TOKEN`, if set]
     #[arg(long, value_name = "FILE", env = "HLORANK_TOKEN_FILE")]
     token_file: Option<PathBuf>,
 }
 
-/// The token itself. It is no flag, for whoever lists processes sees those.
+/// The environment variable with the token itself. There is no flag for it, because process lists show flags.
 const TOKEN: &str = "HLORANK_TOKEN";
 
 impl Credentials {
-    /// A connection with them.
+    /// Returns connection settings with these credentials.
     pub(crate) fn connection(&self) -> Result<Connection, CommandError> {
         let authorities = self.ca.as_deref().map(read).transpose()?;
         let identity = self.certificate.as_deref().zip(self.key.as_deref());
@@ -46,7 +46,7 @@ impl Credentials {
         let (text, from) = match &self.token_file {
             Some(path) => (read(path)?, path.display().to_string()),
             None => match env::var_os(TOKEN).filter(|token| !token.is_empty()) {
-                // What is not UTF-8 is no token either way.
+                // A text that is not UTF-8 is rejected as a token below.
                 Some(token) => (token.to_string_lossy().into_owned(), TOKEN.to_owned()),
                 None => return Ok(None),
             },

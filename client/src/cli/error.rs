@@ -5,127 +5,128 @@ use hlorank_graph::{ConfigurationError, FileError};
 
 use super::exit::Exit;
 
-/// Why a command failed.
+/// The error of a failed command.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CommandError {
-    /// A file of graphs.
+    /// A file of graphs cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A command for one graph, a file of several.
-    #[error("{path}: holds {modules} graphs; choose one with --module (0 to {})", modules.saturating_sub(1))]
+    /// The command takes one graph, but the file contains several.
+    #[error("{path}: contains {modules} graphs; select one with --module (0 to {})", modules.saturating_sub(1))]
     SeveralModules {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// How many graphs it holds.
+        /// Number of graphs in the file.
         modules: usize,
     },
-    /// A file of configurations that is not readable.
+    /// A file of configurations cannot be read.
     #[error("{path}: {source}")]
     ConfigurationFile {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// A file of configurations that is not the JSON that is read.
+    /// A file of configurations is not JSON of the expected form.
     #[error("{path}: {source}")]
     ConfigurationJson {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Why, and where.
+        /// Cause and position.
         source: serde_json::Error,
     },
-    /// A file of certificates, a key or a token that is not readable.
+    /// A file of certificates, a key or a token cannot be read.
     #[error("{path}: {source}")]
     CredentialFile {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// What is no token.
+    /// The token is invalid.
     #[error("{from}: {source}")]
     Token {
-        /// The file, or the variable.
+        /// The file or the environment variable.
         from: String,
-        /// Why.
+        /// Cause.
         source: ParseTokenError,
     },
-    /// Configurations that do not fit the graph.
+    /// The configurations do not fit the graph.
     #[error("{path}: {source} (`hlorank graph inspect --nodes` lists the nodes that a layout sets)")]
     Configuration {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause.
         source: ConfigurationError,
     },
-    /// Nothing to rank.
-    #[error("{path}: holds no configurations; give them with --configs")]
+    /// There is nothing to rank.
+    #[error("{path}: contains no configurations; pass some with --configs")]
     NoConfigurations {
-        /// The file of the graph.
+        /// File of the graph.
         path: String,
     },
-    /// Nothing to draw configurations from.
+    /// There is nothing to draw configurations from.
     #[error(
-        "{path}: holds no configurations, and not what layouts of its nodes could be; give an HLO module or text"
+        "{path}: contains neither configurations nor the tensor ranks from which layouts are drawn; pass an HLO \
+         module or HLO text"
     )]
     NothingToDraw {
-        /// The file of the graph.
+        /// File of the graph.
         path: String,
     },
-    /// Weights that are not one a file.
+    /// The number of weights differs from the number of files.
     #[error("--weights has {weights} numbers for {files} files")]
     Weights {
-        /// How many files there are.
+        /// Number of files.
         files: usize,
-        /// How many weights.
+        /// Number of weights.
         weights: usize,
     },
-    /// A recorded trace.
+    /// A trace cannot be read or written.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// A trace without calls.
-    #[error("{path}: holds no calls")]
+    /// The trace is empty.
+    #[error("{path}: contains no calls")]
     NoCalls {
-        /// The file of the trace.
+        /// File of the trace.
         path: String,
     },
-    /// A plot that cannot be drawn or written.
+    /// The plot cannot be drawn or written.
     #[error("{path}: {source}")]
     PlotFile {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// Nothing to compare with.
-    #[error("none of the files holds measured run times")]
+    /// There is nothing to compare rankings with.
+    #[error("none of the files contains measured run times")]
     NothingMeasured,
-    /// A call about a graph.
+    /// A call about a graph failed.
     #[error("{path}: module {module}: {source}")]
     Graph {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Which graph of it, from 0.
+        /// Number of the graph in the file, from 0.
         module: usize,
-        /// Why.
+        /// Cause.
         source: ClientError,
     },
-    /// The server.
+    /// A call failed.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// Standard output.
+    /// Standard output cannot be written.
     #[error("standard output: {0}")]
     Output(#[from] io::Error),
 }
 
 impl CommandError {
-    /// A call about a graph of a file failed.
+    /// Returns the error of a call about a graph of a file.
     pub(crate) fn graph(path: &Path, module: usize, source: ClientError) -> Self {
         Self::Graph { path: path.display().to_string(), module, source }
     }
 
-    /// What the command exits with.
+    /// Returns the exit code of the command.
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Graph { source: error, .. } | Self::Client(error) => error.into(),
@@ -134,7 +135,7 @@ impl CommandError {
         }
     }
 
-    /// The server's answer, where there was one.
+    /// Returns the error of the server, if it answered.
     pub(crate) fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Graph { source: error, .. } | Self::Client(error) => error.refusal(),
@@ -142,7 +143,7 @@ impl CommandError {
         }
     }
 
-    /// Whether the reader of a pipe, such as `head`, has seen enough.
+    /// Returns whether the reader of the output, such as `head`, has closed the pipe.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }

@@ -3,29 +3,29 @@ use std::process::ExitCode;
 use hlorank_client::{ClientError, Refusal};
 use tonic::Code;
 
-/// What a failed command exits with: who can do something about it.
+/// The exit code of a failed command. It says who can resolve the failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
-    /// Anything else: a fault of the server or of this program.
+    /// Any other failure, for example a fault of the server or of this program.
     Failed = 1,
-    /// What was given is wrong: arguments (clap's own code), a file, a request. Whoever gave it can.
+    /// The input is wrong: arguments (clap's own code), a file, a request. The caller can correct it.
     WrongInput = 2,
-    /// The server refuses: it does not let this caller in, lacks the model, has a limit, is in another state. Its
-    /// operator can.
+    /// The server rejects the call: missing permission, an unknown model, a limit or its state. The operator of the
+    /// server can change it.
     Refused = 3,
-    /// No answer for now: not reachable, overloaded or too slow. Time can.
+    /// There is no answer at the moment: the server is unreachable, overloaded or too slow. A retry may help.
     NoAnswer = 4,
 }
 
 /// The table of `--help`.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
-  0  done
-  1  failed otherwise: a fault of the server or of hlorank
-  2  what was given is wrong: arguments, a file, a configuration
-  3  the server refuses: no right to call, no such model or version, a limit of it, its state
-  4  no answer for now: not reachable, overloaded or too slow; trying again may help";
+  0  success
+  1  any other failure: a fault of the server or of hlorank
+  2  wrong input: arguments, a file, a configuration
+  3  rejected by the server: missing permission, unknown model or version, a limit, its state
+  4  no answer: the server is unreachable, overloaded or too slow; a retry may help";
 
 impl From<&ClientError> for Exit {
     fn from(error: &ClientError) -> Self {

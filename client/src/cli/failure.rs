@@ -1,4 +1,4 @@
-//! How a failure is told, on standard error.
+//! Prints failures on standard error.
 
 use std::error::Error;
 
@@ -17,7 +17,7 @@ struct FailureReport<'a> {
     error: Failure<'a>,
 }
 
-/// What went wrong. All but the first two are what the server answered.
+/// A failure. All fields but the first two come from the answer of the server.
 #[derive(Debug, Serialize)]
 struct Failure<'a> {
     message: String,
@@ -30,13 +30,13 @@ struct Failure<'a> {
 }
 
 impl Format {
-    /// Prints why a command failed on standard error.
+    /// Prints the error of a failed command on standard error.
     pub(crate) fn print_failure(self, error: &CommandError) {
         match self {
             Self::Text => anstream::eprintln!("{} {}", styled(ERROR, "error:"), describe(error)),
             Self::Json => {
                 let report = FailureReport { error: Failure::of(error) };
-                eprintln!("{}", serde_json::to_string(&report).expect("texts and numbers are JSON"));
+                eprintln!("{}", serde_json::to_string(&report).expect("strings and numbers are valid JSON"));
             }
         }
     }
@@ -56,7 +56,7 @@ impl<'a> Failure<'a> {
     }
 }
 
-/// An error and its causes, without those that a message before them tells already.
+/// Returns the message of an error and of its causes. A cause that an earlier message contains is left out.
 fn describe(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -79,7 +79,7 @@ mod tests {
     struct Layer(&'static str, #[source] Option<Box<Layer>>);
 
     #[test]
-    fn a_cause_is_told_once() {
+    fn a_cause_is_printed_once() {
         let error = Layer("no answer: refused", Some(Box::new(Layer("refused", None))));
         assert_eq!(describe(&error), "no answer: refused");
         let error = Layer("no answer", Some(Box::new(Layer("refused", None))));

@@ -1,4 +1,4 @@
-//! Graphs from files.
+//! Reads graphs from files.
 
 use std::path::Path;
 
@@ -10,21 +10,21 @@ use hlorank_graph::{FileError, FileKind, GraphFile, Limits, MeasuredGraph, Task}
 
 use super::{error::CommandError, progress::Progress};
 
-/// What a command takes as a file of graphs.
+/// Help of an argument that is a file of graphs.
 pub(crate) const GRAPH_FILE: &str =
-    "A file of graphs: HLO text, HloModuleProto, HloProto, TuningData, ModuleTuningData or TpuGraphs npz";
+    "File of graphs: HLO text, HloModuleProto, HloProto, TuningData, ModuleTuningData or TpuGraphs npz";
 
-/// What a command takes as a file of graphs and run times.
+/// Help of an argument that is a file of graphs with run times.
 pub(crate) const MEASURED_FILE: &str =
     "Files with measured run times: TuningData, ModuleTuningData or TpuGraphs npz";
 
-/// Which graphs of a file, and what they are for where the file does not tell.
+/// The arguments that select graphs of a file.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Selection {
-    /// Only this graph of the file, from 0
+    /// Use only this graph of the file, from 0
     #[arg(long, value_name = "K")]
     module: Option<usize>,
-    /// What to tune in a graph that comes without configurations
+    /// Kind of configurations of a graph whose file contains none
     #[arg(long, value_name = "TASK", default_value = "layout", value_parser = task_parser())]
     task: Task,
 }
@@ -34,7 +34,7 @@ fn task_parser() -> impl clap::builder::TypedValueParser<Value = Task> {
         .map(|task| if task == "tile" { Task::Tile } else { Task::Layout })
 }
 
-/// A graph and its place in the file.
+/// A graph and its position in the file.
 #[derive(Debug)]
 pub(crate) struct NumberedGraph {
     /// Position in the file, from 0.
@@ -52,21 +52,21 @@ pub(crate) struct Input {
     pub(crate) graphs: Vec<NumberedGraph>,
 }
 
-/// Files are the user's own, so the bounds only keep numbers sane; the server has its own.
+/// Limits of files. They are generous because users read their own files; the server has limits of its own.
 pub(crate) const FILE_LIMITS: Limits =
     Limits { nodes: 1 << 24, edges: 1 << 26, configs: 1 << 24, config_entries: 1 << 31 };
 
 impl Selection {
     /// Reads the selected graphs of a file.
     pub(crate) fn read(&self, path: &Path, progress: &Progress) -> Result<Input, CommandError> {
-        progress.reads(path);
+        progress.show_file(path);
         let file = GraphFile::read(path, self.task, &FILE_LIMITS)?;
         let kind = file.kind;
         let graphs: Vec<_> = match self.module {
             Some(module) => vec![NumberedGraph { module, measured: file.into_graph(path, module)? }],
             None => (0..).zip(file.graphs).map(NumberedGraph::from).collect(),
         };
-        progress.has_read(graphs.len());
+        progress.add_graphs(graphs.len());
         Ok(Input { kind, graphs })
     }
 

@@ -1,4 +1,4 @@
-//! The commands. Each makes a report, which is printed as text for people or as one JSON document.
+//! The commands. Each creates a report, which is printed as text or as one JSON document.
 
 mod bench;
 mod completions;
@@ -20,7 +20,7 @@ mod style;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use self::{error::CommandError, exit::EXIT_CODES, output::Format};
 
@@ -42,18 +42,18 @@ enum Command {
     Rank(rank::Rank),
     /// Compare rankings with measured run times
     Eval(eval::Eval),
-    /// Send a load to a server, and tell how long answers take
+    /// Send load to a server and measure its latency
     Bench(bench::Bench),
-    /// List the models of a server, and change which versions serve
+    /// List the models of a server, or change which versions serve
     Models(models::Models),
-    /// Read files of graphs, without a server
+    /// Inspect files of graphs without a server
     #[command(subcommand)]
     Graph(graph::GraphCommand),
-    /// Print a script that completes commands in a shell
+    /// Print a script for command completion in a shell
     Completions(completions::Completions),
 }
 
-/// Runs the command that the arguments name.
+/// Runs the command of the arguments.
 pub(crate) async fn run() -> ExitCode {
     let cli = Cli::parse();
     let format = Format::from_json_flag(cli.json);
@@ -75,15 +75,13 @@ impl Command {
             Self::Bench(bench) => bench.run(format).await,
             Self::Models(models) => models.run(format).await,
             Self::Graph(command) => command.run(format),
-            Self::Completions(completions) => completions.run(),
+            Self::Completions(completions) => completions.run(Cli::command()),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]

@@ -1,4 +1,4 @@
-//! How reports are printed.
+//! Prints reports, and formats tables and numbers.
 
 use std::{
     fmt::{self, Display},
@@ -12,17 +12,17 @@ use serde::Serialize;
 
 use super::style::{HEADING, styled};
 
-/// What a report is printed as.
+/// The format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// For people.
+    /// Text for people.
     Text,
     /// One JSON document.
     Json,
 }
 
 impl Format {
-    /// What `--json` asks for.
+    /// Returns the format that `--json` selects.
     pub(crate) fn from_json_flag(json: bool) -> Self {
         if json { Self::Json } else { Self::Text }
     }
@@ -41,24 +41,24 @@ fn write_lines(mut output: impl Write, text: &str) -> io::Result<()> {
     output.flush()
 }
 
-/// Where the text of a column stands.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Align {
-    /// Words.
+    /// For words.
     Left,
-    /// Numbers.
+    /// For numbers.
     Right,
 }
 
-/// Plain aligned columns, two spaces apart, which also read well in a pipe.
+/// A table of plain aligned columns, two spaces apart, which also reads well in a pipe.
 pub(crate) struct Table {
     grid: Grid,
-    /// One a row.
+    /// Styles of the rows.
     styles: Vec<Style>,
 }
 
 impl Table {
-    /// A table with these columns.
+    /// Returns an empty table with these columns.
     pub(crate) fn new(columns: &[(&str, Align)]) -> Self {
         let mut grid = Grid::new();
         grid.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -74,7 +74,7 @@ impl Table {
         self.styled_row(Style::new(), cells);
     }
 
-    /// Adds a row that stands out.
+    /// Adds a row in a style.
     pub(crate) fn styled_row(&mut self, style: Style, cells: impl IntoIterator<Item = String>) {
         self.grid.add_row(cells.into_iter().map(|cell| printable(&cell)).collect::<Vec<_>>());
         self.styles.push(style);
@@ -98,14 +98,14 @@ impl From<Align> for CellAlignment {
     }
 }
 
-/// A name from a file, safe for a terminal.
+/// Replaces control characters in a name from a file, which could otherwise control the terminal.
 pub(crate) fn printable(name: &str) -> String {
     name.chars()
         .map(|letter| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter })
         .collect()
 }
 
-/// A whole number with commas between groups of three digits.
+/// Formats a whole number with commas between groups of three digits.
 pub(crate) fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
@@ -118,18 +118,23 @@ pub(crate) fn grouped(number: usize) -> String {
     text
 }
 
-/// A count and its noun, in the plural where it is not 1.
+/// Formats a count and its noun, in the plural unless the count is 1.
 pub(crate) fn counted(number: usize, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", grouped(number))
 }
 
-/// A number with its decimals, or `-` where it is undefined.
+/// Formats numbers with commas between them.
+pub(crate) fn comma_separated<T: ToString>(numbers: &[T]) -> String {
+    numbers.iter().map(T::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// Formats a number with these decimals, or as `-` if it is undefined.
 pub(crate) fn or_dash(number: Option<f64>, decimals: usize) -> String {
     number.map_or_else(|| "-".to_owned(), |number| format!("{number:.decimals$}"))
 }
 
-/// A run time in the unit that suits it.
+/// Formats a run time in a suitable unit.
 #[expect(clippy::cast_precision_loss, reason = "printed with two decimals")]
 pub(crate) fn run_time(nanoseconds: i64) -> String {
     let time = nanoseconds as f64;
@@ -146,18 +151,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn run_times_have_the_unit_that_suits_them() {
+    fn run_times_have_a_suitable_unit() {
         let times = [850, 12_340, 79_500_000, 2_000_000_000].map(run_time);
         assert_eq!(times, ["850 ns", "12.34 µs", "79.50 ms", "2.00 s"]);
     }
 
     #[test]
-    fn a_name_cannot_steer_the_terminal() {
+    fn a_name_cannot_control_the_terminal() {
         assert_eq!(printable("a\u{1b}[2Jb"), "a\u{fffd}[2Jb");
     }
 
     #[test]
-    fn digits_stand_in_groups_of_three() {
+    fn digits_are_in_groups_of_three() {
         assert_eq!(
             [0, 999, 1000, 47_712, 1_234_567].map(grouped),
             ["0", "999", "1,000", "47,712", "1,234,567"]

@@ -1,4 +1,4 @@
-//! How far a command is.
+//! The progress of a command.
 
 use std::{path::Path, time::Duration};
 
@@ -6,23 +6,23 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::output::printable;
 
-/// A bar on standard error where that is a terminal, else nothing. Gone once it is dropped.
+/// A progress bar, shown only if standard error is a terminal. Dropping it removes the bar.
 #[derive(Debug)]
 pub(crate) struct Progress(ProgressBar);
 
 const TEMPLATE: &str = "{bar:30} {pos}/{len} graphs, {elapsed} {wide_msg}";
 const TIME_TEMPLATE: &str = "{bar:30} {elapsed}, {wide_msg}";
 
-/// How often the time is shown anew.
+/// Interval between updates of the elapsed time.
 const TICK: Duration = Duration::from_millis(200);
 
 impl Progress {
-    /// Work on the graphs of so many files. A file counts as one graph until it is read.
+    /// Returns the progress over the graphs of these files. A file counts as one graph until it is read.
     pub(crate) fn over(files: usize) -> Self {
         Self::new(TEMPLATE, files as u64)
     }
 
-    /// Work that takes so long.
+    /// Returns the progress of work that takes a known time.
     pub(crate) fn over_time(length: Duration) -> Self {
         Self::new(TIME_TEMPLATE, milliseconds(length))
     }
@@ -34,23 +34,23 @@ impl Progress {
         Self(bar)
     }
 
-    /// So much of the time has passed, and this was done.
-    pub(crate) fn passed(&self, time: Duration, done: &str) {
-        self.0.set_position(milliseconds(time));
-        self.0.set_message(done.to_owned());
+    /// Shows the elapsed time and a message.
+    pub(crate) fn show_time(&self, elapsed: Duration, message: &str) {
+        self.0.set_position(milliseconds(elapsed));
+        self.0.set_message(message.to_owned());
     }
 
-    /// A file is being read.
-    pub(crate) fn reads(&self, path: &Path) {
+    /// Shows the file that is being read.
+    pub(crate) fn show_file(&self, path: &Path) {
         self.0.set_message(printable(&path.display().to_string()));
     }
 
-    /// It was read: so many graphs are to be worked on, at least one.
-    pub(crate) fn has_read(&self, graphs: usize) {
+    /// Adds the graphs of a file that has been read; at least one.
+    pub(crate) fn add_graphs(&self, graphs: usize) {
         self.0.inc_length(graphs.saturating_sub(1) as u64);
     }
 
-    /// One graph is done.
+    /// Counts one graph as done.
     pub(crate) fn advance(&self) {
         self.0.inc(1);
     }

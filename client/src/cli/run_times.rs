@@ -1,7 +1,9 @@
 use hlorank_client::quality::Outcome;
-use hlorank_graph::{Configurations, LayoutBatch, LayoutEntry, Measurements};
+use hlorank_graph::Measurements;
 
-/// Measured run times of configurations. One of 0, as in `TpuGraphs`' test files, is not measured.
+use super::configuration::default_number;
+
+/// Measured run times of configurations. A run time of 0, as in the test files of `TpuGraphs`, means not measured.
 #[derive(Debug)]
 pub(crate) struct RunTimes<'a> {
     nanoseconds: &'a [i64],
@@ -12,10 +14,10 @@ pub(crate) struct RunTimes<'a> {
 }
 
 impl<'a> RunTimes<'a> {
-    /// `None` where nothing was measured.
+    /// Returns the run times, or `None` if no configuration was measured.
     pub(crate) fn of(measurements: &'a Measurements) -> Option<Self> {
         let nanoseconds = measurements.run_times.as_slice();
-        let default = measurements.default.or_else(|| default_layout(&measurements.configurations));
+        let default = measurements.default.or_else(|| default_number(&measurements.configurations));
         let normalizers = measurements.normalizers.as_deref();
         nanoseconds.iter().any(|&time| time > 0).then_some(Self {
             nanoseconds,
@@ -26,50 +28,50 @@ impl<'a> RunTimes<'a> {
         })
     }
 
-    /// Number of a configuration in the file.
+    /// Returns the number of a configuration in the file.
     pub(crate) fn number(&self, config: usize) -> usize {
         self.numbers[config]
     }
 
-    /// Runs of the file that are left out.
+    /// Returns the number of runs in the file that were left out.
     pub(crate) fn skipped(&self) -> usize {
         self.skipped
     }
 
-    /// Nanoseconds of a configuration.
+    /// Returns the run time of a configuration in nanoseconds.
     pub(crate) fn measured(&self, config: usize) -> Option<i64> {
         self.nanoseconds.get(config).copied().filter(|time| *time > 0)
     }
 
-    /// How many were measured.
+    /// Returns the number of measured configurations.
     pub(crate) fn len(&self) -> usize {
         self.nanoseconds.iter().filter(|time| **time > 0).count()
     }
 
-    /// The fastest of these configurations, with its nanoseconds.
+    /// Returns the fastest of these configurations and its run time in nanoseconds.
     pub(crate) fn fastest(&self, configs: impl IntoIterator<Item = usize>) -> Option<(usize, i64)> {
         let measured = configs.into_iter().filter_map(|config| Some((config, self.measured(config)?)));
         measured.min_by_key(|(_, time)| *time)
     }
 
-    /// The fastest of all.
+    /// Returns the fastest of all configurations and its run time in nanoseconds.
     pub(crate) fn best(&self) -> Option<(usize, i64)> {
         self.fastest(0..self.nanoseconds.len())
     }
 
-    /// Nanoseconds of the compiler's default, where known.
+    /// Returns the run time of the compiler's default in nanoseconds, if known.
     pub(crate) fn default(&self) -> Option<i64> {
         let normalizer = || self.normalizers.and_then(all_equal).filter(|time| *time > 0);
         self.default.and_then(|config| self.measured(config)).or_else(normalizer)
     }
 
-    /// Run time over the default's.
+    /// Returns the run time of a configuration divided by that of the default.
     pub(crate) fn over_default(&self, config: usize) -> Option<f64> {
         let default = self.normalizer(config).or_else(|| self.default())?;
         Some(ratio(self.measured(config)?, default))
     }
 
-    /// Run times, over their normalizers where there are some, with scores: of what was measured.
+    /// Returns run times and scores of the measured configurations. Run times are divided by the normalizers, if any.
     pub(crate) fn outcomes(&self, scores: &[f32]) -> Vec<Outcome> {
         let outcome = |(config, &score): (usize, &f32)| {
             let run_time = ratio(self.measured(config)?, self.normalizer(config).unwrap_or(1));
@@ -78,7 +80,7 @@ impl<'a> RunTimes<'a> {
         scores.iter().enumerate().filter_map(outcome).collect()
     }
 
-    /// The default in the unit of [`RunTimes::outcomes`].
+    /// Returns the run time of the default in the unit of [`RunTimes::outcomes`].
     pub(crate) fn default_outcome(&self) -> Option<f64> {
         if self.normalizers.is_some() { Some(1.0) } else { Some(ratio(self.default()?, 1)) }
     }
@@ -86,16 +88,6 @@ impl<'a> RunTimes<'a> {
     fn normalizer(&self, config: usize) -> Option<i64> {
         self.normalizers?.get(config).copied().filter(|time| *time > 0)
     }
-}
-
-/// The layout that leaves everything to the compiler.
-fn default_layout(configurations: &Configurations) -> Option<usize> {
-    let Configurations::Layout(batch) = configurations else { return None };
-    (0..batch.len()).find(|&config| is_default(batch, config))
-}
-
-fn is_default(batch: &LayoutBatch, config: usize) -> bool {
-    (0..batch.slots()).all(|slot| batch.entry(config, slot) == LayoutEntry::DEFAULT)
 }
 
 fn all_equal(numbers: &[i64]) -> Option<i64> {
@@ -110,7 +102,7 @@ fn ratio(time: i64, unit: i64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use hlorank_graph::{Limits, TileBatch, TileConfiguration};
+    use hlorank_graph::{Configurations, Limits, TileBatch, TileConfiguration};
 
     use super::*;
 
@@ -132,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_zero_are_not_measured() {
+    fn a_run_time_of_zero_means_not_measured() {
         assert!(RunTimes::of(&kernel(&[0, 0], None, None)).is_none());
         let measurements = kernel(&[0, 30, 20], None, Some(1));
         let times = RunTimes::of(&measurements).unwrap();

@@ -1,4 +1,4 @@
-//! The server that a command asks.
+//! The server that a command calls.
 
 use std::time::Duration;
 
@@ -8,29 +8,29 @@ use tonic::transport::Uri;
 
 use super::{credentials::Credentials, error::CommandError};
 
-/// Where the server is.
+/// The arguments for calls to a server.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Server {
-    /// Address of the server; with commas between, of replicas that share the graphs
+    /// Address of the server, or comma-separated addresses of replicas that share the graphs
     #[arg(long, value_name = "URL", env = "HLORANK_ENDPOINT", value_parser = address, value_delimiter = ',')]
     #[arg(default_value = "http://127.0.0.1:7070")]
     endpoint: Vec<String>,
-    /// How long a call may take, retries included
+    /// Maximum time of a call in seconds, retries included
     #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(1..), default_value_t = 30)]
     timeout: u64,
     #[command(flatten)]
     credentials: Credentials,
 }
 
-/// Which model answers.
+/// The argument that selects a model.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ModelChoice {
-    /// The model to ask, and which of its versions: a number, `stable` or `canary`; left out, the default of the task
+    /// Model to use; VERSION is a number, `stable` or `canary` [default: the default model of the task]
     #[arg(long, value_name = "NAME[@VERSION]")]
     pub(crate) model: Option<ModelReference>,
 }
 
-/// An address, checked, as it was written.
+/// Checks an address, and returns it unchanged.
 pub(crate) fn address(text: &str) -> Result<String, String> {
     text.parse::<Uri>().map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
@@ -40,7 +40,7 @@ impl Server {
         Ok(Client::connect_replicas(&self.endpoint, self.connection()?).await?)
     }
 
-    /// A connection of its own, whose calls show every refusal.
+    /// Opens another connection, whose calls report every error instead of retrying.
     pub(crate) async fn connect_without_retries(&self) -> Result<Client, CommandError> {
         let connection = Connection { retries: 0, ..self.connection()? };
         Ok(Client::connect_replicas(&self.endpoint, connection).await?)

@@ -1,31 +1,31 @@
-//! Colours, few: `anstream` takes them out where the output is no terminal, or where `NO_COLOR` is set.
+//! Colours of the output. `anstream` removes them if the output is not a terminal or if `NO_COLOR` is set.
 
 use std::fmt::Display;
 
 use clap::builder::styling::{AnsiColor, Style};
 
-/// The header of a table, and what sums it up.
+/// The header of a table and its summary row.
 pub(crate) const HEADING: Style = Style::new().bold();
 
-/// What is as it should be.
+/// A good state.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 
-/// What is under way.
+/// A change in progress.
 pub(crate) const PENDING: Style = AnsiColor::Yellow.on_default();
 
-/// What is not as it should be.
+/// A bad state.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
 
-/// What is over.
+/// A past state.
 pub(crate) const PAST: Style = Style::new().dimmed();
 
-/// Before what went wrong, as clap has it.
+/// The label of an error, in the style of clap.
 pub(crate) const ERROR: Style = BAD.bold();
 
-/// Before what is unusual.
+/// The label of a warning.
 pub(crate) const WARNING: Style = PENDING.bold();
 
-/// A text in a style.
+/// Formats a text in a style.
 pub(crate) fn styled(style: Style, text: impl Display) -> String {
     format!("{style}{text}{style:#}")
 }

@@ -1,11 +1,10 @@
-//! When calls are due.
+//! The random times at which calls are due.
 
 use std::time::Duration;
 
 use fastrand::Rng;
 
-/// Poisson arrivals: the gaps are independent, and distributed exponentially. They are fixed by the seed alone, whatever
-/// the server does.
+/// Poisson arrivals: the gaps are independent and exponentially distributed. They depend only on the seed.
 #[derive(Clone, Debug)]
 pub(super) struct Arrivals {
     random: Rng,
@@ -14,7 +13,7 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// So many a second, in the mean.
+    /// Returns arrivals with a mean of `rate` per second.
     pub(super) fn new(rate: f64, seed: u64) -> Self {
         Self { random: Rng::with_seed(seed), rate, seconds: 0.0 }
     }
@@ -24,7 +23,7 @@ impl Iterator for Arrivals {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        // Above 0, so that the logarithm is finite.
+        // The number is above 0, so that its logarithm is finite.
         let uniform = 1.0 - self.random.f64();
         self.seconds -= uniform.ln() / self.rate;
         Duration::try_from_secs_f64(self.seconds).ok()
@@ -38,7 +37,7 @@ mod tests {
     const RATE: f64 = 250.0;
     const COUNT: u32 = 100_000;
 
-    /// Seconds between arrivals, the first from 0.
+    /// Returns the seconds between arrivals, and from 0 to the first.
     fn gaps(seed: u64) -> Vec<f64> {
         let times: Vec<f64> =
             Arrivals::new(RATE, seed).take(COUNT as usize).map(|at| at.as_secs_f64()).collect();
@@ -62,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_tells_nothing_of_the_next() {
+    fn gaps_are_not_correlated() {
         let gaps = gaps(2);
         let off = |gap: f64| gap * RATE - 1.0;
         let correlation: f64 = gaps.windows(2).map(|pair| off(pair[0]) * off(pair[1])).sum();
@@ -72,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn arrivals_are_those_of_their_seed() {
+    fn arrivals_depend_on_the_seed() {
         let times = |seed| Arrivals::new(RATE, seed).take(100).collect::<Vec<_>>();
         assert_eq!(times(3), times(3));
         assert_ne!(times(3), times(4));

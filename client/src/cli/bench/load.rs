@@ -1,4 +1,4 @@
-//! Which calls are due, and when.
+//! The calls of a load, and the times at which they are due.
 
 use std::{num::NonZeroU32, path::Path, sync::Arc, time::Duration};
 
@@ -6,48 +6,48 @@ use fastrand::Rng;
 use hlorank_client::{GraphHandle, RankCall, RankRequest, trace};
 use hlorank_graph::MeasuredGraph;
 
-use super::{Bench, arrivals::Arrivals, draw::Candidates, options::Share};
+use super::{arguments::Bench, arrivals::Arrivals, draw::Source, options::Share};
 use crate::cli::{error::CommandError, progress::Progress};
 
-/// Calls, and when each is due.
+/// The calls to send, and the times at which they are due.
 #[derive(Debug)]
 pub(super) struct Load {
     calls: Calls,
     timing: Timing,
     seed: u64,
-    /// How long calls are sent.
+    /// Duration of the load.
     pub(super) length: Duration,
 }
 
-/// What is sent.
+/// The calls to send.
 #[derive(Debug)]
 enum Calls {
-    /// Some group, by weight, and any of its calls.
+    /// A group is drawn by weight, then any call of the group.
     Drawn(Vec<Group>),
-    /// In their order, and again from the first.
+    /// The calls are sent in their order, and then again from the first.
     InTurn(Vec<Arc<RankCall>>),
 }
 
-/// Calls of one graph and number of configurations.
+/// Calls about one graph with one number of configurations.
 #[derive(Debug)]
 struct Group {
     calls: Vec<Arc<RankCall>>,
     weight: f64,
 }
 
-/// When calls are due.
+/// The times at which calls are due.
 #[derive(Debug)]
 pub(super) enum Timing {
-    /// At random times, so many a second.
+    /// Random times, with this mean number per second.
     Poisson(f64),
-    /// At these, ascending.
+    /// These times, ascending.
     Recorded(Vec<Duration>),
 }
 
-/// A call that is due.
+/// A call and the time at which it is due.
 #[derive(Clone, Debug)]
-pub(super) struct Due {
-    /// Since the start.
+pub(super) struct ScheduledCall {
+    /// Time since the start.
     pub(super) at: Duration,
     pub(super) call: Arc<RankCall>,
 }
@@ -55,14 +55,14 @@ pub(super) struct Due {
 const RATE: f64 = 100.0;
 const LENGTH: Duration = Duration::from_secs(30);
 
-/// Configurations of a call where neither the file nor the arguments tell.
+/// Number of configurations per call if neither the file nor the arguments determine it.
 const DRAWN: usize = 100;
 
-/// Keeps the draws of calls apart from those of times, which have the seed itself.
+/// Makes the seed of the calls differ from that of the times, which is the seed itself.
 const CALLS_SEED: u64 = 1 << 63;
 
 impl Load {
-    /// What the arguments ask for.
+    /// Returns the load of the arguments.
     pub(super) fn of(bench: &Bench) -> Result<Self, CommandError> {
         let Some(path) = &bench.trace else {
             let timing = Timing::Poisson(bench.rate.unwrap_or(RATE));
@@ -82,7 +82,7 @@ impl Load {
         Ok(Self { calls, timing, seed: bench.seed, length: bench.duration.unwrap_or(length) })
     }
 
-    /// Every graph, once.
+    /// Returns every distinct graph of the load.
     pub(super) fn graphs(&self) -> Vec<Arc<GraphHandle>> {
         let calls: Vec<_> = match &self.calls {
             Calls::Drawn(groups) => groups.iter().filter_map(|group| group.calls.first()).collect(),
@@ -94,7 +94,7 @@ impl Load {
         graphs
     }
 
-    /// Calls a second that were asked for; `None` where a trace tells the times.
+    /// Returns the requested number of calls per second, or `None` if a trace determines the times.
     pub(super) fn rate(&self) -> Option<f64> {
         match self.timing {
             Timing::Poisson(rate) => Some(rate),
@@ -102,8 +102,8 @@ impl Load {
         }
     }
 
-    /// The calls, in the order in which they are due. The same load has the same calls at the same times.
-    pub(super) fn schedule(self) -> Box<dyn Iterator<Item = Due> + Send> {
+    /// Returns the calls in the order in which they are due. The same load has the same calls at the same times.
+    pub(super) fn schedule(self) -> Box<dyn Iterator<Item = ScheduledCall> + Send> {
         let (length, mut random) = (self.length, Rng::with_seed(self.seed ^ CALLS_SEED));
         let times: Box<dyn Iterator<Item = Duration> + Send> = match self.timing {
             Timing::Poisson(rate) => {
@@ -113,7 +113,7 @@ impl Load {
         };
         match self.calls {
             Calls::InTurn(calls) => {
-                let call = move |(number, at): (usize, Duration)| Due {
+                let call = move |(number, at): (usize, Duration)| ScheduledCall {
                     at,
                     call: Arc::clone(&calls[number % calls.len()]),
                 };
@@ -121,13 +121,13 @@ impl Load {
             }
             Calls::Drawn(groups) => Box::new(times.map(move |at| {
                 let calls = &pick(&groups, random.f64()).calls;
-                Due { at, call: Arc::clone(&calls[random.usize(..calls.len())]) }
+                ScheduledCall { at, call: Arc::clone(&calls[random.usize(..calls.len())]) }
             })),
         }
     }
 }
 
-/// The group at a place from 0 to 1 of all weights.
+/// Returns the group at a position from 0 to 1 in the cumulative weights.
 fn pick(groups: &[Group], place: f64) -> &Group {
     let mut left = place * groups.iter().map(|group| group.weight).sum::<f64>();
     let last = groups.len() - 1;
@@ -139,16 +139,16 @@ fn pick(groups: &[Group], place: f64) -> &Group {
 }
 
 impl Group {
-    /// The same calls, of which a part is sent as streams.
-    fn streamed(self, part: f64, batch: NonZeroU32) -> impl Iterator<Item = Self> {
+    /// Splits the group into unary calls and the same calls as streams, which are a `part` of all from 0 to 1.
+    fn split_streams(self, part: f64, batch: NonZeroU32) -> impl Iterator<Item = Self> {
         let streams = self.calls.iter().map(|call| RankCall::clone(call).in_batches(Some(batch)));
         let streams = Self { calls: streams.map(Arc::new).collect(), weight: self.weight * part };
-        let lone = Self { weight: self.weight * (1.0 - part), ..self };
-        [lone, streams].into_iter().filter(|group| group.weight > 0.0)
+        let unary = Self { weight: self.weight * (1.0 - part), ..self };
+        [unary, streams].into_iter().filter(|group| group.weight > 0.0)
     }
 }
 
-/// Reads the files, and draws the calls. A file's weight is shared by its graphs.
+/// Reads the files and draws the calls. The graphs of a file share its weight.
 fn groups(bench: &Bench) -> Result<Vec<Group>, CommandError> {
     let (files, weights) = (bench.files.len(), bench.weights.len());
     if weights != 0 && weights != files {
@@ -162,7 +162,8 @@ fn groups(bench: &Bench) -> Result<Vec<Group>, CommandError> {
         let weight = bench.weights.get(number).copied().unwrap_or(1.0) / graphs.len() as f64;
         for graph in &graphs {
             let drawn = groups_of(bench, path, &graph.measured, weight, &mut random)?;
-            groups.extend(drawn.into_iter().flat_map(|group| group.streamed(bench.streams, bench.batch)));
+            groups
+                .extend(drawn.into_iter().flat_map(|group| group.split_streams(bench.streams, bench.batch)));
             progress.advance();
         }
     }
@@ -177,22 +178,22 @@ fn groups_of(
     random: &mut Rng,
 ) -> Result<Vec<Group>, CommandError> {
     let name = || path.display().to_string();
-    let candidates = Candidates::of(graph).ok_or_else(|| CommandError::NothingToDraw { path: name() })?;
+    let source = Source::of(graph).ok_or_else(|| CommandError::NothingToDraw { path: name() })?;
     let handle = Arc::new(GraphHandle::of(graph));
     let call = |configurations: &_| {
         let request =
             RankRequest::new(&handle, configurations).model(bench.model.model.clone()).top(bench.top);
         Arc::new(RankCall::new(Arc::clone(&handle), request))
     };
-    let shares = match candidates {
-        Candidates::Own(own) if bench.configs.is_empty() => {
+    let shares = match source {
+        Source::Own(own) if bench.configs.is_empty() => {
             return Ok(vec![Group { calls: vec![call(own)], weight }]);
         }
-        Candidates::Any(_) if bench.configs.is_empty() => &[Share { configs: DRAWN, weight: 1.0 }][..],
+        Source::AnyLayout(_) if bench.configs.is_empty() => &[Share { configs: DRAWN, weight: 1.0 }][..],
         _ => &bench.configs,
     };
     let mut group = |share: &Share| {
-        let drawn = (0..bench.distinct).map(|_| Ok(call(&candidates.draw(share.configs, random)?)));
+        let drawn = (0..bench.distinct).map(|_| Ok(call(&source.draw(share.configs, random)?)));
         Ok(Group { calls: drawn.collect::<Result<_, _>>()?, weight: weight * share.weight })
     };
     let drawn = shares.iter().map(&mut group).collect::<Result<_, _>>();

@@ -1,8 +1,8 @@
-//! Arguments that are more than a number.
+//! Parses arguments that are more than a plain number.
 
 use std::{str::FromStr, time::Duration};
 
-/// How many configurations a call has, and how often beside the others.
+/// A number of configurations per call, and its relative frequency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Share {
     pub(super) configs: usize,
@@ -16,19 +16,19 @@ impl FromStr for Share {
         let (configs, weight) = text.split_once(':').map_or((text, "1"), |parts| parts);
         let configs: usize = configs.parse().map_err(|error| format!("{configs}: {error}"))?;
         if configs == 0 {
-            return Err("a call has at least one configuration".to_owned());
+            return Err("a call must have at least one configuration".to_owned());
         }
         Ok(Self { configs, weight: positive(weight)? })
     }
 }
 
-/// A number above 0.
+/// Parses a number above 0.
 pub(super) fn positive(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|error| format!("{text}: {error}"))?;
     if number.is_finite() && number > 0.0 { Ok(number) } else { Err(format!("{text}: must be above 0")) }
 }
 
-/// A number from 0 to 1.
+/// Parses a number from 0 to 1.
 pub(super) fn part(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|error| format!("{text}: {error}"))?;
     if (0.0..=1.0).contains(&number) { Ok(number) } else { Err(format!("{text}: must be from 0 to 1")) }
@@ -36,7 +36,7 @@ pub(super) fn part(text: &str) -> Result<f64, String> {
 
 const UNITS: [(&str, f64); 4] = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
 
-/// A number and a unit.
+/// Parses a number with a unit of time.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let split = text.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_weighs_one_unless_it_says_more() {
+    fn the_default_weight_of_a_share_is_one() {
         assert_eq!("10".parse(), Ok(Share { configs: 10, weight: 1.0 }));
         assert_eq!("1000:0.5".parse(), Ok(Share { configs: 1000, weight: 0.5 }));
         for text in ["0", "10:0", "10:", "a", "-1"] {

@@ -1,8 +1,11 @@
-//! A load as SVG: latency by percentile, and over time.
+//! Plots a load as SVG: latency by percentile, and over time.
 
 use std::{error::Error, fs, io, path::Path};
 
-use plotters::{coord::Shift, prelude::*};
+use plotters::{
+    coord::{Shift, types::RangedCoordf64},
+    prelude::*,
+};
 
 use super::report::{BenchReport, ClassReport, IntervalReport};
 use crate::cli::error::CommandError;
@@ -10,15 +13,16 @@ use crate::cli::error::CommandError;
 const SIZE: (u32, u32) = (900, 840);
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, LogCoord<f64>>>;
 type Drawn = Result<(), Box<dyn Error>>;
 
-/// A line with its name.
+/// A line and its name.
 struct Curve {
     name: String,
     points: Vec<(f64, f64)>,
 }
 
-/// Writes the plot of a report.
+/// Writes the plot of a report to a file.
 pub(super) fn write(path: &Path, report: &BenchReport) -> Result<(), CommandError> {
     let mut svg = String::new();
     let drawn = draw(&mut svg, report).map_err(|error| io::Error::other(error.to_string()));
@@ -35,7 +39,7 @@ fn draw(svg: &mut String, report: &BenchReport) -> Drawn {
     Ok(area.present()?)
 }
 
-/// The horizontal axis has as much room for the slowest tenth as for the slowest hundredth.
+/// Draws latency by percentile. The horizontal axis is logarithmic: 90 %, 99 % and 99.9 % are equally far apart.
 fn draw_percentiles(area: &Area<'_>, report: &BenchReport) -> Drawn {
     let classes = if report.calls.len() > 1 { report.calls.as_slice() } else { &[] };
     let curves: Vec<Curve> = classes.iter().chain([&report.all]).map(Curve::of_class).collect();
@@ -60,10 +64,10 @@ fn draw_over_time(area: &Area<'_>, report: &BenchReport) -> Drawn {
 
 impl Curve {
     fn of_class(class: &ClassReport) -> Self {
-        // The slowest call stands where the one before it would.
-        #[expect(clippy::cast_precision_loss, reason = "places of a plot")]
-        let most = 1.0 / class.answered.max(1) as f64;
-        let nines = |percent: f64| -(1.0 - percent / 100.0).max(most).log10();
+        // The slowest call, at 100 %, would be at infinity; it is drawn at the share of the calls that are faster.
+        #[expect(clippy::cast_precision_loss, reason = "positions of a plot")]
+        let least = 1.0 / class.answered.max(1) as f64;
+        let nines = |percent: f64| -(1.0 - percent / 100.0).max(least).log10();
         Self {
             name: class.name(" configurations"),
             points: class.percentiles.iter().map(|point| (nines(point.percent), point.ms)).collect(),
@@ -71,7 +75,7 @@ impl Curve {
     }
 }
 
-/// Milliseconds, in powers of ten, over something.
+/// Draws milliseconds on a logarithmic axis over another quantity.
 fn draw_curves(
     area: &Area<'_>,
     horizontal: &str,
@@ -99,6 +103,11 @@ fn draw_curves(
         .y_label_formatter(&|milliseconds| format!("{milliseconds}"))
         .light_line_style(WHITE)
         .draw()?;
+    draw_lines(&mut chart, curves)
+}
+
+/// Draws the curves and their legend.
+fn draw_lines<'a, 'b: 'a>(chart: &mut Chart<'a, 'b>, curves: &[Curve]) -> Drawn {
     for (number, curve) in curves.iter().enumerate() {
         let style = Palette99::pick(number).to_rgba().stroke_width(2);
         chart

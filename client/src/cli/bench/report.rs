@@ -5,13 +5,13 @@ use serde::Serialize;
 use super::tally::{Class, Failure, Interval, Kind, Tally, Times};
 use crate::cli::output::grouped;
 
-/// What came of a load.
+/// The result of a load.
 #[derive(Debug, Serialize)]
 pub(super) struct BenchReport {
     pub(super) plan: Plan,
-    /// From the start to the end of the plan, or to the last answer after it.
+    /// Time from the start to the end of the plan, or to the last answer after it.
     pub(super) seconds: f64,
-    /// Whether it was ended early.
+    /// Whether Ctrl-C ended the load early.
     pub(super) interrupted: bool,
     pub(super) calls: Vec<ClassReport>,
     pub(super) all: ClassReport,
@@ -20,10 +20,10 @@ pub(super) struct BenchReport {
     pub(super) over_time: Vec<IntervalReport>,
 }
 
-/// What was to be sent.
+/// The planned load.
 #[derive(Debug, Serialize)]
 pub(super) struct Plan {
-    /// Calls a second; none where a trace tells the times.
+    /// Calls per second; `None` if a trace determines the times.
     pub(super) rate: Option<f64>,
     pub(super) seconds: f64,
     pub(super) seed: u64,
@@ -31,16 +31,17 @@ pub(super) struct Plan {
     pub(super) max_in_flight: u32,
 }
 
-/// Calls of up to so many configurations. A call was sent or not; it was answered, failed, or is unfinished.
+/// Counts and latencies of calls with up to some number of configurations. Each call that is due is sent or not. Each
+/// call that is sent is answered, has failed or is unfinished.
 #[derive(Debug, Serialize)]
 pub(super) struct ClassReport {
-    /// None for all calls.
+    /// Method of the calls; `None` for all calls.
     pub(super) method: Option<&'static str>,
-    /// None for all calls.
+    /// Maximum number of configurations; `None` for all calls.
     pub(super) max_configurations: Option<usize>,
     pub(super) due: u64,
     pub(super) sent: u64,
-    /// Too many were in flight.
+    /// Number of calls not sent because too many were in flight.
     pub(super) not_sent: u64,
     pub(super) answered: u64,
     pub(super) failed: u64,
@@ -50,7 +51,7 @@ pub(super) struct ClassReport {
     pub(super) percentiles: Vec<Percentile>,
 }
 
-/// Milliseconds from when calls were due.
+/// Latency in milliseconds, from the time at which calls were due.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Latency {
     pub(super) mean: Option<f64>,
@@ -61,14 +62,14 @@ pub(super) struct Latency {
     pub(super) max: Option<f64>,
 }
 
-/// A point of a distribution.
+/// A point of a latency distribution.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Percentile {
     pub(super) percent: f64,
     pub(super) ms: f64,
 }
 
-/// Calls that were not answered, for one reason.
+/// Calls that failed for one reason.
 #[derive(Debug, Serialize)]
 pub(super) struct FailureReport {
     pub(super) code: Option<String>,
@@ -77,14 +78,14 @@ pub(super) struct FailureReport {
     pub(super) latency_ms: Latency,
 }
 
-/// How late calls began: what this program is to blame for.
+/// How late calls began, which is the fault of this program and not of the server.
 #[derive(Debug, Serialize)]
 pub(super) struct Starts {
     pub(super) late_ms: Latency,
     pub(super) later_than_10_ms: u64,
 }
 
-/// Calls that were due within a part of the run.
+/// Calls that were due within one interval of the run.
 #[derive(Debug, Serialize)]
 pub(super) struct IntervalReport {
     pub(super) from_seconds: f64,
@@ -97,7 +98,7 @@ pub(super) struct IntervalReport {
 
 const STREAM: &str = "RankConfigsStream";
 
-/// Points of a distribution in every power of ten of what is above them.
+/// Number of points of a distribution each time the share of slower calls falls to a tenth.
 const POINTS: f64 = 8.0;
 
 impl BenchReport {
@@ -138,7 +139,7 @@ impl ClassReport {
 }
 
 impl ClassReport {
-    /// What people call it; `unit` follows the number.
+    /// Returns the name of the row or curve; `unit` follows the number.
     pub(super) fn name(&self, unit: &str) -> String {
         let streamed = if self.method == Some(STREAM) { ", streamed" } else { "" };
         let name = |most| format!("up to {}{unit}{streamed}", grouped(most));
@@ -174,7 +175,7 @@ impl From<&Times> for Latency {
     }
 }
 
-/// From the fastest half to the slowest call.
+/// Returns the latency distribution from 0 % to 100 %.
 fn percentiles(times: &Times) -> Vec<Percentile> {
     let above = (0_i32..).map(|point| 10_f64.powf(-f64::from(point) / POINTS));
     let above = above.take_while(|above| above * number(times.count()) >= 1.0);

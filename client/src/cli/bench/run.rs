@@ -1,4 +1,4 @@
-//! Sends the calls when they are due.
+//! Sends calls when they are due.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
@@ -15,14 +15,14 @@ use tokio::{
 };
 
 use super::{
-    Bench,
-    load::{Due, Load},
+    arguments::Bench,
+    load::{Load, ScheduledCall},
     report::{BenchReport, Plan},
     tally::Tally,
 };
 use crate::cli::{error::CommandError, progress::Progress};
 
-/// Connections to a server, and a load that is about to begin.
+/// Connections to a server, and the settings of a load.
 pub(super) struct Run {
     clients: Vec<Client>,
     max_in_flight: u32,
@@ -30,30 +30,30 @@ pub(super) struct Run {
     trace: Option<TraceWriter>,
 }
 
-/// What calls share.
+/// The state that calls share.
 #[derive(Clone)]
 struct Shared {
     tally: Arc<Mutex<Tally>>,
     in_flight: Arc<Semaphore>,
     start: Instant,
-    /// What was sent, where that is recorded.
-    sent: Option<Arc<Mutex<Vec<Due>>>>,
+    /// Calls that were sent, if they are recorded.
+    sent: Option<Arc<Mutex<Vec<ScheduledCall>>>>,
 }
 
-/// How often the bar is drawn anew.
+/// Interval between updates of the progress bar.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Nothing panics while it holds a lock.
+/// Locks a mutex. No thread panics while it holds a lock, so poisoning is ignored.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Run {
-    /// Connects, and sends every graph once, so that calls go by hash from the first on.
+    /// Connects, and sends every graph once, so that all calls send only the hash of their graph.
     pub(super) async fn connect(bench: &Bench, load: &Load) -> Result<Self, CommandError> {
-        let patient = bench.server.connect().await?;
+        let retrying = bench.server.connect().await?;
         for graph in load.graphs() {
-            patient.put_graph(&graph).await?;
+            retrying.put_graph(&graph).await?;
         }
         let mut clients = Vec::new();
         for _ in 0..bench.connections {
@@ -63,7 +63,7 @@ impl Run {
         Ok(Self { clients, max_in_flight: bench.max_in_flight, seed: bench.seed, trace })
     }
 
-    /// Sends a load, and waits for the answers. Ctrl-C ends it early.
+    /// Sends a load and waits for the answers. Ctrl-C ends it early.
     pub(super) async fn report(self, load: Load) -> Result<BenchReport, CommandError> {
         let plan = Plan {
             rate: load.rate(),
@@ -87,14 +87,14 @@ impl Run {
             sending.await.expect("sending does not panic");
             drop(shared.in_flight.acquire_many(max_in_flight).await);
         };
-        let is_whole = shared.until(ended, length).await;
+        let is_complete = shared.wait(ended, length).await;
         drop(stop);
         if let Some(trace) = self.trace {
             shared.record(trace)?;
         }
         let tally = shared.tally();
-        let elapsed = if is_whole { length.max(tally.last) } else { shared.start.elapsed() };
-        Ok(BenchReport::of(&tally, plan, elapsed, !is_whole))
+        let elapsed = if is_complete { length.max(tally.last) } else { shared.start.elapsed() };
+        Ok(BenchReport::of(&tally, plan, elapsed, !is_complete))
     }
 }
 
@@ -103,16 +103,16 @@ impl Shared {
         lock(&self.tally)
     }
 
-    /// Writes what was sent, when it was due.
+    /// Writes the calls that were sent and their scheduled times to the trace.
     fn record(&self, mut trace: TraceWriter) -> Result<(), CommandError> {
-        for due in self.sent.iter().flat_map(|sent| std::mem::take(&mut *lock(sent))) {
-            trace.write_call(due.at, &due.call)?;
+        for scheduled in self.sent.iter().flat_map(|sent| std::mem::take(&mut *lock(sent))) {
+            trace.write_call(scheduled.at, &scheduled.call)?;
         }
         Ok(trace.finish()?)
     }
 
-    /// Waits until everything has ended, or for Ctrl-C; tells whether it was the former.
-    async fn until(&self, ended: impl Future<Output = ()>, length: Duration) -> bool {
+    /// Waits until all calls have ended. Returns false if Ctrl-C ended the wait.
+    async fn wait(&self, ended: impl Future<Output = ()>, length: Duration) -> bool {
         let progress = Progress::over_time(length);
         let (mut ticks, interrupt) = (interval(TICK), ctrl_c());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -123,49 +123,49 @@ impl Shared {
                 _ = &mut interrupt => return false,
                 _ = ticks.tick() => {
                     let (sent, failed) = { let tally = self.tally(); (tally.all.sent, tally.all.failed) };
-                    progress.passed(self.start.elapsed(), &format!("{sent} sent, {failed} failed"));
+                    progress.show_time(self.start.elapsed(), &format!("{sent} sent, {failed} failed"));
                 }
             }
         }
     }
 
-    /// Hands each call to the runtime when it is due, until there are no more, or until it is told to stop. A thread of
-    /// its own, whose clock is finer than the runtime's millisecond.
+    /// Spawns each call when it is due, until all are spawned or the sender of `stopped` is dropped. Runs on a thread
+    /// of its own, because the timer of the runtime has a resolution of a millisecond.
     fn send(
         &self,
-        schedule: impl Iterator<Item = Due>,
+        schedule: impl Iterator<Item = ScheduledCall>,
         clients: &[Client],
         stopped: &mpsc::Receiver<()>,
         runtime: &Handle,
     ) {
-        for (due, client) in schedule.zip(clients.iter().cycle()) {
-            let pause = (self.start + due.at).saturating_duration_since(Instant::now());
+        for (scheduled, client) in schedule.zip(clients.iter().cycle()) {
+            let pause = (self.start + scheduled.at).saturating_duration_since(Instant::now());
             if !matches!(stopped.recv_timeout(pause), Err(mpsc::RecvTimeoutError::Timeout)) {
                 return;
             }
             match Arc::clone(&self.in_flight).try_acquire_owned() {
                 Ok(permit) => {
-                    self.tally().sent(&due);
+                    self.tally().count_sent(&scheduled);
                     if let Some(sent) = &self.sent {
-                        lock(sent).push(due.clone());
+                        lock(sent).push(scheduled.clone());
                     }
-                    runtime.spawn(self.clone().ask(client.clone(), due, permit));
+                    runtime.spawn(self.clone().call(client.clone(), scheduled, permit));
                 }
-                Err(_) => self.tally().not_sent(&due),
+                Err(_) => self.tally().count_not_sent(&scheduled),
             }
         }
     }
 
-    async fn ask(self, client: Client, due: Due, permit: OwnedSemaphorePermit) {
-        self.tally().begins(self.since(&due));
-        let answer = client.make(&due.call).await;
-        let took = self.since(&due);
-        self.tally().ended(&due, took, answer.as_ref().err());
+    async fn call(self, client: Client, scheduled: ScheduledCall, permit: OwnedSemaphorePermit) {
+        self.tally().count_begun(self.since(&scheduled));
+        let answer = client.make(&scheduled.call).await;
+        let latency = self.since(&scheduled);
+        self.tally().count_ended(&scheduled, latency, answer.as_ref().err());
         drop(permit);
     }
 
-    /// How long ago a call was due.
-    fn since(&self, due: &Due) -> Duration {
-        (self.start + due.at).elapsed()
+    /// Returns the time since a call was due.
+    fn since(&self, scheduled: &ScheduledCall) -> Duration {
+        (self.start + scheduled.at).elapsed()
     }
 }

@@ -1,52 +1,52 @@
-//! What came of the calls.
+//! Counts calls and records their latencies.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use hdrhistogram::Histogram;
 use hlorank_client::{ClientError, Refusal};
 
-use super::load::Due;
+use super::load::ScheduledCall;
 
-/// Times in nanoseconds, as exact as their digits.
+/// A histogram of times in nanoseconds.
 #[derive(Clone, Debug)]
 pub(super) struct Times(Histogram<u64>);
 
-/// Everything that is counted. Memory does not grow with the number of calls.
+/// Counts and latencies of a run. Memory does not grow with the number of calls.
 #[derive(Debug)]
 pub(super) struct Tally {
     pub(super) classes: BTreeMap<Kind, Class>,
     pub(super) all: Class,
     pub(super) failures: BTreeMap<Failure, Times>,
-    /// From when calls were due until they began.
+    /// Delays from when calls were due until they began.
     pub(super) late: Times,
-    /// Calls that began later than [`LATE`].
+    /// Number of calls that began later than [`LATE`].
     pub(super) late_calls: u64,
     pub(super) intervals: Vec<Interval>,
-    /// How long an interval is.
+    /// Duration of an interval.
     pub(super) width: Duration,
-    /// When the last call ended, since the start.
+    /// Time at which the last call ended, since the start.
     pub(super) last: Duration,
 }
 
-/// Calls that are alike.
+/// The key by which calls are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Kind {
     pub(super) is_stream: bool,
-    /// How many configurations they have at most: a power of ten.
+    /// Maximum number of configurations: a power of ten.
     pub(super) max_configurations: usize,
 }
 
-/// Calls of one kind.
+/// Counts of the calls of one kind.
 #[derive(Clone, Debug)]
 pub(super) struct Class {
     pub(super) sent: u64,
     pub(super) not_sent: u64,
     pub(super) failed: u64,
-    /// Of those that were answered, from when they were due.
+    /// Latencies of answered calls, from when they were due.
     pub(super) answered: Times,
 }
 
-/// Calls that were due in a part of the run.
+/// Counts of the calls that were due in one interval of the run.
 #[derive(Clone, Debug)]
 pub(super) struct Interval {
     pub(super) due: u64,
@@ -54,39 +54,39 @@ pub(super) struct Interval {
     pub(super) answered: Times,
 }
 
-/// Why calls were not answered.
+/// The reason for which calls failed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Failure {
-    /// Of gRPC; `None` for an answer that breaks the contract.
+    /// gRPC status code; `None` for an invalid answer.
     pub(super) code: Option<String>,
     pub(super) reason: Option<String>,
 }
 
-/// Digits of the times of the whole run, and of an interval.
+/// Precision of the times of the whole run and of an interval, in decimal digits.
 const DIGITS: u8 = 3;
 const INTERVAL_DIGITS: u8 = 2;
 
 const INTERVALS: u32 = 100;
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Until then a call counts as begun in time.
+/// Maximum delay with which a call counts as begun in time.
 pub(super) const LATE: Duration = Duration::from_millis(10);
 
 impl Times {
     fn new(digits: u8) -> Self {
-        Self(Histogram::new(digits).expect("so many digits are possible"))
+        Self(Histogram::new(digits).expect("a histogram supports up to 5 digits"))
     }
 
     fn add(&mut self, time: Duration) {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.0.record(nanoseconds).expect("it grows to any number");
+        self.0.record(nanoseconds).expect("the histogram resizes itself");
     }
 
     pub(super) fn count(&self) -> u64 {
         self.0.len()
     }
 
-    /// The time that a part of them, from 0 to 1, did not exceed; `None` where there are none.
+    /// Returns the time at a quantile from 0 to 1, or `None` if the histogram is empty.
     pub(super) fn at(&self, quantile: f64) -> Option<Duration> {
         (!self.0.is_empty()).then(|| Duration::from_nanos(self.0.value_at_quantile(quantile)))
     }
@@ -103,7 +103,7 @@ impl Class {
 }
 
 impl Tally {
-    /// Of a run that sends for so long.
+    /// Returns the empty tally of a load of this duration.
     pub(super) fn new(length: Duration) -> Self {
         let width = (length / INTERVALS).max(SHORTEST_INTERVAL);
         let interval = Interval { due: 0, failed: 0, answered: Times::new(INTERVAL_DIGITS) };
@@ -120,55 +120,60 @@ impl Tally {
         }
     }
 
-    /// A call is sent.
-    pub(super) fn sent(&mut self, due: &Due) {
-        self.interval(due).due += 1;
-        for class in self.classes_of(due) {
+    /// Counts a call that is sent.
+    pub(super) fn count_sent(&mut self, scheduled: &ScheduledCall) {
+        self.interval(scheduled).due += 1;
+        for class in self.classes_of(scheduled) {
             class.sent += 1;
         }
     }
 
-    /// A call cannot be sent.
-    pub(super) fn not_sent(&mut self, due: &Due) {
-        self.interval(due).due += 1;
-        for class in self.classes_of(due) {
+    /// Counts a call that is not sent, because too many are in flight.
+    pub(super) fn count_not_sent(&mut self, scheduled: &ScheduledCall) {
+        self.interval(scheduled).due += 1;
+        for class in self.classes_of(scheduled) {
             class.not_sent += 1;
         }
     }
 
-    /// A call begins so long after it was due.
-    pub(super) fn begins(&mut self, late: Duration) {
-        self.late.add(late);
-        self.late_calls += u64::from(late > LATE);
+    /// Counts a call that begins with this delay after it was due.
+    pub(super) fn count_begun(&mut self, delay: Duration) {
+        self.late.add(delay);
+        self.late_calls += u64::from(delay > LATE);
     }
 
-    /// A call has ended so long after it was due.
-    pub(super) fn ended(&mut self, due: &Due, took: Duration, error: Option<&ClientError>) {
-        self.last = self.last.max(due.at + took);
+    /// Counts a call that has ended. `latency` is the time since it was due.
+    pub(super) fn count_ended(
+        &mut self,
+        scheduled: &ScheduledCall,
+        latency: Duration,
+        error: Option<&ClientError>,
+    ) {
+        self.last = self.last.max(scheduled.at + latency);
         let Some(error) = error else {
-            self.interval(due).answered.add(took);
-            for class in self.classes_of(due) {
-                class.answered.add(took);
+            self.interval(scheduled).answered.add(latency);
+            for class in self.classes_of(scheduled) {
+                class.answered.add(latency);
             }
             return;
         };
-        self.interval(due).failed += 1;
-        for class in self.classes_of(due) {
+        self.interval(scheduled).failed += 1;
+        for class in self.classes_of(scheduled) {
             class.failed += 1;
         }
         let failure = Failure::from(error);
-        self.failures.entry(failure).or_insert_with(|| Times::new(DIGITS)).add(took);
+        self.failures.entry(failure).or_insert_with(|| Times::new(DIGITS)).add(latency);
     }
 
-    /// That of its kind, and that of all.
-    fn classes_of(&mut self, due: &Due) -> [&mut Class; 2] {
-        let max_configurations = size_class(due.call.configurations());
-        let kind = Kind { is_stream: due.call.batch().is_some(), max_configurations };
+    /// Returns the class of the kind of the call, and the class of all calls.
+    fn classes_of(&mut self, scheduled: &ScheduledCall) -> [&mut Class; 2] {
+        let max_configurations = size_class(scheduled.call.configurations());
+        let kind = Kind { is_stream: scheduled.call.batch().is_some(), max_configurations };
         [self.classes.entry(kind).or_insert_with(Class::new), &mut self.all]
     }
 
-    fn interval(&mut self, due: &Due) -> &mut Interval {
-        let number = due.at.div_duration_f64(self.width);
+    fn interval(&mut self, scheduled: &ScheduledCall) -> &mut Interval {
+        let number = scheduled.at.div_duration_f64(self.width);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -179,7 +184,7 @@ impl Tally {
     }
 }
 
-/// The power of ten that so many configurations do not exceed.
+/// Returns the smallest power of ten that is not below the number of configurations.
 fn size_class(configurations: usize) -> usize {
     let mut size = 1_usize;
     while size < configurations {
@@ -205,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_as_exact_as_their_digits() {
+    fn times_have_the_precision_of_their_digits() {
         let mut times = Times::new(DIGITS);
         assert_eq!((times.at(0.5), times.mean()), (None, None));
         (1..=1000).for_each(|milliseconds| times.add(Duration::from_millis(milliseconds)));
@@ -216,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_has_a_hundred_intervals_at_most_and_one_at_least() {
+    fn a_run_has_at_least_one_interval_and_about_a_hundred_at_most() {
         for (milliseconds, intervals) in [(0, 1), (50, 1), (250, 3), (30_000, 101), (3_600_000, 101)] {
             let tally = Tally::new(Duration::from_millis(milliseconds));
             assert_eq!(tally.intervals.len(), intervals, "{milliseconds}");

@@ -1,4 +1,4 @@
-//! A load for people.
+//! Formats the result of a load as text.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -8,7 +8,7 @@ use crate::cli::{
     style::{HEADING, WARNING, styled},
 };
 
-/// Of all calls: from here on, late starts are worth a warning.
+/// Share of late starts among all calls above which a warning is printed.
 const LATE_SHARE: f64 = 0.01;
 
 impl Display for BenchReport {
@@ -26,8 +26,8 @@ impl Display for BenchReport {
             let late = grouped(count(self.starts.later_than_10_ms));
             writeln!(
                 formatter,
-                "{} hlorank fell behind: {late} of {} calls began more than 10 ms after they were due, which their \
-                 latency includes; a lower rate, or a processor of its own, tells more of the server",
+                "{} hlorank fell behind: {late} of {} calls began more than 10 ms after they were due, and their \
+                 latency includes this delay; use a lower rate, or run hlorank on another machine",
                 styled(WARNING, "warning:"),
                 grouped(count(self.all.sent)),
             )?;
@@ -50,7 +50,7 @@ impl BenchReport {
         table
     }
 
-    /// What has no latency above, by reason; `None` where there is nothing.
+    /// Returns the table of calls without an answer, by reason, or `None` if all were answered.
     fn not_answered(&self) -> Option<Table> {
         let latency = ["calls", "p50", "p99", "max"].map(|name| (name, Align::Right));
         let mut table = Table::new(&[&[("not answered", Align::Left)][..], &latency].concat());
@@ -97,7 +97,7 @@ impl ClassReport {
 
 impl FailureReport {
     fn name(&self) -> String {
-        let code = self.code.as_deref().unwrap_or("an answer that cannot be used");
+        let code = self.code.as_deref().unwrap_or("invalid answer");
         let reason = self.reason.as_deref().map(|reason| format!(" {}", printable(reason)));
         format!("{code}{}", reason.unwrap_or_default())
     }
@@ -107,7 +107,7 @@ impl Display for Plan {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         match self.rate {
             Some(rate) => write!(formatter, "{rate} calls/s at random times (seed {})", self.seed)?,
-            None => write!(formatter, "calls when they were recorded")?,
+            None => write!(formatter, "calls at their recorded times")?,
         }
         write!(formatter, " for {:.1} s, {}", self.seconds, counted(self.connections, "connection"))
     }

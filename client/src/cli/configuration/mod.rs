@@ -1,7 +1,8 @@
-//! Configurations as people write and read them.
+//! Configurations on the command line: JSON, short text, and random draws.
 
-mod form;
-mod short;
+mod kinds;
+mod layout;
+mod tile;
 
-pub(crate) use form::{ConfigurationForm, read};
-pub(crate) use short::short;
+pub(crate) use kinds::{ConfigurationForm, default_number, read, recombine, select, short};
+pub(crate) use layout::random_layouts;

@@ -1,4 +1,4 @@
-//! `hlorank eval`: how good the rankings of a server are, against measured run times.
+//! `hlorank eval`: compares the rankings of a server with measured run times.
 
 mod report;
 
@@ -70,7 +70,7 @@ impl Eval {
         Ok(())
     }
 
-    /// `None` for a graph without measured run times.
+    /// Ranks the configurations of a graph. Returns `None` for a graph without measured run times.
     async fn evaluate(
         &self,
         client: &Client,

@@ -17,16 +17,16 @@ use crate::cli::{
     style::HEADING,
 };
 
-/// How good the rankings of some graphs are.
+/// The quality of the rankings of several graphs.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct EvalReport {
     pub(super) graphs: Vec<GraphQuality>,
     pub(super) mean: Quality,
-    /// Graphs that were left out.
+    /// Number of graphs left out because they have no run times.
     pub(super) not_measured: usize,
 }
 
-/// How good the ranking of one graph is.
+/// The quality of the ranking of one graph.
 #[derive(Debug, Serialize)]
 pub(super) struct GraphQuality {
     file: String,
@@ -34,13 +34,13 @@ pub(super) struct GraphQuality {
     name: String,
     kind: String,
     model: String,
-    /// Those that were measured.
+    /// Number of measured configurations.
     configurations: usize,
     #[serde(flatten)]
     quality: Quality,
 }
 
-/// The metrics; none where undefined. Slowdowns are over the best configuration, 0.1 is 10 %.
+/// The quality metrics; `None` if undefined. Slowdowns are relative to the fastest configuration: 0.1 is 10 %.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Quality {
     kendall_tau: Option<f64>,
@@ -82,7 +82,7 @@ impl Quality {
         }
     }
 
-    /// The mean of each metric over the graphs where it is defined.
+    /// Returns the mean of each metric over the graphs for which it is defined.
     fn mean(graphs: &[GraphQuality]) -> Self {
         let mean = |metric: fn(&Self) -> Option<f64>| {
             let defined: Vec<f64> = graphs.iter().filter_map(|graph| metric(&graph.quality)).collect();
@@ -115,7 +115,7 @@ impl Quality {
 }
 
 impl EvalReport {
-    /// Fills the mean in.
+    /// Computes the mean.
     pub(super) fn with_mean(self) -> Self {
         Self { mean: Quality::mean(&self.graphs), ..self }
     }
@@ -152,8 +152,8 @@ impl Display for EvalReport {
         write!(formatter, "{table}")?;
         writeln!(
             formatter,
-            "\npairs: ordered pair accuracy; top K %: how much slower than the best the best of the K \
-             best-ranked is; default %: how much slower the default is"
+            "\npairs: ordered pair accuracy; top K %: slowdown of the fastest of the K best-ranked configurations \
+             over the fastest of all; default %: slowdown of the default configuration"
         )?;
         match self.not_measured {
             0 => Ok(()),

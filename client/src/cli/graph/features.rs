@@ -18,13 +18,13 @@ use crate::cli::{
 pub(crate) struct Features {
     #[arg(value_name = "FILE", required_unless_present = "digest", requires = "out", help = GRAPH_FILE)]
     file: Option<PathBuf>,
-    /// The npz file to write
+    /// npz file to write
     #[arg(long, value_name = "F.npz", requires = "file")]
     out: Option<PathBuf>,
-    /// What pads the sequence columns: 0, or -1 where 0 and nothing must differ
+    /// Padding of the sequence columns: 0, or -1 to distinguish padding from the value 0
     #[arg(long, default_value = "0", allow_negative_numbers = true, value_parser = parse_pad)]
     pad: Pad,
-    /// Print the digest of the featurization instead: a model works only with the one it was trained with
+    /// Print the feature digest instead; a model works only with the digest that it was trained with
     #[arg(long, conflicts_with_all = ["file", "out"])]
     digest: bool,
     #[command(flatten)]
@@ -33,7 +33,7 @@ pub(crate) struct Features {
 
 fn parse_pad(text: &str) -> Result<Pad, String> {
     let pad = text.parse().ok().and_then(Pad::from_value);
-    pad.ok_or_else(|| "the pad value is 0 or -1".to_owned())
+    pad.ok_or_else(|| "the padding must be 0 or -1".to_owned())
 }
 
 /// A file that was written.
@@ -46,7 +46,7 @@ struct FeatureReport {
     configurations: usize,
 }
 
-/// The digest of the featurization.
+/// The feature digest.
 #[derive(Debug, Serialize)]
 struct DigestReport {
     feature_digest: String,

@@ -19,7 +19,7 @@ use crate::cli::{
 pub(crate) struct Inspect {
     #[arg(value_name = "FILE", help = GRAPH_FILE)]
     file: PathBuf,
-    /// List the nodes that a layout configuration sets, too
+    /// Also list the nodes that a layout configuration sets
     #[arg(long)]
     nodes: bool,
     #[command(flatten)]
@@ -34,7 +34,7 @@ struct FileReport {
     graphs: Vec<GraphReport>,
 }
 
-/// Sizes of one graph.
+/// The sizes of one graph.
 #[derive(Debug, Serialize)]
 struct GraphReport {
     module: usize,
@@ -118,12 +118,13 @@ impl GraphReport {
         ]
     }
 
-    /// What is unusual about the graph.
+    /// Returns remarks about unusual properties of the graph.
     fn remarks(&self) -> Vec<String> {
         let opcodes = (self.unknown_opcodes > 0)
-            .then(|| format!("{} of an unknown opcode", counted(self.unknown_opcodes, "node")));
-        let skipped = (self.skipped_configurations > 0)
-            .then(|| format!("{} skipped: failed or unfit", counted(self.skipped_configurations, "run")));
+            .then(|| format!("{} with an unknown opcode", counted(self.unknown_opcodes, "node")));
+        let skipped = (self.skipped_configurations > 0).then(|| {
+            format!("{} skipped: failed or not applicable", counted(self.skipped_configurations, "run"))
+        });
         opcodes.into_iter().chain(skipped).collect()
     }
 }

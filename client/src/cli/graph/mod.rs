@@ -1,4 +1,4 @@
-//! `hlorank graph`: what can be told of graphs without a server.
+//! `hlorank graph`: inspects graphs without a server.
 
 mod features;
 mod hash;
@@ -11,11 +11,11 @@ use super::{error::CommandError, output::Format};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GraphCommand {
-    /// Show the graphs of a file and what pruning and cutting leave of them
+    /// Show the sizes of the graphs of a file, before and after pruning and segmentation
     Inspect(inspect::Inspect),
     /// Write the features, configurations and run times of a graph as npz
     Features(features::Features),
-    /// Print the graph hashes of a file
+    /// Print the hashes of the graphs of a file
     Hash(hash::Hash),
 }
 

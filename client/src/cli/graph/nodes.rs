@@ -10,7 +10,7 @@ use crate::cli::output::{Align, Table};
 #[serde(transparent)]
 pub(super) struct ConfigurableNodes(Vec<ConfigurableNode>);
 
-/// One of them. Only number and opcode are known of a graph that came as features.
+/// A node that a layout configuration sets. Only its number and opcode are known if the graph came as features.
 #[derive(Debug, Serialize)]
 struct ConfigurableNode {
     node: u32,

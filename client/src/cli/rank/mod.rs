@@ -1,5 +1,6 @@
-//! `hlorank rank`: which configurations to measure first.
+//! `hlorank rank`: ranks the configurations to measure first.
 
+mod job;
 mod report;
 mod text;
 
@@ -10,22 +11,24 @@ use std::{
 
 use clap::Args;
 use hlorank_client::{Client, GraphHandle, RankRequest};
-use hlorank_graph::{Configurations, MeasuredGraph};
 
-use self::report::{GraphRanking, RankReport};
+use self::{
+    job::Job,
+    report::{GraphRanking, RankReport},
+};
 use super::{
     configuration,
     error::CommandError,
-    input::{GRAPH_FILE, NumberedGraph, Selection},
+    input::{GRAPH_FILE, Selection},
     output::Format,
     progress::Progress,
-    run_times::RunTimes,
     server::{ModelChoice, Server},
 };
 
-const CONFIGS: &str = "A JSON list of configurations in place of the file's own; `--help` shows the form";
+const CONFIGS: &str =
+    "JSON list of configurations to rank instead of those of the file; `--help` shows the form";
 
-const CONFIGS_LONG: &str = r#"A JSON list of configurations in place of the file's own: layouts
+const CONFIGS_LONG: &str = r#"JSON list of configurations to rank instead of those of the file: layouts
 {"nodes": [{"node": 17, "tensors": [{"minor_to_major": [1, 0]}]}]}
 or tiles
 {"kernel_bounds": [3, 1], "output_bounds": [8, 128], "input_bounds": []}"#;
@@ -43,10 +46,10 @@ pub(crate) struct Rank {
     graph: PathBuf,
     #[arg(long, value_name = "FILE", help = CONFIGS, long_help = CONFIGS_LONG)]
     configs: Option<PathBuf>,
-    /// How many of the best to show; 0 for all
+    /// Number of best configurations to show; 0 shows all
     #[arg(long, value_name = "K", default_value_t = 10)]
     top: u32,
-    /// Where --timeout leaves no time for all configurations, rank the first ones: as many as there is time for
+    /// If --timeout is too short for all configurations, rank as many of the first ones as fit
     #[arg(long)]
     allow_partial: bool,
     #[command(flatten)]
@@ -55,14 +58,6 @@ pub(crate) struct Rank {
     selection: Selection,
     #[command(flatten)]
     server: Server,
-}
-
-/// A graph, its candidates, and what was measured of them.
-struct Job<'a> {
-    module: usize,
-    measured: &'a MeasuredGraph,
-    configurations: &'a Configurations,
-    run_times: Option<RunTimes<'a>>,
 }
 
 impl Rank {
@@ -112,23 +107,5 @@ impl Rank {
         let ranking = client.rank(&request).await;
         let ranking = ranking.map_err(|source| CommandError::graph(&self.graph, job.module, source))?;
         Ok(GraphRanking::of(job, ranking, start.elapsed()))
-    }
-}
-
-impl<'a> Job<'a> {
-    /// A graph with configurations from elsewhere.
-    fn given(graph: &'a NumberedGraph, configurations: &'a Configurations) -> Self {
-        Self { module: graph.module, measured: &graph.measured, configurations, run_times: None }
-    }
-
-    /// A graph with the configurations of its file; `None` where there are none.
-    fn of_file(graph: &'a NumberedGraph) -> Option<Self> {
-        let measurements = graph.measured.measurements.as_ref()?;
-        Some(Self {
-            module: graph.module,
-            measured: &graph.measured,
-            configurations: &measurements.configurations,
-            run_times: RunTimes::of(measurements),
-        })
     }
 }

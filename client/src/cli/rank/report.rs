@@ -3,7 +3,7 @@ use std::time::Duration;
 use hlorank_client::{Ranked, Ranking, Timings, v1};
 use serde::Serialize;
 
-use super::Job;
+use super::job::Job;
 use crate::cli::{
     configuration::{ConfigurationForm, short},
     run_times::RunTimes,
@@ -24,10 +24,11 @@ pub(super) struct GraphRanking {
     pub(super) nodes: usize,
     pub(super) graph_hash: String,
     pub(super) model: String,
-    /// Configurations that were sent, and the first of them that were scored.
+    /// Number of configurations that were sent.
     pub(super) configurations: usize,
+    /// Number of configurations that were scored: the first ones of those sent.
     pub(super) scored: usize,
-    pub(super) ranking: Vec<RankedRow>,
+    pub(super) ranking: Vec<RankedConfiguration>,
     pub(super) measured: Option<MeasuredSummary>,
     pub(super) reuse: Reuse,
     pub(super) round_trip_ms: f64,
@@ -35,10 +36,10 @@ pub(super) struct GraphRanking {
     pub(super) warnings: Vec<Warning>,
 }
 
-/// One of the best.
+/// One of the best configurations.
 #[derive(Debug, Serialize)]
-pub(super) struct RankedRow {
-    /// From 1.
+pub(super) struct RankedConfiguration {
+    /// Rank, from 1.
     pub(super) rank: usize,
     /// Number of the configuration in the file.
     pub(super) number: usize,
@@ -50,7 +51,7 @@ pub(super) struct RankedRow {
     pub(super) short: String,
 }
 
-/// What measuring the best-ranked would have found. Times are in nanoseconds.
+/// The run times that measuring the best-ranked configurations would have found, in nanoseconds.
 #[derive(Debug, Serialize)]
 pub(super) struct MeasuredSummary {
     pub(super) configurations: usize,
@@ -58,7 +59,7 @@ pub(super) struct MeasuredSummary {
     pub(super) default_ns: Option<i64>,
     pub(super) best_ns: i64,
     pub(super) best_number: usize,
-    /// Runs of the file that failed or do not fit the graph.
+    /// Number of runs in the file that failed or do not fit the graph.
     pub(super) skipped_runs: usize,
 }
 
@@ -73,7 +74,7 @@ pub(super) struct Reuse {
     pub(super) rows_cached: u64,
 }
 
-/// Milliseconds of each stage on the server.
+/// Time of each stage on the server, in milliseconds.
 #[derive(Debug, Serialize)]
 pub(super) struct Stages {
     pub(super) queue: f64,
@@ -85,7 +86,7 @@ pub(super) struct Stages {
     pub(super) total: f64,
 }
 
-/// What was accepted although it is unusual.
+/// An unusual property of the request that the server accepted.
 #[derive(Debug, Serialize)]
 pub(super) struct Warning {
     pub(super) reason: String,
@@ -94,7 +95,7 @@ pub(super) struct Warning {
 
 impl GraphRanking {
     pub(super) fn of(job: &Job<'_>, ranking: Ranking, round_trip: Duration) -> Self {
-        let row = |(ranked, rank)| RankedRow::of(job, rank, ranked);
+        let best = |(ranked, rank)| RankedConfiguration::of(job, rank, ranked);
         let measured = job.run_times.as_ref();
         Self {
             module: job.module,
@@ -105,7 +106,7 @@ impl GraphRanking {
             model: ranking.model.to_string(),
             configurations: job.configurations.len(),
             scored: ranking.scored,
-            ranking: ranking.best.iter().zip(1..).map(row).collect(),
+            ranking: ranking.best.iter().zip(1..).map(best).collect(),
             measured: measured.and_then(|times| MeasuredSummary::of(times, &ranking.best)),
             reuse: ranking.reuse.into(),
             round_trip_ms: milliseconds(round_trip),
@@ -115,7 +116,7 @@ impl GraphRanking {
     }
 }
 
-impl RankedRow {
+impl RankedConfiguration {
     fn of(job: &Job<'_>, rank: usize, ranked: &Ranked) -> Self {
         let (configurable, config) = (job.measured.graph.configurable(), ranked.config);
         let run_times = job.run_times.as_ref();

@@ -1,10 +1,10 @@
-//! Rankings for people.
+//! Formats rankings as text.
 
 use std::fmt::{self, Display, Formatter};
 
 use clap::builder::styling::Style;
 
-use super::report::{GraphRanking, MeasuredSummary, RankReport, RankedRow, Reuse, Stages};
+use super::report::{GraphRanking, MeasuredSummary, RankReport, RankedConfiguration, Reuse, Stages};
 use crate::cli::{
     output::{Align, Table, counted, grouped, or_dash, printable, run_time},
     style::{GOOD, WARNING, styled},
@@ -29,7 +29,7 @@ impl Display for GraphRanking {
             let (scored, all) = (grouped(self.scored), grouped(self.configurations));
             writeln!(
                 formatter,
-                "Only the first {scored} of {all} configurations were scored: there was no time for more."
+                "Only the first {scored} of {all} configurations were scored within the timeout."
             )?;
         }
         for warning in &self.warnings {
@@ -66,10 +66,10 @@ impl GraphRanking {
         table
     }
 
-    /// What measuring these would have found stands out.
-    fn style(&self, row: &RankedRow) -> Style {
+    /// Highlights the fastest configuration of the ranking.
+    fn style(&self, ranked: &RankedConfiguration) -> Style {
         let best = self.measured.as_ref().and_then(|measured| measured.best_of_ranking_ns);
-        if best.is_some() && row.run_time_ns == best { GOOD } else { Style::new() }
+        if best.is_some() && ranked.run_time_ns == best { GOOD } else { Style::new() }
     }
 
     fn is_measured(&self) -> bool {
@@ -86,14 +86,14 @@ struct Column {
     name: &'static str,
     align: Align,
     shown: Shown,
-    cell: fn(&RankedRow) -> String,
+    cell: fn(&RankedConfiguration) -> String,
 }
 
-/// When a column is shown.
+/// The condition under which a column is shown.
 enum Shown {
     Always,
-    WhereMeasured,
-    WhereDefaultIsKnown,
+    IfMeasured,
+    IfDefaultIsKnown,
 }
 
 const COLUMNS: [Column; 6] = [
@@ -108,13 +108,13 @@ const COLUMNS: [Column; 6] = [
     Column {
         name: "measured",
         align: Align::Right,
-        shown: Shown::WhereMeasured,
+        shown: Shown::IfMeasured,
         cell: |row| row.run_time_ns.map_or_else(|| "-".to_owned(), run_time),
     },
     Column {
         name: "vs default",
         align: Align::Right,
-        shown: Shown::WhereDefaultIsKnown,
+        shown: Shown::IfDefaultIsKnown,
         cell: |row| row.over_default.map_or_else(|| "-".to_owned(), |ratio| or_dash(Some(ratio), 2) + "x"),
     },
     Column { name: "configuration", align: Align::Left, shown: Shown::Always, cell: |row| row.short.clone() },
@@ -124,14 +124,14 @@ impl Column {
     fn is_shown(&self, graph: &GraphRanking) -> bool {
         match self.shown {
             Shown::Always => true,
-            Shown::WhereMeasured => graph.is_measured(),
-            Shown::WhereDefaultIsKnown => graph.has_default(),
+            Shown::IfMeasured => graph.is_measured(),
+            Shown::IfDefaultIsKnown => graph.has_default(),
         }
     }
 }
 
 impl MeasuredSummary {
-    /// What measuring only the `top` best-ranked would have found.
+    /// Returns a sentence about the run time that measuring only the `top` best-ranked would have found.
     fn sentence(&self, top: usize) -> String {
         let chosen = match self.best_of_ranking_ns {
             Some(time) => format!("The best of the top {top} runs in {}", run_time(time)),
@@ -143,7 +143,7 @@ impl MeasuredSummary {
         };
         let skipped = match self.skipped_runs {
             0 => String::new(),
-            runs => format!(" {} of the file left out: failed or unfit.", counted(runs, "run")),
+            runs => format!(" {} of the file skipped: failed or not applicable.", counted(runs, "run")),
         };
         format!(
             "{chosen}; {default}, and the true best of {} takes {} (number {}).{skipped}",
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_closing_sentence_tells_what_the_ranking_is_worth() {
+    fn the_closing_sentence_compares_the_ranking_with_the_measurements() {
         let mut summary = MeasuredSummary {
             configurations: 579,
             best_of_ranking_ns: Some(12_340),

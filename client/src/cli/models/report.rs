@@ -1,117 +1,21 @@
-//! `hlorank models`: which versions a server has, and which of them serve.
-
 use std::{
     collections::BTreeMap,
     fmt::{self, Display},
 };
 
-use clap::{Args, Subcommand, builder::styling::Style};
-use hlorank_client::{AdminClient, ModelReference, ModelVersion, v1};
+use clap::builder::styling::Style;
+use hlorank_client::v1;
 use hlorank_graph::Digest;
 use serde::Serialize;
 
-use super::{
-    credentials::Credentials,
-    error::CommandError,
-    output::{Align, Format, Table, or_dash},
-    server::{Server, address},
+use crate::cli::{
+    output::{Align, Table, or_dash},
     style::{BAD, GOOD, PAST, PENDING},
 };
 
-#[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Models {
-    #[command(flatten)]
-    server: Server,
-    #[command(subcommand)]
-    change: Option<Change>,
-}
-
-/// What changes which versions serve.
-#[derive(Debug, Subcommand)]
-enum Change {
-    /// Look for new versions at once, and try rejected ones again
-    Reload {
-        #[command(flatten)]
-        admin: Admin,
-    },
-    /// Have one version serve whatever newer ones there are, now and after a restart
-    Pin {
-        #[command(flatten)]
-        admin: Admin,
-        /// The version to serve
-        #[arg(value_name = "NAME@VERSION", value_parser = numbered)]
-        model: (String, u64),
-    },
-    /// Have the newest valid version serve again, for every graph
-    Unpin {
-        #[command(flatten)]
-        admin: Admin,
-        /// The model
-        name: String,
-    },
-    /// Go back to the version that served before, or the next older one, and pin it
-    Rollback {
-        #[command(flatten)]
-        admin: Admin,
-        /// The model
-        name: String,
-    },
-    /// Have a second version serve a part of the graphs beside the stable one, which is pinned
-    Canary {
-        #[command(flatten)]
-        admin: Admin,
-        /// The version to try; pin it to let it serve every graph
-        #[arg(value_name = "NAME@VERSION", value_parser = numbered)]
-        model: (String, u64),
-        /// Of all graphs, 1 to 100; 0 ends the canary
-        #[arg(long)]
-        percent: u32,
-    },
-}
-
-/// Where admin calls go.
-#[derive(Debug, Args)]
-struct Admin {
-    /// Address of the server's admin listener (its --admin-listen)
-    #[arg(long, value_name = "URL", env = "HLORANK_ADMIN_ENDPOINT", value_parser = address)]
-    #[arg(default_value = "http://127.0.0.1:7072")]
-    admin_endpoint: String,
-    #[command(flatten)]
-    credentials: Credentials,
-}
-
-/// `NAME@VERSION`.
-fn numbered(text: &str) -> Result<(String, u64), String> {
-    match text.parse::<ModelReference>() {
-        Ok(ModelReference { name, version: ModelVersion::Number(version) }) => Ok((name, version)),
-        _ => Err("a version is given as NAME@VERSION, such as tile-xla-cpu@3".to_owned()),
-    }
-}
-
-impl Change {
-    async fn make(self) -> Result<Vec<v1::Model>, CommandError> {
-        Ok(match self {
-            Self::Reload { admin } => admin.connect().await?.reload().await?,
-            Self::Pin { admin, model: (name, version) } => admin.connect().await?.pin(&name, version).await?,
-            Self::Unpin { admin, name } => admin.connect().await?.unpin(&name).await?,
-            Self::Rollback { admin, name } => admin.connect().await?.rollback(&name).await?,
-            Self::Canary { admin, model: (name, version), percent } => {
-                admin.connect().await?.set_canary(&name, version, percent).await?
-            }
-        })
-    }
-}
-
-impl Admin {
-    async fn connect(&self) -> Result<AdminClient, CommandError> {
-        Ok(AdminClient::connect(&self.admin_endpoint, self.credentials.connection()?).await?)
-    }
-}
-
 /// The models of a server.
 #[derive(Debug, Serialize)]
-struct ModelsReport {
+pub(super) struct ModelsReport {
     models: Vec<ModelReport>,
 }
 
@@ -125,7 +29,7 @@ struct ModelReport {
     rejection: Option<RejectionReport>,
     pinned: bool,
     canary_percent: u32,
-    task: &'static str,
+    task: String,
     architecture: String,
     kind: String,
     default_for_task: bool,
@@ -143,20 +47,16 @@ struct ModelReport {
     style: Style,
 }
 
-/// Why a version was rejected.
+/// The reason why a version was rejected.
 #[derive(Debug, Serialize)]
 struct RejectionReport {
     reason: String,
     message: String,
 }
 
-impl Models {
-    pub(crate) async fn run(self, format: Format) -> Result<(), CommandError> {
-        let models = match self.change {
-            Some(change) => change.make().await?,
-            None => self.server.connect().await?.list_models().await?,
-        };
-        Ok(format.print(&ModelsReport { models: models.into_iter().map(ModelReport::from).collect() })?)
+impl From<Vec<v1::Model>> for ModelsReport {
+    fn from(models: Vec<v1::Model>) -> Self {
+        Self { models: models.into_iter().map(ModelReport::from).collect() }
     }
 }
 
@@ -171,7 +71,7 @@ impl From<v1::Model> for ModelReport {
             }),
             pinned: model.pinned,
             canary_percent: model.canary_percent,
-            task: task_name(model.task()),
+            task: task_name(model.task),
             digest: hexadecimal(&model.digest),
             feature_digest: hexadecimal(&model.feature_digest),
             training_data_digest: hexadecimal(&model.training_data_digest),
@@ -191,7 +91,7 @@ impl From<v1::Model> for ModelReport {
     }
 }
 
-/// `serving` for `MODEL_STATE_SERVING`.
+/// Returns the name of a state: `serving` for `MODEL_STATE_SERVING`.
 fn state_name(state: v1::ModelState) -> String {
     state.as_str_name().trim_start_matches("MODEL_STATE_").to_lowercase()
 }
@@ -206,15 +106,17 @@ fn state_style(state: v1::ModelState) -> Style {
     }
 }
 
-fn task_name(task: v1::Task) -> &'static str {
-    match task {
-        v1::Task::Unspecified => "-",
-        v1::Task::Tile => "tile",
-        v1::Task::Layout => "layout",
+/// Returns the name of a task; `-` for a rejected version whose task is not known.
+fn task_name(task: i32) -> String {
+    match v1::Task::try_from(task) {
+        Ok(v1::Task::Unspecified) => "-".to_owned(),
+        Ok(v1::Task::Tile) => "tile".to_owned(),
+        Ok(v1::Task::Layout) => "layout".to_owned(),
+        Err(_) => format!("unknown ({task})"),
     }
 }
 
-/// A digest in hexadecimal digits; empty where it is not one.
+/// Formats a digest in hexadecimal digits. The text is empty if the bytes are not a digest.
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.try_into().map(|bytes| Digest(bytes).to_string()).unwrap_or_default()
 }
@@ -239,16 +141,16 @@ impl ModelReport {
             self.version.to_string(),
             self.state_cell(),
             if self.default_for_task { "yes" } else { "-" }.to_owned(),
-            self.task.to_owned(),
+            self.task.clone(),
             dash(&self.architecture),
-            // A whole-graph model has none.
+            // A whole-graph model has no embeddings.
             if self.embedding_size == 0 { "-".to_owned() } else { self.embedding_size.to_string() },
             dash(&self.licence),
             or_dash(self.measured_quality.get("kendall_tau").copied(), 3),
         ]
     }
 
-    /// The state, and what chose it.
+    /// Returns the state, with notes if an operator pinned the version or made it a canary.
     fn state_cell(&self) -> String {
         let canary = (self.canary_percent > 0).then(|| format!("canary, {} %", self.canary_percent));
         let pinned = self.pinned.then(|| "pinned".to_owned());
@@ -271,5 +173,15 @@ impl Display for ModelsReport {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_task_is_shown_as_unknown() {
+        assert_eq!([0, 1, 2, 77].map(task_name), ["-", "tile", "layout", "unknown (77)"]);
     }
 }

@@ -1,0 +1,121 @@
+//! What the commands do with configurations, for every kind. A new kind is one file beside this one and one arm of each
+//! `match` below.
+
+use std::{fs, path::Path};
+
+use fastrand::Rng;
+use hlorank_graph::{ConfigurationError, Configurations, Graph, Task};
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{
+    layout::{self, LayoutForm},
+    tile::{self, TileForm},
+};
+use crate::cli::error::CommandError;
+
+/// One configuration of any kind as JSON.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum ConfigurationForm {
+    Layout(LayoutForm),
+    Tile(TileForm),
+}
+
+/// Reads a file with a JSON list of configurations of a graph.
+pub(crate) fn read(path: &Path, graph: &Graph) -> Result<Configurations, CommandError> {
+    let name = path.display().to_string();
+    let text = fs::read_to_string(path);
+    let text = text.map_err(|source| CommandError::ConfigurationFile { path: name.clone(), source })?;
+    let configurations = match graph.task() {
+        Task::Layout => layout::from_forms(&parse(&name, &text)?, graph.configurable()),
+        Task::Tile => tile::from_forms(&parse(&name, &text)?),
+    };
+    configurations.map_err(|source| CommandError::Configuration { path: name, source })
+}
+
+fn parse<T: DeserializeOwned>(path: &str, text: &str) -> Result<Vec<T>, CommandError> {
+    serde_json::from_str(text)
+        .map_err(|source| CommandError::ConfigurationJson { path: path.to_owned(), source })
+}
+
+impl ConfigurationForm {
+    /// Returns one configuration as JSON. `configurable` lists the node of each slot of a layout.
+    pub(crate) fn of(configurations: &Configurations, configurable: &[u32], config: usize) -> Self {
+        match configurations {
+            Configurations::Layout(batch) => Self::Layout(LayoutForm::of(batch, configurable, config)),
+            Configurations::Tile(batch) => Self::Tile(TileForm::of(batch.get(config))),
+        }
+    }
+}
+
+/// Returns a short text for one configuration. `configurable` lists the node of each slot of a layout.
+pub(crate) fn short(configurations: &Configurations, configurable: &[u32], config: usize) -> String {
+    match configurations {
+        Configurations::Layout(batch) => layout::short(batch, configurable, config),
+        Configurations::Tile(batch) => tile::short(batch.get(config)),
+    }
+}
+
+/// Returns the number of the compiler's default, if the configuration itself shows that it is the default.
+pub(crate) fn default_number(configurations: &Configurations) -> Option<usize> {
+    match configurations {
+        Configurations::Layout(batch) => layout::default_number(batch),
+        Configurations::Tile(_) => None,
+    }
+}
+
+/// Returns the configurations of these numbers.
+pub(crate) fn select(own: &Configurations, numbers: &[usize]) -> Result<Configurations, ConfigurationError> {
+    match own {
+        Configurations::Layout(own) => layout::select(own, numbers),
+        Configurations::Tile(own) => tile::select(own, numbers),
+    }
+}
+
+/// Returns random configurations, each part of which is taken from any of these configurations.
+pub(crate) fn recombine(
+    own: &Configurations,
+    count: usize,
+    random: &mut Rng,
+) -> Result<Configurations, ConfigurationError> {
+    match own {
+        Configurations::Layout(own) => layout::recombine(own, count, random),
+        Configurations::Tile(own) => tile::recombine(own, count, random),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal<T: DeserializeOwned>(text: &str) -> String {
+        parse::<T>("configs.json", text).map(|_| ()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_layout_is_written_as_it_was_read() {
+        let text = r#"[{"nodes":[{"node":2,"tensors":[{"minor_to_major":[1,0]}]}]},{}]"#;
+        let batch = layout::from_forms(&parse("configs.json", text).unwrap(), &[0, 2]).unwrap();
+        let form = |config| serde_json::to_string(&ConfigurationForm::of(&batch, &[0, 2], config)).unwrap();
+        assert_eq!(form(0), r#"{"nodes":[{"node":2,"tensors":[{"minor_to_major":[1,0]}]}]}"#);
+        assert_eq!(form(1), r#"{"nodes":[]}"#);
+    }
+
+    #[test]
+    fn missing_bounds_are_empty() {
+        let forms: Vec<TileForm> = parse("configs.json", r#"[{"output_bounds":[8,128]}]"#).unwrap();
+        let batch = tile::from_forms(&forms).unwrap();
+        let form = serde_json::to_string(&ConfigurationForm::of(&batch, &[], 0)).unwrap();
+        assert_eq!(form, r#"{"kernel_bounds":[],"output_bounds":[8,128],"input_bounds":[]}"#);
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_position() {
+        let refused = refusal::<LayoutForm>("[\n{\"nodes\":[{\"node\":1,\"tensor\":[]}]}]");
+        assert_eq!(
+            refused,
+            "configs.json: unknown field `tensor`, expected `node` or `tensors` at line 2 column 28"
+        );
+        assert!(refusal::<TileForm>(r#"[{"bounds":[1]}]"#).contains("unknown field `bounds`"));
+    }
+}

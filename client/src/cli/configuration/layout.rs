@@ -1,0 +1,174 @@
+//! Layouts: JSON, short text, and random draws.
+
+use fastrand::Rng;
+use hlorank_client::v1;
+use hlorank_graph::{
+    ConfigurationError, Configurations, LayoutBatch, LayoutBatchBuilder, LayoutEntry, NodeDescription,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::cli::{input::FILE_LIMITS, output::comma_separated};
+
+/// One layout as JSON.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LayoutForm {
+    #[serde(default)]
+    nodes: Vec<NodeForm>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct NodeForm {
+    node: u32,
+    #[serde(default)]
+    tensors: Vec<TensorForm>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct TensorForm {
+    #[serde(default)]
+    minor_to_major: Vec<i32>,
+}
+
+/// Maximum number of letters for the nodes in the short text of a layout.
+const SHORT_LETTERS: usize = 40;
+
+/// Converts layouts from JSON. `configurable` lists the node of each slot.
+pub(super) fn from_forms(
+    forms: &[LayoutForm],
+    configurable: &[u32],
+) -> Result<Configurations, ConfigurationError> {
+    let message = v1::LayoutConfigs { configs: forms.iter().map(v1::LayoutConfig::from).collect() };
+    Ok(Configurations::Layout(LayoutBatch::from_readable(&message, configurable, &FILE_LIMITS)?))
+}
+
+/// Returns a short text for one layout: the nodes that it sets, up to [`SHORT_LETTERS`].
+pub(super) fn short(batch: &LayoutBatch, configurable: &[u32], config: usize) -> String {
+    let entries = configurable.iter().enumerate().map(|(slot, node)| (node, batch.entry(config, slot)));
+    let set: Vec<_> = entries.filter(|(_, entry)| *entry != LayoutEntry::DEFAULT).collect();
+    let mut text = format!("{} of {} nodes set", set.len(), configurable.len());
+    let start = text.len();
+    for (position, (node, entry)) in set.into_iter().enumerate() {
+        if text.len() - start > SHORT_LETTERS {
+            text.push_str(", …");
+            break;
+        }
+        text.push_str(if position == 0 { ": " } else { ", " });
+        text.push_str(&short_node(*node, entry));
+    }
+    text
+}
+
+/// Returns the node and its minor-to-major lists as HLO writes them: `17 {1,0}{0,1}`.
+fn short_node(node: u32, entry: LayoutEntry) -> String {
+    let tensors = entry.tensors().into_iter().map(|tensor| format!("{{{}}}", comma_separated(&tensor)));
+    format!("{node} {}", tensors.collect::<String>())
+}
+
+/// Returns the number of the layout that sets no node.
+pub(super) fn default_number(batch: &LayoutBatch) -> Option<usize> {
+    let is_default =
+        |config: &usize| (0..batch.slots()).all(|slot| batch.entry(*config, slot) == LayoutEntry::DEFAULT);
+    (0..batch.len()).find(is_default)
+}
+
+/// Returns the layouts of these numbers.
+pub(super) fn select(own: &LayoutBatch, numbers: &[usize]) -> Result<Configurations, ConfigurationError> {
+    build(own.slots(), numbers, |number, slot| Ok(own.entry(**number, slot)))
+}
+
+/// Returns random layouts, each slot of which is taken from any of these layouts.
+pub(super) fn recombine(
+    own: &LayoutBatch,
+    count: usize,
+    random: &mut Rng,
+) -> Result<Configurations, ConfigurationError> {
+    build(own.slots(), 0..count, |_, slot| Ok(own.entry(random.usize(..own.len()), slot)))
+}
+
+/// Returns random layouts of these nodes: the dimensions of every tensor are in random order.
+pub(crate) fn random_layouts(
+    nodes: &[NodeDescription],
+    count: usize,
+    random: &mut Rng,
+) -> Result<Configurations, ConfigurationError> {
+    build(nodes.len(), 0..count, |_, slot| random_entry(&nodes[slot], random))
+}
+
+fn random_entry(node: &NodeDescription, random: &mut Rng) -> Result<LayoutEntry, ConfigurationError> {
+    let order = |rank: &u32| {
+        let mut dimensions: Vec<i32> = (0..).take(*rank as usize).collect();
+        random.shuffle(&mut dimensions);
+        dimensions
+    };
+    LayoutEntry::from_tensors(node.tensor_ranks.iter().map(order), || node.name.clone())
+}
+
+/// Builds one layout per item, from its entry of each slot.
+fn build<T>(
+    slots: usize,
+    items: impl IntoIterator<Item = T>,
+    mut entry: impl FnMut(&T, usize) -> Result<LayoutEntry, ConfigurationError>,
+) -> Result<Configurations, ConfigurationError> {
+    let mut batch = LayoutBatchBuilder::new(slots, FILE_LIMITS);
+    for item in items {
+        let entries: Vec<_> = (0..slots).map(|slot| entry(&item, slot)).collect::<Result<_, _>>()?;
+        batch.push(&entries)?;
+    }
+    Ok(Configurations::Layout(batch.build()?))
+}
+
+impl LayoutForm {
+    pub(super) fn of(batch: &LayoutBatch, configurable: &[u32], config: usize) -> Self {
+        let tensor = |minor_to_major| TensorForm { minor_to_major };
+        let node = |(slot, &node): (usize, &u32)| NodeForm {
+            node,
+            tensors: batch.entry(config, slot).tensors().into_iter().map(tensor).collect(),
+        };
+        let nodes = configurable.iter().enumerate().map(node);
+        Self { nodes: nodes.filter(|node| !node.tensors.is_empty()).collect() }
+    }
+}
+
+impl From<&LayoutForm> for v1::LayoutConfig {
+    fn from(form: &LayoutForm) -> Self {
+        let tensor = |tensor: &TensorForm| v1::TensorLayout { minor_to_major: tensor.minor_to_major.clone() };
+        let node = |form: &NodeForm| v1::NodeLayout {
+            node: form.node,
+            tensors: form.tensors.iter().map(tensor).collect(),
+        };
+        Self { nodes: form.nodes.iter().map(node).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hlorank_graph::Limits;
+
+    use super::*;
+
+    fn layout(nodes: &[&[[i32; 4]]]) -> String {
+        let entry = |tensors: &&[[i32; 4]]| LayoutEntry::from_tensors(tensors.iter(), String::new).unwrap();
+        let entries: Vec<LayoutEntry> = nodes.iter().map(entry).collect();
+        let mut builder = LayoutBatchBuilder::new(nodes.len(), Limits::default());
+        builder.push(&entries).unwrap();
+        let configurable: Vec<u32> = (10..).take(nodes.len()).collect();
+        short(&builder.build().unwrap(), &configurable, 0)
+    }
+
+    #[test]
+    fn only_nodes_that_are_set_are_shown() {
+        assert_eq!(layout(&[&[], &[[1, 0, 2, 3]], &[]]), "1 of 3 nodes set: 11 {1,0,2,3}");
+        assert_eq!(layout(&[&[]]), "0 of 1 nodes set");
+    }
+
+    #[test]
+    fn many_nodes_are_cut_short() {
+        let entry: &[[i32; 4]] = &[[3, 2, 1, 0], [0, 1, 2, 3]];
+        let text = layout(&[entry; 20]);
+        assert!(text.starts_with("20 of 20 nodes set: 10 {3,2,1,0}{0,1,2,3}, 11 "), "{text}");
+        assert!(text.ends_with(", …") && text.len() < 100, "{text}");
+    }
+}

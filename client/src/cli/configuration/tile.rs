@@ -1,0 +1,105 @@
+//! Tiles: JSON, short text, and random draws.
+
+use fastrand::Rng;
+use hlorank_client::v1;
+use hlorank_graph::{ConfigurationError, Configurations, TileBatch, TileConfiguration};
+use serde::{Deserialize, Serialize};
+
+use crate::cli::{input::FILE_LIMITS, output::comma_separated};
+
+/// One tile as JSON.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TileForm {
+    #[serde(default, rename = "kernel_bounds")]
+    kernel: Vec<i64>,
+    #[serde(default, rename = "output_bounds")]
+    output: Vec<i64>,
+    #[serde(default, rename = "input_bounds")]
+    input: Vec<i64>,
+}
+
+/// Converts tiles from JSON.
+pub(super) fn from_forms(forms: &[TileForm]) -> Result<Configurations, ConfigurationError> {
+    let message = v1::TileConfigs { configs: forms.iter().map(v1::TileConfig::from).collect() };
+    Ok(Configurations::Tile(TileBatch::from_readable(&message, &FILE_LIMITS)?))
+}
+
+/// Returns a short text for one tile: its bounds, without empty lists.
+pub(super) fn short(tile: TileConfiguration<'_>) -> String {
+    let lists =
+        [("kernel", tile.kernel_bounds), ("output", tile.output_bounds), ("input", tile.input_bounds)];
+    let lists = lists.into_iter().filter(|(_, bounds)| !bounds.is_empty());
+    let lists: Vec<String> =
+        lists.map(|(name, bounds)| format!("{name} [{}]", comma_separated(bounds))).collect();
+    if lists.is_empty() { "no bounds".to_owned() } else { lists.join(" ") }
+}
+
+/// Returns the tiles of these numbers.
+pub(super) fn select(own: &TileBatch, numbers: &[usize]) -> Result<Configurations, ConfigurationError> {
+    let mut batch = TileBatch::default();
+    for &number in numbers {
+        batch.push(own.get(number), &FILE_LIMITS)?;
+    }
+    Ok(Configurations::Tile(batch))
+}
+
+/// Returns random tiles, each bound of which is taken from any of these tiles.
+pub(super) fn recombine(
+    own: &TileBatch,
+    count: usize,
+    random: &mut Rng,
+) -> Result<Configurations, ConfigurationError> {
+    let mut batch = TileBatch::default();
+    for _ in 0..count {
+        let whole = own.get(random.usize(..own.len()));
+        let mut bounds = |part: fn(TileConfiguration<'_>) -> &[i64]| -> Vec<i64> {
+            let bound = |(position, &bound): (usize, &i64)| {
+                // The other tile may have fewer bounds.
+                part(own.get(random.usize(..own.len()))).get(position).copied().unwrap_or(bound)
+            };
+            part(whole).iter().enumerate().map(bound).collect()
+        };
+        let (kernel, output, input) = (
+            bounds(|tile| tile.kernel_bounds),
+            bounds(|tile| tile.output_bounds),
+            bounds(|tile| tile.input_bounds),
+        );
+        let tile = TileConfiguration { kernel_bounds: &kernel, output_bounds: &output, input_bounds: &input };
+        batch.push(tile, &FILE_LIMITS)?;
+    }
+    Ok(Configurations::Tile(batch))
+}
+
+impl TileForm {
+    pub(super) fn of(tile: TileConfiguration<'_>) -> Self {
+        Self {
+            kernel: tile.kernel_bounds.to_vec(),
+            output: tile.output_bounds.to_vec(),
+            input: tile.input_bounds.to_vec(),
+        }
+    }
+}
+
+impl From<&TileForm> for v1::TileConfig {
+    fn from(form: &TileForm) -> Self {
+        Self {
+            kernel_bounds: form.kernel.clone(),
+            output_bounds: form.output.clone(),
+            input_bounds: form.input.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lists_with_bounds_are_shown() {
+        let tile = TileConfiguration { kernel_bounds: &[3, 1], output_bounds: &[8, 128], input_bounds: &[] };
+        assert_eq!(short(tile), "kernel [3,1] output [8,128]");
+        let tile = TileConfiguration { kernel_bounds: &[], output_bounds: &[], input_bounds: &[] };
+        assert_eq!(short(tile), "no bounds");
+    }
+}

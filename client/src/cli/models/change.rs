@@ -1,0 +1,87 @@
+use clap::{Args, Subcommand};
+use hlorank_client::{AdminClient, ModelReference, ModelVersion, v1};
+
+use crate::cli::{credentials::Credentials, error::CommandError, server::address};
+
+/// A change of the versions that serve.
+#[derive(Debug, Subcommand)]
+pub(super) enum Change {
+    /// Look for new versions immediately, and retry rejected ones
+    Reload {
+        #[command(flatten)]
+        admin: Admin,
+    },
+    /// Pin a version: it serves even if newer ones exist, also after a restart
+    Pin {
+        #[command(flatten)]
+        admin: Admin,
+        /// Version to serve
+        #[arg(value_name = "NAME@VERSION", value_parser = numbered)]
+        model: (String, u64),
+    },
+    /// Remove the pin and the canary, so that the newest valid version serves every graph
+    Unpin {
+        #[command(flatten)]
+        admin: Admin,
+        /// Name of the model
+        name: String,
+    },
+    /// Pin the version that served before, or else the next older one
+    Rollback {
+        #[command(flatten)]
+        admin: Admin,
+        /// Name of the model
+        name: String,
+    },
+    /// Pin the stable version, and make another version serve a share of the graphs
+    Canary {
+        #[command(flatten)]
+        admin: Admin,
+        /// Version of the canary; pin it afterwards to make it serve every graph
+        #[arg(value_name = "NAME@VERSION", value_parser = numbered)]
+        model: (String, u64),
+        /// Percentage of the graphs that the canary serves, 1 to 100; 0 ends the canary
+        #[arg(long)]
+        percent: u32,
+    },
+}
+
+/// The arguments of admin calls.
+#[derive(Debug, Args)]
+pub(super) struct Admin {
+    /// Address of the server's admin listener (its --admin-listen)
+    #[arg(long, value_name = "URL", env = "HLORANK_ADMIN_ENDPOINT", value_parser = address)]
+    #[arg(default_value = "http://127.0.0.1:7072")]
+    admin_endpoint: String,
+    #[command(flatten)]
+    credentials: Credentials,
+}
+
+/// Reads `NAME@VERSION`.
+fn numbered(text: &str) -> Result<(String, u64), String> {
+    match text.parse::<ModelReference>() {
+        Ok(ModelReference { name, version: ModelVersion::Number(version) }) => Ok((name, version)),
+        _ => Err("a version must be NAME@VERSION, such as tile-xla-cpu@3".to_owned()),
+    }
+}
+
+impl Change {
+    /// Makes the change, and returns the models after it.
+    pub(super) async fn make(self) -> Result<Vec<v1::Model>, CommandError> {
+        Ok(match self {
+            Self::Reload { admin } => admin.connect().await?.reload().await?,
+            Self::Pin { admin, model: (name, version) } => admin.connect().await?.pin(&name, version).await?,
+            Self::Unpin { admin, name } => admin.connect().await?.unpin(&name).await?,
+            Self::Rollback { admin, name } => admin.connect().await?.rollback(&name).await?,
+            Self::Canary { admin, model: (name, version), percent } => {
+                admin.connect().await?.set_canary(&name, version, percent).await?
+            }
+        })
+    }
+}
+
+impl Admin {
+    async fn connect(&self) -> Result<AdminClient, CommandError> {
+        Ok(AdminClient::connect(&self.admin_endpoint, self.credentials.connection()?).await?)
+    }
+}

@@ -1,0 +1,29 @@
+use hlorank_graph::{Configurations, MeasuredGraph};
+
+use crate::cli::{input::NumberedGraph, run_times::RunTimes};
+
+/// A graph, the configurations to rank, and their measured run times.
+pub(super) struct Job<'a> {
+    pub(super) module: usize,
+    pub(super) measured: &'a MeasuredGraph,
+    pub(super) configurations: &'a Configurations,
+    pub(super) run_times: Option<RunTimes<'a>>,
+}
+
+impl<'a> Job<'a> {
+    /// Returns a graph with the configurations of `--configs`.
+    pub(super) fn given(graph: &'a NumberedGraph, configurations: &'a Configurations) -> Self {
+        Self { module: graph.module, measured: &graph.measured, configurations, run_times: None }
+    }
+
+    /// Returns a graph with the configurations of its file, or `None` if the file has none for it.
+    pub(super) fn of_file(graph: &'a NumberedGraph) -> Option<Self> {
+        let measurements = graph.measured.measurements.as_ref()?;
+        Some(Self {
+            module: graph.module,
+            measured: &graph.measured,
+            configurations: &measurements.configurations,
+            run_times: RunTimes::of(measurements),
+        })
+    }
+}
