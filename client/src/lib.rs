@@ -30,7 +30,6 @@
 
 mod admin;
 mod attempt;
-mod batches;
 mod calls;
 mod client;
 mod connection;
@@ -48,6 +47,7 @@ mod stream;
 pub mod trace;
 #[cfg(test)]
 mod vectors;
+mod wire_form;
 
 pub use admin::AdminClient;
 pub use client::{CachedGraph, Client};

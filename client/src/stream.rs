@@ -11,10 +11,10 @@ use tokio::sync::mpsc;
 use tonic::Streaming;
 
 use crate::{
-    ClientError, GraphHandle, ModelReference, Ranking, Timings, attempt::Attempt, request::smallest_form,
+    ClientError, GraphHandle, ModelReference, Ranking, Timings, attempt::Attempt, wire_form::smallest_form,
 };
 
-/// A graph whose candidates come in batches.
+/// A request to rank configurations of a graph that are sent in batches.
 #[derive(Debug)]
 pub struct StreamRequest<'a> {
     pub(crate) graph: &'a GraphHandle,
@@ -23,11 +23,10 @@ pub struct StreamRequest<'a> {
     pub(crate) timeout: Option<Duration>,
 }
 
-/// Batches of candidates on their way to a server, and their scores on the way back. Dropping it ends the call.
+/// A stream of batches of configurations to a server, and of their scores from the server. Dropping it ends the call.
 ///
-/// The server reads a batch once the scores of the one before have been taken, but for what is on its way (windows
-/// of some megabytes). So take scores while you send: where none are taken, [`send`](Self::send) waits in the end,
-/// until the stream's deadline or for ever.
+/// Read scores while you send. The server stops reading batches while its scores are not read; once the flow-control
+/// windows of some megabytes are full, [`send`](Self::send) waits, if necessary until the deadline of the stream.
 #[derive(Debug)]
 pub struct RankStream {
     attempt: Arc<Attempt>,
@@ -35,9 +34,9 @@ pub struct RankStream {
     batches: mpsc::Sender<RankConfigsStreamRequest>,
     message_bytes: usize,
     model: ModelReference,
-    /// Batches that were sent and whose scores were not taken.
+    /// Number of batches that were sent and whose scores were not read.
     unscored: usize,
-    /// The deadline was told.
+    /// Whether an error has reported the deadline.
     is_late: bool,
     timings: Timings,
 }
@@ -45,49 +44,49 @@ pub struct RankStream {
 /// The scores of one batch of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BatchScores {
-    /// Number of the batch's first candidate in the stream.
+    /// Number of the first configuration of the batch in the stream.
     pub first: usize,
-    /// The score of every candidate of the batch in the order sent. Lower is predicted faster; comparable with
-    /// the scores of the stream's other batches.
+    /// Score of every configuration of the batch in the order sent. Lower is predicted faster. Comparable with the
+    /// scores of the other batches of the stream.
     pub scores: Vec<f32>,
-    /// Where the time went on the server, for this batch.
+    /// Time of each stage on the server for this batch.
     pub timings: Timings,
     /// How much work was shared within this batch.
     pub reuse: ReuseCounts,
 }
 
-/// Batches on their way whose scores are not waited for, so that one is read while another is scored.
+/// Number of batches sent ahead of the scores, so that the server reads one batch while it scores another.
 const BATCHES_AHEAD: usize = 1;
 
-/// Batches that wait to be sent.
-const WAITING_BATCHES: usize = 1;
+/// Maximum number of batches queued to be sent.
+const QUEUED_BATCHES: usize = 1;
 
 impl<'a> StreamRequest<'a> {
-    /// Asks for the whole ranking, by the default model of the task.
+    /// Requests the whole ranking by the default model of the task.
     #[must_use]
     pub fn new(graph: &'a GraphHandle) -> Self {
         Self { graph, model: None, top: 0, timeout: None }
     }
 
-    /// Asks this model.
+    /// Sets the model. Default: the default model of the task.
     #[must_use]
     pub fn model(self, model: Option<ModelReference>) -> Self {
         Self { model, ..self }
     }
 
-    /// Asks for only so many of the best; 0 for all, the default.
+    /// Sets the number of best configurations to return. Default: 0, which returns all.
     #[must_use]
     pub fn top(self, top: u32) -> Self {
         Self { top, ..self }
     }
 
-    /// Allows the stream so long, from its start to its ranking; without it, as long as it takes.
+    /// Sets the maximum time from the start of the stream to its ranking. Default: unlimited.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }
     }
 
-    /// The message that starts a stream.
+    /// Returns the message that starts the stream.
     pub(crate) fn message(&self, graph: v1::Graph) -> RankConfigsStreamRequest {
         let model = self.model.as_ref().map(Into::into);
         let start = RankConfigsStart { graph: Some(graph), model, top_k: self.top };
@@ -95,18 +94,18 @@ impl<'a> StreamRequest<'a> {
     }
 }
 
-/// The sending half of a stream, its first message already sent, and what the transport sends.
+/// Returns the channel from which the transport sends. The first message is already queued.
 pub(crate) fn outgoing(
     start: RankConfigsStreamRequest,
 ) -> (mpsc::Sender<RankConfigsStreamRequest>, mpsc::Receiver<RankConfigsStreamRequest>) {
-    let (sender, receiver) = mpsc::channel(WAITING_BATCHES);
-    // There is room for one.
+    let (sender, receiver) = mpsc::channel(QUEUED_BATCHES);
+    // The empty channel has room for the message.
     let _ = sender.try_send(start);
     (sender, receiver)
 }
 
 impl RankStream {
-    /// Waits until the server has found the graph, which then learns its hash.
+    /// Waits until the server has found the graph, and keeps the hash of the graph.
     pub(crate) async fn open(
         attempt: Arc<Attempt>,
         graph: &GraphHandle,
@@ -124,26 +123,26 @@ impl RankStream {
             answers,
             batches,
             message_bytes,
-            model: model.ok_or(ClientError::Answer("it does not name its model"))?.into(),
+            model: model.ok_or(ClientError::Answer("it does not name the model"))?.into(),
             unscored: 0,
             is_late: false,
             timings: timings.map(Timings::from).unwrap_or_default(),
         })
     }
 
-    /// Who scores.
+    /// Returns the model version that scores.
     #[must_use]
     pub fn model(&self) -> &ModelReference {
         &self.model
     }
 
-    /// Sends a batch; waits while the one before has not left. One that is too long for a message is refused here,
-    /// and the stream goes on.
+    /// Sends a batch. Waits while the previous batch is queued. Fails if the batch exceeds the maximum message size; the
+    /// stream stays open.
     pub async fn send(&mut self, configurations: &Configurations) -> Result<(), ClientError> {
         self.send_configs(smallest_form(configurations)).await
     }
 
-    /// Sends a batch as it is on the wire.
+    /// Sends a batch in its wire form.
     pub(crate) async fn send_configs(&mut self, configs: Configs) -> Result<(), ClientError> {
         let batch = ConfigBatch { configs: Some(configs) };
         let message = RankConfigsStreamRequest { part: Some(Part::Batch(batch)) };
@@ -152,13 +151,13 @@ impl RankStream {
             return Err(ClientError::BatchTooLong { found, limit });
         }
         if self.attempt.within(self.batches.send(message)).await?.is_err() {
-            return Err(self.refusal().await);
+            return Err(self.error().await);
         }
         self.unscored += 1;
         Ok(())
     }
 
-    /// Sends batches, taking scores meanwhile, and takes the ranking.
+    /// Sends all batches, reads their scores meanwhile, and returns the ranking.
     pub(crate) async fn rank_all(mut self, batches: Vec<Configs>) -> Result<Ranking, ClientError> {
         for batch in batches {
             self.send_configs(batch).await?;
@@ -169,8 +168,7 @@ impl RankStream {
         self.finish().await
     }
 
-    /// Takes the scores of the earliest batch that has not had them taken, once they are there; `None` where
-    /// every batch that was sent has.
+    /// Waits for the scores of the earliest batch whose scores were not read. Returns `None` if there is no such batch.
     pub async fn scores(&mut self) -> Result<Option<BatchScores>, ClientError> {
         if self.unscored == 0 {
             return Ok(None);
@@ -184,24 +182,24 @@ impl RankStream {
         Ok(Some(batch))
     }
 
-    /// Closes the stream and takes the ranking over everything that was sent. Scores that were not taken are lost.
+    /// Closes the stream and returns the ranking of everything that was sent. Scores that were not read are discarded.
     ///
-    /// `scores` of the ranking is empty; `timings` and `reuse` are sums over the whole stream.
+    /// The `scores` of the ranking are empty; its `timings` and `reuse` are sums over the whole stream.
     pub async fn finish(mut self) -> Result<Ranking, ClientError> {
-        // Closes the stream once all that was sent has left.
+        // Dropping the sender closes the stream after the queued batches.
         self.batches = mpsc::channel(1).0;
         while self.scores().await?.is_some() {}
         let Answer::Ranking(ranking) = self.next_answer().await? else {
             return Err(ClientError::Answer("it is not a ranking"));
         };
-        // Until the end, so that the call is not cancelled.
+        // Reads to the end of the stream, so that the call is not cancelled.
         self.attempt.answer(self.answers.message()).await?;
         let mut ranking = Ranking::try_from(ranking)?;
         ranking.timings += self.timings;
         Ok(ranking)
     }
 
-    /// Once the deadline was told, nothing comes any more, and that is why.
+    /// Waits for the next answer. Once the deadline was reported, a stream that ends early reports it again.
     async fn next_answer(&mut self) -> Result<Answer, ClientError> {
         let answer = next_answer(&self.attempt, &mut self.answers).await;
         match answer {
@@ -212,8 +210,8 @@ impl RankStream {
         answer
     }
 
-    /// Why the server takes no more batches.
-    async fn refusal(&mut self) -> ClientError {
+    /// Waits for the error with which the server ended the stream.
+    async fn error(&mut self) -> ClientError {
         loop {
             if let Err(error) = self.next_answer().await {
                 return error;
@@ -255,7 +253,7 @@ impl TryFrom<StreamRanking> for Ranking {
             timings: answer.timings,
             reuse: answer.reuse,
             warnings: answer.warnings,
-            // At most --max-stream-configs, which is one.
+            // The server limits it to --max-stream-configs, which is a u32.
             scored_configs: u32::try_from(scored).unwrap_or(u32::MAX),
         })
     }

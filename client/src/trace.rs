@@ -1,4 +1,4 @@
-//! Recorded calls, to be made again: files of `hlorank.v1.TraceRecord`, each after its length as a varint.
+//! Traces: files of recorded calls, as `hlorank.v1.TraceRecord` messages, each preceded by its length as a varint.
 //!
 //! ```no_run
 //! # async fn example(client: hlorank_client::Client, request: hlorank_client::RankRequest<'_>)
@@ -37,36 +37,36 @@ use crate::{GraphHandle, RankCall, RankRequest};
 /// A call of a trace.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// When it began, since the trace did.
+    /// Time at which the call began, since the start of the trace.
     pub at: Duration,
-    /// What was asked. Calls about one graph share its handle.
+    /// The call. Calls about one graph share its handle.
     pub call: RankCall,
 }
 
-/// Why a trace cannot be read or written.
+/// The error of a trace that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// A file that cannot be read or written.
+    /// The file cannot be read or written.
     #[error("{path}: {source}")]
     Io {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// A file that is no trace, or that was cut off.
+    /// The file is not a trace, or is truncated.
     #[error("{path}: record {record}, counted from 0: {what}")]
     Broken {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Which record.
+        /// Number of the record.
         record: usize,
-        /// What is wrong with it.
+        /// Cause.
         what: String,
     },
 }
 
-/// The calls of a trace, in their order.
+/// Reads the calls of a trace, in their order.
 pub fn read(path: &Path) -> Result<Vec<Recorded>, TraceError> {
     let name = path.display().to_string();
     let bytes = fs::read(path).map_err(|source| TraceError::Io { path: name.clone(), source })?;
@@ -82,7 +82,7 @@ pub fn read(path: &Path) -> Result<Vec<Recorded>, TraceError> {
     Ok(trace.calls)
 }
 
-/// What was read of a trace.
+/// The part of a trace that has been read.
 #[derive(Debug, Default)]
 struct Trace {
     graphs: Vec<Arc<GraphHandle>>,
@@ -93,8 +93,8 @@ impl Trace {
     fn add(&mut self, record: TraceRecord) -> Result<(), &'static str> {
         match record.record.ok_or("it is neither a graph nor a call")? {
             Record::Graph(graph) => {
-                let graph =
-                    GraphHandle::of_message(graph).ok_or("the graph is not there, or only its hash")?;
+                let graph = GraphHandle::of_message(graph)
+                    .ok_or("the graph is missing, or only its hash is there")?;
                 self.graphs.push(Arc::new(graph));
             }
             Record::Call(call) => {
@@ -106,14 +106,17 @@ impl Trace {
     }
 
     fn recorded(&self, call: TracedCall) -> Result<Recorded, &'static str> {
-        let at = call.at.and_then(|at| Duration::try_from(at).ok()).ok_or("it does not say when it began")?;
+        let at =
+            call.at.and_then(|at| Duration::try_from(at).ok()).ok_or("the time of the call is missing")?;
         if self.calls.last().is_some_and(|last| at < last.at) {
-            return Err("it began before the call before it");
+            return Err("the call began before the previous one");
         }
-        let graph = self.graphs.get(call.graph as usize).ok_or("its graph does not come before it")?;
+        let graph =
+            self.graphs.get(call.graph as usize).ok_or("the graph of the call does not precede it")?;
         let batch = NonZeroU32::new(call.batch_configs);
         let call = call.request.and_then(|request| RankCall::of_message(Arc::clone(graph), request));
-        Ok(Recorded { at, call: call.ok_or("it has no configurations")?.in_batches(batch) })
+        let call = call.ok_or("the call has no configurations, or configurations of an unknown kind")?;
+        Ok(Recorded { at, call: call.in_batches(batch) })
     }
 }
 
@@ -122,24 +125,24 @@ impl Trace {
 pub struct TraceWriter {
     path: String,
     file: BufWriter<File>,
-    /// By route key.
+    /// Numbers of the graphs that were written, by route key.
     graphs: HashMap<Vec<u8>, u32>,
 }
 
 impl TraceWriter {
-    /// Begins a trace, in place of the file.
+    /// Creates a trace. An existing file is replaced.
     pub fn create(path: &Path) -> Result<Self, TraceError> {
         let name = path.display().to_string();
         let file = File::create(path).map_err(|source| TraceError::Io { path: name.clone(), source })?;
         Ok(Self { path: name, file: BufWriter::new(file), graphs: HashMap::new() })
     }
 
-    /// Adds a call that begins so long after the trace; its graph, too, where that is new.
+    /// Adds a unary call that begins at this time since the start of the trace, and its graph if that is new.
     pub fn write(&mut self, at: Duration, request: &RankRequest<'_>) -> Result<(), TraceError> {
         self.write_in_batches(at, request, None)
     }
 
-    /// Adds a call as it is made: as a stream, too.
+    /// Adds a call, which may be a stream.
     pub fn write_call(&mut self, at: Duration, call: &RankCall) -> Result<(), TraceError> {
         self.write_in_batches(at, &call.request(), call.batch())
     }
@@ -151,24 +154,24 @@ impl TraceWriter {
         batch: Option<NonZeroU32>,
     ) -> Result<(), TraceError> {
         let graph = self.number(request.graph)?;
-        let at = at.try_into().map_err(|_| self.broken("no trace is that long"))?;
+        let at = at.try_into().map_err(|_| self.broken("the time of the call is too large"))?;
         let (request, batch_configs) = (Some(request.message()), batch.map_or(0, NonZeroU32::get));
         self.put(Record::Call(TracedCall { at: Some(at), graph, request, batch_configs }))
     }
 
-    /// Number of a graph, which is written where it is new.
+    /// Returns the number of a graph, and writes the graph if it is new.
     fn number(&mut self, graph: &GraphHandle) -> Result<u32, TraceError> {
         if let Some(number) = self.graphs.get(graph.route().as_bytes()) {
             return Ok(*number);
         }
         let number = u32::try_from(self.graphs.len());
-        let number = number.map_err(|_| self.broken("a trace cannot hold so many graphs"))?;
+        let number = number.map_err(|_| self.broken("the trace has too many graphs"))?;
         self.put(Record::Graph(graph.whole()))?;
         self.graphs.insert(graph.route().as_bytes().to_vec(), number);
         Ok(number)
     }
 
-    /// Ends it.
+    /// Writes the buffered rest of the trace.
     pub fn finish(mut self) -> Result<(), TraceError> {
         self.file.flush().map_err(|source| TraceError::Io { path: self.path, source })
     }
@@ -205,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_come_back_as_they_were_written_and_each_graph_once() {
+    fn calls_are_read_as_they_were_written_and_each_graph_once() {
         let (_folder, path) = trace();
         let graphs =
             [b"one", b"two"].map(|bytes| GraphHandle::hlo_module(bytes.to_vec(), Task::Tile, vec![]));
@@ -229,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_that_was_cut_off_is_told_with_its_place() {
+    fn the_error_of_a_truncated_trace_names_the_record() {
         let (_folder, path) = trace();
         let graph = GraphHandle::hlo_module(b"one".to_vec(), Task::Tile, vec![]);
         let mut writer = TraceWriter::create(&path).unwrap();
@@ -242,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_before_its_graph_or_before_its_time_is_refused() {
+    fn a_call_before_its_graph_or_before_the_previous_call_is_an_error() {
         let graph = GraphHandle::hlo_module(b"one".to_vec(), Task::Tile, vec![]);
         let call = |seconds, graph_number| {
             let at = Duration::from_secs(seconds).try_into().ok();
@@ -252,10 +255,10 @@ mod tests {
             }
         };
         let mut trace = Trace::default();
-        assert_eq!(trace.add(call(1, 0)), Err("its graph does not come before it"));
+        assert_eq!(trace.add(call(1, 0)), Err("the graph of the call does not precede it"));
         trace.add(TraceRecord { record: Some(Record::Graph(graph.whole())) }).unwrap();
         trace.add(call(1, 0)).unwrap();
-        assert_eq!(trace.add(call(0, 0)), Err("it began before the call before it"));
+        assert_eq!(trace.add(call(0, 0)), Err("the call began before the previous one"));
         assert_eq!(trace.add(TraceRecord { record: None }), Err("it is neither a graph nor a call"));
     }
 }

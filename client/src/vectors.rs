@@ -1,4 +1,4 @@
-//! The test vectors that every client holds: `tests/data/client_vectors.json`.
+//! The test vectors that all clients share: `tests/data/client_vectors.json`.
 
 use std::{fmt::Write as _, fs};
 
@@ -11,9 +11,9 @@ use hlorank_tests::fixture;
 use prost::Message as _;
 use serde_json::Value;
 
-use crate::{GraphHandle, request::smallest_form};
+use crate::{GraphHandle, wire_form::smallest_form};
 
-/// The cases of one section.
+/// Returns the cases of one section.
 fn cases(section: &str) -> Vec<Value> {
     let text = fs::read_to_string(fixture("client_vectors.json")).unwrap();
     let vectors: Value = serde_json::from_str(&text).unwrap();
@@ -38,7 +38,7 @@ fn assert_sent(configurations: &Configurations, case: &Value) {
 }
 
 #[test]
-fn modules_have_the_routes_of_every_client() {
+fn route_keys_of_modules_equal_those_of_every_client() {
     for case in cases("modules") {
         let length = case["length"].as_u64().unwrap();
         let module = (0..length).map(|index| u8::try_from(index % 251).unwrap()).collect();
@@ -47,7 +47,7 @@ fn modules_have_the_routes_of_every_client() {
 }
 
 #[test]
-fn files_have_the_routes_of_every_client() {
+fn route_keys_of_files_equal_those_of_every_client() {
     for case in cases("files") {
         let path = fixture(case["file"].as_str().unwrap());
         let file = GraphFile::read(&path, Task::Layout, &Limits::default()).unwrap();
@@ -56,7 +56,7 @@ fn files_have_the_routes_of_every_client() {
 }
 
 #[test]
-fn layouts_are_packed_as_by_every_client() {
+fn layouts_are_encoded_as_by_every_client() {
     for case in cases("layouts") {
         let configs: Vec<Vec<[i32; LAYOUT_VALUES]>> = list(&case["values"]);
         let mut batch = LayoutBatchBuilder::new(configs[0].len(), Limits::default());
@@ -69,7 +69,7 @@ fn layouts_are_packed_as_by_every_client() {
 }
 
 #[test]
-fn tiles_are_packed_as_by_every_client() {
+fn tiles_are_encoded_as_by_every_client() {
     for case in cases("tiles") {
         let names = ["kernel_bounds", "output_bounds", "input_bounds"];
         let lists: [Option<Vec<Vec<i64>>>; 3] = names.map(|name| case.get(name).map(list));
@@ -86,7 +86,7 @@ fn tiles_are_packed_as_by_every_client() {
 }
 
 #[test]
-fn features_of_tiles_are_packed_as_by_every_client() {
+fn features_of_tiles_are_encoded_as_by_every_client() {
     for case in cases("tile_features") {
         let mut batch = TileBatch::default();
         for features in list::<Vec<f32>>(&case["features"]) {

@@ -63,7 +63,10 @@ async fn a_line_tells_what_the_call_was_about() {
     let readme = include_str!("../../../docs/logs-and-traces.md");
     let told = lines.iter().flat_map(|line| line["fields"].as_object().unwrap().keys());
     for field in told.filter(|field| *field != "message") {
-        assert!(readme.contains(&format!("`{field}`")), "{field} is not in the table of docs/logs-and-traces.md");
+        assert!(
+            readme.contains(&format!("`{field}`")),
+            "{field} is not in the table of docs/logs-and-traces.md"
+        );
     }
 }
 

@@ -1,11 +1,42 @@
-//! Cuts configurations, as they are on the wire, into batches of a stream.
+//! The wire forms of configurations: selects one, counts its configurations, and splits it into batches. A new kind of
+//! configuration is one arm of each `match`.
 
+use hlorank_graph::Configurations;
 use hlorank_proto::v1::{
     DeltaLayoutConfigs, LayoutConfigs, PackedLayoutConfigs, PackedTileConfigs, TileConfigs,
     config_batch::Configs,
 };
 
-/// Batches of so many candidates, in their order; the last may have fewer.
+/// Maximum size of a change in bytes, unless tables are huge. A packed entry has one or two bytes.
+const CHANGE_BYTES: usize = 4;
+
+/// Returns the smallest wire form: layouts as changes to the first one if there are few, as in a step of a search, and
+/// otherwise packed; tiles packed if possible, otherwise readable.
+pub(crate) fn smallest_form(configurations: &Configurations) -> Configs {
+    match configurations {
+        Configurations::Layout(batch) if batch.changes() * CHANGE_BYTES < batch.len() * batch.slots() => {
+            Configs::DeltaLayoutConfigs(batch.to_delta())
+        }
+        Configurations::Layout(batch) => Configs::PackedLayoutConfigs(batch.to_packed()),
+        Configurations::Tile(batch) => match batch.to_packed() {
+            Some(packed) => Configs::PackedTileConfigs(packed),
+            None => Configs::TileConfigs(batch.to_readable()),
+        },
+    }
+}
+
+/// Returns the number of configurations.
+pub(crate) fn count(configs: &Configs) -> usize {
+    match configs {
+        Configs::LayoutConfigs(message) => message.configs.len(),
+        Configs::PackedLayoutConfigs(message) => message.config_count as usize,
+        Configs::DeltaLayoutConfigs(message) => message.change_counts.len(),
+        Configs::TileConfigs(message) => message.configs.len(),
+        Configs::PackedTileConfigs(message) => message.config_count as usize,
+    }
+}
+
+/// Splits configurations into batches of `size` in their order. The last batch may have fewer.
 pub(crate) fn batches(configs: &Configs, size: usize) -> Vec<Configs> {
     let size = size.max(1);
     match configs {
@@ -39,7 +70,7 @@ pub(crate) fn batches(configs: &Configs, size: usize) -> Vec<Configs> {
     }
 }
 
-/// Rows of a matrix of so many, some at a time, with how many they are.
+/// Splits a matrix of `count` rows into parts of `size` rows, each with its number of rows.
 fn rows(matrix: &[u8], count: u32, size: usize) -> impl Iterator<Item = (u32, &[u8])> {
     let width = matrix.len().checked_div(count as usize).unwrap_or_default();
     (0..count as usize).step_by(size).map(move |first| {
@@ -53,7 +84,7 @@ fn changes(all: &DeltaLayoutConfigs, size: usize) -> Vec<Configs> {
     let batch = |counts: &[u32]| {
         let range = first..first + counts.iter().map(|count| *count as usize).sum::<usize>();
         first = range.end;
-        // A recorded call may have other numbers of changes than it counts, which the server refuses.
+        // The counts of a recorded call may not match its changes. The server rejects such a batch.
         let part = |numbers: &[u32]| numbers.get(range.clone()).unwrap_or_default().to_vec();
         Configs::DeltaLayoutConfigs(DeltaLayoutConfigs {
             tables: all.tables.clone(),
@@ -72,6 +103,36 @@ mod tests {
 
     use super::*;
 
+    fn tiles(outputs: &[&[i64]]) -> Configurations {
+        let mut batch = TileBatch::default();
+        for &output_bounds in outputs {
+            let tile = TileConfiguration { kernel_bounds: &[], output_bounds, input_bounds: &[] };
+            batch.push(tile, &Limits::default()).unwrap();
+        }
+        Configurations::Tile(batch)
+    }
+
+    #[test]
+    fn tiles_are_sent_packed_if_possible() {
+        assert!(matches!(smallest_form(&tiles(&[&[1], &[2]])), Configs::PackedTileConfigs(_)));
+        assert!(matches!(smallest_form(&tiles(&[&[1], &[2, 3]])), Configs::TileConfigs(_)));
+    }
+
+    #[test]
+    fn layouts_with_few_changes_are_sent_as_changes() {
+        let layouts = |changed: usize| {
+            let mut batch = LayoutBatchBuilder::new(40, Limits::default());
+            for config in 0..10 {
+                let mut entries = vec![LayoutEntry::DEFAULT; 40];
+                entries[..changed].fill(LayoutEntry::from_numbers([config, 0, 0], String::new).unwrap());
+                batch.push(&entries).unwrap();
+            }
+            smallest_form(&Configurations::Layout(batch.build().unwrap()))
+        };
+        assert!(matches!(layouts(3), Configs::DeltaLayoutConfigs(_)));
+        assert!(matches!(layouts(30), Configs::PackedLayoutConfigs(_)));
+    }
+
     const SLOTS: usize = 3;
     const SIZES: [usize; 3] = [3, 3, 1];
 
@@ -79,7 +140,7 @@ mod tests {
         LayoutEntry::from_numbers([number, 0, 0], String::new).unwrap()
     }
 
-    /// Layouts with these numbers, of which each changes one node.
+    /// Returns one layout per number, each of which changes one node.
     fn layouts(numbers: impl IntoIterator<Item = u32>) -> LayoutBatch {
         let mut batch = LayoutBatchBuilder::new(SLOTS, Limits::default());
         for number in numbers {
@@ -89,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn layouts_of_every_form_come_as_batches() {
+    fn layouts_of_every_form_are_split_into_batches() {
         let (all, nodes) = (layouts(0..7), [4, 5, 6]);
         let expected = [layouts(0..3), layouts(3..6), layouts(6..7)];
         for form in [
@@ -119,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn tiles_of_every_form_come_as_batches() {
+    fn tiles_of_every_form_are_split_into_batches() {
         let mut all = TileBatch::default();
         for size in 1..=7 {
             let tile =
