@@ -1,119 +1,36 @@
-use std::{fmt, fs, path::Path};
-
-use hlorank_proto::tpu_graphs::ConfigProfile;
-use prost::Message as _;
+use std::{fs, path::Path};
 
 use crate::{
-    Configurations, FileError, Graph, GraphError, HloModule, Limits, NodeDescription, Task,
-    module::{holds_computations, inner_module, wrapped_message},
+    FileError, FileKind, GraphError, GraphSource, HloModule, Limits, MeasuredGraph, Task,
+    module::inner_module,
     npz::read_npz,
     text,
     tuning::{TuningModule, malformed},
     wire::{Fields, Payload, bytes_field},
 };
 
-/// A file of graphs, told apart by content.
+/// A file of graphs. Its format is recognized by its content.
 #[derive(Debug)]
 pub struct GraphFile {
-    /// What it is.
+    /// Format of the file.
     pub kind: FileKind,
-    /// Its graphs: many in a `TuningData`, else one.
+    /// The graphs: any number in a `TuningData`, one in the other formats.
     pub graphs: Vec<MeasuredGraph>,
 }
 
-/// The formats that are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileKind {
-    /// HLO text.
-    HloText,
-    /// `xla.HloModuleProto`.
-    HloModule,
-    /// `xla.HloProto`.
-    HloProto,
-    /// `tpu_graphs.ModuleTuningData`: a layout graph, or one kernel.
-    ModuleTuningData,
-    /// `tpu_graphs.TuningData`: kernels.
-    TuningData,
-    /// `TpuGraphs` npz of a layout graph.
-    LayoutNpz,
-    /// `TpuGraphs` npz of a kernel.
-    TileNpz,
-    /// An npz of features without configurations.
-    FeatureNpz,
-}
-
-impl fmt::Display for FileKind {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::HloText => "HLO text",
-            Self::HloModule => "HloModuleProto",
-            Self::HloProto => "HloProto",
-            Self::ModuleTuningData => "ModuleTuningData",
-            Self::TuningData => "TuningData",
-            Self::LayoutNpz => "layout npz",
-            Self::TileNpz => "tile npz",
-            Self::FeatureNpz => "feature npz",
-        })
-    }
-}
-
-/// A graph, and what was measured of it.
-#[derive(Debug)]
-pub struct MeasuredGraph {
-    /// Name of the module, or of the file.
-    pub name: String,
-    /// What a client sends for it.
-    pub source: GraphSource,
-    /// The graph.
-    pub graph: Graph,
-    /// `TpuGraphs`' `node_splits`.
-    pub node_splits: Vec<usize>,
-    /// The configurable nodes, in slot order; empty where the file has only features.
-    pub nodes: Vec<NodeDescription>,
-    /// Configurations and their run times, where the file has some.
-    pub measurements: Option<Measurements>,
-}
-
-/// What a client sends for a graph.
-#[derive(Clone, Debug, PartialEq)]
-pub enum GraphSource {
-    /// This serialized `HloModuleProto`.
-    HloModule(Vec<u8>),
-    /// This HLO text.
-    HloText(String),
-    /// The arrays of the graph itself.
-    Features,
-}
-
-/// Configurations and their measured run times.
-#[derive(Debug)]
-pub struct Measurements {
-    /// The configurations.
-    pub configurations: Configurations,
-    /// `[configs]` nanoseconds; all 0 in `TpuGraphs`' test files.
-    pub run_times: Vec<i64>,
-    /// `[configs]` run times to divide by: that of the kernel's default.
-    pub normalizers: Option<Vec<i64>>,
-    /// The configuration that the compiler takes by itself, where known.
-    pub default: Option<usize>,
-    /// `[configs]` which run of the file each one is, from 0: runs that are left out keep their numbers.
-    pub numbers: Vec<usize>,
-    /// Runs of the file that failed or do not fit the graph.
-    pub skipped: usize,
-}
-
 impl GraphFile {
-    /// Reads a file; `bare_task` is the task of a graph that comes without configurations.
+    /// Reads a file. `bare_task` is the task of a graph without configurations.
     pub fn read(path: &Path, bare_task: Task, limits: &Limits) -> Result<Self, FileError> {
         let bytes =
             fs::read(path).map_err(|source| FileError::Io { path: path.display().to_string(), source })?;
         Self::of(path, bytes, bare_task, limits)
     }
 
-    /// Reads the bytes of a file, as [`read`](Self::read) does; errors name the `path`.
+    /// Reads the bytes of a file, as [`read`](Self::read) does. Errors name the `path`.
     pub fn of(path: &Path, bytes: Vec<u8>, bare_task: Task, limits: &Limits) -> Result<Self, FileError> {
         if bytes.starts_with(b"PK") {
-            return read_npz(path, bytes, bare_task, limits);
+            let (kind, graph) = read_npz(path, bytes, bare_task, limits)?;
+            return Ok(Self { kind, graphs: vec![graph] });
         }
         let name = path.display().to_string();
         let kind = FileKind::of(&bytes).ok_or_else(|| FileError::UnknownFormat { path: name.clone() })?;
@@ -127,7 +44,7 @@ impl GraphFile {
         Ok(Self { kind, graphs })
     }
 
-    /// Takes one of the graphs out of the file.
+    /// Returns one of the graphs of the file.
     pub fn into_graph(self, path: &Path, module: usize) -> Result<MeasuredGraph, FileError> {
         let modules = self.graphs.len();
         let path = path.display().to_string();
@@ -135,33 +52,7 @@ impl GraphFile {
     }
 }
 
-impl FileKind {
-    /// Tells text by its first word, and the protobuf messages by what field 1 of each holds; `None` if it is none
-    /// of them.
-    fn of(bytes: &[u8]) -> Option<Self> {
-        if text::is_hlo_text(bytes) {
-            return Some(Self::HloText);
-        }
-        match wrapped_message(bytes) {
-            Some(inner) if wrapped_message(inner).is_some() => Some(Self::TuningData),
-            Some(_) if is_tuning(bytes) => Some(Self::ModuleTuningData),
-            Some(_) => Some(Self::HloProto),
-            None => holds_computations(bytes).then_some(Self::HloModule),
-        }
-    }
-}
-
-/// Whether a message around a module is a `ModuleTuningData`, not an `HloProto`: it has a fingerprint or
-/// configurable nodes, or its field 3 is a run and not a buffer assignment.
-fn is_tuning(bytes: &[u8]) -> bool {
-    Fields::of(bytes).map_while(Result::ok).any(|field| match field {
-        (2 | 4, _) => true,
-        (3, Payload::Bytes(run)) => ConfigProfile::decode(run).is_ok_and(|run| run.config.is_some()),
-        _ => false,
-    })
-}
-
-/// Reads the graphs of one file of protobuf or text.
+/// Reads the graphs of a file of protobuf or text.
 struct Reader<'a> {
     path: &'a str,
     limits: &'a Limits,
@@ -233,7 +124,7 @@ fn measured_graph(
     Ok(MeasuredGraph { name, source, graph, node_splits, nodes, measurements: None })
 }
 
-/// The name of a serialized module, and the module as a client sends it.
+/// Returns the name of a serialized module and the form in which a client sends it.
 fn serialized(module: &[u8]) -> (String, GraphSource) {
     let name =
         bytes_field(module, 1).map_or_else(String::new, |name| String::from_utf8_lossy(name).into_owned());

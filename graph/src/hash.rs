@@ -1,4 +1,4 @@
-//! Canonical byte forms and their BLAKE3 digests; written down with test vectors in `graph/README.md`.
+//! Canonical byte forms and their BLAKE3 digests. `graph/README.md` specifies them and has test vectors.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::SequenceLengths;
 /// Raised when the canonical form of a graph or segment changes.
 const FORMAT_VERSION: u32 = 1;
 
-/// A digest of 256 bits, BLAKE3 where nothing else is said; printed as 64 hexadecimal digits.
+/// A digest of 256 bits, BLAKE3 by default. It is printed as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(pub [u8; 32]);
 
@@ -30,7 +30,7 @@ impl Digest {
         blake3::Hash::from_hex(text).ok().map(|hash| Self(*hash.as_bytes()))
     }
 
-    /// Digests the parts one after the other, under a purpose that keeps it apart from every other digest.
+    /// Returns the digest of the parts in order. Digests of different purposes differ even if the parts are equal.
     #[must_use]
     pub fn of_parts<'a>(purpose: &str, parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key(purpose);
@@ -42,7 +42,7 @@ impl Digest {
     }
 }
 
-/// Feeds what a digest covers to a hasher: numbers in little endian, through a buffer.
+/// Hashes a canonical form. Numbers are little endian and buffered.
 pub(crate) struct CanonicalForm {
     hasher: blake3::Hasher,
     buffer: Vec<u8>,

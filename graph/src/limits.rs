@@ -25,7 +25,7 @@ pub enum LimitKind {
 }
 
 impl Default for Limits {
-    /// Twice the largest graph and several times the largest batch of `TpuGraphs` (spec: 43,615 nodes, 100,040
+    /// Returns twice the largest graph of `TpuGraphs` and several times its largest batch (spec: 43,615 nodes, 100,040
     /// layout configurations; Kaufman 2021: up to 500,000 tiles).
     fn default() -> Self {
         Self { nodes: 100_000, edges: 400_000, configs: 500_000, config_entries: 64 << 20 }

@@ -4,7 +4,7 @@ const CONVOLUTION: u8 = 26;
 const DOT: u8 = 34;
 const RESHAPE: u8 = 75;
 
-/// `TpuGraphs`' opcode table: the name at position `i` has id `i + 1`; 0 is for every other opcode.
+/// The opcode table of `TpuGraphs`. The name at position `i` has id `i + 1`, and every other opcode has id 0.
 pub(crate) const NAMES: [&str; 120] = [
     "abs",
     "add",
@@ -130,19 +130,19 @@ pub(crate) const NAMES: [&str; 120] = [
 
 static IDS: LazyLock<HashMap<&str, u8>> = LazyLock::new(|| NAMES.into_iter().zip(1..).collect());
 
-/// The id of an HLO opcode, matched exactly; 0 if the table does not have it.
+/// Returns the id of an HLO opcode, which is matched exactly; 0 if it is not in the table.
 #[must_use]
 pub fn opcode_id(name: &str) -> u8 {
     IDS.get(name).copied().unwrap_or(0)
 }
 
-/// The HLO opcode of an id; `unknown` for 0 and ids past the table.
+/// Returns the HLO opcode of an id; `unknown` for 0 and for ids past the table.
 #[must_use]
 pub fn opcode_name(id: u8) -> &'static str {
     usize::from(id).checked_sub(1).and_then(|index| NAMES.get(index)).copied().unwrap_or("unknown")
 }
 
-/// Whether a tuner usually chooses the layouts of nodes with this opcode id: convolution, dot, reshape.
+/// Returns whether a tuner usually chooses the layouts of nodes with this opcode id: convolution, dot, reshape.
 #[must_use]
 pub fn is_usually_configurable(id: u8) -> bool {
     [CONVOLUTION, DOT, RESHAPE].contains(&id)

@@ -1,14 +1,15 @@
-//! Walks the fields of a protobuf message without decoding them, so that nothing is built before it is counted.
+//! Iterates over the fields of a protobuf message without decoding them, so that messages are counted before memory is
+//! allocated for them.
 
 use prost::{
     DecodeError,
     encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field},
 };
 
-/// Why a message cannot be walked.
+/// The error of a message that is not protobuf.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WireError {
-    #[error("a field is longer than what is left of its message")]
+    #[error("a field is longer than the rest of its message")]
     Truncated,
     #[error(transparent)]
     Decode(#[from] DecodeError),
@@ -60,7 +61,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The first string, bytes or message of a field, as far as the message can be read.
+/// Returns the first string, bytes or message of a field, in the readable part of the message.
 pub(crate) fn bytes_field(message: &[u8], number: u32) -> Option<&[u8]> {
     Fields::of(message).map_while(Result::ok).find_map(|field| match field {
         (found, Payload::Bytes(bytes)) if found == number => Some(bytes),

@@ -1,17 +1,17 @@
 use super::{ConfigurationError, GraphError};
 
-/// Why a file could not be read or written.
+/// The error of a file that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The operating system refused.
+    /// An error of the operating system.
     #[error("{path}: {source}")]
     Io {
         /// The file.
         path: String,
-        /// Why.
+        /// The error.
         source: std::io::Error,
     },
-    /// None of the formats.
+    /// A file in none of the supported formats.
     #[error(
         "{path}: not HLO text, a HloModuleProto, HloProto, ModuleTuningData, TuningData, or TpuGraphs npz file"
     )]
@@ -19,7 +19,7 @@ pub enum FileError {
         /// The file.
         path: String,
     },
-    /// An array is missing or of the wrong shape or type.
+    /// An array that is missing or has the wrong shape or type.
     #[error("{path}: array `{array}`: {detail}")]
     Array {
         /// The file.
@@ -29,34 +29,34 @@ pub enum FileError {
         /// What is wrong.
         detail: String,
     },
-    /// A graph that was refused.
+    /// A graph that is refused.
     #[error("{path}: module {module}: {source}")]
     Graph {
         /// The file.
         path: String,
-        /// Which module of it, from 0.
+        /// Number of the module in the file, from 0.
         module: usize,
-        /// Why.
+        /// The error.
         source: GraphError,
     },
-    /// Configurations that were refused.
+    /// Configurations that are refused.
     #[error("{path}: module {module}: {source}")]
     Configuration {
         /// The file.
         path: String,
-        /// Which module of it, from 0.
+        /// Number of the module in the file, from 0.
         module: usize,
-        /// Why.
+        /// The error.
         source: ConfigurationError,
     },
-    /// A module number past the end.
-    #[error("{path}: module {module} was asked for, the file has {modules} (0 to {})", modules.saturating_sub(1))]
+    /// A module number that the file does not have.
+    #[error("{path}: the file has no module {module}; it has {modules} (0 to {})", modules.saturating_sub(1))]
     NoSuchModule {
         /// The file.
         path: String,
-        /// What was asked for.
+        /// The requested module.
         module: usize,
-        /// How many there are.
+        /// Number of modules in the file.
         modules: usize,
     },
 }

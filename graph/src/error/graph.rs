@@ -1,87 +1,87 @@
 use super::TextError;
-use crate::LimitKind;
+use crate::{LimitKind, Limits};
 
-/// Why a graph was refused.
+/// The error of a graph that is refused.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum GraphError {
-    /// Not protobuf, or not of the expected message, or cut short.
+    /// Bytes that are not protobuf, hold another message, or are cut off.
     #[error("{place} is not a readable protobuf: {detail}; send a serialized HloModuleProto or HloProto")]
     Malformed {
-        /// Which part, such as `node 7 (in computation 2)`.
+        /// The part of the module, such as `node 7 (in computation 2)`.
         place: String,
-        /// What the decoder said.
+        /// Message of the decoder.
         detail: String,
     },
-    /// HLO text that does not read.
+    /// HLO text that is not valid.
     #[error("HLO text, line {line}, column {column}: {source}")]
     Text {
-        /// The line, from 1.
+        /// Line, from 1.
         line: usize,
-        /// The character of the line, from 1.
+        /// Character in the line, from 1.
         column: usize,
-        /// What is wrong there.
+        /// The error at that position.
         source: TextError,
     },
-    /// A message that would unfold to far more memory than its bytes.
-    #[error("{place} holds {found} bytes of shapes, windows, slices and lists; at most {limit} are read")]
+    /// An instruction that decodes to far more memory than its bytes.
+    #[error("{place} holds {found} bytes of shapes, windows, slices and lists; at most {limit} are allowed")]
     InstructionTooLarge {
-        /// Which instruction.
+        /// The instruction.
         place: String,
-        /// Bytes found.
+        /// Number of bytes.
         found: usize,
-        /// Bytes allowed.
+        /// Maximum number of bytes.
         limit: usize,
     },
-    /// Nothing to featurize.
-    #[error("the module has no instructions; send a module with at least one computation that has some")]
+    /// A module without instructions.
+    #[error("the module has no instructions; send a module with at least one instruction")]
     Empty,
-    /// Two instructions with one id.
+    /// Two instructions with the same id.
     #[error("node {second} (`{name}`) has the id {id} of node {first}; ids must be unique in a module")]
     DuplicateInstruction {
         /// The id.
         id: i64,
-        /// Node that had it first.
+        /// First node with the id.
         first: u32,
-        /// Node that has it again.
+        /// Second node with the id.
         second: u32,
-        /// Name of that node.
+        /// Name of the second node.
         name: String,
     },
-    /// Two computations with one id.
-    #[error("computation `{name}` has the id {id} of an earlier one; ids must be unique in a module")]
+    /// Two computations with the same id.
+    #[error("computation `{name}` has the id {id} of an earlier computation; ids must be unique in a module")]
     DuplicateComputation {
         /// The id.
         id: i64,
         /// Name of the second computation.
         name: String,
     },
-    /// An operand id that no instruction has.
+    /// An operand id that belongs to no instruction.
     #[error("node {node} has operand id {id}, which no instruction of the module has")]
     UnknownOperand {
         /// The consumer.
         node: u32,
-        /// The id it names.
+        /// The missing id.
         id: i64,
     },
-    /// A called computation that is missing, or whose root is.
+    /// A called computation that is missing or has no root instruction.
     #[error("node {node} calls computation id {id}, which is not in the module or has no root instruction")]
     UnknownCallee {
         /// The caller.
         node: u32,
-        /// The id it names.
+        /// The missing id.
         id: i64,
     },
-    /// An edge that leaves the graph.
+    /// An edge to a node that is not in the graph.
     #[error("edge {edge} joins node {node}, but the graph has {nodes} nodes (0 to {})", nodes.saturating_sub(1))]
     UnknownEdgeNode {
         /// Position of the edge.
         edge: usize,
-        /// The node it names.
+        /// The missing node.
         node: u32,
-        /// Nodes of the graph.
+        /// Number of nodes of the graph.
         nodes: usize,
     },
-    /// A node that consumes itself, directly or through others.
+    /// A node that depends on itself, directly or through other nodes.
     #[error("node {node} depends on itself; operands and callees must form no cycle")]
     Cycle {
         /// A node on the cycle.
@@ -97,12 +97,12 @@ pub enum GraphError {
         /// The value of the limit.
         limit: usize,
     },
-    /// A configurable node that is not there.
+    /// A configurable node that is not in the graph.
     #[error("configurable node {node} is not in the graph, which has {nodes} nodes")]
     UnknownConfigurableNode {
         /// The node.
         node: u64,
-        /// Nodes of the graph.
+        /// Number of nodes of the graph.
         nodes: usize,
     },
     /// A node listed twice.
@@ -111,22 +111,22 @@ pub enum GraphError {
         /// The node.
         node: u32,
     },
-    /// Configurable nodes given for a kernel.
+    /// A kernel with configurable nodes.
     #[error(
         "a kernel has no configurable nodes, but {count} are listed; send it as a layout graph or leave them out"
     )]
     ConfigurableKernel {
-        /// How many.
+        /// Number of configurable nodes.
         count: usize,
     },
     /// An array of the wrong length.
     #[error("{array} has {found} values, expected {expected}")]
     ArrayLength {
-        /// Which array.
+        /// The array.
         array: &'static str,
-        /// Values found.
+        /// Number of values.
         found: usize,
-        /// Values expected.
+        /// Expected number of values.
         expected: usize,
     },
     /// A feature that is not a finite number.
@@ -137,10 +137,25 @@ pub enum GraphError {
         /// The column, 0 to 139.
         column: usize,
     },
-    /// A pad value that is neither of the two.
+    /// A pad value that is neither 0 nor −1.
     #[error("the pad value is {found}; use 0 (the official data) or -1 (TGraph's)")]
     PadValue {
-        /// What was given.
+        /// The value.
         found: i32,
     },
+}
+
+impl GraphError {
+    pub(crate) fn too_many_nodes(limits: &Limits) -> Self {
+        Self::TooMany { what: "nodes", kind: LimitKind::Nodes, limit: limits.nodes }
+    }
+
+    /// Every computation has at least one instruction, so the limit on nodes bounds computations too.
+    pub(crate) fn too_many_computations(limits: &Limits) -> Self {
+        Self::TooMany { what: "computations", kind: LimitKind::Nodes, limit: limits.nodes }
+    }
+
+    pub(crate) fn too_many_edges(limits: &Limits) -> Self {
+        Self::TooMany { what: "edges", kind: LimitKind::Edges, limit: limits.edges }
+    }
 }

@@ -1,4 +1,4 @@
-//! Everything that can be wrong with what is read.
+//! The errors of reading graphs, configurations and files.
 
 mod configuration;
 mod file;

@@ -1,69 +1,69 @@
-/// Why HLO text was refused; [`GraphError::Text`](super::GraphError::Text) says where.
+/// The error of HLO text that is refused. [`GraphError::Text`](super::GraphError::Text) adds the position.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum TextError {
-    /// Something else stands there.
+    /// Another token than the expected one.
     #[error("expected {expected}, found {found}")]
     Unexpected {
-        /// What should stand there.
+        /// The expected token.
         expected: String,
-        /// What does.
+        /// The token in the text.
         found: String,
     },
-    /// A bracket or a string without an end.
+    /// A bracket or a string that is never closed.
     #[error("`{opening}` is never closed")]
     Unclosed {
-        /// What opens it.
+        /// The opening character.
         opening: char,
     },
-    /// A number that is none, or past 64 bits.
+    /// A token that is not a whole number of 64 bits.
     #[error("`{text}` is not a whole number of 64 bits")]
     Number {
-        /// What stands there.
+        /// The token.
         text: String,
     },
-    /// More numbers than any instruction has.
-    #[error("a list of more than {limit} numbers")]
+    /// A list that is longer than that of any instruction.
+    #[error("the list has more than {limit} items")]
     ListTooLong {
-        /// How many are read.
+        /// Maximum number of items.
         limit: usize,
     },
-    /// Computations inside computations inside computations.
+    /// Computations that are nested too deep.
     #[error("computations are nested more than {limit} deep; print them by name")]
     TooDeep {
-        /// How deep they may be.
+        /// Maximum depth.
         limit: usize,
     },
-    /// An operand that no instruction before has.
+    /// An operand that names no earlier instruction.
     #[error("`{name}` is not an instruction above this one in its computation")]
     UnknownOperand {
         /// The name.
         name: String,
     },
-    /// A callee that is missing.
+    /// A called computation that is not defined.
     #[error("`{name}` is not a computation of the module")]
     UnknownComputation {
         /// The name.
         name: String,
     },
-    /// Two instructions of a computation with one name.
+    /// Two instructions of a computation with the same name.
     #[error("instruction `{name}` is in this computation already; names must be unique")]
     DuplicateInstruction {
         /// The name.
         name: String,
     },
-    /// Two roots of a computation.
-    #[error("instruction `{name}` is the second ROOT of its computation, which has one")]
+    /// A computation with two roots.
+    #[error("instruction `{name}` is the second ROOT of its computation; a computation has one root")]
     SecondRoot {
-        /// Its name.
+        /// The name.
         name: String,
     },
-    /// Two computations with one name.
+    /// Two computations with the same name.
     #[error("computation `{name}` is in the module already; names must be unique")]
     DuplicateComputation {
         /// The name.
         name: String,
     },
-    /// Bytes that are no text.
+    /// Bytes that are not UTF-8.
     #[error("the bytes are not UTF-8")]
     NotUtf8,
 }

@@ -2,7 +2,7 @@ use hlorank_proto::xla::{ConvolutionDimensionNumbers, HloInstructionProto, Windo
 
 use super::SequenceLengths;
 
-/// Writes the features of an instruction into `row` (140 zeros), sequences padded with 0.
+/// Writes the features of an instruction into `row`, which holds 140 zeros. Sequences are padded with 0.
 pub(crate) fn featurize(
     instruction: &HloInstructionProto,
     is_root: bool,
@@ -32,7 +32,7 @@ fn write_shape(instruction: &HloInstructionProto, columns: &mut Columns<'_>) {
     columns.count(shape.map_or(0, |shape| shape.tuple_shapes.len()));
 }
 
-/// The one-hot slot of an `xla.PrimitiveType`; types newer than the table have none.
+/// Returns the one-hot slot of an `xla.PrimitiveType`. Types that are newer than `TpuGraphs` have none.
 fn element_type_slot(element_type: i32) -> Option<usize> {
     match element_type {
         0..=12 => usize::try_from(element_type).ok(),
@@ -87,7 +87,8 @@ fn write_slices_and_padding(instruction: &HloInstructionProto, columns: &mut Col
     columns.aggregate(2, padding.iter().map(|dimension| dimension.edge_padding_high));
 }
 
-/// The first `width` values, then sum and product of all; wraps on overflow. An empty list has product 1.
+/// Writes the first values, then sum and product of all values. Sum and product wrap on overflow, and an empty list has
+/// product 1.
 pub(crate) fn aggregate(values: impl Iterator<Item = i64>, slots: &mut [f32]) {
     let (width, mut sum, mut product) = (slots.len() - 2, 0_i64, 1_i64);
     for (position, value) in values.enumerate() {
@@ -152,7 +153,7 @@ impl Columns<'_> {
         self.count(flags.filter(|&flag| !flag).count());
     }
 
-    /// `SEQ(width)` of spec §4; returns how many places are used.
+    /// `SEQ(width)` of spec §4. Returns the number of used places.
     fn sequence(&mut self, width: u8, values: &[i64]) -> u8 {
         for (slot, &value) in self.take(usize::from(width)).iter_mut().zip(values) {
             *slot = to_feature(value);

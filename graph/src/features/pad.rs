@@ -1,21 +1,21 @@
 use super::set::FEATURES;
 
-/// First column and width of the sequence columns: lists without sum and product, whose unused places hold the
-/// [`Pad`] value.
+/// First column and width of each sequence: a list without sum and product, whose unused places hold the [`Pad`]
+/// value.
 const SEQUENCES: [(usize, usize); 4] = [(31, 6), (95, 4), (101, 4), (134, 6)];
 
-/// What the unused places of sequence columns hold.
+/// The value of the unused places of a sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pad {
     /// 0, as in the official data.
     #[default]
     Zero,
-    /// −1, as in `TGraph`'s data, so that "dimension 0" and "nothing" differ.
+    /// −1, as in `TGraph`'s data, which tells an unused place from dimension 0.
     MinusOne,
 }
 
 impl Pad {
-    /// The value as a feature.
+    /// Returns the value as a feature.
     #[must_use]
     pub fn value(self) -> f32 {
         match self {
@@ -24,8 +24,8 @@ impl Pad {
         }
     }
 
-    /// The pad that `[n, 140]` features were made with: −1 where every sequence ends in a run of −1 and there is
-    /// at least one.
+    /// Returns the pad of `[n, 140]` features: −1 if at least one sequence contains −1 and every sequence has −1 in all
+    /// places after its used ones, else 0.
     #[must_use]
     pub fn of_features(features: &[f32]) -> Self {
         let sequences = || {
@@ -38,7 +38,7 @@ impl Pad {
         if has_pad && sequences().all(ends_in_pad) { Self::MinusOne } else { Self::Zero }
     }
 
-    /// The pad of a value on the wire or in a manifest, if it is one of the two.
+    /// Returns the pad with this value, which comes from a request or a manifest.
     #[must_use]
     pub fn from_value(value: i32) -> Option<Self> {
         match value {
@@ -49,12 +49,12 @@ impl Pad {
     }
 }
 
-/// How many places of each sequence column of a node are used: what turns one [`Pad`] into the other.
+/// Number of used places of each sequence of a node. It allows a change from one [`Pad`] to the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SequenceLengths(pub [u8; 4]);
 
 impl SequenceLengths {
-    /// Reads the lengths off a row that is padded with −1; no list of XLA's holds negative numbers.
+    /// Returns the lengths of a row that is padded with −1. The lists of XLA hold no negative numbers.
     #[must_use]
     pub fn of_row(row: &[f32]) -> Self {
         let mut lengths = [0; 4];

@@ -1,24 +1,22 @@
 use super::edges::check_ends;
-use crate::{
-    FEATURES, FeatureSet, GraphError, LimitKind, Limits, Pad, SequenceLengths, is_usually_configurable,
-};
+use crate::{FEATURES, FeatureSet, GraphError, Limits, Pad, SequenceLengths, is_usually_configurable};
 
 /// The arrays of a graph of `n` nodes and `m` edges.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GraphArrays {
     /// `[n]` opcode ids.
     pub opcodes: Vec<u8>,
-    /// `[n, 140]` row-major features, sequences padded with 0.
+    /// `[n, 140]` row-major features. Sequences are padded with 0.
     pub features: Vec<f32>,
-    /// `[n]` lengths of the sequences; `None` where the features came padded with 0 and the lengths are lost.
+    /// `[n]` lengths of the sequences; `None` if the features were padded with 0, which loses the lengths.
     pub sequence_lengths: Option<Vec<SequenceLengths>>,
-    /// `[m]` pairs (consumer, producer), sorted, each once.
+    /// `[m]` pairs (consumer, producer), sorted and without duplicates.
     pub edges: Vec<[u32; 2]>,
 }
 
 impl GraphArrays {
-    /// Takes features as `TpuGraphs`' files and the wire hold them: `features` padded with `pad`, edges in any
-    /// order.
+    /// Builds the arrays from those of a `TpuGraphs` file or of a request: `features` are padded with `pad`, and edges
+    /// are in any order.
     pub fn from_features(
         mut opcodes: Vec<u8>,
         mut features: Vec<f32>,
@@ -44,7 +42,7 @@ impl GraphArrays {
         Ok(Self { opcodes, features, sequence_lengths, edges })
     }
 
-    /// Checks counts against the limits: what to do before arrays are copied.
+    /// Checks the counts against the limits. Call it before arrays are copied.
     pub fn check_sizes(nodes: usize, edges: usize, limits: &Limits) -> Result<(), GraphError> {
         match () {
             () if nodes == 0 => Err(GraphError::Empty),
@@ -54,7 +52,7 @@ impl GraphArrays {
         }
     }
 
-    /// Gives back memory that the arrays do not use.
+    /// Frees the unused capacity of the arrays.
     pub(super) fn shrink_to_fit(&mut self) {
         self.opcodes.shrink_to_fit();
         self.features.shrink_to_fit();
@@ -62,32 +60,17 @@ impl GraphArrays {
         self.edges.shrink_to_fit();
     }
 
-    /// Nodes whose opcode the table does not have.
+    /// Returns the number of nodes whose opcode is not in the table.
     #[must_use]
     pub fn unknown_opcodes(&self) -> usize {
         self.opcodes.iter().map(|&opcode| usize::from(opcode == 0)).sum()
     }
 
-    /// Nodes whose opcode is convolution, dot or reshape, ascending.
+    /// Returns the nodes whose opcode is convolution, dot or reshape, ascending.
     #[must_use]
     pub fn default_configurable(&self) -> Vec<u32> {
         let configurable = |(_, opcode): &(u32, &u8)| is_usually_configurable(**opcode);
         (0..).zip(&self.opcodes).filter(configurable).map(|(node, _)| node).collect()
-    }
-}
-
-impl GraphError {
-    pub(crate) fn too_many_nodes(limits: &Limits) -> Self {
-        Self::too_many("nodes", limits)
-    }
-
-    /// More of `what` than there may be nodes.
-    pub(crate) fn too_many(what: &'static str, limits: &Limits) -> Self {
-        Self::TooMany { what, kind: LimitKind::Nodes, limit: limits.nodes }
-    }
-
-    pub(crate) fn too_many_edges(limits: &Limits) -> Self {
-        Self::TooMany { what: "edges", kind: LimitKind::Edges, limit: limits.edges }
     }
 }
 

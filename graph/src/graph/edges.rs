@@ -1,6 +1,6 @@
 use crate::GraphError;
 
-/// Checks that edges join nodes that are there.
+/// Checks that every edge joins two nodes of the graph.
 pub(super) fn check_ends(nodes: usize, edges: &[[u32; 2]]) -> Result<(), GraphError> {
     for (edge, pair) in edges.iter().enumerate() {
         if let Some(&node) = pair.iter().find(|&&node| node as usize >= nodes) {
@@ -12,14 +12,15 @@ pub(super) fn check_ends(nodes: usize, edges: &[[u32; 2]]) -> Result<(), GraphEr
 
 /// Checks that edges form no cycle.
 pub(super) fn check_acyclic(nodes: usize, edges: &[[u32; 2]]) -> Result<(), GraphError> {
-    // XLA emits producers before consumers, which rules cycles out without a search.
+    // XLA emits producers before consumers. Such a graph has no cycle.
     if edges.iter().all(|[consumer, producer]| consumer > producer) {
         return Ok(());
     }
     find_cycle(nodes, edges).map_or(Ok(()), |node| Err(GraphError::Cycle { node }))
 }
 
-/// Removes nodes without consumers until none is left (Kahn); what stays lies on a cycle or is consumed by one.
+/// Returns a node on a cycle, if there is one. Nodes without consumers are removed until no such node is left (Kahn);
+/// the others lie on a cycle or are consumed by one, directly or through other nodes.
 fn find_cycle(nodes: usize, edges: &[[u32; 2]]) -> Option<u32> {
     let mut consumers = vec![0_u32; nodes];
     for [_, producer] in edges {
@@ -40,7 +41,8 @@ fn find_cycle(nodes: usize, edges: &[[u32; 2]]) -> Option<u32> {
     Some(node_on_cycle(left, edges, &consumers))
 }
 
-/// Every node with consumers left has one that is left too, so following them from `left` ends on a cycle.
+/// Returns a node on a cycle. Every remaining node has a remaining consumer, so following the consumers from `left` ends
+/// on a cycle.
 fn node_on_cycle(left: u32, edges: &[[u32; 2]], consumers: &[u32]) -> u32 {
     let mut consumer_of = vec![left; consumers.len()];
     for [consumer, producer] in edges.iter().filter(|[consumer, _]| consumers[*consumer as usize] > 0) {

@@ -2,13 +2,16 @@ use std::collections::{BTreeMap, HashMap};
 
 use hlorank_proto::xla::HloInstructionProto;
 
-use super::{HloModule, Nodes, Origin};
-use crate::{GraphError, Limits};
+use super::{
+    hlo_module::HloModule,
+    nodes::{Nodes, Origin},
+};
+use crate::{GraphError, Limits, shortened};
 
-/// Names of computations after which `TpuGraphs` puts a node split (spec §3).
+/// Substrings of computation names. `TpuGraphs` puts a node split after such a computation (spec §3).
 const SPLIT_NAMES: [&str; 3] = ["cluster", "while", "cond"];
 
-/// Collects the computations of a module, one after the other, whatever it is read from.
+/// Collects the computations of a module one after the other, from protobuf or from text.
 pub(crate) struct ModuleBuilder<'a, 'l> {
     limits: &'l Limits,
     nodes: Nodes<'a>,
@@ -36,17 +39,17 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         self.limits
     }
 
-    /// Nodes until now.
+    /// Returns the number of nodes so far.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Computations until now, without the one that is open.
+    /// Returns the number of closed computations.
     pub(crate) fn computations(&self) -> usize {
         self.computations
     }
 
-    /// Opens a computation; the nodes that follow are its own.
+    /// Opens a computation, to which the nodes that follow belong.
     pub(crate) fn begin(&mut self, name: &str, id: i64, root_id: i64) -> Result<(), GraphError> {
         self.check_computations()?;
         match self.roots_by_computation.insert(id, root_id) {
@@ -55,12 +58,12 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         }
     }
 
-    /// Checks that there may be one more computation: it has at least one instruction in any module of XLA's.
+    /// Checks that the limits allow one more computation.
     pub(crate) fn check_computations(&self) -> Result<(), GraphError> {
         if self.computations < self.limits.nodes {
             Ok(())
         } else {
-            Err(GraphError::too_many("computations", self.limits))
+            Err(GraphError::too_many_computations(self.limits))
         }
     }
 
@@ -90,14 +93,14 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         Ok(())
     }
 
-    /// Adds a node that was featurized before.
+    /// Adds a copy of a node that is featurized already.
     pub(crate) fn copy(&mut self, id: i64, others: &Nodes<'a>, node: usize) -> Result<(), GraphError> {
         self.register(id, "")?;
         self.nodes.copy(others, node);
         Ok(())
     }
 
-    /// Counts an opcode that the table does not have.
+    /// Counts an opcode that is not in the table.
     pub(crate) fn count_unknown(&mut self, opcode: &str) {
         *self.unknown_opcodes.entry(shortened(opcode)).or_default() += 1;
     }
@@ -130,7 +133,7 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         })
     }
 
-    /// Edges to operands and to the roots of callees, sorted, each once.
+    /// Returns the edges to operands and to the roots of callees, sorted and without duplicates.
     fn edges(&self) -> Result<Vec<[u32; 2]>, GraphError> {
         let references = &self.nodes.references;
         let mut edges = Vec::with_capacity(references.count());
@@ -156,13 +159,4 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         let root = self.roots_by_computation.get(&id).and_then(|root_id| self.nodes_by_id.get(root_id));
         root.copied().ok_or(GraphError::UnknownCallee { node, id })
     }
-}
-
-/// The start of a name for a message: whoever made it may have made it megabytes long.
-#[must_use]
-pub fn shortened(name: &str) -> String {
-    const SHOWN: usize = 80;
-    let mut characters = name.chars();
-    let start: String = characters.by_ref().take(SHOWN).collect();
-    if characters.next().is_none() { start } else { format!("{start}…") }
 }

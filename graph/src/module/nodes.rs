@@ -1,26 +1,26 @@
 use hlorank_proto::xla::HloInstructionProto;
 
-use super::References;
+use super::references::References;
 use crate::{FEATURES, GraphArrays, SequenceLengths, features::featurize, opcode::opcode_id};
 
-/// Where an instruction stands in what was read, to tell its name and shape.
+/// The source of an instruction, from which its name and shape are read again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Origin<'a> {
     /// A serialized `HloInstructionProto`.
     Message(&'a [u8]),
-    /// Its text, from the name on.
+    /// Text that begins with its name.
     Text(&'a str),
 }
 
-/// Instructions as nodes: featurized, with what they refer to.
+/// Featurized instructions, with the ids that they refer to.
 #[derive(Debug, Default)]
 pub(crate) struct Nodes<'a> {
     opcodes: Vec<u8>,
     features: Vec<f32>,
     lengths: Vec<SequenceLengths>,
     /// Rank of each node's output.
-    pub(super) ranks: Vec<u32>,
-    pub(super) origins: Vec<Origin<'a>>,
+    pub(crate) ranks: Vec<u32>,
+    pub(crate) origins: Vec<Origin<'a>>,
     pub(crate) references: References,
 }
 
@@ -29,7 +29,7 @@ impl<'a> Nodes<'a> {
         self.origins.len()
     }
 
-    /// Featurizes the next instruction; returns the id of its opcode.
+    /// Featurizes the next instruction and returns the id of its opcode.
     pub(crate) fn push(
         &mut self,
         instruction: &HloInstructionProto,
@@ -48,7 +48,7 @@ impl<'a> Nodes<'a> {
         opcode
     }
 
-    /// Copies a node of others.
+    /// Adds a copy of a node of `others`.
     pub(crate) fn copy(&mut self, others: &Self, node: usize) {
         self.opcodes.push(others.opcodes[node]);
         self.features.extend_from_slice(&others.features[node * FEATURES..(node + 1) * FEATURES]);
@@ -63,7 +63,7 @@ impl<'a> Nodes<'a> {
         self.features[node * FEATURES] = 1.0;
     }
 
-    /// Takes what the graph is made of; edges are not known here.
+    /// Takes the arrays out. The edges are empty, since ids are not resolved yet.
     pub(super) fn take_arrays(&mut self) -> GraphArrays {
         GraphArrays {
             opcodes: std::mem::take(&mut self.opcodes),

@@ -1,27 +1,29 @@
-//! Reads a serialized module in one pass: instructions are counted, decoded and featurized one at a time, so that
-//! memory grows with the nodes allowed and not with what a hostile message claims.
+//! Reads a serialized module in one pass. Instructions are counted, decoded and featurized one at a time, so memory
+//! grows with the limit on nodes and not with the counts that a hostile message claims.
 
 use hlorank_proto::xla::HloInstructionProto;
 use prost::Message as _;
 
-use super::{HloModule, ModuleBuilder, Origin};
+use super::{builder::ModuleBuilder, hlo_module::HloModule, nodes::Origin, wrapped::inner_module};
 use crate::{
     GraphError, Limits,
     wire::{Fields, Payload},
 };
 
-/// Bytes of fields that unfold to more memory than they take on the wire (shape, window, slices, padding, lists
-/// of numbers) that one instruction may have. The largest known instructions are tuples of thousands of arrays.
+/// Maximum bytes of those fields of one instruction that decode to more memory than they take on the wire: shape,
+/// window, slices, padding and lists of numbers. The largest known instructions are tuples of thousands of arrays.
 const MAX_NESTED_BYTES: usize = 4 << 20;
 
-/// Reads a serialized `HloModuleProto`.
-pub(super) fn read<'a>(bytes: &'a [u8], limits: &Limits) -> Result<HloModule<'a>, GraphError> {
-    let mut reader = Reader { builder: ModuleBuilder::new(limits) };
-    reader.module(bytes)?;
-    reader.builder.finish()
+impl<'a> HloModule<'a> {
+    /// Reads a serialized `HloModuleProto` or `HloProto`.
+    pub fn read(bytes: &'a [u8], limits: &Limits) -> Result<Self, GraphError> {
+        let mut reader = Reader { builder: ModuleBuilder::new(limits) };
+        reader.module(inner_module(bytes)?)?;
+        reader.builder.finish()
+    }
 }
 
-/// Walks the messages of a module.
+/// Reads the messages of a module.
 struct Reader<'a, 'l> {
     builder: ModuleBuilder<'a, 'l>,
 }
@@ -88,7 +90,7 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// What a computation says of itself; read before its instructions, wherever it stands in the message.
+/// Name and ids of a computation. They are read before its instructions, wherever they stand in the message.
 struct ComputationHeader<'a> {
     name: &'a str,
     id: i64,

@@ -1,13 +1,13 @@
-/// What each instruction refers to, by id: its operands, and the computations that it calls.
+/// The ids of the operands and of the called computations of each instruction.
 #[derive(Debug, Default)]
 pub(crate) struct References {
     ids: Vec<i64>,
-    /// Where the operands and the callees of each instruction end in `ids`.
+    /// Ends of the operands and of the callees of each instruction in `ids`.
     ends: Vec<[usize; 2]>,
 }
 
 impl References {
-    /// Adds those of the next instruction.
+    /// Adds the references of the next instruction.
     pub(crate) fn push(&mut self, operands: &[i64], callees: &[i64]) {
         self.ids.extend_from_slice(operands);
         let operands_end = self.ids.len();
@@ -15,17 +15,17 @@ impl References {
         self.ends.push([operands_end, self.ids.len()]);
     }
 
-    /// References of all instructions.
+    /// Returns the number of references of all instructions.
     pub(crate) fn count(&self) -> usize {
         self.ids.len()
     }
 
-    /// Ids of the operands of an instruction, in order.
+    /// Returns the ids of the operands of an instruction, in order.
     pub(crate) fn operands(&self, instruction: usize) -> &[i64] {
         &self.ids[self.start(instruction)..self.ends[instruction][0]]
     }
 
-    /// Ids of the computations that an instruction calls.
+    /// Returns the ids of the computations that an instruction calls.
     pub(crate) fn callees(&self, instruction: usize) -> &[i64] {
         let [operands_end, callees_end] = self.ends[instruction];
         &self.ids[operands_end..callees_end]

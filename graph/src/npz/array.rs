@@ -11,14 +11,14 @@ use crate::{ConfigurationError, FileError};
 
 type Entry<'a> = ZipFile<'a, Cursor<Vec<u8>>>;
 
-/// An npz file that is being read.
+/// A reader of the arrays of an npz file.
 pub(super) struct Arrays {
     path: String,
     archive: ZipArchive<Cursor<Vec<u8>>>,
 }
 
 impl Arrays {
-    /// The arrays of a file that was read already; errors name its path.
+    /// Returns a reader of the bytes of a file. Errors name its `path`.
     pub(super) fn of(path: &Path, bytes: Vec<u8>) -> Result<Self, FileError> {
         let path = path.display().to_string();
         match ZipArchive::new(Cursor::new(bytes)) {
@@ -39,7 +39,7 @@ impl Arrays {
         FileError::Array { path: self.path.clone(), array: array.to_owned(), detail: detail.to_string() }
     }
 
-    /// Reads integers of any type that `TpuGraphs` and its users store them in; `TGraph`'s are f64.
+    /// Reads integers of every type that `TpuGraphs` and its users store. `TGraph` stores them as f64.
     pub(super) fn integers(&mut self, name: &str) -> Result<Vec<i64>, FileError> {
         self.visit(name, |array| match array.kind() {
             "<i8" => collected(array.numbers(i64::from_le_bytes)),
@@ -50,7 +50,7 @@ impl Arrays {
         })
     }
 
-    /// Checks that an array has this shape, `None` for any size.
+    /// Checks the shape of an array. `None` stands for any size.
     pub(super) fn check_shape(&mut self, name: &str, expected: &[Option<usize>]) -> Result<(), FileError> {
         self.visit(name, |array| {
             let shape = array.shape();
@@ -74,8 +74,8 @@ impl Arrays {
         })
     }
 
-    /// Reads f32 numbers, or i8 as compact copies of the official files hold them, row by row, so that a large
-    /// array is never held; `row_length` tells the numbers of a row from the shape, or that the shape is wrong.
+    /// Reads f32 numbers, or i8 as in compact copies of the official files, row by row, so that a large array is never in
+    /// memory as a whole. `row_length` returns the length of a row of an array of this shape; `None` if the shape is wrong.
     pub(super) fn float_rows(
         &mut self,
         name: &str,
@@ -108,13 +108,13 @@ impl Arrays {
     }
 }
 
-/// All numbers of an array.
+/// Collects the numbers of an array.
 fn collected<T>(numbers: impl Iterator<Item = io::Result<T>>) -> Result<Vec<T>, String> {
     let numbers: io::Result<Vec<T>> = numbers.collect();
     numbers.map_err(|error| error.to_string())
 }
 
-/// Hands `values` on in rows; the inner result is the first refusal of `take`.
+/// Calls `take` with each row of `values`. The inner result is the first error of `take`.
 fn in_rows(
     values: impl Iterator<Item = io::Result<f32>>,
     length: usize,
@@ -133,7 +133,7 @@ fn in_rows(
     Ok(Ok(()))
 }
 
-/// A whole number that was stored as f64.
+/// Converts a whole number that is stored as f64.
 fn whole(value: f64) -> io::Result<i64> {
     #[expect(
         clippy::cast_possible_truncation,

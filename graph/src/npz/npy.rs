@@ -1,19 +1,19 @@
 use std::io::{self, BufReader, Read};
 
-use crate::module::shortened;
+use crate::shortened;
 
-/// Bytes that the header of an array may have; numpy pads its own to a few dozen.
+/// Maximum bytes of the header of an array. Headers of numpy have about a hundred.
 const MAX_HEADER: usize = 4096;
 
-/// Dimensions that an array may have; those of `TpuGraphs` have three at most.
+/// Maximum number of dimensions of an array. Those of `TpuGraphs` have at most three.
 const MAX_DIMENSIONS: usize = 8;
 
-/// An array as numpy writes it: what its header says, and the numbers that follow it.
+/// An array in the format of numpy: a header and the numbers after it.
 pub(super) struct Npy<R> {
     /// Type of the numbers, such as `<f4`.
     kind: String,
     shape: Vec<usize>,
-    /// How many numbers there are.
+    /// Number of numbers.
     count: usize,
     numbers: BufReader<R>,
 }
@@ -30,9 +30,10 @@ impl<R: Read> Npy<R> {
             return Err("not in C order".to_owned());
         }
         let kind = shortened(field("descr")?.split('\'').nth(1).unwrap_or_default());
-        let shape = read_shape(field("shape")?).ok_or("its header has a shape that is none")?;
+        let shape = read_shape(field("shape")?).ok_or("its header has an invalid shape")?;
         let count = shape.iter().try_fold(1, |count: usize, &size| count.checked_mul(size));
-        let count = count.ok_or_else(|| format!("has shape {shape:?}, more numbers than there can be"))?;
+        let count =
+            count.ok_or_else(|| format!("has shape {shape:?}, more numbers than memory can address"))?;
         Ok(Self { kind, shape, count, numbers: BufReader::new(file) })
     }
 
@@ -44,7 +45,7 @@ impl<R: Read> Npy<R> {
         &self.shape
     }
 
-    /// The numbers, in C order.
+    /// Returns the numbers in C order.
     pub(super) fn numbers<const BYTES: usize, T>(
         mut self,
         number: impl Fn([u8; BYTES]) -> T,
@@ -69,7 +70,7 @@ fn read_header(file: &mut impl Read) -> io::Result<String> {
     let length = u32::from_le_bytes(length) as usize;
     if length > MAX_HEADER {
         return Err(io::Error::other(format!(
-            "its header has {length} bytes, at most {MAX_HEADER} are read"
+            "its header has {length} bytes, at most {MAX_HEADER} are allowed"
         )));
     }
     let mut header = vec![0; length];
@@ -77,7 +78,7 @@ fn read_header(file: &mut impl Read) -> io::Result<String> {
     String::from_utf8(header).map_err(io::Error::other)
 }
 
-/// Reads `(3, 140)`; `None` where it is not that, or longer than any.
+/// Reads a shape such as `(3, 140)`; `None` if it is malformed or has too many dimensions.
 fn read_shape(text: &str) -> Option<Vec<usize>> {
     let (sizes, _) = text.strip_prefix('(')?.split_once(')')?;
     let sizes = sizes.split(',').map(str::trim).filter(|size| !size.is_empty());
@@ -113,15 +114,15 @@ mod tests {
     }
 
     #[test]
-    fn a_shape_of_more_numbers_than_there_can_be_is_refused() {
+    fn a_shape_of_more_numbers_than_memory_can_address_is_refused() {
         let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }";
         assert!(refused(&npy(header, &[])).contains("4294967296, 4294967296"));
     }
 
     #[test]
-    fn a_header_that_is_longer_than_any_is_not_read() {
+    fn a_header_over_the_limit_is_not_read() {
         let claimed = [&b"\x93NUMPY\x02\x00"[..], &u32::MAX.to_le_bytes()].concat();
-        assert_eq!(refused(&claimed), "its header has 4294967295 bytes, at most 4096 are read");
+        assert_eq!(refused(&claimed), "its header has 4294967295 bytes, at most 4096 are allowed");
     }
 
     #[test]
@@ -129,8 +130,8 @@ mod tests {
         for (header, what) in [
             ("{'descr': '<f4', 'fortran_order': False, }", "no shape"),
             ("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2), }", "C order"),
-            ("{'descr': '<f4', 'fortran_order': False, 'shape': (2, x), }", "a shape that is none"),
-            ("{'descr': '<f4', 'fortran_order': False, 'shape': 2, }", "a shape that is none"),
+            ("{'descr': '<f4', 'fortran_order': False, 'shape': (2, x), }", "an invalid shape"),
+            ("{'descr': '<f4', 'fortran_order': False, 'shape': 2, }", "an invalid shape"),
         ] {
             let refused = refused(&npy(header, &[]));
             assert!(refused.contains(what), "{refused}");

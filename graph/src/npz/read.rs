@@ -3,11 +3,11 @@ use std::path::Path;
 use super::array::Arrays;
 use crate::{
     ConfigurationError, Configurations, FEATURES, FileError, FileKind, Graph, GraphArrays, GraphError,
-    GraphFile, GraphSource, LAYOUT_VALUES, LayoutBatchBuilder, LayoutEntry, Limits, MeasuredGraph,
-    Measurements, Pad, TILE_FEATURES, Task, TileBatch,
+    GraphSource, LAYOUT_VALUES, LayoutBatchBuilder, LayoutEntry, Limits, MeasuredGraph, Measurements, Pad,
+    TILE_FEATURES, Task, TileBatch,
 };
 
-/// One case that an artifact was exported with: what the model must answer.
+/// One golden case of an artifact: a graph, configurations, and the scores that the model must return.
 #[derive(Debug)]
 pub struct GoldenCase {
     /// The graph.
@@ -18,8 +18,8 @@ pub struct GoldenCase {
     pub scores: Vec<f32>,
 }
 
-/// Reads the bytes of an artifact's `golden.npz`: cases `0/`, `1/` … of the arrays of spec §7 and `score`. Errors name
-/// the `path`.
+/// Reads the bytes of `golden.npz` of an artifact. Each case `0/`, `1/` … holds the arrays of spec §7 and `score`. Errors
+/// name the `path`.
 pub fn read_golden_cases(path: &Path, bytes: Vec<u8>, limits: &Limits) -> Result<Vec<GoldenCase>, FileError> {
     let mut arrays = Arrays::of(path, bytes)?;
     let mut cases = Vec::new();
@@ -38,13 +38,13 @@ pub fn read_golden_cases(path: &Path, bytes: Vec<u8>, limits: &Limits) -> Result
     Ok(cases)
 }
 
-/// Reads a `TpuGraphs` npz file; `bare_task` is that of a file with neither kind of configurations.
+/// Reads a `TpuGraphs` npz file. `bare_task` is the task of a file without configurations.
 pub(crate) fn read_npz(
     path: &Path,
     bytes: Vec<u8>,
     bare_task: Task,
     limits: &Limits,
-) -> Result<GraphFile, FileError> {
+) -> Result<(FileKind, MeasuredGraph), FileError> {
     let mut arrays = Arrays::of(path, bytes)?;
     let mut section = Section { arrays: &mut arrays, prefix: String::new(), limits };
     let (kind, task) = match () {
@@ -65,23 +65,22 @@ pub(crate) fn read_npz(
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let nodes = Vec::new();
     let source = GraphSource::Features;
-    let graph = MeasuredGraph { name, source, graph, node_splits, nodes, measurements };
-    Ok(GraphFile { kind, graphs: vec![graph] })
+    Ok((kind, MeasuredGraph { name, source, graph, node_splits, nodes, measurements }))
 }
 
-/// Layout values, which are stored as f32.
+/// Converts layout values, which are stored as f32.
 fn whole_numbers(
     values: [f32; LAYOUT_VALUES],
     what: impl Fn() -> String,
 ) -> Result<[i32; LAYOUT_VALUES], ConfigurationError> {
-    #[expect(clippy::cast_possible_truncation, reason = "checked to be the same")]
+    #[expect(clippy::cast_possible_truncation, reason = "a value that differs is refused")]
     let numbers = values.map(|value| value as i32);
     #[expect(clippy::cast_precision_loss, reason = "a number that differs is refused")]
     let same = values.iter().zip(numbers).all(|(value, number)| number as f32 == *value);
     if same { Ok(numbers) } else { Err(ConfigurationError::NotWhole { what: what() }) }
 }
 
-/// The arrays of one graph, under a prefix of their names.
+/// The arrays of one graph, whose names have a common prefix.
 struct Section<'a> {
     arrays: &'a mut Arrays,
     prefix: String,

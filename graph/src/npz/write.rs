@@ -12,21 +12,22 @@ use crate::{
     Task, prune,
 };
 
-/// Writes a graph and its measurements as the npz file that training reads: the arrays of spec §7, and what
-/// pruning and cutting leave of the graph.
+/// A writer of the npz file that training reads: the arrays of spec §7 and those of the pruned graph and its
+/// segments.
 ///
 /// | array | type, shape | |
 /// |---|---|---|
 /// | `pruned_node_ids` | i64 `[k]` | nodes kept, ascending |
-/// | `pruned_edge_index` | i64 `[e, 2]` | kept edges, as positions in `pruned_node_ids` |
-/// | `pruned_segment` | i64 `[k]` | which segment each kept node lies in |
+/// | `pruned_edge_index` | i64 `[e, 2]` | edges kept, as positions in `pruned_node_ids` |
+/// | `pruned_segment` | i64 `[k]` | segment of each node kept |
 pub struct FeatureFile<'a> {
     path: &'a Path,
     writer: ZipWriter<BufWriter<File>>,
 }
 
 impl<'a> FeatureFile<'a> {
-    /// Writes `path`, whole or not at all; fails where `pad` is −1 and the graph came padded with 0.
+    /// Writes a graph and its measurements to `path`, atomically. Fails if `pad` is −1 and the features of the graph were
+    /// padded with 0.
     pub fn write(path: &'a Path, measured: &MeasuredGraph, pad: Pad) -> Result<(), FileError> {
         let io_error = |source| FileError::Io { path: path.display().to_string(), source };
         let partial = path.with_added_extension("partial");
@@ -37,7 +38,7 @@ impl<'a> FeatureFile<'a> {
         match written {
             Ok(_) => fs::rename(&partial, path).map_err(io_error),
             Err(error) => {
-                // What was written is of no use, and the first error is the one to tell.
+                // The partial file is of no use, and the first error is the cause.
                 let _ = fs::remove_file(&partial);
                 Err(error)
             }
@@ -55,7 +56,9 @@ impl<'a> FeatureFile<'a> {
         let features = graph.features(pad).ok_or_else(|| FileError::Array {
             path: measured.name.clone(),
             array: "node_feat".to_owned(),
-            detail: "is padded with 0, so it cannot be padded with -1; start from the HLO module".to_owned(),
+            detail:
+                "its features are padded with 0 and cannot be padded with -1; read the HLO module instead"
+                    .to_owned(),
         })?;
         self.array("node_feat", &[graph.len(), graph.feature_set().node_features()], features)?;
         self.array("node_opcode", &[graph.len()], graph.opcodes().iter().copied())?;

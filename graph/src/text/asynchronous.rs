@@ -3,19 +3,19 @@ use hlorank_proto::xla::{HloInstructionProto, ShapeProto};
 use super::{computation::Computation, module::Parser, shape::shape};
 use crate::{GraphError, module::Origin, opcode::opcode_id};
 
-/// What XLA prints in short: `slice-start(%x), slice={[0:2]}` stands for an `async-start` that calls a computation
+/// A short form that XLA prints: `slice-start(%x), slice={[0:2]}` stands for an `async-start` that calls a computation
 /// of one `slice`, and `slice-done` for its `async-done`.
 pub(super) enum Asynchronous {
-    /// The start, with the operation that it runs.
+    /// The start, which holds the operation.
     Start,
-    /// A step on the way.
+    /// An intermediate step.
     Update,
     /// The end.
     Done,
 }
 
 impl Asynchronous {
-    /// Tells the short form by an opcode that is none of XLA's, and leaves the opcode of the operation.
+    /// Recognizes a short form by an opcode that XLA does not have, and reduces it to the opcode of the operation.
     pub(super) fn of(instruction: &mut HloInstructionProto) -> Option<Self> {
         if opcode_id(&instruction.opcode) != 0 {
             return None;
@@ -36,8 +36,8 @@ impl Asynchronous {
 }
 
 impl Parser<'_, '_> {
-    /// The instruction that a short form stands for; the computation that it calls is added to the module.
-    /// `operation` has operands and shape of the whole, and the attributes of the operation inside.
+    /// Returns the instruction that a short form stands for, and adds the computation that it calls to the module.
+    /// `operation` has the operands and the shape of that instruction, and the attributes of the operation inside.
     pub(super) fn unfold(
         &mut self,
         form: &Asynchronous,
@@ -57,7 +57,7 @@ impl Parser<'_, '_> {
         Ok(whole)
     }
 
-    /// Adds a computation that does one operation with its parameters; returns its id.
+    /// Adds a computation that applies one operation to its parameters, and returns its id.
     fn wrap(&mut self, mut operation: HloInstructionProto, start: usize) -> Result<i64, GraphError> {
         let origin = Origin::Text(self.lexer.since(start));
         let (parameters, result) = self.shapes_inside(start)?;
@@ -79,7 +79,7 @@ impl Parser<'_, '_> {
         Ok(id)
     }
 
-    /// The shapes of operands and result in `((operands), result, ...)`, that of the instruction at a position.
+    /// Reads the shapes of operands and result in `((operands), result, ...)`, the shape of the instruction at `start`.
     fn shapes_inside(&mut self, start: usize) -> Result<(Vec<ShapeProto>, ShapeProto), GraphError> {
         let end = self.lexer.position();
         self.lexer.return_to(start);

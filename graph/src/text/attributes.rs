@@ -9,8 +9,8 @@ use super::{
 };
 use crate::GraphError;
 
-/// Reads the value of an attribute into the field that XLA keeps it in; values that are no feature are skipped.
-/// Callees and control predecessors are read elsewhere.
+/// Reads the value of an attribute into its field. Values that no feature uses are skipped. Callees and control
+/// predecessors are read by the parser of instructions.
 pub(super) fn attribute(
     lexer: &mut Lexer<'_>,
     key: &str,
@@ -44,7 +44,7 @@ fn braces<'a, T>(
     lexer.list("}", item)
 }
 
-/// `[0:4]` or `[0:4:2]`: start, limit, stride.
+/// Reads `[0:4]` or `[0:4:2]`: start, limit and stride.
 fn slice(lexer: &mut Lexer<'_>) -> Result<SliceDimensions, GraphError> {
     lexer.expect("[")?;
     let start = lexer.number()?;
@@ -55,7 +55,7 @@ fn slice(lexer: &mut Lexer<'_>) -> Result<SliceDimensions, GraphError> {
     Ok(SliceDimensions { start, limit, stride })
 }
 
-/// `0_1x2_3_1`: low, high and interior padding of each dimension.
+/// Reads `0_1x2_3_1`: low, high and interior padding of each dimension.
 fn padding(lexer: &mut Lexer<'_>) -> Result<PaddingConfig, GraphError> {
     let position = lexer.position();
     let pattern = lexer.pattern()?;

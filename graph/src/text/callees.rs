@@ -1,9 +1,9 @@
 use std::collections::HashMap;
 
 use super::lexer::Lexer;
-use crate::{GraphError, TextError, module::shortened};
+use crate::{GraphError, TextError, shortened};
 
-/// Numbers the computations of a module; a name may be used before its computation stands.
+/// Ids of the computations of a module. A name may be used before its computation is defined.
 #[derive(Default)]
 pub(super) struct Callees<'a> {
     by_name: HashMap<&'a str, Callee>,
@@ -13,19 +13,19 @@ pub(super) struct Callees<'a> {
 /// A computation by name.
 struct Callee {
     id: i64,
-    /// Where the name stands first.
+    /// First position of the name in the text.
     position: usize,
     is_defined: bool,
 }
 
 impl<'a> Callees<'a> {
-    /// The id of a computation without a name.
+    /// Returns a new id for a computation without a name.
     pub(super) fn unnamed(&mut self) -> i64 {
         self.count += 1;
         self.count
     }
 
-    /// The id of the computation of a name that stands at a position.
+    /// Returns the id of the computation with this name, which is used at `position`.
     pub(super) fn named(&mut self, name: &'a str, position: usize) -> i64 {
         let next = self.count + 1;
         let callee = self.by_name.entry(name).or_insert(Callee { id: next, position, is_defined: false });
@@ -33,7 +33,7 @@ impl<'a> Callees<'a> {
         callee.id
     }
 
-    /// The id of the computation that begins at a position.
+    /// Returns the id of the computation whose definition begins at `position`.
     pub(super) fn define(
         &mut self,
         name: &'a str,
@@ -50,7 +50,7 @@ impl<'a> Callees<'a> {
         }
     }
 
-    /// Checks that every computation that is called is there; names the first that is not.
+    /// Checks that every called computation is defined. The error names the first one that is not.
     pub(super) fn check(&self, lexer: &Lexer<'_>) -> Result<(), GraphError> {
         let missing = self.by_name.iter().filter(|(_, callee)| !callee.is_defined);
         match missing.min_by_key(|(_, callee)| callee.position) {

@@ -3,18 +3,19 @@ use std::collections::HashMap;
 use super::post_order::post_order;
 use crate::{
     GraphError, TextError,
-    module::{ModuleBuilder, Nodes, shortened},
+    module::{ModuleBuilder, Nodes},
+    shortened,
 };
 
-/// A computation of which not all instructions are read.
+/// A computation that is being read.
 pub(super) struct Computation<'a> {
     pub(super) id: i64,
-    /// Positions of instructions, by name.
+    /// Positions of the instructions, by name.
     pub(super) positions: HashMap<&'a str, usize>,
     pub(super) nodes: Nodes<'a>,
-    /// Position of the instruction that is marked as the root.
+    /// Position of the instruction that is marked `ROOT`.
     pub(super) root: Option<usize>,
-    /// What must run before an instruction without being its operand.
+    /// Control predecessors of each instruction: they run before it and are not its operands.
     pub(super) predecessors: HashMap<usize, Vec<usize>>,
 }
 
@@ -29,12 +30,12 @@ impl<'a> Computation<'a> {
         }
     }
 
-    /// The id of an instruction, unique in the module.
+    /// Returns the id of an instruction, which is unique in the module.
     pub(super) fn instruction_id(&self, position: usize) -> i64 {
         self.id << 32 | i64::try_from(position).unwrap_or(i64::MAX)
     }
 
-    /// Names the instruction that was pushed last.
+    /// Registers the name of the instruction that was added last.
     pub(super) fn register(&mut self, name: &'a str, is_root: bool) -> Result<(), TextError> {
         let position = self.nodes.len() - 1;
         if self.positions.insert(name, position).is_some() {
@@ -46,8 +47,8 @@ impl<'a> Computation<'a> {
         Ok(())
     }
 
-    /// Adds the instructions to the module, in the order in which XLA serializes them: a scheduled module is printed
-    /// in another. The last of the text is the root if none is marked.
+    /// Adds the instructions to the module in the order in which XLA serializes them; the text of a scheduled module has
+    /// another order. The last instruction of the text is the root if none is marked.
     pub(super) fn close(mut self, name: &str, builder: &mut ModuleBuilder<'a, '_>) -> Result<(), GraphError> {
         let count = self.nodes.len();
         let root = self.root.unwrap_or(count.saturating_sub(1));

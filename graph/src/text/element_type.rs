@@ -38,15 +38,15 @@ pub(super) const TUPLE: i32 = 13;
 pub(super) const OPAQUE: i32 = 14;
 pub(super) const TOKEN: i32 = 17;
 pub(super) const BUFFER: i32 = 34;
-/// A type newer than the table: like those of the table that are newer than `TpuGraphs`, it has no feature.
+/// A type that is newer than the table. It has no feature, like the types of the table that are newer than `TpuGraphs`.
 const NEWER: i32 = i32::MAX;
 
-/// The `xla.PrimitiveType` of a name.
+/// Returns the `xla.PrimitiveType` of a name.
 pub(super) fn element_type(name: &str) -> i32 {
     NAMES.iter().find(|(known, _)| *known == name).map_or(NEWER, |(_, number)| *number)
 }
 
-/// Whether arrays of a type have a layout.
+/// Returns whether arrays of a type have a layout.
 pub(super) fn has_layout(element_type: i32) -> bool {
     !matches!(element_type, TUPLE | OPAQUE | TOKEN | BUFFER)
 }

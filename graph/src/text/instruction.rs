@@ -8,12 +8,9 @@ use super::{
     module::Parser,
     shape::{shape, skip_shape},
 };
-use crate::{
-    GraphError, TextError,
-    module::{Origin, shortened},
-};
+use crate::{GraphError, TextError, module::Origin, shortened};
 
-/// Attributes that name computations, or hold them.
+/// Attributes whose values are computations or their names.
 const CALLEES: [&str; 10] = [
     "to_apply",
     "calls",
@@ -27,7 +24,7 @@ const CALLEES: [&str; 10] = [
     "scatter",
 ];
 
-/// Name, shape and opcode of an instruction, read from its text; `None` if that is no instruction.
+/// Reads name, shape and opcode of an instruction from its text; `None` if the text is no instruction.
 pub(crate) fn head(instruction: &str) -> Option<HloInstructionProto> {
     let mut lexer = Lexer::new(instruction);
     let (name, mut instruction) = read_head(&mut lexer).ok()?;
@@ -35,7 +32,7 @@ pub(crate) fn head(instruction: &str) -> Option<HloInstructionProto> {
     Some(instruction)
 }
 
-/// `%name = shape opcode`; the name is not copied.
+/// Reads `%name = shape opcode`. The name is not copied.
 fn read_head<'a>(lexer: &mut Lexer<'a>) -> Result<(&'a str, HloInstructionProto), GraphError> {
     let name = lexer.name("an instruction")?;
     lexer.expect("=")?;
@@ -45,7 +42,7 @@ fn read_head<'a>(lexer: &mut Lexer<'a>) -> Result<(&'a str, HloInstructionProto)
 }
 
 impl<'a> Parser<'a, '_> {
-    /// `ROOT %name = shape opcode(operands), attributes`.
+    /// Reads `ROOT %name = shape opcode(operands), attributes`.
     pub(super) fn instruction(&mut self, computation: &mut Computation<'a>) -> Result<(), GraphError> {
         self.count_node()?;
         let is_root = self.root();
@@ -65,7 +62,7 @@ impl<'a> Parser<'a, '_> {
         computation.register(name, is_root).map_err(|error| self.lexer.error(start, error))
     }
 
-    /// Reads `ROOT` if it marks what follows.
+    /// Reads `ROOT` if it marks the next instruction. An instruction may be named `ROOT` too.
     fn root(&mut self) -> bool {
         let start = self.lexer.position();
         let is_root = self.lexer.word() == "ROOT" && self.lexer.peek() != b'=';
@@ -103,7 +100,7 @@ impl<'a> Parser<'a, '_> {
         Ok(())
     }
 
-    /// The position of an instruction by its name.
+    /// Reads the name of an earlier instruction and returns its position.
     fn earlier(&mut self, computation: &Computation<'a>, expected: &str) -> Result<usize, GraphError> {
         let start = self.lexer.position();
         let name = self.lexer.name(expected)?;
@@ -144,7 +141,7 @@ impl<'a> Parser<'a, '_> {
         Ok(())
     }
 
-    /// A computation by its name or as it stands, or several of them in braces.
+    /// Reads a computation, its name, or several of them in braces.
     fn callees(&mut self, ids: &mut Vec<i64>) -> Result<(), GraphError> {
         if self.lexer.peek() != b'{' || self.holds_instructions() {
             return self.callee(ids);
@@ -172,7 +169,7 @@ impl<'a> Parser<'a, '_> {
         Ok(())
     }
 
-    /// Whether the brace that is next opens a computation: an instruction follows it.
+    /// Returns whether the next brace opens a computation, which means that an instruction follows it.
     fn holds_instructions(&mut self) -> bool {
         let start = self.lexer.position();
         self.lexer.eat("{");
@@ -184,7 +181,7 @@ impl<'a> Parser<'a, '_> {
     }
 }
 
-/// What XLA writes where the text says nothing.
+/// Sets the values that XLA gives to attributes that the text leaves out.
 pub(super) fn set_defaults(instruction: &mut HloInstructionProto) {
     if matches!(instruction.opcode.as_str(), "convolution" | "custom-call") {
         instruction.feature_group_count = 1;

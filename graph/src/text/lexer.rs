@@ -1,13 +1,13 @@
-use crate::{GraphError, TextError, module::shortened};
+use crate::{GraphError, TextError, shortened};
 
-/// Most numbers that a list may hold; no tensor has so many dimensions.
+/// Maximum length of a list, far above the number of dimensions of any tensor.
 const MAX_NUMBERS: usize = 1 << 16;
 
-/// Reads text from left to right. Space and comments before what is asked for are skipped.
+/// Reads text from left to right. Every reading method skips space and comments first.
 #[derive(Clone, Debug)]
 pub(super) struct Lexer<'a> {
     text: &'a str,
-    /// Bytes that were read.
+    /// Number of bytes that are read.
     at: usize,
 }
 
@@ -16,7 +16,7 @@ impl<'a> Lexer<'a> {
         Self { text, at: 0 }
     }
 
-    /// Where the next thing starts, in bytes.
+    /// Returns the position of the next token, in bytes.
     pub(super) fn position(&mut self) -> usize {
         self.skip_space();
         self.at
@@ -27,18 +27,18 @@ impl<'a> Lexer<'a> {
         self.at = position;
     }
 
-    /// The text from a position to what was read last.
+    /// Returns the text from `position` to the end of the last token.
     pub(super) fn since(&self, position: usize) -> &'a str {
         self.text.get(position..self.at).unwrap_or_default()
     }
 
-    /// The next character that is not space, if it is ASCII; 0 at the end.
+    /// Returns the first byte of the next token; 0 at the end of the text.
     pub(super) fn peek(&mut self) -> u8 {
         self.skip_space();
         self.here()
     }
 
-    /// The character that follows directly, space or not; 0 at the end.
+    /// Returns the next byte, which may be space; 0 at the end of the text.
     pub(super) fn here(&self) -> u8 {
         self.text.as_bytes().get(self.at).copied().unwrap_or(0)
     }
@@ -63,12 +63,12 @@ impl<'a> Lexer<'a> {
         if self.eat(symbol) { Ok(()) } else { Err(self.unexpected(&format!("`{symbol}`"))) }
     }
 
-    /// Reads letters, digits, `_`, `.` and `-`; may be empty.
+    /// Reads letters, digits, `_`, `.` and `-`. The word may be empty.
     pub(super) fn word(&mut self) -> &'a str {
         self.take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
     }
 
-    /// Reads what stands before space, a comma or a bracket, such as `1_0x2_2`; may be empty.
+    /// Reads the characters before the next space, comma or bracket, such as `1_0x2_2`. The pattern may be empty.
     pub(super) fn pattern(&mut self) -> Result<&'a str, GraphError> {
         let start = self.position();
         let ends = |byte: &u8| byte.is_ascii_whitespace() || b",(){}".contains(byte);
@@ -107,12 +107,12 @@ impl<'a> Lexer<'a> {
         self.parse(word, start)
     }
 
-    /// Parses a number that was read at a position.
+    /// Parses a number that stands at `position`.
     pub(super) fn parse(&self, number: &str, position: usize) -> Result<i64, GraphError> {
         number.parse().map_err(|_| self.error(position, TextError::Number { text: shortened(number) }))
     }
 
-    /// Reads things with commas between them, up to `closing`, which is read too.
+    /// Reads items separated by commas, up to and including `closing`.
     pub(super) fn list<T>(
         &mut self,
         closing: &str,
@@ -132,7 +132,7 @@ impl<'a> Lexer<'a> {
         Ok(items)
     }
 
-    /// Reads a pair of brackets with all that is inside, whatever it is.
+    /// Skips a pair of brackets and everything inside.
     pub(super) fn skip_group(&mut self) -> Result<(), GraphError> {
         let start = self.position();
         let opening = char::from(self.here());
@@ -176,7 +176,7 @@ impl<'a> Lexer<'a> {
         Err(self.error(start, TextError::Unclosed { opening: char::from(quote) }))
     }
 
-    /// Reads the value of an attribute, whatever it is: up to a comma, the end of the line or of what is around it.
+    /// Skips the value of an attribute: up to a comma, the end of the line or a closing bracket around it.
     pub(super) fn skip_value(&mut self) -> Result<(), GraphError> {
         self.skip_space();
         while self.at < self.text.len() {
@@ -201,7 +201,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Reads a comment if one stands here. One that is never closed goes to the end.
+    /// Skips a comment if one is next. A comment that is never closed extends to the end of the text.
     fn skip_comment(&mut self) -> bool {
         let rest = &self.text[self.at..];
         let length = if rest.starts_with("//") {
@@ -219,7 +219,7 @@ impl<'a> Lexer<'a> {
         self.error(position, TextError::ListTooLong { limit: MAX_NUMBERS })
     }
 
-    /// Something else should stand here.
+    /// Returns the error that the next word is not what is expected.
     pub(super) fn unexpected(&mut self, expected: &str) -> GraphError {
         const SHOWN: usize = 24;
         let position = self.position();
@@ -233,13 +233,13 @@ impl<'a> Lexer<'a> {
         self.error(position, TextError::Unexpected { expected: expected.to_owned(), found })
     }
 
-    /// An error at a position.
+    /// Returns an error at a position.
     pub(super) fn error(&self, position: usize, source: TextError) -> GraphError {
         error_in(self.text, position, source)
     }
 }
 
-/// An error at a position of a text, in bytes.
+/// Returns an error at a position of a text, in bytes.
 pub(super) fn error_in(text: &str, position: usize, source: TextError) -> GraphError {
     let before = text.get(..position).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);

@@ -1,47 +1,50 @@
 use super::{callees::Callees, computation::Computation, lexer::Lexer, shape::shape};
 use crate::{GraphError, HloModule, Limits, TextError, module::ModuleBuilder};
 
-/// Tables of source locations that may stand before the computations.
+/// Tables of source locations, which may precede the computations.
 const TABLES: [&str; 4] = ["FileNames", "FunctionNames", "FileLocations", "StackFrames"];
 
-/// Computations may stand inside instructions of computations so deep.
+/// Maximum depth of computations inside instructions of computations.
 const MAX_DEPTH: usize = 32;
 
-/// Reads HLO text.
-pub(crate) fn read<'a>(text: &'a str, limits: &Limits) -> Result<HloModule<'a>, GraphError> {
-    let mut parser = Parser {
-        lexer: Lexer::new(text),
-        builder: ModuleBuilder::new(limits),
-        callees: Callees::default(),
-        nodes: 0,
-        references: 0,
-        predecessors: 0,
-        depth: 0,
-    };
-    parser.module()?;
-    parser.callees.check(&parser.lexer)?;
-    parser.builder.finish()
+impl<'a> HloModule<'a> {
+    /// Reads HLO text, as XLA prints it. The result is the module that XLA's own parser makes of the text: computations
+    /// keep the order of the text, and instructions have the order in which XLA serializes them.
+    pub fn read_text(hlo: &'a str, limits: &Limits) -> Result<Self, GraphError> {
+        let mut parser = Parser {
+            lexer: Lexer::new(hlo),
+            builder: ModuleBuilder::new(limits),
+            callees: Callees::default(),
+            nodes: 0,
+            references: 0,
+            predecessors: 0,
+            depth: 0,
+        };
+        parser.module()?;
+        parser.callees.check(&parser.lexer)?;
+        parser.builder.finish()
+    }
 }
 
-/// The name of a module that was read.
+/// Returns the name of a module whose text is valid.
 pub(crate) fn module_name(text: &str) -> &str {
     let mut lexer = Lexer::new(text);
     lexer.word();
     lexer.pattern().unwrap_or_default()
 }
 
-/// What is known while a module is being read.
+/// The state of reading a module.
 pub(super) struct Parser<'a, 'l> {
     pub(super) lexer: Lexer<'a>,
     pub(super) builder: ModuleBuilder<'a, 'l>,
     pub(super) callees: Callees<'a>,
-    /// Instructions until now, those of open computations included.
+    /// Instructions so far, including those of open computations.
     nodes: usize,
-    /// Operands and callees until now.
+    /// Operands and callees so far.
     references: usize,
-    /// Control predecessors until now.
+    /// Control predecessors so far.
     predecessors: usize,
-    /// Computations that are open.
+    /// Number of open computations.
     depth: usize,
 }
 
@@ -61,7 +64,7 @@ impl<'a> Parser<'a, '_> {
         Ok(())
     }
 
-    /// The name of an attribute; its `=` is read too.
+    /// Reads the name of an attribute and the `=` after it.
     pub(super) fn attribute_key(&mut self) -> Result<&'a str, GraphError> {
         let key = self.lexer.name("an attribute")?;
         self.lexer.expect("=")?;
@@ -80,7 +83,7 @@ impl<'a> Parser<'a, '_> {
         Ok(true)
     }
 
-    /// `ENTRY %name (parameters) -> shape { instructions }`, where only the braces must be there.
+    /// Reads `ENTRY %name (parameters) -> shape { instructions }`. Only the braces are required.
     fn computation(&mut self) -> Result<(), GraphError> {
         let start = self.lexer.position();
         if self.lexer.word() != "ENTRY" {
@@ -106,7 +109,7 @@ impl<'a> Parser<'a, '_> {
         Ok(())
     }
 
-    /// The instructions of a computation, in braces.
+    /// Reads the instructions of a computation, in braces.
     pub(super) fn body(&mut self, name: &str, id: i64) -> Result<(), GraphError> {
         let start = self.lexer.position();
         if self.depth >= MAX_DEPTH {
@@ -141,7 +144,7 @@ impl<'a> Parser<'a, '_> {
         self.check_edges(self.references)
     }
 
-    /// Counts one more control predecessor; they are no edges, but there may be as many.
+    /// Counts one more control predecessor. They are not edges, but the same limit bounds them.
     pub(super) fn count_predecessor(&mut self) -> Result<(), GraphError> {
         self.predecessors += 1;
         self.check_edges(self.predecessors)

@@ -1,4 +1,4 @@
-/// What is known of an instruction during the search.
+/// The state of an instruction during the search.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     New,
@@ -7,12 +7,12 @@ enum State {
     Done,
 }
 
-/// The order in which XLA serializes the instructions of a computation: depth first from every instruction
-/// without users, operands before users. `operands` and `predecessors` (those that must run before, without being
-/// operands) give positions below that of the instruction.
+/// Returns the order in which XLA serializes the instructions of a computation: depth first from every instruction
+/// without users, operands before users. `operands` and `predecessors` (control predecessors) return positions below
+/// that of the instruction.
 ///
-/// Source: `HloComputation::MakeInstructionPostOrder`, but for collectives of one channel in programs that differ
-/// among devices.
+/// Source: `HloComputation::MakeInstructionPostOrder`, except for collectives that share a channel in programs that
+/// differ among devices.
 pub(super) fn post_order<O, P>(
     instructions: usize,
     operands: impl Fn(usize) -> O,

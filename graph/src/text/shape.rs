@@ -7,7 +7,7 @@ use super::{
 use crate::GraphError;
 
 /// Reads a shape such as `f32[2,3]{1,0:T(8,128)}` or `(f32[2], token[])`. An array without a layout gets the
-/// default one, as in XLA's parser. Of a tuple the elements are counted.
+/// default one, as in XLA's parser. The elements of a tuple are only counted.
 pub(super) fn shape(lexer: &mut Lexer<'_>) -> Result<ShapeProto, GraphError> {
     if lexer.peek() == b'(' {
         return tuple(lexer);
@@ -28,7 +28,7 @@ pub(super) fn shape(lexer: &mut Lexer<'_>) -> Result<ShapeProto, GraphError> {
     }
 }
 
-/// Reads a shape if one is next; a name may stand there instead.
+/// Skips a shape if one is next. The shape of an operand is optional, and its name may be next instead.
 pub(super) fn skip_shape(lexer: &mut Lexer<'_>) -> Result<(), GraphError> {
     let start = lexer.position();
     if lexer.peek() != b'%' {
@@ -61,7 +61,7 @@ fn array(lexer: &mut Lexer<'_>, element_type: i32) -> Result<ShapeProto, GraphEr
     Ok(ShapeProto { element_type, dimensions, tuple_shapes: Vec::new(), layout })
 }
 
-/// A dimension: a size, `<=` its bound, or `?` where it has none.
+/// Reads a dimension: a size, `<=` and an upper bound, or `?` if it is unbounded.
 fn dimension(lexer: &mut Lexer<'_>) -> Result<i64, GraphError> {
     if lexer.eat("?") {
         return Ok(i64::MIN);
@@ -70,7 +70,7 @@ fn dimension(lexer: &mut Lexer<'_>) -> Result<i64, GraphError> {
     lexer.number()
 }
 
-/// The order of dimensions in `{1,0:T(8,128)}`; tiles and what else may follow it are not read.
+/// Reads the order of dimensions in `{1,0:T(8,128)}`. Tiles and other parts after it are skipped.
 fn layout(lexer: &mut Lexer<'_>, rank: usize) -> Result<Vec<i64>, GraphError> {
     let start = lexer.position();
     lexer.expect("{")?;

@@ -3,7 +3,7 @@ use hlorank_proto::xla::{ConvolutionDimensionNumbers, Window, WindowDimension};
 use super::lexer::Lexer;
 use crate::GraphError;
 
-/// What a window does where its text does not say.
+/// The defaults of a dimension of a window.
 const DIMENSION: WindowDimension = WindowDimension {
     size: 1,
     stride: 1,
@@ -66,7 +66,7 @@ fn set(
     Ok(())
 }
 
-/// Parses the padding `1_2` of one dimension; what follows a second `_` is not read.
+/// Parses the padding `1_2` of one dimension. A second `_` and the text after it are ignored.
 pub(super) fn low_and_high(
     lexer: &Lexer<'_>,
     padding: &str,
@@ -77,7 +77,7 @@ pub(super) fn low_and_high(
     Ok((next()?, next()?))
 }
 
-/// Reads `b01f_01io->b01f`: the meanings of the dimensions of input, kernel and output, in order.
+/// Reads `b01f_01io->b01f`: the roles of the dimensions of input, kernel and output, in order.
 pub(super) fn dimension_labels(lexer: &mut Lexer<'_>) -> Result<ConvolutionDimensionNumbers, GraphError> {
     let position = lexer.position();
     let labels = lexer.pattern()?;
@@ -90,25 +90,25 @@ pub(super) fn dimension_labels(lexer: &mut Lexer<'_>) -> Result<ConvolutionDimen
         return Err(lexer.unexpected("dimension labels such as `b01f_01io->b01f`"));
     };
     Ok(ConvolutionDimensionNumbers {
-        input_batch_dimension: place(input, 'b'),
-        input_feature_dimension: place(input, 'f'),
+        input_batch_dimension: dimension_of(input, 'b'),
+        input_feature_dimension: dimension_of(input, 'f'),
         input_spatial_dimensions: spatial(input),
-        kernel_input_feature_dimension: place(kernel, 'i'),
-        kernel_output_feature_dimension: place(kernel, 'o'),
+        kernel_input_feature_dimension: dimension_of(kernel, 'i'),
+        kernel_output_feature_dimension: dimension_of(kernel, 'o'),
         kernel_spatial_dimensions: spatial(kernel),
-        output_batch_dimension: place(output, 'b'),
-        output_feature_dimension: place(output, 'f'),
+        output_batch_dimension: dimension_of(output, 'b'),
+        output_feature_dimension: dimension_of(output, 'f'),
     })
 }
 
-fn place(labels: &str, label: char) -> i64 {
-    labels.find(label).and_then(|place| i64::try_from(place).ok()).unwrap_or(0)
+fn dimension_of(labels: &str, label: char) -> i64 {
+    labels.find(label).and_then(|position| i64::try_from(position).ok()).unwrap_or(0)
 }
 
-/// The places of 0, 1, 2 and so on.
+/// Returns the positions of the labels 0, 1, 2 and so on.
 fn spatial(labels: &str) -> Vec<i64> {
     let count = labels.chars().filter(char::is_ascii_digit).count();
-    ('0'..='9').take(count).map(|label| place(labels, label)).collect()
+    ('0'..='9').take(count).map(|label| dimension_of(labels, label)).collect()
 }
 
 #[cfg(test)]
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_has_defaults_where_its_text_is_silent() {
+    fn a_window_has_defaults() {
         let read = |text| window(&mut Lexer::new(text)).unwrap().dimensions;
         assert_eq!(read("{}"), []);
         assert_eq!(read("{size=3x5}"), [3, 5].map(|size| WindowDimension { size, ..DIMENSION }));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_give_places() {
+    fn labels_give_positions() {
         let numbers = dimension_labels(&mut Lexer::new("f1b0_1io0->0b1f")).unwrap();
         assert_eq!((numbers.input_feature_dimension, numbers.input_batch_dimension), (0, 2));
         assert_eq!(numbers.input_spatial_dimensions, [3, 1]);

@@ -1,0 +1,209 @@
+use std::sync::Arc;
+
+use super::{
+    arrays::GraphArrays,
+    edges::{check_acyclic, check_ends},
+    task::Task,
+};
+use crate::{Digest, FEATURES, FeatureSet, GraphError, Pad, SequenceLengths, hash::CanonicalForm};
+
+/// One HLO module as nodes (instructions), edges, opcodes and features. Every edge joins two nodes of the graph, and
+/// edges form no cycle. A clone shares the arrays.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Graph {
+    task: Task,
+    arrays: Arc<GraphArrays>,
+    configurable: Vec<u32>,
+}
+
+impl Graph {
+    /// Checks the arrays and the configurable nodes. `configurable` is in slot order, and empty for a kernel.
+    pub fn new(task: Task, mut arrays: GraphArrays, configurable: Vec<u32>) -> Result<Self, GraphError> {
+        check_ends(arrays.opcodes.len(), &arrays.edges)?;
+        check_acyclic(arrays.opcodes.len(), &arrays.edges)?;
+        check_configurable(task, arrays.opcodes.len(), &configurable)?;
+        // The arrays were grown node by node, and the graph may stay in a cache.
+        arrays.shrink_to_fit();
+        Ok(Self { task, arrays: Arc::new(arrays), configurable })
+    }
+
+    /// Returns what is tuned.
+    #[must_use]
+    pub fn task(&self) -> Task {
+        self.task
+    }
+
+    /// Returns the number of nodes, which is at least 1.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a graph has at least one node")]
+    pub fn len(&self) -> usize {
+        self.arrays.opcodes.len()
+    }
+
+    /// Returns the `[n]` opcode ids.
+    #[must_use]
+    pub fn opcodes(&self) -> &[u8] {
+        &self.arrays.opcodes
+    }
+
+    /// Returns the number of nodes whose opcode is not in the table.
+    #[must_use]
+    pub fn unknown_opcodes(&self) -> usize {
+        self.arrays.unknown_opcodes()
+    }
+
+    /// Returns the `[m]` pairs (consumer, producer), sorted and without duplicates.
+    #[must_use]
+    pub fn edges(&self) -> &[[u32; 2]] {
+        &self.arrays.edges
+    }
+
+    /// Returns the configurable nodes in slot order. A kernel has none.
+    #[must_use]
+    pub fn configurable(&self) -> &[u32] {
+        &self.configurable
+    }
+
+    /// Returns the set that the features of the nodes belong to.
+    #[must_use]
+    pub fn feature_set(&self) -> &'static FeatureSet {
+        FeatureSet::TPUGRAPHS
+    }
+
+    /// Returns the 140 features of a node. Sequences are padded with 0.
+    #[must_use]
+    pub fn raw_row(&self, node: usize) -> &[f32] {
+        &self.arrays.features[node * FEATURES..][..FEATURES]
+    }
+
+    /// Returns the `[n, 140]` features. Sequences are padded with 0.
+    #[must_use]
+    pub fn raw_features(&self) -> &[f32] {
+        &self.arrays.features
+    }
+
+    /// Returns the `[n]` lengths of the sequences, if they are known.
+    #[must_use]
+    pub fn sequence_lengths(&self) -> Option<&[SequenceLengths]> {
+        self.arrays.sequence_lengths.as_deref()
+    }
+
+    /// Returns the `[n, 140]` features padded with `pad`; `None` for [`Pad::MinusOne`] if the lengths are not known.
+    #[must_use]
+    pub fn features(&self, pad: Pad) -> Option<Vec<f32>> {
+        let mut features = self.arrays.features.clone();
+        if pad != Pad::Zero {
+            for (row, lengths) in features.chunks_exact_mut(FEATURES).zip(self.sequence_lengths()?) {
+                lengths.pad_row(row, pad);
+            }
+        }
+        Some(features)
+    }
+
+    /// Returns the bytes that the arrays hold, for a cache that is bounded in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let lengths = self.sequence_lengths().map_or(0, size_of_val);
+        self.opcodes().len()
+            + size_of_val(self.raw_features())
+            + lengths
+            + size_of_val(self.edges())
+            + size_of_val(self.configurable())
+    }
+
+    /// Returns the graph hash: BLAKE3-256 of the canonical form in `graph/README.md`.
+    #[must_use]
+    pub fn hash(&self) -> Digest {
+        let mut form = CanonicalForm::new(b"hlorank-graph");
+        form.bytes(&[match self.task {
+            Task::Tile => 1,
+            Task::Layout => 2,
+        }]);
+        form.count(self.len());
+        form.count(self.edges().len());
+        form.count(self.configurable.len());
+        form.nodes(self.opcodes(), self.raw_features(), self.sequence_lengths());
+        form.numbers(self.edges().as_flattened().iter().copied());
+        form.numbers(self.configurable.iter().copied());
+        form.digest()
+    }
+}
+
+fn check_configurable(task: Task, nodes: usize, configurable: &[u32]) -> Result<(), GraphError> {
+    if task == Task::Tile && !configurable.is_empty() {
+        return Err(GraphError::ConfigurableKernel { count: configurable.len() });
+    }
+    let mut seen = vec![false; nodes];
+    for &node in configurable {
+        let slot = seen.get_mut(node as usize);
+        match slot {
+            None => return Err(GraphError::UnknownConfigurableNode { node: node.into(), nodes }),
+            Some(true) => return Err(GraphError::DuplicateConfigurableNode { node }),
+            Some(seen) => *seen = true,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Limits;
+
+    fn arrays(nodes: usize, edges: &[[u32; 2]]) -> GraphArrays {
+        let features = vec![0.0; nodes * FEATURES];
+        GraphArrays::from_features(vec![0; nodes], features, edges.to_vec(), Pad::Zero, &Limits::default())
+            .unwrap()
+    }
+
+    fn layout(nodes: usize, edges: &[[u32; 2]], configurable: &[u32]) -> Result<Graph, GraphError> {
+        Graph::new(Task::Layout, arrays(nodes, edges), configurable.to_vec())
+    }
+
+    #[test]
+    fn edges_to_later_nodes_are_accepted_without_a_cycle() {
+        assert!(layout(4, &[[0, 1], [1, 3], [2, 0], [2, 3]], &[]).is_ok());
+    }
+
+    #[test]
+    fn a_cycle_is_found() {
+        assert_eq!(layout(4, &[[3, 2], [2, 1], [1, 2]], &[]), Err(GraphError::Cycle { node: 1 }));
+        assert_eq!(layout(1, &[[0, 0]], &[]), Err(GraphError::Cycle { node: 0 }));
+        let behind = layout(4, &[[1, 0], [1, 2], [2, 0], [2, 1]], &[]);
+        assert!(matches!(behind, Err(GraphError::Cycle { node: 1 | 2 })), "{behind:?}");
+    }
+
+    #[test]
+    fn an_edge_must_stay_inside() {
+        let (edges, features) = (vec![[2, 0], [1, 0]], vec![0.0; 2 * FEATURES]);
+        let arrays = GraphArrays::from_features(vec![0; 2], features, edges, Pad::Zero, &Limits::default());
+        assert_eq!(arrays, Err(GraphError::UnknownEdgeNode { edge: 0, node: 2, nodes: 2 }));
+    }
+
+    #[test]
+    fn configurable_nodes_are_there_and_once() {
+        assert_eq!(layout(2, &[], &[2]), Err(GraphError::UnknownConfigurableNode { node: 2, nodes: 2 }));
+        assert_eq!(layout(2, &[], &[1, 1]), Err(GraphError::DuplicateConfigurableNode { node: 1 }));
+        let kernel = Graph::new(Task::Tile, arrays(2, &[]), vec![0]);
+        assert_eq!(kernel, Err(GraphError::ConfigurableKernel { count: 1 }));
+    }
+
+    #[test]
+    fn negative_zero_hashes_like_zero() {
+        let with_zero = |zero: f32| {
+            let limits = Limits::default();
+            let arrays =
+                GraphArrays::from_features(vec![1], vec![zero; FEATURES], vec![], Pad::Zero, &limits);
+            Graph::new(Task::Tile, arrays.unwrap(), vec![]).unwrap().hash()
+        };
+        assert_eq!(with_zero(0.0), with_zero(-0.0));
+    }
+
+    #[test]
+    fn features_must_be_finite() {
+        let mut features = vec![0.0; 2 * FEATURES];
+        features[FEATURES + 3] = f32::NAN;
+        let refused = GraphArrays::from_features(vec![0; 2], features, vec![], Pad::Zero, &Limits::default());
+        assert_eq!(refused, Err(GraphError::FeatureNotFinite { node: 1, column: 3 }));
+    }
+}

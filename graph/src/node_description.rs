@@ -1,0 +1,57 @@
+use hlorank_proto::xla::HloInstructionProto;
+use prost::Message as _;
+
+use crate::{Graph, GraphError, HloModule, Task, module::Origin, text};
+
+/// Maximum number of dimensions in a description.
+const MAX_SHOWN_DIMENSIONS: usize = 16;
+
+/// The name, opcode and shape of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeDescription {
+    /// Node number.
+    pub node: u32,
+    /// Name of the instruction.
+    pub name: String,
+    /// HLO opcode.
+    pub opcode: String,
+    /// Dimensions of the output, at most 16.
+    pub dimensions: Vec<i64>,
+    /// Ranks of the output and of the first two operands.
+    pub tensor_ranks: Vec<u32>,
+}
+
+impl HloModule<'_> {
+    /// Describes a node by reading its instruction again; `None` if there is no such node.
+    #[must_use]
+    pub fn describe(&self, node: u32) -> Option<NodeDescription> {
+        let position = node as usize;
+        let instruction = match *self.nodes.origins.get(position)? {
+            Origin::Message(bytes) => HloInstructionProto::decode(bytes).ok()?,
+            Origin::Text(instruction) => text::head(instruction)?,
+        };
+        let operands = self.nodes.references.operands(position).iter().take(2);
+        let operands = operands.filter_map(|id| self.nodes_by_id.get(id));
+        let tensors = std::iter::once(&node).chain(operands);
+        let mut dimensions = instruction.shape.map_or_else(Vec::new, |shape| shape.dimensions);
+        dimensions.truncate(MAX_SHOWN_DIMENSIONS);
+        Some(NodeDescription {
+            node,
+            name: instruction.name,
+            opcode: instruction.opcode,
+            dimensions,
+            tensor_ranks: tensors.map(|&tensor| self.nodes.ranks[tensor as usize]).collect(),
+        })
+    }
+
+    /// Returns the graph of this module and the descriptions of its configurable nodes.
+    pub fn into_described_graph(
+        mut self,
+        task: Task,
+        configurable: Vec<u32>,
+    ) -> Result<(Graph, Vec<NodeDescription>), GraphError> {
+        let graph = Graph::new(task, std::mem::take(&mut self.arrays), configurable)?;
+        let nodes = graph.configurable().iter().filter_map(|&node| self.describe(node)).collect();
+        Ok((graph, nodes))
+    }
+}
