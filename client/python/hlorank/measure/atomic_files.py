@@ -1,4 +1,4 @@
-"""Files that are complete wherever they exist: whoever is stopped half-way leaves none behind."""
+"""Files that are either complete or absent, even if a process is stopped while it writes."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write under a temporary name, then rename: a file that exists is complete."""
+    """Writes under a temporary name, then renames: a file that exists is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".partial")
     temporary.write_bytes(content)
@@ -16,15 +16,15 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def file_name(name: str) -> str:
-    """A name without what a path or a link takes to mean something else."""
+    """Returns a name without characters that are special in paths or links."""
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "program"
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a JSON document atomically."""
+    """Writes a JSON document atomically."""
     write_atomically(path, (json.dumps(value, indent=2, sort_keys=True) + "\n").encode())
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON document."""
+    """Reads a JSON document."""
     return json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Layout configurations of a module: which nodes have one, and the module that obeys one."""
+"""Layout configurations of a module: its configurable nodes, and modules with fixed layouts."""
 
 from dataclasses import dataclass
 
@@ -24,13 +24,13 @@ class ConfigurableNode:
     number: int
     """Position in the flattened instruction list over all computations, in proto order."""
     identity: int
-    """The instruction's id."""
+    """Id of the instruction."""
     ranks: tuple[int, int, int]
-    """Ranks of output, first and second input; 0 where there is no such tensor."""
+    """Ranks of output, first and second input; 0 if the tensor does not exist."""
 
 
 def configurable_nodes(module) -> list[ConfigurableNode]:
-    """Convolutions, dots and reshapes of the entry computation, ascending by node number."""
+    """Returns convolutions, dots and reshapes of the entry computation, by node number."""
     nodes, number = [], 0
     for computation in module.computations:
         entry = computation.id == module.entry_computation_id
@@ -49,7 +49,7 @@ def _node(instruction, number: int, ranks: dict[int, int]) -> ConfigurableNode:
 
 
 def constrained(module, nodes: list[ConfigurableNode], configuration: Configuration):
-    """A copy of ``module`` in which LayoutConstraint calls fix the layouts of ``configuration``."""
+    """Returns a copy of ``module`` whose LayoutConstraint calls fix the layouts."""
     edited = HloModuleProto.FromString(module.SerializeToString())
     entry = next(c for c in edited.computations if c.id == edited.entry_computation_id)
     entries = {node.identity: e for node, e in zip(nodes, configuration, strict=True)}

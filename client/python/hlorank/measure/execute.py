@@ -1,4 +1,4 @@
-"""Compile HLO modules for the backend at hand, a CPU or a GPU, and run them."""
+"""Compiles HLO modules for the first JAX device, a CPU or a GPU, and runs them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from jaxlib import _hlo, _jax
 
-# The calling thread runs the program itself: fewer hand-overs, steadier times.
+# The calling thread runs the program: without a hand-over to another thread, times vary less.
 jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
@@ -25,7 +25,7 @@ class Executable:
         self._arguments = list(arguments)
 
     def __call__(self) -> list[Any]:
-        """Run to the end and return the results."""
+        """Runs the program to its end and returns the results."""
         results = self._loaded.execute_sharded(self._arguments)
         arrays = [shards[0] for shards in results.disassemble_into_single_device_arrays()]
         for array in arrays:
@@ -34,23 +34,22 @@ class Executable:
 
 
 def on_device(arguments: Sequence[np.ndarray]) -> list[Any]:
-    """Arguments as a program takes them."""
-    # Or JAX would make 32 bits of 64.
+    """Copies arguments to the device."""
+    # Without x64, JAX would convert 64-bit numbers to 32 bits.
     with jax.enable_x64(True):
         return [jax.device_put(argument) for argument in arguments]
 
 
 def backend() -> str:
-    """What compiles and runs the programs, such as ``xla:cpu``."""
+    """Returns the name of the compiler and device, such as ``xla:cpu``."""
     return f"xla:{jax.devices()[0].platform}"
 
 
 def largest_difference(left: Sequence[Any], right: Sequence[Any]) -> float:
-    """The largest difference between two results, relative to the largest value of each array.
+    """Returns the largest difference of two results, relative to each array's largest value.
 
-    Arrays below a thousandth of the largest value, such as gradients that cancel, are rounding
-    noise and are compared on that scale. What is infinite or not a number on the left has to be so
-    on the right.
+    Arrays below a thousandth of the overall largest value, such as gradients that cancel, are
+    rounding noise and are compared on that scale. Infinities and NaNs must be equal on both sides.
     """
     pairs = [(_wide(a), _wide(b)) for a, b in zip(left, right, strict=True)]
     scales = [np.abs(a[np.isfinite(a)]).max(initial=0) for a, _ in pairs]
@@ -59,7 +58,7 @@ def largest_difference(left: Sequence[Any], right: Sequence[Any]) -> float:
         _absolute(a, b).max(initial=0) / max(scale, floor)
         for (a, b), scale in zip(pairs, scales, strict=True)
     ]
-    # NumPy's maximum keeps what is not a number; Python's may drop it.
+    # NumPy's maximum propagates NaN; Python's may drop it.
     return float(np.max(differences, initial=0))
 
 

@@ -1,4 +1,4 @@
-"""Lower a JAX function to the HLO module, before optimisation, that is stored and featurized."""
+"""Lowers JAX functions to the HLO modules, before optimization, that are featurized."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,7 +24,7 @@ _INLINED = frozenset(
 
 
 def lower(name: str, function: Callable[..., Any], arguments: Sequence[Any]):
-    """The stripped HloModuleProto of ``function``; calls are inlined, as XLA would do."""
+    """Returns the stripped HloModuleProto of ``function``; calls are inlined, as XLA would do."""
     closed = jax.make_jaxpr(function)(*arguments)
 
     def flat(*values):
@@ -37,12 +37,12 @@ def lower(name: str, function: Callable[..., Any], arguments: Sequence[Any]):
 
 
 def flat_arguments(arguments: Any) -> list[np.ndarray]:
-    """The arrays in a tree of arguments, of the types that a lowered function takes."""
+    """Flattens a tree of arguments to arrays of the types that a lowered function takes."""
     return [np.asarray(jax.numpy.asarray(leaf)) for leaf in jax.tree.leaves(arguments)]
 
 
 def strip(module):
-    """Drop source metadata: it is large, says where the code lay, and no feature reads it."""
+    """Removes source metadata, which is large, contains paths, and is read by no feature."""
     module.ClearField("stack_frame_index")
     for computation in module.computations:
         for instruction in computation.instructions:

@@ -1,4 +1,4 @@
-"""Whether other programs keep the machine busy while something is measured."""
+"""The processor load of other processes during a measurement."""
 
 import os
 import time
@@ -6,23 +6,23 @@ from pathlib import Path
 
 _STATISTICS = Path("/proc/stat")
 _IDLE_FIELDS = (3, 4)
-"""Of the line ``cpu``: idle, and idle while waiting for a disk."""
+"""Fields of a ``cpu`` line: idle, and idle while waiting for a disk."""
 _GUEST_FIELDS = 8
-"""What follows is counted in the fields before."""
+"""Number of fields; the guest times after them are already counted in them."""
 
 
 class OtherLoad:
-    """How many processors were busy with anything but this process, stolen time included.
+    """The number of processors that other processes kept busy, stolen time included.
 
-    Of those that this process may run on: ``taskset`` keeps a measurement apart from what else
-    runs.
+    Only processors that this process may run on are counted, so ``taskset`` separates a measurement
+    from other work.
     """
 
     def __init__(self) -> None:
         self._last = self._now()
 
     def since_last(self) -> float:
-        """Mean number of processors since the last call; 0 where the system does not tell."""
+        """Returns the mean since the last call; 0 if the system has no such statistics."""
         before, self._last = self._last, self._now()
         elapsed = self._last[0] - before[0]
         busy = (self._last[1] - before[1]) - (self._last[2] - before[2])
@@ -34,7 +34,7 @@ class OtherLoad:
 
 
 def _busy_seconds() -> float:
-    """Processor seconds since the system started, 0 where it does not tell."""
+    """Returns busy processor seconds since boot; 0 if the system has no such statistics."""
     try:
         lines = _STATISTICS.read_text(encoding="ascii").splitlines()
         own = {f"cpu{number}" for number in os.sched_getaffinity(0)}

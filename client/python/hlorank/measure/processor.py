@@ -1,10 +1,10 @@
-"""What programs run on."""
+"""The processor that programs run on."""
 
 import platform
 
 
 def processor() -> str:
-    """The processor's model name, where the system tells it."""
+    """Returns the processor's model name, or its architecture if the name is unknown."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
             names = [

@@ -1,4 +1,4 @@
-"""Run times of alternatives, measured so that drift and noise hit all of them alike."""
+"""Measures run times of alternatives so that drift and noise affect all of them equally."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -13,20 +13,20 @@ from hlorank.measure.other_load import OtherLoad
 
 @dataclass(frozen=True)
 class Protocol:
-    """Round-robin over all alternatives in a random order per round, after warm-ups."""
+    """Settings of a measurement: warm-ups, then rounds of all alternatives in random order."""
 
     warmups: int = 2
     rounds: int = 8
-    """Least rounds of each of the two passes; the label is the minimum over both."""
+    """Minimum rounds of each of the two passes; the label is the minimum over both."""
     most_rounds: int = 64
     seconds: float = 0.5
-    """Fast alternatives get more rounds, until a pass has taken this long."""
+    """Minimum duration of a pass, for which fast alternatives get up to ``most_rounds`` rounds."""
     stretch_seconds: float = 0.5
-    """Rounds are kept or measured again in stretches of about this length."""
+    """Approximate duration of a stretch of rounds, which is kept or repeated as a whole."""
     other_load: float = 0.25
-    """Processors that others may keep busy; a stretch with more is measured again ..."""
+    """Maximum load of other processes, in processors; a stretch with more is repeated."""
     tries: int = 100
-    """... so many times a pass; a machine that is never quiet is measured as it is."""
+    """Maximum number of repeated stretches per pass; further stretches are kept under any load."""
 
 
 @dataclass(frozen=True)
@@ -36,33 +36,33 @@ class Timing:
     first: np.ndarray
     second: np.ndarray
     repeated: int = 0
-    """Rounds that were thrown away and measured again, because the machine was busy."""
+    """Rounds that were discarded and repeated because the machine was busy."""
     loaded: int = 0
-    """Rounds that were kept although it was."""
+    """Rounds that were kept although the machine was busy."""
 
     def label(self) -> np.ndarray:
-        """The minimum over all rounds, i64 [alternatives]."""
+        """Returns the minimum over all rounds: i64 [alternatives]."""
         both = np.concatenate([self.first, self.second])
         return np.maximum(both.min(0), 2).astype(np.int64)
 
     def of(self, alternatives: Sequence[int]) -> "Timing":
-        """The part that concerns some of the alternatives."""
+        """Returns the timing of some of the alternatives."""
         return Timing(
             self.first[:, alternatives], self.second[:, alternatives], self.repeated, self.loaded
         )
 
     def agreement(self) -> float:
-        """Kendall's tau between the minima of the two passes."""
+        """Returns Kendall's tau between the minima of the two passes."""
         return float(kendalltau(self.first.min(0), self.second.min(0)).statistic)
 
     def noise(self) -> float:
-        """Median over alternatives of the relative difference between the passes' minima."""
+        """Returns the relative difference of the two passes' minima, median over alternatives."""
         first, second = self.first.min(0), self.second.min(0)
         return float(np.median(np.abs(first - second) / np.minimum(first, second)))
 
 
 def measure(alternatives: Sequence[Callable[[], Any]], protocol: Protocol) -> Timing:
-    """Time every alternative in two passes; waits while others keep the machine busy."""
+    """Times every alternative in two passes; repeats stretches that other processes disturbed."""
     for alternative in alternatives:
         for _ in range(protocol.warmups):
             alternative()
@@ -80,7 +80,7 @@ class _Pass:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Rounds repeated, and rounds kept, under load."""
+        """Numbers of rounds repeated and of rounds kept under load."""
         return self._repeated, self._loaded
 
     def run(self) -> np.ndarray:

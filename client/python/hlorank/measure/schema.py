@@ -1,6 +1,6 @@
-"""The messages of ``tuning.proto``, made of the descriptors in ``tuning.binpb``.
+"""The messages of ``tuning.proto``, built from the descriptors in ``tuning.binpb``.
 
-A pool of their own keeps them apart from XLA's messages of the same names.
+A separate descriptor pool avoids conflicts with XLA's messages of the same names.
 ``make client-messages`` writes the descriptors.
 """
 
@@ -19,7 +19,7 @@ _CLASSES = message_classes(list(FileDescriptorSet.FromString(_CONTENT).file))
 
 
 def _message(name: str) -> Any:
-    """The class of a message; its fields are those of ``tuning.proto``."""
+    """Returns the class of a message; ``tuning.proto`` declares its fields."""
     return _CLASSES[f"hlorank_measure.{name}"]
 
 

@@ -1,4 +1,4 @@
-"""Read and write measured configurations in TpuGraphs' own formats."""
+"""Builds TpuGraphs' messages of measured configurations."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ def layout_tuning_data(
     configurations: Iterable[Configuration],
     runtimes: Iterable[int],
 ):
-    """ModuleTuningData of a layout graph; the first configuration is the default."""
+    """Returns the ModuleTuningData of a layout graph; the first configuration is the default."""
     data = ModuleTuningData()
     data.module.CopyFrom(module)
     data.config_index_to_node.extend(node.number for node in nodes)
@@ -40,7 +40,7 @@ def _write_layout(message, configuration: Configuration) -> None:
 
 
 def tile_tuning_data(module, tiles: Iterable[Tile], runtimes: Iterable[int]):
-    """ModuleTuningData of a kernel; the first tile is the default."""
+    """Returns the ModuleTuningData of a kernel; the first tile is the default."""
     data = ModuleTuningData()
     data.module.CopyFrom(module)
     for index, (tile, runtime) in enumerate(zip(tiles, runtimes, strict=True)):

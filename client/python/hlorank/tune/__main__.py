@@ -15,21 +15,21 @@ from hlorank.model import model_reference
 from hlorank.tune.program import Program, TiledKernel
 
 _EPILOG = """\
-exit codes: 0 the search came to its end, 1 it could not begin or go on, 2 wrong arguments,
-130 stopped by Ctrl-C: the same command goes on.
+exit codes: 0 the search is complete, 1 it failed, 2 wrong arguments, 130 stopped by Ctrl-C.
+The same command continues a stopped search.
 
 examples:
-  hlorank-tune step.hlo                                 layouts of a dumped module, with the model
-  hlorank-tune model.py:program --measurements 16       of a hlorank.tune.Program in a script
+  hlorank-tune step.hlo                                 layouts of a dumped module
+  hlorank-tune model.py:program --measurements 16       layouts of a hlorank.tune.Program
   hlorank-tune kernels.py:matmul --minutes 5            tiles of a hlorank.tune.TiledKernel
-  hlorank-tune step.hlo --without-model --out tuned/b   by measuring alone
-  hlorank-tune --report tuned/a tuned/b                 both in one plot
+  hlorank-tune step.hlo --without-model --out tuned/b   measurements alone
+  hlorank-tune --report tuned/a tuned/b                 compare two searches in one plot
   hlorank-tune step.hlo --replay tuned/a                measure the winner again
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; gives its exit code."""
+    """Runs the command and returns its exit code."""
     parser = _parser()
     given = parser.parse_args(arguments)
     if not given.report and given.program is None:
@@ -42,10 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except ModuleNotFoundError as error:
-        print(f"error: {error}; pip install 'hlorank[tune]' brings it", file=sys.stderr)
+        print(f"error: {error}; install it with pip install 'hlorank[tune]'", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("stopped; the same command goes on", file=sys.stderr)
+        print("stopped; the same command continues the search", file=sys.stderr)
         return 130
 
 
@@ -55,8 +55,8 @@ def _parser() -> argparse.ArgumentParser:
     default = Settings("")
     parser = argparse.ArgumentParser(
         prog="hlorank-tune",
-        description="Finds faster layouts of an XLA program, or faster tiles of a kernel: asks a "
-        "hlorank server which candidates are fast, and measures the best of them on this machine.",
+        description="Finds faster layouts of an XLA program, or faster tiles of a kernel: a "
+        "hlorank server ranks candidates, and the best of them are measured on this machine.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -64,80 +64,85 @@ def _parser() -> argparse.ArgumentParser:
         "program",
         nargs="?",
         metavar="PROGRAM",
-        help="a file with an HLO module before optimization (text, HloModuleProto, HloProto or "
-        "ModuleTuningData), or FILE.py:NAME or MODULE:NAME of a Program or TiledKernel",
+        help="file with an HLO module before optimization (text, HloModuleProto, HloProto or "
+        "ModuleTuningData), or a Program or TiledKernel as FILE.py:NAME or MODULE:NAME",
     )
     parser.add_argument(
         "--server",
         default="127.0.0.1:7070",
         metavar="ADDRESS",
-        help="the hlorank server (%(default)s)",
+        help="address of the hlorank server (default: %(default)s)",
     )
     parser.add_argument(
         "--model",
         type=_model,
         metavar="NAME[@VERSION]",
-        help="the model to ask (the default of the task)",
+        help="model that ranks (default: the server's default for the task)",
     )
     parser.add_argument(
-        "--without-model", action="store_true", help="search by measuring alone, without a server"
+        "--without-model",
+        action="store_true",
+        help="search without a server, by measurements alone",
     )
     parser.add_argument(
         "--strategy",
         choices=[*LAYOUT_STRATEGIES, *TILE_STRATEGIES],
-        help="genetic, annealing or random for layouts (genetic), exhaustive for tiles",
+        help="for layouts genetic (default), annealing or random; for tiles exhaustive",
     )
     parser.add_argument(
         "--measurements",
         type=_count,
         default=default.measurements,
         metavar="N",
-        help="candidates to measure at most, the default included (%(default)s)",
+        help="maximum number of measured candidates, the default included (default: %(default)s)",
     )
     parser.add_argument(
-        "--minutes", type=_minutes, metavar="M", help="stop measuring after so long"
+        "--minutes", type=_minutes, metavar="M", help="maximum duration of the search in minutes"
     )
     parser.add_argument(
         "--predictions",
         type=_count,
         default=default.predictions,
         metavar="N",
-        help="candidates to predict before each round of measurements (%(default)s)",
+        help="candidates that the model ranks before each round of measurements "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--top-k",
         type=_count,
         default=default.top_k,
         metavar="K",
-        help="of those, how many a round measures (%(default)s)",
+        help="best of those, which a round measures (default: %(default)s)",
     )
-    parser.add_argument("--seed", type=_natural, default=0, help="of what is random (%(default)s)")
+    parser.add_argument(
+        "--seed", type=_natural, default=0, help="seed of random choices (default: %(default)s)"
+    )
     parser.add_argument(
         "--threads",
         type=_natural,
         default=1,
         metavar="N",
-        help="that the program runs on; 0 for as many as XLA takes (%(default)s, as the models "
-        "were trained)",
+        help="threads of the program; 0 for as many as XLA uses (default: %(default)s, as in the "
+        "training data)",
     )
     parser.add_argument(
         "--out",
         type=Path,
         metavar="FOLDER",
-        help="where results go, and a search that was stopped goes on from (tuned/NAME)",
+        help="folder of the results; a stopped search continues from it (default: tuned/NAME)",
     )
     parser.add_argument(
         "--record",
         type=Path,
         metavar="FILE",
-        help="write what the server is asked as a trace, which `hlorank bench --trace` sends again",
+        help="record the calls to the server as a trace for `hlorank bench --trace`",
     )
     parser.add_argument(
         "--report",
         type=Path,
         nargs="+",
         metavar="FOLDER",
-        help="write one report about these folders into --out (the first of them)",
+        help="write one report about these folders into --out (default: the first folder)",
     )
     parser.add_argument(
         "--replay", type=Path, metavar="FOLDER", help="measure the winner of this folder again"
@@ -148,14 +153,14 @@ def _parser() -> argparse.ArgumentParser:
 def _count(text: str) -> int:
     value = int(text)
     if value < 1:
-        raise argparse.ArgumentTypeError("at least 1")
+        raise argparse.ArgumentTypeError("must be at least 1")
     return value
 
 
 def _natural(text: str) -> int:
     value = int(text)
     if value < 0:
-        raise argparse.ArgumentTypeError("at least 0")
+        raise argparse.ArgumentTypeError("must be at least 0")
     return value
 
 
@@ -170,7 +175,7 @@ def _model(text: str) -> str:
 def _minutes(text: str) -> float:
     value = float(text)
     if not 0 <= value < inf:
-        raise argparse.ArgumentTypeError("at least 0")
+        raise argparse.ArgumentTypeError("must be at least 0")
     return value
 
 
@@ -187,7 +192,9 @@ def _tune(given: argparse.Namespace) -> int:
     strategy = given.strategy or strategies[0]
     if strategy not in strategies:
         task = "layouts" if isinstance(subject, Program) else "tiles"
-        raise HlorankError(f"{task} are not searched by '{strategy}': {', '.join(strategies)}")
+        raise HlorankError(
+            f"strategy '{strategy}' does not apply to {task}, expected: {', '.join(strategies)}"
+        )
     settings = Settings(
         strategy,
         measurements=given.measurements,
@@ -234,20 +241,20 @@ def _replay(given: argparse.Namespace) -> int:
 
 
 def load(name: str) -> Program | TiledKernel:
-    """The program that a command line names.
+    """Loads the program that the command line names.
 
     Raises:
-        HlorankError: where there is none.
+        HlorankError: if it does not exist.
     """
     place, colon, attribute = name.rpartition(":")
     if not colon or Path(name).exists():
         if name.endswith(".py"):
-            raise HlorankError(f"name what to tune of the script, as in {name}:NAME")
+            raise HlorankError(f"add the name of the program in the script, as in {name}:NAME")
         return Program.from_file(name)
     module = _module(place)
     found = getattr(module, attribute, None)
     if not isinstance(found, Program | TiledKernel):
-        what = f"a {type(found).__name__}" if found is not None else "not there"
+        what = f"a {type(found).__name__}" if found is not None else "not defined"
         raise HlorankError(f"{name} is {what}, expected a hlorank.tune.Program or TiledKernel")
     return found
 
@@ -259,14 +266,14 @@ def _module(place: str) -> Any:
             return import_module(place)
         specification = importlib.util.spec_from_file_location(path.stem, path)
         if specification is None or specification.loader is None:
-            raise HlorankError(f"{place} is no Python file")
+            raise HlorankError(f"{place} is not a Python file")
         module = importlib.util.module_from_spec(specification)
         sys.path.insert(0, str(path.parent))
         specification.loader.exec_module(module)
         return module
     except HlorankError:
         raise
-    # It is somebody else's.
+    # The user's script may raise anything.
     except Exception as error:
         message = f"{place} cannot be imported: {type(error).__name__}: {error}"
         raise HlorankError(message) from error

@@ -19,82 +19,82 @@ from hlorank.measure.rounds import Protocol
 from hlorank.tune.worker import MESSAGE, Compiled, Ended, Measured, Setting, Started
 
 _WORKER = "from hlorank.tune.worker import main; main()"
-"""Not as a main module, whose classes have another name."""
+"""Imported, since the classes of a main module would have another qualified name."""
 
 _STACK = ("@", "***")
-"""How lines of a stack begin, as XLA writes it."""
+"""Prefixes of the lines of a stack trace that XLA writes."""
 
 MEASURED = "measured"
 SLOW = "slow"
-"""Measured by a single run, since that took so much longer than the default."""
+"""Measured by a single run, which took much longer than the default's."""
 
 SEARCH = Protocol(warmups=1, rounds=5, most_rounds=32, seconds=0.3, tries=60)
-"""What a search judges by."""
+"""Protocol of the measurements during a search."""
 CONFIRM = Protocol(rounds=12, seconds=1.0, tries=100)
-"""What the winner is chosen by."""
+"""Protocol of the longer measurements that choose the winner."""
 
 
 class HardwareError(HlorankError):
-    """The default of a program does not compile or run."""
+    """A program does not compile or run with its default configuration."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one candidate."""
+    """The result of one candidate."""
 
     status: str
     """``measured``, ``slow``, ``lowering failed``, ``compile failed``, ``run failed``,
     ``wrong result``, ``timed out`` or ``crashed``"""
     nanoseconds: int | None = None
     reference: int | None = None
-    """Nanoseconds of the default, measured in turns with it."""
+    """Nanoseconds of the default, measured in the same rounds."""
     noise: float | None = None
     """Median relative difference between two passes of the batch."""
     message: str = ""
 
     @property
     def ratio(self) -> float:
-        """Run time over that of the default; infinite for what does not work."""
+        """Run time divided by the default's; infinite if the candidate does not work."""
         return self.nanoseconds / self.reference if self.nanoseconds and self.reference else np.inf
 
 
 @dataclass(frozen=True)
 class Patience:
-    """Seconds after which a program is given up."""
+    """Timeouts in seconds."""
 
     start: float = 300.0
     """To compile and run the default."""
     compile: float = 120.0
     run: float = 60.0
-    """For the first two runs, the results of which are checked."""
+    """For the first two runs; the results of the first are checked."""
 
 
 @dataclass
 class Hardware:
-    """A process that runs the programs of one search; started anew where a program ends it."""
+    """A process that runs the programs of one search; it is restarted if a program ends it."""
 
     setting: Setting
     log: Path
-    """Where the process writes what XLA says."""
+    """File for the output of the process."""
     patience: Patience = field(default_factory=Patience)
     threads: int = 1
-    """Threads that a program runs on, 0 for as many as XLA takes; models were trained with 1."""
+    """Threads of a program, 0 for as many as XLA uses; models were trained with 1."""
     _process: "subprocess.Popen[bytes] | None" = None
     _connection: Connection | None = None
-    _said_before: int = 0
-    """Bytes of the log that are of earlier processes."""
+    _earlier_log_bytes: int = 0
+    """Bytes of the log that earlier processes wrote."""
 
     def measure(self, modules: Sequence[bytes], protocol: Protocol) -> list[Outcome]:
-        """Measures programs (HloModuleProto) in turns with the default.
+        """Measures programs (HloModuleProto) in the same rounds as the default.
 
         Raises:
-            HardwareError: where the default itself does not run.
+            HardwareError: if the default itself does not run.
         """
         batch = _Batch(modules)
         if not self._run(batch, protocol):
             suspects = batch.suspects()
             if len(suspects) == 1:
-                batch.blame(suspects[0])
+                batch.fail(suspects[0])
             else:
                 for program in suspects:
                     batch.outcomes[program] = self.measure([modules[program]], protocol)[0]
@@ -120,7 +120,7 @@ class Hardware:
         self.close()
 
     def _run(self, batch: "_Batch", protocol: Protocol) -> bool:
-        """Whether the batch came to its end."""
+        """Returns whether the batch was completed."""
         connection = self._running() or self._start()
         try:
             connection.send((batch.modules, protocol))
@@ -132,13 +132,13 @@ class Hardware:
                     return False
                 batch.take(connection.recv())
         except (EOFError, OSError):
-            batch.end("crashed", self._last_words())
+            batch.end("crashed", self._exit_message())
             self.close()
             return False
         return True
 
     def _running(self) -> Connection | None:
-        """The way to the process; None where there is none, or it ended between two batches."""
+        """Returns the connection to the process; None if it was not started or has ended."""
         if self._process is not None and self._process.poll() is not None:
             self.close()
         return self._connection
@@ -147,11 +147,11 @@ class Hardware:
         here, there = Pipe()
         environment = dict(os.environ)
         if self.threads:
-            # XLA reads it when it starts.
+            # XLA reads NPROC when it starts.
             environment["NPROC"] = str(self.threads)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
-            self._said_before = log.tell()
+            self._earlier_log_bytes = log.tell()
             command = [sys.executable, "-c", _WORKER, str(there.fileno())]
             self._process = subprocess.Popen(
                 command,
@@ -171,31 +171,31 @@ class Hardware:
         return here
 
     def _problem_of_default(self, connection: Connection) -> str:
-        """Why the default does not run; empty where it does."""
+        """Returns why the default does not run; empty if it runs."""
         try:
             connection.send(self.setting)
             if not connection.poll(self.patience.start):
-                return f"it took longer than {self.patience.start:g} s"
+                return f"timeout after {self.patience.start:g} s"
             event = connection.recv()
         except (EOFError, OSError):
-            return self._last_words()
+            return self._exit_message()
         return event.message if isinstance(event, Ended) else ""
 
-    def _last_words(self) -> str:
-        """How the process ended, and the last line that it wrote, but for a stack."""
+    def _exit_message(self) -> str:
+        """Returns how the process ended, and its last line of output outside stack traces."""
         words = []
         if self._process is not None:
             with suppress(subprocess.TimeoutExpired):
                 code = self._process.wait(5)
                 words += [signal.strsignal(-code) or f"signal {-code}"] if code < 0 else []
-        said = self.log.read_bytes()[self._said_before :].decode(errors="replace")
-        lines = (line.strip() for line in said.splitlines())
+        output = self.log.read_bytes()[self._earlier_log_bytes :].decode(errors="replace")
+        lines = (line.strip() for line in output.splitlines())
         words += [line for line in lines if line and not line.startswith(_STACK)][-1:]
-        return ": ".join(words)[:MESSAGE] or "it said nothing"
+        return ": ".join(words)[:MESSAGE] or "without output"
 
 
 class _Batch:
-    """What is known of the programs of one batch so far."""
+    """The outcomes of the programs of one batch, as far as they are known."""
 
     def __init__(self, modules: Sequence[bytes]):
         self.modules = list(modules)
@@ -230,33 +230,36 @@ class _Batch:
             self.outcomes[program] = Outcome(status, taken, event.reference, event.noise)
 
     def patience(self, patience: Patience, protocol: Protocol) -> float:
-        """Seconds within which something must happen."""
+        """Returns the timeout in seconds of the next event."""
         unknown = set(self.unknown())
         if unknown - self._compiled:
             return patience.compile
         if unknown - self._first_runs.keys():
             return patience.run
-        # All are being measured: rounds, and those that are thrown away under load.
+        # All programs are being measured: rounds, and those that are repeated under load.
         round_ = sum(self._first_runs.values()) / 1e9 + 1
         stretch = max(round_, protocol.stretch_seconds)
         return 60 + 4 * (2 * protocol.most_rounds * round_ + 2 * protocol.tries * stretch)
 
     def end(self, status: str, message: str) -> None:
-        """The process ended, or was ended."""
+        """Stores how the process ended."""
         self._end = Outcome(status, message=message)
 
     def suspects(self) -> list[int]:
-        """Who was being compiled or run for the first time then, or else all that are not known."""
+        """Returns the programs that may have ended the process.
+
+        These are the programs in compilation or in their first runs, or else all unknown ones.
+        """
         return sorted(self._running) or self.unknown()
 
-    def blame(self, program: int) -> None:
-        """Lays the end at the program's door."""
+    def fail(self, program: int) -> None:
+        """Assigns the end of the process to a program."""
         self.outcomes[program] = self._end
 
     def unknown(self) -> list[int]:
-        """Those of which nothing is known."""
+        """Returns the programs without an outcome."""
         return [i for i, outcome in enumerate(self.outcomes) if outcome is None]
 
     def known(self) -> list[Outcome]:
-        """What became of each."""
+        """Returns the outcomes."""
         return [outcome for outcome in self.outcomes if outcome is not None]

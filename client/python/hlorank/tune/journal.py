@@ -1,4 +1,4 @@
-"""The results of a run, one JSON document a line, from which a stopped run goes on."""
+"""The results of a run, one JSON document per line, from which a stopped run continues."""
 
 import fcntl
 import json
@@ -13,13 +13,13 @@ RESULTS_FILE = "results.jsonl"
 
 
 class JournalError(HlorankError):
-    """A file of results that is not this run's, that is broken, or that is not there."""
+    """A results file that is missing, broken, or belongs to another run."""
 
 
 class Journal:
-    """Appends rows to a file, and gives those that are there.
+    """Appends rows to a results file, and returns the existing ones.
 
-    The first row tells what the run is; a file of another run is not touched.
+    The first row describes the run. A file of another run is not changed.
     """
 
     def __init__(self, folder: Path, run: dict[str, Any]):
@@ -28,14 +28,14 @@ class Journal:
         rows = list(read_rows(self._path)) if self._path.exists() else []
         if rows and rows[0].get("run") != run:
             raise JournalError(
-                f"{self._path} holds another run ({_differences(rows[0].get('run'), run)}); "
-                "choose another folder, or remove it"
+                f"{self._path} contains another run ({_differences(rows[0].get('run'), run)}); "
+                "choose another folder, or remove the file"
             )
         self.rows = rows[1:]
-        """What an earlier start of the run has written."""
+        """The rows that were written before a stopped run was continued."""
         self._file = self._path.open("a", encoding="utf-8")
         self._lock()
-        _end_half_a_line(self._path, self._file)
+        _truncate_incomplete_line(self._path, self._file)
         if not rows:
             self.write({"run": run})
 
@@ -45,11 +45,11 @@ class Journal:
         except OSError as error:
             self.close()
             raise JournalError(
-                f"{self._path} is being written by another search; choose another folder"
+                f"{self._path} is in use by another search; choose another folder"
             ) from error
 
     def write(self, row: dict[str, Any]) -> None:
-        """Adds a row, which is on the disk when this returns."""
+        """Appends a row and syncs it to the disk."""
         self._file.write(json.dumps(row) + "\n")
         self._file.flush()
         os.fsync(self._file.fileno())
@@ -60,10 +60,10 @@ class Journal:
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a file; half a line, which a kill may leave, is not there.
+    """Yields the rows of a file, without an incomplete last line, which a kill may leave.
 
     Raises:
-        JournalError: where there is no such file, or a line is no JSON.
+        JournalError: if the file cannot be read, or a line is not a JSON object.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -83,7 +83,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
         yield row
 
 
-def _end_half_a_line(path: Path, file: Any) -> None:
+def _truncate_incomplete_line(path: Path, file: Any) -> None:
     content = path.read_bytes()
     if content and not content.endswith(b"\n"):
         file.truncate(content.rfind(b"\n") + 1)
@@ -91,6 +91,6 @@ def _end_half_a_line(path: Path, file: Any) -> None:
 
 def _differences(old: Any, new: dict[str, Any]) -> str:
     if not isinstance(old, dict):
-        return "its first line does not tell which"
+        return "its first line does not describe a run"
     keys = [key for key in old.keys() | new.keys() if old.get(key) != new.get(key)]
     return ", ".join(f"{key} {old.get(key)!r}, not {new.get(key)!r}" for key in sorted(keys))

@@ -1,4 +1,4 @@
-"""What a search shows while it goes on."""
+"""The progress display of a search."""
 
 from types import TracebackType
 from typing import Self
@@ -16,16 +16,16 @@ _ROWS = 12
 
 
 class LiveTable:
-    """A table on a terminal, redrawn as the search goes on; elsewhere a line a measurement."""
+    """A table that is redrawn during the search; without a terminal, one line per measurement."""
 
     def __init__(self, console: Console, measurements: int):
-        """``measurements`` is the budget."""
+        """``measurements`` is the maximum number of measurements."""
         self._console, self._budget = console, measurements
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
         self._printed = 0
 
     def __call__(self, run: Run) -> None:
-        """Shows what is known now."""
+        """Shows the state of a run."""
         if self._live is not None:
             self._live.update(self._table(run), refresh=True)
             return
@@ -52,7 +52,7 @@ class LiveTable:
         table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
         table.title = Text(headline(run))
         for name in COLUMNS:
-            # A long message is cut; nothing else is.
+            # Only messages are truncated.
             justify = "left" if name in ("", "message") else "right"
             table.add_column(name, justify=justify, no_wrap=name != "message")
         fastest = run.fastest()[:1]
@@ -71,7 +71,7 @@ COLUMNS = ("number", "", "time", "default", "ratio", "score", "elapsed", "messag
 
 
 def cells(measurement: Measurement) -> list[str]:
-    """A measurement as the cells of a row, aligned."""
+    """Returns the aligned cells of a measurement's row."""
     outcome = measurement.outcome
     score = "" if measurement.score is None else f"{measurement.score:.4f}"
     ratio = f"{outcome.ratio:.3f}" if np.isfinite(outcome.ratio) else ""
@@ -88,7 +88,7 @@ def cells(measurement: Measurement) -> list[str]:
 
 
 def headline(run: Run) -> str:
-    """A run in a line."""
+    """Returns a run's summary in one line."""
     best = run.fastest()[:1]
     found = f"best {best[0].outcome.ratio:.3f} of the default" if best else "nothing measured yet"
     guide = f"{run.predictions:,} predictions" if run.with_model else "no model"
@@ -97,7 +97,7 @@ def headline(run: Run) -> str:
 
 
 def duration(nanoseconds: int | None) -> str:
-    """A run time in the unit that suits it."""
+    """Formats a run time with a suitable unit."""
     if nanoseconds is None:
         return ""
     for limit, unit, scale in ((1e3, "ns", 1), (1e6, "µs", 1e3), (1e9, "ms", 1e6)):

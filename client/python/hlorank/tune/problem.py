@@ -1,4 +1,4 @@
-"""What a search works on: candidates, as the model and as the machine take them."""
+"""The search problems, which convert candidates for the model and for the machine."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -20,7 +20,7 @@ from hlorank.tune.worker import first_line
 
 
 class Problem(Protocol):
-    """A program and what there is to choose for it."""
+    """A program and its candidates."""
 
     task: Task
     name: str
@@ -31,28 +31,28 @@ class Problem(Protocol):
     arguments: Sequence[np.ndarray]
 
     def module(self, candidate: np.ndarray) -> bytes:
-        """The HloModuleProto that does as the candidate says; raises where it cannot be made."""
+        """Returns the HloModuleProto of a candidate; raises if it cannot be lowered."""
         ...
 
     def configurations(self, candidates: Candidates) -> Layouts | Tiles:
-        """What the model ranks."""
+        """Converts candidates to the configurations that the model ranks."""
         ...
 
     def written(self, candidate: np.ndarray) -> Any:
-        """A candidate as JSON, for people and for ``read``."""
+        """Converts a candidate to JSON, for people and for ``read``."""
         ...
 
     def read(self, written: Any) -> np.ndarray:
-        """The candidate of its JSON."""
+        """Converts a candidate back from JSON."""
         ...
 
     def identity(self) -> str:
-        """A digest of everything that a result depends on."""
+        """Returns a digest of everything that the results depend on."""
         ...
 
 
 class LayoutProblem:
-    """The layouts of a program."""
+    """The search for layouts of a program."""
 
     task: Task = "layout"
 
@@ -63,7 +63,7 @@ class LayoutProblem:
         self._nodes = configurable_nodes(self._module)
         if not self._nodes:
             raise HlorankError(
-                f"'{self.name}' has no layouts to choose: its entry computation has no "
+                f"'{self.name}' has no configurable layouts: its entry computation has no "
                 "convolution, dot or reshape of 2 to 6 dimensions"
             )
         self.space = LayoutSpace(self._nodes)
@@ -79,7 +79,7 @@ class LayoutProblem:
         return Layouts(self.space.values(candidates))
 
     def written(self, candidate: np.ndarray) -> dict[str, list[list[int]]]:
-        """Node number to the minor-to-major orders of output and operands, where it has any."""
+        """Maps node numbers to minor-to-major orders of output and operands, if any are set."""
         entries = zip(self._nodes, self.space.configuration(candidate), strict=True)
         return {
             str(node.number): [list(order) for order in entry]
@@ -96,7 +96,7 @@ class LayoutProblem:
 
 
 class TileProblem:
-    """The tiles of a kernel."""
+    """The search for tiles of a kernel."""
 
     task: Task = "tile"
 
@@ -108,7 +108,7 @@ class TileProblem:
         self._kernel = kernel
         self._tiles = list(dict.fromkeys(_plain(tile) for tile in kernel.tiles))
         if not self._tiles:
-            raise HlorankError(f"'{self.name}' has no tiles to choose from")
+            raise HlorankError(f"'{self.name}' has no tiles")
         self.space = TileSpace(len(self._tiles))
         self.reference = self._default()
         whole = repeatable(lower(kernel.name, kernel.whole, kernel.arguments))
@@ -117,7 +117,7 @@ class TileProblem:
     def _default(self) -> bytes:
         try:
             return self.module(self.space.default)
-        # The kernel is somebody else's.
+        # The user's kernel may raise anything.
         except Exception as error:
             message = f"'{self.name}' cannot be lowered with its default tile: {first_line(error)}"
             raise HardwareError(message) from error
@@ -136,7 +136,7 @@ class TileProblem:
         )
 
     def written(self, candidate: np.ndarray) -> dict[str, list[int]]:
-        """The bounds of the tile."""
+        """Returns the bounds of the tile."""
         tile = self._tiles[candidate[0]]
         return {"kernel_bounds": list(tile.reduction), "output_bounds": list(tile.output)}
 
@@ -150,5 +150,5 @@ class TileProblem:
 
 
 def _plain(tile: Tile) -> Tile:
-    """The tile, in Python's own integers."""
+    """Converts the tile's numbers to Python's int."""
     return Tile(tuple(map(int, tile.output)), tuple(map(int, tile.reduction)))

@@ -1,4 +1,4 @@
-"""What is tuned: a program with its arguments, or a kernel with its tiles."""
+"""The subjects of tuning: a program with its arguments, or a kernel with its tiles."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ from hlorank.measure.tuning_data import Tile
 _FLOATS = {10: "float16", 11: "float32", 12: "float64", 16: "bfloat16"}
 _INTEGERS = {2: "int8", 3: "int16", 4: "int32", 5: "int64"}
 _INTEGERS |= {6: "uint8", 7: "uint16", 8: "uint32", 9: "uint64"}
-_TRUTH = 1
-"""Numbers of xla.PrimitiveType."""
+_BOOLEAN = 1
+"""Values of xla.PrimitiveType."""
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A program whose layouts are tuned: its HLO module before optimization, and what it takes."""
+    """A program whose layouts are tuned: its HLO module before optimization, and arguments."""
 
     name: str
     module: Any
-    """HloModuleProto; a layout is chosen for the nodes of its entry computation"""
+    """HloModuleProto; layouts are chosen for the nodes of its entry computation"""
     arguments: Sequence[np.ndarray]
     """In the order of the entry computation's parameters."""
 
@@ -33,7 +33,7 @@ class Program:
     def from_function(
         cls, function: Callable[..., Any], *arguments: Any, name: str | None = None
     ) -> "Program":
-        """A function that JAX can trace, and its arguments: arrays, or trees of them."""
+        """Lowers a function that JAX can trace; arguments are arrays or trees of arrays."""
         from hlorank.measure.lower import flat_arguments, lower
 
         name = name or getattr(function, "__name__", "program")
@@ -41,13 +41,13 @@ class Program:
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> "Program":
-        """The program of a file, with random arguments.
+        """Reads a program from a file, and generates random arguments.
 
         The file holds an HLO module before optimization: a serialized ``HloModuleProto`` or
         ``HloProto``, HLO text, or TpuGraphs' ``ModuleTuningData``.
 
         Raises:
-            GraphFileError: for another file, and for parameters that are not arrays of numbers.
+            GraphFileError: for other formats, and for parameters that are not arrays of numbers.
         """
         graph = Graph.from_file(path).whole()
         match graph.WhichOneof("source"):
@@ -56,7 +56,7 @@ class Program:
             case "hlo_text":
                 module = _module_of_text(path, graph.hlo_text)
             case _:
-                raise GraphFileError(f"{path}: holds features alone, and no program to run")
+                raise GraphFileError(f"{path}: contains features, not a program")
         try:
             arguments = random_arguments(module)
         except GraphFileError as error:
@@ -70,16 +70,16 @@ class TiledKernel:
 
     name: str
     whole: Callable[..., Any]
-    """The kernel untiled, as JAX can trace it: the graph that the model sees."""
+    """The untiled kernel, as a function that JAX can trace: the graph that the model sees."""
     tiled: Callable[[Tile], Callable[..., Any]]
-    """A tile to the kernel that runs in such tiles, with the same arguments and results."""
+    """Returns the kernel with the loops of a tile; arguments and results are the same."""
     arguments: Sequence[Any]
     tiles: Sequence[Tile]
-    """What there is to choose from; the first is the default."""
+    """The candidates; the first is the default."""
 
 
 def random_arguments(module: Any) -> list[np.ndarray]:
-    """Numbers for the parameters of a module: the same at every call."""
+    """Draws arguments for the parameters of a module: the same at every call."""
     random = np.random.default_rng(0)
     entry = next((c for c in module.computations if c.id == module.entry_computation_id), None)
     if entry is None:
@@ -92,18 +92,18 @@ def random_arguments(module: Any) -> list[np.ndarray]:
 def _argument(parameter: Any, random: np.random.Generator) -> np.ndarray:
     shape, kind = list(parameter.shape.dimensions), parameter.shape.element_type
     if kind in _FLOATS:
-        import ml_dtypes  # which numpy needs to know bfloat16, and jax brings
+        import ml_dtypes  # adds bfloat16 to numpy; a dependency of jax
 
         drawn = np.asarray(0.1 * random.standard_normal(shape))
         return drawn.astype(_dtype(_FLOATS[kind], ml_dtypes))
     if kind in _INTEGERS:
         # Small enough for an index into most arrays.
         return np.asarray(random.integers(0, 2, shape)).astype(_INTEGERS[kind])
-    if kind == _TRUTH:
+    if kind == _BOOLEAN:
         return np.asarray(random.random(shape) < 0.5)
     raise GraphFileError(
-        f"parameter '{parameter.name}' is no array of floats, integers or booleans "
-        f"(xla.PrimitiveType {kind}); a program with such parameters is tuned from Python"
+        f"parameter '{parameter.name}' is not an array of floats, integers or booleans "
+        f"(xla.PrimitiveType {kind}); such a program is only tuned from Python"
     )
 
 
@@ -116,17 +116,17 @@ def _module_of_text(path: str | PathLike[str], text: str) -> Any:
 
     try:
         parsed = _hlo.hlo_module_from_text(text)
-    except Exception as error:  # of jaxlib's own kind
-        raise GraphFileError(f"{path}: XLA cannot read the text: {error}") from error
+    except Exception as error:  # jaxlib raises its own types
+        raise GraphFileError(f"{path}: XLA cannot parse the text: {error}") from error
     return repeatable(HloModuleProto.FromString(parsed.as_serialized_hlo_module_proto()))
 
 
 def repeatable(module: Any) -> Any:
-    """A copy that is the same in every process, and that runs again with the same arguments."""
+    """Returns a copy that is equal in every process and can run repeatedly on its arguments."""
     copy = HloModuleProto.FromString(module.SerializeToString())
-    # No result takes the memory of an argument.
+    # Prevents results from reusing the memory of arguments.
     copy.ClearField("input_output_alias")
     copy.ClearField("buffer_donor")
-    # Counts the modules of a process.
+    # The id is a counter of the process.
     copy.ClearField("id")
     return copy

@@ -1,4 +1,4 @@
-"""A page about runs: what was tried, and plots of the best found against measurements spent."""
+"""Reports on runs: tables of candidates, and plots of the best found against measurements."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,10 +29,10 @@ _STYLE = {
 
 
 def write_report(folders: Sequence[Path], out: Path) -> Path:
-    """Writes ``report.md`` and its plots into a folder; several runs of a program share a plot.
+    """Writes ``report.md`` and its plots into ``out``; runs of the same program share a plot.
 
     Raises:
-        JournalError: where a folder holds no results.
+        JournalError: if a folder contains no results.
     """
     runs = [read_run(folder)[1] for folder in folders]
     by_program: dict[str, list[Run]] = defaultdict(list)
@@ -52,7 +52,7 @@ def write_report(folders: Sequence[Path], out: Path) -> Path:
 
 
 def _plots(programs: Iterable[str]) -> dict[str, str]:
-    """A file for each program."""
+    """Returns a file name for each program."""
     found: dict[str, str] = {}
     for program in programs:
         stem = file_name(program)
@@ -62,7 +62,7 @@ def _plots(programs: Iterable[str]) -> dict[str, str]:
 
 
 def label(run: Run) -> str:
-    """How a run searched."""
+    """Describes how a run searched."""
     return f"{run.strategy}, {'with' if run.with_model else 'without'} the model"
 
 
@@ -98,10 +98,10 @@ def _section(run: Run) -> list[str]:
     failures = [m for m in run.measurements if not np.isfinite(m.outcome.ratio)]
     if failures:
         rows = [[str(m.number), m.outcome.status, m.outcome.message] for m in failures]
-        lines += ["", "What did not work:", "", *table(["number", "", "message"], rows, words=3)]
+        lines += ["", "Failures:", "", *table(["number", "", "message"], rows, words=3)]
     if run.errors:
         counted = [[str(run.errors.count(error)), error] for error in dict.fromkeys(run.errors)]
-        lines += ["", "Steps without the model:", "", *table(["times", "why"], counted, words=2)]
+        lines += ["", "Steps without the model:", "", *table(["times", "error"], counted, words=2)]
     return lines
 
 
@@ -129,7 +129,7 @@ def _measured_row(measurement: Measurement) -> list[str]:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], words: int) -> list[str]:
-    """Lines of a Markdown table, of which the first ``words`` columns are no numbers."""
+    """Returns the lines of a Markdown table; columns after the first ``words`` are numbers."""
     cells = [[_cell(text) for text in row] for row in (head, *rows)]
     widths = [max(3, *map(len, column)) for column in zip(*cells, strict=True)]
     rule = ["-" * width if i < words else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
@@ -156,9 +156,9 @@ def _by_label(runs: Sequence[Run]) -> dict[str, list[Run]]:
 
 @rc_context(_STYLE)
 def plot_curves(title: str, searches: Mapping[str, Sequence[Run]], path: Path) -> None:
-    """The best so far against measurements: a line a search.
+    """Plots the best time so far against measurements, with one line per kind of search.
 
-    Of several runs it is the median, in a band from the 10th to the 90th percentile.
+    Several runs are shown as their median, in a band from the 10th to the 90th percentile.
     """
     figure = Figure(figsize=(7.2, 3.4), layout="constrained")
     axes = figure.subplots()
@@ -177,7 +177,7 @@ def plot_curves(title: str, searches: Mapping[str, Sequence[Run]], path: Path) -
 
 
 def longest(runs: Sequence[Run]) -> np.ndarray:
-    """f64 [runs, measurements]: their curves, each held at its end."""
+    """Returns the curves of runs, each extended with its last value: f64 [runs, measurements]."""
     curves = [run.curve() for run in runs]
     length = max(map(len, curves))
     return np.stack([np.pad(curve, (0, length - len(curve)), mode="edge") for curve in curves])

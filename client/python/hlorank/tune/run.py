@@ -1,4 +1,4 @@
-"""What a search has found so far, as its file of results tells it."""
+"""The state of a search, read from its results file."""
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -13,22 +13,22 @@ from hlorank.tune.journal import RESULTS_FILE, JournalError, read_rows
 
 @dataclass(frozen=True)
 class Measurement:
-    """A candidate that was tried on the machine."""
+    """A candidate that was measured, or failed."""
 
     number: int
-    """In the order in which they were tried; 0 is the default."""
+    """Position in the order of measurements; 0 is the default."""
     candidate: Any
-    """As the file of results has it."""
+    """The candidate as JSON."""
     outcome: Outcome
     score: float | None
-    """What the model predicted; None where it was not asked."""
+    """The model's score; None without a prediction."""
     seconds: float
-    """From the begin of the search."""
+    """Time since the search began."""
 
 
 @dataclass
 class Run:
-    """One search: what it is, and what it has tried."""
+    """One search and its results."""
 
     program: str
     task: Task
@@ -37,16 +37,16 @@ class Run:
     measurements: list[Measurement] = field(default_factory=list)
     predictions: int = 0
     errors: list[str] = field(default_factory=list)
-    """Why the model was not asked, each time."""
+    """Errors of the steps that ran without the model."""
     best: int | None = None
-    """The number of the winner, once it is known; 0 where nothing is faster than the default."""
+    """Number of the winner, once it is known; 0 if nothing is faster than the default."""
     noise: float | None = None
-    """By how much two measurements of one program differ, at the end."""
+    """Relative difference of two measurements of one program, at the end."""
     confirmed: dict[int, Outcome] = field(default_factory=dict)
     """The longer measurements at the end, by number."""
 
     def add(self, row: dict[str, Any]) -> None:
-        """Takes a row of the file of results."""
+        """Adds a row of the results file."""
         if "candidate" in row:
             number, score = len(self.measurements), row.get("score")
             self.measurements.append(
@@ -63,17 +63,20 @@ class Run:
         return next(m.number for m in self.measurements if m.candidate == candidate)
 
     def fastest(self) -> list[Measurement]:
-        """Those that work, by their time over that of the default."""
+        """Returns the measurements of candidates that work, by ratio to the default."""
         working = [m for m in self.measurements if np.isfinite(m.outcome.ratio)]
         return sorted(working, key=lambda m: m.outcome.ratio)
 
     def curve(self) -> np.ndarray:
-        """f64 [measurements]: the best time so far over that of the default, which is at hand."""
+        """Returns the best ratio to the default so far: f64 [measurements].
+
+        It never exceeds 1, since the default is always available.
+        """
         ratios = [min(m.outcome.ratio, 1.0) for m in self.measurements]
         return np.minimum.accumulate(np.array([1.0, *ratios[1:]]))
 
     def __str__(self) -> str:
-        """The verdict in a line."""
+        """Summarizes the run in one line."""
         spent = f"after {len(self.measurements)} measurements"
         if self.best is None:
             return f"{self.program}: still searching {spent}"
@@ -86,20 +89,20 @@ class Run:
 
     @property
     def winner(self) -> Measurement | None:
-        """The measurement of the winner; None while it is not known."""
+        """The measurement of the winner; None until it is known."""
         return None if self.best is None else self.measurements[self.best]
 
     @property
     def final_ratio(self) -> float:
-        """The winner's time over the default's, in the longer measurement."""
+        """The winner's time divided by the default's, in the longer measurement."""
         return 1.0 if not self.best else self.confirmed[self.best].ratio
 
 
 def read_run(folder: Path) -> tuple[dict[str, Any], Run]:
-    """What the run of a folder is, as its first row tells it, and what it found.
+    """Reads the description and the results of the run in a folder.
 
     Raises:
-        JournalError: where there is none, or it is broken.
+        JournalError: if the results are missing or broken.
     """
     rows = read_rows(folder / RESULTS_FILE)
     try:
@@ -108,7 +111,7 @@ def read_run(folder: Path) -> tuple[dict[str, Any], Run]:
         for row in rows:
             run.add(row)
     except (StopIteration, KeyError, TypeError) as error:
-        raise JournalError(f"{folder / RESULTS_FILE} holds no results of this program") from error
+        raise JournalError(f"{folder / RESULTS_FILE} contains no results of a run") from error
     return head, run
 
 

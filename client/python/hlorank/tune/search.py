@@ -1,4 +1,4 @@
-"""The tuner: a strategy, with the model and the machine in the loop."""
+"""The tuner: a search strategy that uses the model and measurements."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -20,39 +20,39 @@ from hlorank.tune.worker import first_line
 
 LAYOUT_STRATEGIES = ("genetic", "annealing", "random")
 TILE_STRATEGIES = ("exhaustive",)
-"""The first is what a task has where none is named."""
+"""The first strategy is the default."""
 
 _PREDICTED_AT_ONCE = 64
 _MEASURED_AT_ONCE = 8
-"""Candidates of a step, where a model is asked and where none is."""
+"""Candidates per step, with and without a model."""
 _CONFIRMED = 3
-"""How many of the fastest are measured again, longer, with the default."""
+"""Number of the fastest candidates that are measured again, longer, with the default."""
 _KEPT = 3
-"""Of the fastest that were measured, from which the next round of predictions begins."""
+"""Number of the fastest measured candidates from which the next round of predictions starts."""
 _FRUITLESS_STEPS = 1000
-"""Steps without a new candidate after which there is none."""
+"""Number of consecutive steps without a new candidate after which the search ends."""
 _SAME_SCORE = 1e-6
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a search goes."""
+    """Settings of a search."""
 
     strategy: str
     with_model: bool = True
     measurements: int = 24
-    """Candidates that are measured at most, the default included."""
+    """Maximum number of measured candidates, the default included."""
     seconds: float | None = None
-    """After which no more are measured; None for no limit."""
+    """Maximum duration; None for no limit."""
     predictions: int = 2048
-    """Candidates that the model is asked about before each round of measurements."""
+    """Candidates that the model ranks before each round of measurements."""
     top_k: int = 4
-    """Of those, how many are measured in a round."""
+    """Best of those, which are measured in a round."""
     seed: int = 0
 
 
 class Predictor:
-    """Asks a server which candidates are fast."""
+    """Scores candidates with the model of a server."""
 
     def __init__(
         self,
@@ -61,18 +61,18 @@ class Predictor:
         model: str | None = None,
         trace: Trace | None = None,
     ):
-        """``model`` is such as ``layout-xla-cpu@3``; None for the default of the task.
+        """Calls are recorded in ``trace``.
 
-        What is asked is written to ``trace``, where there is one.
+        ``model`` is for example ``layout-xla-cpu@3``; None selects the default of the task.
         """
         self._client, self._problem, self._model = client, problem, model
         self._trace = trace
 
     def scores(self, candidates: Candidates) -> np.ndarray:
-        """f32 [candidates], lower is predicted faster.
+        """Returns scores f32 [candidates]; lower is predicted faster.
 
         Raises:
-            HlorankError: where the server does not answer, or refuses.
+            HlorankError: if the call fails.
         """
         configurations = self._problem.configurations(candidates)
         if self._trace:
@@ -84,11 +84,11 @@ class Predictor:
 
 
 Listener = Callable[[Run], None]
-"""Called with what is known whenever there is something new."""
+"""Called with the state of the run after every change."""
 
 
 class Tuner:
-    """One search. ``run`` gives what it found; everything that it tried is in its journal."""
+    """One search. ``run`` returns the result; the journal has every candidate."""
 
     def __init__(
         self,
@@ -110,10 +110,10 @@ class Tuner:
         self._begin = time.monotonic()
 
     def run(self) -> Run:
-        """Searches until the budget is spent, then measures the best again.
+        """Searches until a limit is reached, then measures the best candidates again.
 
         Raises:
-            HardwareError: where the program does not run with its default configuration.
+            HardwareError: if the program does not run with its default configuration.
         """
         if self._run.measurements:
             self._listener(self._run)
@@ -130,7 +130,7 @@ class Tuner:
         return self._earlier_seconds + time.monotonic() - self._begin
 
     def _left(self) -> int:
-        """How many candidates may still be measured."""
+        """Returns how many candidates may still be measured."""
         limit = self._settings.seconds
         is_late = limit is not None and self._seconds() >= limit
         left = self._settings.measurements - len(self._run.measurements)
@@ -147,7 +147,7 @@ class Tuner:
                 return Genetic(space, random, batch, start)
             case "annealing":
                 return Annealing(space, random, batch, steps, start)
-        raise ValueError(f"there is no strategy '{self._settings.strategy}'")
+        raise ValueError(f"strategy '{self._settings.strategy}' does not exist")
 
     def _search_by_measuring(self) -> None:
         steps = self._settings.measurements // _MEASURED_AT_ONCE
@@ -164,20 +164,23 @@ class Tuner:
             known = [c for c in asked if c.tobytes() in self._outcomes]
             if known:
                 costs = [self._outcomes[c.tobytes()].ratio for c in known]
-                strategy.tell(np.array(known), np.array(costs))
+                strategy.update(np.array(known), np.array(costs))
 
     def _search_by_predictions(self, predictor: Predictor) -> None:
         while self._left():
             candidates, scores = self._best_predicted(predictor)
             if not len(candidates):
-                # Thousands of predictions, and nothing new.
+                # Thousands of predictions found no new candidate.
                 return
-            # Predicting takes time, too.
+            # The time limit may have been reached during the predictions.
             left = self._left()
             self._measure(candidates[:left], scores[:left])
 
     def _best_predicted(self, predictor: Predictor) -> tuple[Candidates, Sequence[float | None]]:
-        """The next candidates to measure: by the model, or as they come where it fails."""
+        """Returns the next candidates to measure, and their scores.
+
+        If the model fails, these are the strategy's next candidates, without scores.
+        """
         begin, count = time.monotonic(), min(self._settings.top_k, self._left())
         steps = -(-self._settings.predictions // _PREDICTED_AT_ONCE)
         strategy = self._strategy(_PREDICTED_AT_ONCE, steps, self._start())
@@ -189,13 +192,13 @@ class Tuner:
                 if not len(batch):
                     break
                 scores = predictor.scores(batch)
-                strategy.tell(batch, scores)
+                strategy.update(batch, scores)
                 asked += len(batch)
                 for candidate, score in zip(batch, scores.tolist(), strict=True):
                     found[candidate.tobytes()] = (score, candidate)
         except HlorankError as error:
             self._note({"predictions": asked, "error": str(error)}, begin)
-            # What comes next is what the strategy would have asked about.
+            # Continues with the candidates that the model should have scored.
             new = self._unguided(batch, strategy)[:count]
             return new, [None] * len(new)
         self._note({"predictions": asked}, begin)
@@ -203,7 +206,7 @@ class Tuner:
         return np.array([candidate for _, candidate in chosen]), [score for score, _ in chosen]
 
     def _unguided(self, batch: Candidates, strategy: Strategy) -> Candidates:
-        """The new ones of a batch, or of a later one."""
+        """Returns the new candidates of this batch, or of a later one if it has none."""
         new = self._new(batch)
         for _ in range(_FRUITLESS_STEPS):
             if len(new) or not len(batch):
@@ -213,7 +216,7 @@ class Tuner:
         return new
 
     def _start(self) -> Candidates:
-        """The default, and the fastest that were measured."""
+        """Returns the default and the fastest measured candidates."""
         fastest = self._run.fastest()[:_KEPT]
         written = [self._problem.read(measurement.candidate) for measurement in fastest]
         return np.unique(np.array([self._problem.space.default, *written]), axis=0)
@@ -221,7 +224,10 @@ class Tuner:
     def _choose(
         self, ranked: Sequence[tuple[float, np.ndarray]], count: int
     ) -> list[tuple[float, np.ndarray]]:
-        """The first that are new; what the model cannot tell from a measured one comes last."""
+        """Returns the first new candidates.
+
+        Candidates with the score of a measured one come last, since they are likely equivalent.
+        """
         chosen, alike = [], []
         seen = [m.score for m in self._run.measurements if m.score is not None]
         for score, candidate in ranked:
@@ -235,7 +241,7 @@ class Tuner:
         return (chosen + alike)[:count]
 
     def _new(self, candidates: Candidates) -> Candidates:
-        """Those that were not measured, each once."""
+        """Returns the distinct candidates that were not measured yet."""
         seen = {c.tobytes(): c for c in candidates if c.tobytes() not in self._outcomes}
         return np.array(list(seen.values()), candidates.dtype).reshape(-1, *candidates.shape[1:])
 
@@ -250,23 +256,24 @@ class Tuner:
         self._add(row)
 
     def _add(self, row: dict[str, Any]) -> None:
-        """Takes what is known from a row."""
+        """Adds a row to the state."""
         self._run.add(row)
         if "candidate" in row:
             candidate = self._problem.read(row["candidate"])
             self._outcomes[candidate.tobytes()] = self._run.measurements[-1].outcome
 
     def _add_earlier(self, number: int, row: dict[str, Any]) -> None:
-        """Takes a row, which stands in the so many-th line, of an earlier start of the search."""
+        """Adds a row of the search before it was stopped; ``number`` is its line."""
         try:
             self._add(row)
             self._earlier_seconds = max(self._earlier_seconds, row["seconds"])
-        # The file was edited.
+        # Happens if the file was edited.
         except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
-            raise JournalError(f"line {number} of the results is no row of this search") from error
+            message = f"line {number} of the results does not belong to this search"
+            raise JournalError(message) from error
 
     def _measure(self, candidates: Candidates, scores: Sequence[float | None]) -> None:
-        """Measures candidates that are new."""
+        """Measures new candidates."""
         if not len(candidates):
             return
         outcomes = self._measured(candidates)
@@ -281,7 +288,7 @@ class Tuner:
         for i, candidate in enumerate(candidates):
             try:
                 modules[i] = self._problem.module(candidate)
-            # Of a kernel that is somebody else's.
+            # The user's kernel may raise anything.
             except Exception as error:
                 outcomes[i] = Outcome("lowering failed", message=first_line(error))
         measured = self._hardware.measure(list(modules.values()), SEARCH) if modules else []
@@ -289,7 +296,10 @@ class Tuner:
         return [outcomes[i] for i in range(len(candidates))]
 
     def _confirm(self) -> None:
-        """Measures the fastest and the default again; the default wins within the noise."""
+        """Measures the fastest and the default again, and chooses the winner.
+
+        The default wins if the difference is within the noise.
+        """
         default, *_ = self._run.measurements
         fastest = [m for m in self._run.fastest() if m is not default][:_CONFIRMED]
         written = [m.candidate for m in (default, *fastest)]
@@ -305,9 +315,9 @@ class Tuner:
 
 
 def _winner(outcomes: Sequence[Outcome]) -> tuple[int, float]:
-    """The place of the fastest, and the noise; the first, the default, wins within that."""
+    """Returns the index of the winner, and the noise; index 0, the default, wins within it."""
     ratios = [outcome.ratio for outcome in outcomes]
-    # The default was measured beside itself, so that this differs from 1 by noise alone.
+    # The default was measured against itself, so its ratio differs from 1 by noise alone.
     itself = abs(ratios[0] - 1) if np.isfinite(ratios[0]) else 0.0
     noise = max(outcomes[0].noise or 0.0, itself)
     place = int(np.argmin(ratios))

@@ -1,4 +1,4 @@
-"""What a search may choose from: configurations as vectors of small numbers."""
+"""Search spaces: configurations as vectors of small numbers."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -14,26 +14,26 @@ Candidates = np.ndarray
 
 
 class Space(Protocol):
-    """Draws candidates, and makes new ones of others."""
+    """Draws candidates, and mutates them."""
 
     @property
     def default(self) -> np.ndarray:
-        """i16 [numbers]: what is chosen where nobody tunes."""
+        """The candidate of an untuned program: i16 [numbers]."""
         ...
 
     def random(self, random: np.random.Generator, count: int) -> Candidates:
-        """Candidates that owe nothing to others."""
+        """Draws independent candidates."""
         ...
 
     def mutated(self, random: np.random.Generator, candidates: Candidates) -> Candidates:
-        """Each with a small change."""
+        """Returns each candidate with a small change."""
         ...
 
 
 class LayoutSpace:
-    """Layouts of the configurable nodes: three numbers a node, for output and first two operands.
+    """Layouts of the configurable nodes: three numbers per node, for output and two operands.
 
-    A number is 0 for the compiler's choice, else 1 and the place of the tensor's minor-to-major
+    A number is 0 for the compiler's choice, else 1 plus the index of the tensor's minor-to-major
     order among the permutations of its dimensions.
     """
 
@@ -43,11 +43,14 @@ class LayoutSpace:
 
     @property
     def default(self) -> np.ndarray:
-        """The compiler's choice everywhere."""
+        """The compiler's choice for every tensor."""
         return np.zeros(len(self._choices), np.int16)
 
     def random(self, random: np.random.Generator, count: int) -> Candidates:
-        """Each changes a share of the nodes; an order that each prefers lets neighbours agree."""
+        """Draws candidates that change a share of the nodes.
+
+        Each candidate prefers one order per rank, so that neighbouring nodes often agree.
+        """
         shape = (count, len(self._choices))
         drawn = self._orders(random, shape)
         share = random.choice([0.05, 0.15, 0.3, 0.6, 1.0], (count, 1))
@@ -62,7 +65,7 @@ class LayoutSpace:
         return np.where(kept, drawn, 0).astype(np.int16)
 
     def mutated(self, random: np.random.Generator, candidates: Candidates) -> Candidates:
-        """Each with new layouts at one to three nodes."""
+        """Returns each candidate with new layouts at one to three nodes."""
         changed, count = candidates.copy(), len(candidates)
         if not len(self._ranks):
             return changed
@@ -77,12 +80,12 @@ class LayoutSpace:
         return changed
 
     def _orders(self, random: np.random.Generator, shape: tuple[int, int]) -> Candidates:
-        """An order for every tensor that has several; 0 for the others."""
+        """Draws an order for every tensor that has several; 0 for the others."""
         orders = random.integers(1, np.maximum(self._choices, 2), shape)
         return np.where(self._choices > 1, orders, 0).astype(np.int16)
 
     def values(self, candidates: Candidates) -> np.ndarray:
-        """i8 [candidates, slots, 3, 6], as ``hlorank.Layouts`` takes them."""
+        """Returns the values for ``hlorank.Layouts``: i8 [candidates, slots, 3, 6]."""
         values = np.empty((*candidates.shape, MAX_RANK), np.int8)
         for rank in np.unique(self._ranks):
             of_rank = self._ranks.ravel() == rank
@@ -90,16 +93,16 @@ class LayoutSpace:
         return values.reshape(len(candidates), -1, 3, MAX_RANK)
 
     def configuration(self, candidate: np.ndarray) -> Configuration:
-        """What ``constrained`` takes."""
+        """Converts a candidate to the configuration of ``constrained``."""
         values = self.values(candidate[None])[0].tolist()
         return tuple(
             tuple(tuple(d for d in order if d >= 0) for order in entry) for entry in values
         )
 
     def candidate(self, configuration: Configuration) -> np.ndarray:
-        """The numbers of a configuration."""
+        """Converts a configuration to a candidate."""
         orders = (order for entry in configuration for order in entry)
-        numbers = [_place(tuple(order)) for order in orders]
+        numbers = [_number(tuple(order)) for order in orders]
         return np.array(numbers, np.int16)
 
 
@@ -109,14 +112,17 @@ def _choices(rank: int) -> int:
 
 @cache
 def _orders_of_rank(rank: int) -> np.ndarray:
-    """i8 [1 + rank!, 6]: nothing, then every permutation, ended with -1; a vector has no choice."""
+    """Returns the orders of a rank, filled up with -1: i8 [1 + rank!, 6].
+
+    The first is empty: the compiler's choice. A vector has no other.
+    """
     orders = [(), *permutations(range(rank))] if rank > 1 else [()]
     padded = [(*order, *[-1] * (MAX_RANK - len(order))) for order in orders]
     return np.array(padded, np.int8)
 
 
 @cache
-def _place(order: tuple[int, ...]) -> int:
+def _number(order: tuple[int, ...]) -> int:
     if not order:
         return 0
     padded = [*order, *[-1] * (MAX_RANK - len(order))]
@@ -124,7 +130,7 @@ def _place(order: tuple[int, ...]) -> int:
 
 
 class TileSpace:
-    """The tiles of a list, by their place in it; the first is the default."""
+    """Indices of a list of tiles; the first is the default."""
 
     def __init__(self, tiles: int):
         self._tiles = tiles
@@ -135,5 +141,5 @@ class TileSpace:
         return np.zeros(1, np.int16)
 
     def everything(self) -> Candidates:
-        """Every tile, in the list's order."""
+        """Returns every tile in the list's order."""
         return np.arange(self._tiles, dtype=np.int16)[:, None]

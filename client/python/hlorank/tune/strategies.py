@@ -1,7 +1,7 @@
-"""How a search goes on: each strategy asks for the costs of candidates, and is told them.
+"""Search strategies: each proposes candidates, and is updated with their costs.
 
-The costs are predictions where a model is asked, and measured times where none is. Lower is
-better, infinite is a candidate that does not work.
+Costs are predictions if a model scores, and ratios of measured times without a model. Lower is
+better; the cost of a candidate that does not work is infinite.
 """
 
 from typing import Protocol
@@ -12,14 +12,14 @@ from hlorank.tune.space import Candidates, Space, TileSpace
 
 
 class Strategy(Protocol):
-    """One search."""
+    """The state of one search."""
 
     def ask(self) -> Candidates:
-        """The candidates whose costs it wants next; none once it knows everything."""
+        """Returns the next candidates to evaluate; none if the space is exhausted."""
         ...
 
-    def tell(self, candidates: Candidates, costs: np.ndarray) -> None:
-        """The costs [candidates] of what it asked for."""
+    def update(self, candidates: Candidates, costs: np.ndarray) -> None:
+        """Takes the costs [candidates] of the candidates that ``ask`` returned."""
         ...
 
 
@@ -31,37 +31,38 @@ class Exhaustive:
         self._batch = batch
 
     def ask(self) -> Candidates:
-        """The next ones."""
+        """Returns the next candidates of the order."""
         batch, self._left = self._left[: self._batch], self._left[self._batch :]
         return batch
 
-    def tell(self, candidates: Candidates, costs: np.ndarray) -> None:
-        """Changes nothing."""
+    def update(self, candidates: Candidates, costs: np.ndarray) -> None:
+        """Ignores the costs."""
 
 
 class Random:
-    """Draws that owe nothing to what was seen."""
+    """Independent random candidates."""
 
     def __init__(self, space: Space, random: np.random.Generator, batch: int):
         self._space, self._random, self._batch = space, random, batch
 
     def ask(self) -> Candidates:
-        """New draws."""
+        """Draws candidates."""
         return self._space.random(self._random, self._batch)
 
-    def tell(self, candidates: Candidates, costs: np.ndarray) -> None:
-        """Changes nothing."""
+    def update(self, candidates: Candidates, costs: np.ndarray) -> None:
+        """Ignores the costs."""
 
 
 class Genetic:
-    """Children of the best so far: each number from one of two parents, then a small change.
+    """A genetic search: each number of a child comes from one of two parents, then it is mutated.
 
-    It begins with children of the default, as TpuGraphs' ``default`` collection does, and draws.
+    The first generation has children of the default, like TpuGraphs' ``default`` collection, and
+    random candidates.
     """
 
     _PARENTS = 16
     _DRAWN = 0.25
-    """Of the first batch."""
+    """Share of random candidates in the first generation."""
 
     def __init__(
         self, space: Space, random: np.random.Generator, batch: int, start: Candidates | None = None
@@ -72,7 +73,7 @@ class Genetic:
         self._is_first = True
 
     def ask(self) -> Candidates:
-        """The next generation."""
+        """Returns the next generation."""
         drawn = round(self._batch * self._DRAWN) if self._is_first else 0
         self._is_first = False
         pairs = self._random.integers(0, len(self._parents), (2, self._batch - drawn))
@@ -81,9 +82,9 @@ class Genetic:
         children = self._space.mutated(self._random, crossed)
         return np.concatenate([children, self._space.random(self._random, drawn)])
 
-    def tell(self, candidates: Candidates, costs: np.ndarray) -> None:
+    def update(self, candidates: Candidates, costs: np.ndarray) -> None:
         """Keeps the best as parents."""
-        # Of those that are equal the first is kept: the one whose cost is known.
+        # Of equal candidates the first is kept, whose cost is known.
         everyone = np.concatenate([candidates, self._parents])
         everyone, places = np.unique(everyone, axis=0, return_index=True)
         costs = np.concatenate([costs, self._costs])[places]
@@ -92,10 +93,13 @@ class Genetic:
 
 
 class Annealing:
-    """Chains of small changes; a worse one is taken the rarer the later and the worse it is."""
+    """Simulated annealing: chains of small changes.
+
+    A change for the worse is accepted with a probability that falls with its size and with time.
+    """
 
     _LEAST_SCALE = 1e-12
-    """Where all costs are equal."""
+    """Lower bound of the scale, for costs that are all equal."""
     _HOT, _COLD = 1.0, 0.02
     """First and last temperature, in standard deviations of the first costs that differ."""
 
@@ -107,7 +111,7 @@ class Annealing:
         steps: int,
         start: Candidates | None = None,
     ):
-        """``batch`` chains; the temperature falls over ``steps`` of them, and stays then."""
+        """Starts ``batch`` chains; the temperature falls over ``steps`` steps."""
         self._space, self._random = space, random
         begin = space.default[None] if start is None else start
         self._current = begin[np.arange(batch) % len(begin)]
@@ -116,17 +120,17 @@ class Annealing:
         self._scale = 0.0
 
     def ask(self) -> Candidates:
-        """A change to every chain."""
+        """Returns a changed candidate for every chain."""
         return self._space.mutated(self._random, self._current)
 
-    def tell(self, candidates: Candidates, costs: np.ndarray) -> None:
-        """Moves the chains."""
+    def update(self, candidates: Candidates, costs: np.ndarray) -> None:
+        """Moves the chains to the accepted candidates."""
         count = len(candidates)
         finite = costs[np.isfinite(costs)]
         self._scale = self._scale or (float(np.std(finite)) if len(finite) else 0.0)
         temperatures = self._temperatures
         temperature = temperatures.pop(0) if len(temperatures) > 1 else temperatures[0]
-        # Infinite costs: a chain leaves what does not work, and never goes there.
+        # A chain leaves a candidate of infinite cost, and never moves to one.
         with np.errstate(invalid="ignore"):
             worse = np.maximum(costs - self._costs[:count], 0)
         worse[~np.isfinite(costs)] = np.inf

@@ -1,6 +1,6 @@
-"""Traces of searches: what a server was asked, for ``hlorank bench --trace`` to send again.
+"""Traces of searches: recorded calls, which ``hlorank bench --trace`` replays.
 
-A trace is a file of ``hlorank.v1.TraceRecord``, each after its length as a varint.
+A trace is a file of ``hlorank.v1.TraceRecord`` messages, each preceded by its length as a varint.
 """
 
 from pathlib import Path
@@ -17,10 +17,10 @@ _SECOND = 1_000_000_000
 
 
 class Trace:
-    """Writes the calls about one graph, each with when it began."""
+    """Writes the calls about one graph with their start times."""
 
     def __init__(self, path: Path, graph: Graph):
-        """Begins a file; a FileExistsError where there is one."""
+        """Creates the file; raises a FileExistsError if it exists."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("xb")
         self._begin = monotonic_ns()
@@ -34,7 +34,7 @@ class Trace:
         model: str | None = None,
         with_scores: bool = False,
     ) -> None:
-        """Adds a call that begins now, with the arguments of ``Client.rank``."""
+        """Appends a call that starts now, with the arguments of ``Client.rank``."""
         selector = None if model is None else model_reference(model).selector()
         request = RankConfigsRequest(model=selector, top_k=top_k, include_scores=with_scores)
         request.MergeFromString(configurations.serialized)
@@ -48,13 +48,13 @@ class Trace:
 
     def _put(self, record: Any) -> None:
         message = record.SerializeToString()
-        # A search may be killed, and what it asked until then is a trace.
+        # Flushed, so that the trace of a killed search is complete up to its end.
         self._file.write(_varint(len(message)) + message)
         self._file.flush()
 
 
 def _varint(number: int) -> bytes:
-    """Seven bits a byte, the lowest first, each but the last marked by the eighth."""
+    """Encodes a varint: seven bits per byte, the lowest first; the eighth bit marks more bytes."""
     parts = []
     while number > 0x7F:
         parts.append(number & 0x7F | 0x80)

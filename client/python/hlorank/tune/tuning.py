@@ -1,4 +1,4 @@
-"""Tune a program in one call."""
+"""Tunes a program in one call."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -31,9 +31,9 @@ from hlorank.tune.trace import Trace
 from hlorank.tune.worker import Setting
 
 TOLERANCE = 1e-3
-"""How much results may differ: a convolution in another layout adds in another order."""
+"""Maximum difference of results: a convolution in another layout adds in another order."""
 SLOW = 3.0
-"""How many times slower than the default a program may be to be measured in rounds."""
+"""Programs slower than the default by more than this factor are not measured in rounds."""
 
 
 def tune(
@@ -47,21 +47,25 @@ def tune(
     record: str | PathLike[str] | None = None,
     listener: Listener = lambda _: None,
 ) -> Run:
-    """Looks for faster layouts of a program, or faster tiles of a kernel.
+    """Searches for faster layouts of a program, or faster tiles of a kernel.
 
-    ``server`` is an address such as ``127.0.0.1:7070``, or a client, which brings credentials;
-    None searches without a model, by measuring alone. ``out`` is a folder for everything that is
-    tried: called again with the same arguments, a search that was stopped goes on. ``model`` is
-    such as ``layout-xla-cpu@3``; None for the server's default. A program runs on ``threads``
-    threads, 0 for as many as XLA takes. ``record`` is a file that is not there yet, for what the
-    server is asked: ``hlorank bench --trace`` sends it again.
+    Args:
+        subject: The program or the kernel.
+        server: An address such as ``127.0.0.1:7070``, or a client, for example with credentials;
+            None searches without a model, by measurements alone.
+        out: Folder of the results. The same call continues a search that was stopped.
+        settings: Strategy and limits; None for the defaults of the task.
+        model: For example ``layout-xla-cpu@3``; None for the server's default.
+        threads: Threads of the program; 0 for as many as XLA uses.
+        record: New file for a trace of the calls, which ``hlorank bench --trace`` replays.
+        listener: Called with the state of the run after every change.
 
     Raises:
-        FileExistsError: where ``record`` is there.
-        HardwareError: where the program does not run with its default configuration.
-        JournalError: where the folder holds another run.
-        HlorankError: where the program has nothing to choose.
-        ValueError: where ``model`` is no name of one.
+        FileExistsError: if ``record`` exists.
+        HardwareError: if the program does not run with its default configuration.
+        JournalError: if the folder contains another run.
+        HlorankError: if the program has no candidates.
+        ValueError: if ``model`` is not a valid model reference.
     """
     if model is not None:
         model_reference(model)
@@ -81,27 +85,27 @@ def tune(
 def _recording(
     record: str | PathLike[str] | None, problem: Problem
 ) -> AbstractContextManager[Trace | None]:
-    """A trace of what is asked about a problem, if it is wanted."""
+    """Returns the trace of calls about a problem, or None without a file."""
     return nullcontext() if record is None else closing(Trace(Path(record), problem.graph))
 
 
 def _connected(server: str | Client | None) -> AbstractContextManager[Client | None]:
-    """A client of the server; somebody's own stays open."""
+    """Connects to a server; a client that the caller passed stays open."""
     return Client(server) if isinstance(server, str) else nullcontext(server)
 
 
 def problem_of(subject: Program | TiledKernel) -> Problem:
-    """What is searched for a program or a kernel."""
+    """Returns the search problem of a program or a kernel."""
     return LayoutProblem(subject) if isinstance(subject, Program) else TileProblem(subject)
 
 
 def default_settings(problem: Problem) -> Settings:
-    """How a search goes where nobody says how."""
+    """Returns the default settings of a problem's task."""
     return Settings((LAYOUT_STRATEGIES if problem.task == "layout" else TILE_STRATEGIES)[0])
 
 
 def measuring(problem: Problem, folder: Path, threads: int = 1) -> Hardware:
-    """The machine, for the programs of one problem."""
+    """Returns the process that measures the programs of one problem."""
     setting = Setting(problem.reference, problem.arguments, TOLERANCE, SLOW)
     return Hardware(setting, folder / "worker.log", threads=threads)
 
@@ -109,7 +113,7 @@ def measuring(problem: Problem, folder: Path, threads: int = 1) -> Hardware:
 def describe(
     problem: Problem, settings: Settings, model: str | None, threads: int
 ) -> dict[str, Any]:
-    """What tells one run from another."""
+    """Returns everything that distinguishes one run from another."""
     return {
         "program": problem.name,
         "task": problem.task,
@@ -125,11 +129,11 @@ def describe(
 def replay(
     subject: Program | TiledKernel, folder: str | PathLike[str], *, threads: int = 1
 ) -> tuple[Outcome, Outcome]:
-    """Measures the default and the winner of a folder again, on the machine at hand.
+    """Measures the default and the winner of a folder again, on this machine.
 
     Raises:
-        JournalError: where the folder holds no ended run of this program.
-        HardwareError: where the program does not run with its default configuration.
+        JournalError: if the folder contains no completed run of this program.
+        HardwareError: if the program does not run with its default configuration.
     """
     problem, folder = problem_of(subject), Path(folder)
     modules = [problem.reference, problem.module(_winner(problem, folder))]
@@ -139,12 +143,12 @@ def replay(
 
 
 def executable(subject: Program | TiledKernel, folder: str | PathLike[str]) -> Callable[[], list]:
-    """The winner of a folder, compiled and bound to the program's arguments.
+    """Compiles the winner of a folder and binds it to the program's arguments.
 
-    Called, it runs to the end and gives the results, flattened.
+    The returned function runs the program to its end and returns the flattened results.
 
     Raises:
-        JournalError: where the folder holds no ended run of this program.
+        JournalError: if the folder contains no completed run of this program.
     """
     from hlorank.measure.execute import Executable, on_device
 
@@ -156,7 +160,7 @@ def executable(subject: Program | TiledKernel, folder: str | PathLike[str]) -> C
 def _winner(problem: Problem, folder: Path) -> np.ndarray:
     head, run = read_run(folder)
     if head.get("identity") != problem.identity():
-        raise JournalError(f"{folder} holds a run of another program, '{run.program}'")
+        raise JournalError(f"{folder} contains a run of another program, '{run.program}'")
     if run.winner is None:
-        raise JournalError(f"{folder} holds a run that did not come to its end; go on with it")
+        raise JournalError(f"{folder} contains a run that is not completed; continue it first")
     return problem.read(run.winner.candidate)

@@ -1,7 +1,7 @@
-"""The process that compiles and runs programs, so that one that hangs or crashes can be ended.
+"""The process that compiles and runs programs, which may hang or crash.
 
-``Hardware`` starts it and talks to it over a pipe. It tells of every step, so that its end can be
-laid at the right program's door.
+``Hardware`` starts the process and controls it over a pipe. The process reports every step, so that
+a crash can be assigned to the program that caused it.
 """
 
 import os
@@ -22,64 +22,64 @@ import numpy as np
 from hlorank.measure.rounds import Protocol
 
 COMPILERS = 2
-"""Programs compiled at a time; nothing is measured meanwhile."""
+"""Number of programs compiled in parallel, while nothing is measured."""
 DEFAULT = -1
-"""The number of the default, in place of a program's."""
+"""The number of the default program."""
 MESSAGE = 300
-"""Characters of a message that are kept."""
+"""Maximum length of a message in characters."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What every program is held against."""
+    """The default program, and the criteria for all others."""
 
     reference: bytes
     """The HloModuleProto of the default."""
     arguments: Sequence[np.ndarray]
     tolerance: float
-    """How much results may differ, relative to the largest value of each array."""
+    """Maximum difference of results, relative to the largest value of each array."""
     slow: float
-    """How many times slower than the default a first run may be to be measured in rounds."""
+    """Maximum factor by which a run may be slower than the default to be measured in rounds."""
 
 
 @dataclass(frozen=True)
 class Started:
-    """A program is compiled, or run for the first time."""
+    """The compilation or the first run of a program starts."""
 
     program: int
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A program is compiled."""
+    """The compilation of a program is complete."""
 
     program: int
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A program runs and computes the right results, unless ``problem`` says what is wrong."""
+    """The first runs of a program are complete; ``problem`` is empty if the results are right."""
 
     program: int
     nanoseconds: int = 0
-    """Of its second run."""
+    """Duration of the second run."""
     problem: str = ""
-    """``compile failed``, ``run failed``, ``wrong result``"""
+    """``compile failed``, ``run failed`` or ``wrong result``"""
     message: str = ""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The end of a batch: the default, and each program that was measured in rounds."""
+    """The times of a batch: of the default, and of each program that was measured in rounds."""
 
     reference: int
-    """Nanoseconds."""
+    """Nanoseconds of the default."""
     nanoseconds: dict[int, int]
     noise: float
     """Median relative difference between two passes."""
 
 
-class _Bench:
+class _Worker:
     def __init__(self, setting: Setting, connection: Connection):
         from hlorank.measure.execute import Executable, on_device
 
@@ -101,7 +101,7 @@ class _Bench:
             self._connection.send(event)
 
     def measure(self, modules: Sequence[bytes], protocol: Protocol) -> None:
-        """Compiles, checks and measures; sends what happens."""
+        """Compiles, checks and measures programs, and sends every event."""
         from hlorank.measure.rounds import measure
 
         with ThreadPoolExecutor(COMPILERS) as pool:
@@ -115,7 +115,7 @@ class _Bench:
         self._send(Started(program))
         try:
             compiled = self._compile(module)
-        # XLA has errors of several kinds.
+        # XLA raises errors of several types.
         except Exception as error:
             self._send(Ended(program, problem="compile failed", message=first_line(error)))
             return None
@@ -123,7 +123,7 @@ class _Bench:
         return compiled
 
     def _check(self, program: int, executable: Any) -> bool:
-        """Whether it is to be measured in rounds."""
+        """Runs a program twice and returns whether to measure it in rounds."""
         self._send(Started(program))
         try:
             wrong = self._wrong(executable())
@@ -138,14 +138,14 @@ class _Bench:
         return taken <= self._setting.slow * self._reference_time
 
     def _wrong(self, results: Sequence[Any]) -> str:
-        """What is wrong with results; empty for nothing."""
+        """Returns what is wrong with results; empty if they are right."""
         from hlorank.measure.execute import largest_difference
 
         expected, shapes = ([a.shape for a in arrays] for arrays in (self._expected, results))
         if shapes != expected:
             return f"results have shapes {shapes}, expected {expected}"[:MESSAGE]
         difference = largest_difference(self._expected, results)
-        # Not "greater than": what is not a number is wrong, too.
+        # Not "greater than", since NaN is wrong too.
         if not difference <= self._setting.tolerance:
             return f"results differ by {difference:.1e} of the largest value"
         return ""
@@ -158,40 +158,40 @@ def _second_run(executable: Any) -> int:
 
 
 def first_line(error: Exception) -> str:
-    """What an error says, in a line."""
+    """Returns the first line of an error's message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:MESSAGE]
 
 
 def main() -> None:
-    """Serves the pipe whose number is the argument, until it is closed."""
-    # Ctrl-C in a terminal is for the process that started this one.
+    """Serves the pipe whose file descriptor is the argument, until it is closed."""
+    # Ctrl-C in a terminal is handled by the parent process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     connection = Connection(int(sys.argv[1]))
     threading.Thread(target=_end_with_the_pipe, args=[connection], daemon=True).start()
     try:
-        if (bench := _start(connection)) is not None:
+        if (worker := _start(connection)) is not None:
             while True:
-                bench.measure(*connection.recv())
+                worker.measure(*connection.recv())
     except EOFError:
         pass
 
 
 def _end_with_the_pipe(connection: Connection) -> None:
-    """Ends this process once the other side is gone, killed maybe, whatever XLA is at then."""
+    """Ends this process when the parent closes the pipe or is killed, even while XLA is busy."""
     hung_up = select.poll()
     hung_up.register(connection.fileno(), 0)
     hung_up.poll()
     os._exit(0)
 
 
-def _start(connection: Connection) -> _Bench | None:
-    """Runs the default, and tells how that went."""
+def _start(connection: Connection) -> _Worker | None:
+    """Runs the default and reports the result; returns None if it fails."""
     setting = connection.recv()
     try:
-        bench = _Bench(setting, connection)
+        worker = _Worker(setting, connection)
     except Exception as error:
         traceback.print_exc()
         connection.send(Ended(DEFAULT, problem="run failed", message=first_line(error)))
         return None
     connection.send(Started(DEFAULT))
-    return bench
+    return worker

@@ -113,17 +113,20 @@ def test_two_folders_make_one_report(script, capsys):
         (["missing.py:step"], "missing.py cannot be imported"),
         (["no_such_module:step"], "no_such_module cannot be imported"),
         (["SCRIPT"], "programs_to_tune.py:NAME"),
-        (["SCRIPT:nothing"], "nothing is not there, expected"),
+        (["SCRIPT:nothing"], "nothing is not defined, expected"),
         (["SCRIPT:number"], "number is a int, expected"),
-        (["SCRIPT:network", "--strategy=exhaustive"], "layouts are not searched by 'exhaustive'"),
-        (["SCRIPT:kernel", "--strategy=genetic"], "tiles are not searched by 'genetic'"),
-        ([DATA / "hlo/mlp_train.before_opt.features.npz"], "holds features alone"),
-        ([DATA / "hlo/scalar_identity.before_opt.hlo_module.pb"], "no layouts to choose"),
+        (
+            ["SCRIPT:network", "--strategy=exhaustive"],
+            "strategy 'exhaustive' does not apply to layouts",
+        ),
+        (["SCRIPT:kernel", "--strategy=genetic"], "'genetic' does not apply to tiles"),
+        ([DATA / "hlo/mlp_train.before_opt.features.npz"], "contains features, not a program"),
+        ([DATA / "hlo/scalar_identity.before_opt.hlo_module.pb"], "no configurable layouts"),
         ([DATA / "README.md"], "the file is neither npz"),
         ([DATA], "directory"),
         (["broken.py:step"], "cannot be imported: SyntaxError"),
         (["raises.py:step"], "cannot be imported: ZeroDivisionError"),
-        (["broken.hlo"], "XLA cannot read the text"),
+        (["broken.hlo"], "XLA cannot parse the text"),
         (["--report", "nowhere"], "nowhere/results.jsonl cannot be read"),
         (["SCRIPT:matmul", "--replay=nowhere"], "nowhere/results.jsonl cannot be read"),
         (["SCRIPT:matmul", "--without-model", "--out=SCRIPT"], "programs_to_tune.py"),
@@ -189,7 +192,7 @@ def test_a_command_that_was_stopped_goes_on(script, capsys, how):
         process.send_signal(how)
         _, err = process.communicate(timeout=60)
     if how == signal.SIGINT:
-        assert process.returncode == 130 and b"the same command goes on" in err
+        assert process.returncode == 130 and b"the same command continues" in err
     before = [line for line in results.read_text().splitlines() if '"candidate"' in line]
     assert run(capsys, *arguments)[0] == 0
     after = [line for line in results.read_text().splitlines() if '"candidate": ' in line]
@@ -202,7 +205,7 @@ def test_a_command_that_was_stopped_goes_on(script, capsys, how):
     ("file", "words"),
     [
         ("control_flow_mix.before_opt", ""),
-        ("control_flow_mix.cpu_after_opt", "no layouts to choose"),
+        ("control_flow_mix.cpu_after_opt", "no configurable layouts"),
         ("mlp_train.cpu_after_opt", "does not run with its default configuration: INTERNAL"),
         ("fuzz_all_columns", "the module has no computation 0"),
     ],

@@ -77,7 +77,7 @@ def test_another_run_is_refused_with_what_differs_and_touches_nothing(written):
 
 def test_a_file_of_something_else_is_refused(tmp_path):
     (tmp_path / RESULTS_FILE).write_text('{"loss": 0.5}\n')
-    with pytest.raises(JournalError, match="does not tell which"):
+    with pytest.raises(JournalError, match="does not describe a run"):
         Journal(tmp_path, RUN)
 
 
@@ -106,7 +106,7 @@ def test_no_file_is_told_with_its_path(tmp_path):
 def test_two_searches_do_not_write_one_file(tmp_path):
     first = Journal(tmp_path, RUN)
     before = (tmp_path / RESULTS_FILE).read_bytes()
-    with pytest.raises(JournalError, match="being written by another search"):
+    with pytest.raises(JournalError, match="in use by another search"):
         Journal(tmp_path, RUN)
     first.close()
     assert reopened(tmp_path) == []

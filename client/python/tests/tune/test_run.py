@@ -80,5 +80,5 @@ def test_a_search_that_found_nothing_ends_with_the_default(tmp_path):
     ids=["empty", "other", "head", "row", "winner"],
 )
 def test_results_that_are_none_are_refused(tmp_path, rows):
-    with pytest.raises(JournalError, match="holds no results"):
+    with pytest.raises(JournalError, match="contains no results"):
         run(tmp_path, *rows)

@@ -243,7 +243,7 @@ def test_a_default_that_cannot_be_lowered_is_an_error(tmp_path):
 
 def test_a_program_without_layouts_or_tiles_says_so(tmp_path):
     sine = Program.from_function(jax.numpy.sin, np.ones(4, np.float32), name="sine")
-    with pytest.raises(HlorankError, match="'sine' has no layouts to choose"):
+    with pytest.raises(HlorankError, match="'sine' has no configurable layouts"):
         tune(sine, None, tmp_path)
     with pytest.raises(HlorankError, match="'rows' has no tiles"):
         tune(replace(rows(), tiles=[]), None, tmp_path)
@@ -346,7 +346,7 @@ def test_a_winner_of_another_program_or_of_none_is_refused(tmp_path):
         replay(product(), tmp_path)
     whole = lines(tmp_path)
     (tmp_path / RESULTS_FILE).write_text("".join(json.dumps(row) + "\n" for row in whole[:-1]))
-    with pytest.raises(JournalError, match="did not come to its end"):
+    with pytest.raises(JournalError, match="is not completed"):
         executable(convnet(), tmp_path)
 
 

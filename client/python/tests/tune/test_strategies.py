@@ -36,7 +36,7 @@ def searched(strategy, cost, steps=STEPS):
         asked = strategy.ask()
         assert len(asked) == BATCH
         costs.append(cost(asked))
-        strategy.tell(asked, costs[-1])
+        strategy.update(asked, costs[-1])
     return np.concatenate(costs)
 
 
@@ -64,11 +64,11 @@ def test_candidates_that_do_not_work_stop_no_search(name, share):
 
 def test_annealing_is_hot_after_a_first_step_in_which_nothing_worked():
     strategy, random = strategies(1)["annealing"], np.random.default_rng(0)
-    strategy.tell(strategy.ask(), np.full(BATCH, np.inf))
+    strategy.update(strategy.ask(), np.full(BATCH, np.inf))
     costs = random.random(BATCH)
-    strategy.tell(strategy.ask(), costs)
+    strategy.update(strategy.ask(), costs)
     somewhat_worse = strategy.ask()
-    strategy.tell(somewhat_worse, costs + 0.01)
+    strategy.update(somewhat_worse, costs + 0.01)
     changed = (strategy.ask() != somewhat_worse).reshape(BATCH, NODES, 3).any(axis=2).sum(axis=1)
     assert (changed <= 3).mean() > 0.9, "nearly all went there"
 
@@ -94,8 +94,8 @@ def test_a_parent_keeps_the_cost_that_was_told():
     start = SPACE.random(np.random.default_rng(5), 1)
     strategy = Genetic(SPACE, np.random.default_rng(0), 4000, start)
     worse = SPACE.random(np.random.default_rng(6), 40)
-    strategy.tell(start, np.array([0.1]))
-    strategy.tell(worse, np.full(40, 0.9))
+    strategy.update(start, np.array([0.1]))
+    strategy.update(worse, np.full(40, 0.9))
     changed = (strategy.ask() != start).reshape(-1, NODES, 3).any(axis=2).sum(axis=1)
     assert (changed <= 3).any(), "of 4,000 pairs of 16 parents some are twice the best"
 
@@ -105,7 +105,7 @@ def test_exhaustive_asks_for_everything_once_in_an_order_of_the_seed():
         strategy = Exhaustive(TileSpace(100), np.random.default_rng(seed), BATCH)
         batches = []
         while len(batch := strategy.ask()):
-            strategy.tell(batch, np.ones(len(batch)))
+            strategy.update(batch, np.ones(len(batch)))
             batches += batch[:, 0].tolist()
         return batches
 
