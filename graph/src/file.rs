@@ -1,7 +1,7 @@
 use std::{fs, path::Path};
 
 use crate::{
-    FileError, FileKind, GraphError, GraphSource, HloModule, Limits, MeasuredGraph, Task,
+    FileError, FileKind, GraphError, GraphSource, HloModule, Limits, MeasuredGraph, Scope, Task,
     module::inner_module,
     npz::read_npz,
     text,
@@ -107,9 +107,9 @@ impl Reader<'_> {
 }
 
 fn configurable(module: &HloModule<'_>, task: Task) -> Vec<u32> {
-    match task {
-        Task::Layout => module.arrays.default_configurable(),
-        Task::Tile => Vec::new(),
+    match task.kind().scope {
+        Scope::Nodes => module.arrays.default_configurable(),
+        Scope::Kernel => Vec::new(),
     }
 }
 

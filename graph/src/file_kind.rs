@@ -4,6 +4,7 @@ use hlorank_proto::tpu_graphs::ConfigProfile;
 use prost::Message as _;
 
 use crate::{
+    Task,
     module::{holds_computations, wrapped_message},
     text,
     wire::{Fields, Payload},
@@ -22,26 +23,24 @@ pub enum FileKind {
     ModuleTuningData,
     /// `tpu_graphs.TuningData`: kernels.
     TuningData,
-    /// `TpuGraphs` npz of a layout graph.
-    LayoutNpz,
-    /// `TpuGraphs` npz of a kernel.
-    TileNpz,
+    /// `TpuGraphs` npz of a graph with configurations of this task.
+    ConfigurationNpz(Task),
     /// An npz of features without configurations.
     FeatureNpz,
 }
 
 impl fmt::Display for FileKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
+        let name = match self {
             Self::HloText => "HLO text",
             Self::HloModule => "HloModuleProto",
             Self::HloProto => "HloProto",
             Self::ModuleTuningData => "ModuleTuningData",
             Self::TuningData => "TuningData",
-            Self::LayoutNpz => "layout npz",
-            Self::TileNpz => "tile npz",
+            Self::ConfigurationNpz(task) => return write!(formatter, "{task} npz"),
             Self::FeatureNpz => "feature npz",
-        })
+        };
+        formatter.write_str(name)
     }
 }
 

@@ -4,6 +4,7 @@
 //! Pure and synchronous: no network, no model. The server, the command line and, through it, training use this
 //! one featurizer.
 
+mod configuration;
 mod cut;
 mod error;
 mod features;
@@ -11,7 +12,6 @@ mod file;
 mod file_kind;
 mod graph;
 mod hash;
-mod layout;
 mod limits;
 mod measured_graph;
 mod module;
@@ -21,18 +21,21 @@ mod opcode;
 mod prune;
 mod shortened;
 mod text;
-mod tile;
 mod tuning;
 mod wire;
 
+pub use configuration::{
+    Batch, ConfigInput, ConfigValues, Configurations, Distinct, Element, FeatureRows, Form, FoundRows, Kind,
+    LAYOUT_VALUES, LayoutBatch, LayoutBatchBuilder, LayoutEntry, LocalConfigurations, Row, RowFinder, Scope,
+    TILE_FEATURES, Task, TileBatch, TileConfiguration, TooManyRows, form, read_form,
+};
 pub use cut::{MAX_SEGMENT_NODES, Occurrence, Segment, SegmentedGraph, Summary};
 pub use error::{ConfigurationError, FileError, GraphError, TextError};
 pub use features::{FEATURES, FeatureSet, Pad, SequenceLengths, feature_digest};
 pub use file::GraphFile;
 pub use file_kind::FileKind;
-pub use graph::{Graph, GraphArrays, Task};
+pub use graph::{Graph, GraphArrays};
 pub use hash::Digest;
-pub use layout::{LAYOUT_VALUES, LayoutBatch, LayoutBatchBuilder, LayoutEntry};
 pub use limits::{LimitKind, Limits};
 pub use measured_graph::{GraphSource, MeasuredGraph, Measurements};
 pub use module::HloModule;
@@ -41,48 +44,3 @@ pub use npz::{FeatureFile, GoldenCase, read_golden_cases};
 pub use opcode::{is_usually_configurable, opcode_id, opcode_name};
 pub use prune::{Pruned, prune};
 pub use shortened::shortened;
-pub use tile::{TILE_FEATURES, TileBatch, TileConfiguration};
-
-/// A batch of candidates of one graph.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Configurations {
-    /// Layouts of the configurable nodes of a module.
-    Layout(LayoutBatch),
-    /// Tiles of a kernel.
-    Tile(TileBatch),
-}
-
-impl Configurations {
-    /// Number of candidates.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Layout(batch) => batch.len(),
-            Self::Tile(batch) => batch.len(),
-        }
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Those of these numbers, which there must be.
-    #[must_use]
-    pub fn slice(&self, range: std::ops::Range<usize>) -> Self {
-        match self {
-            Self::Layout(batch) => Self::Layout(batch.slice(range)),
-            Self::Tile(batch) => Self::Tile(batch.slice(range)),
-        }
-    }
-
-    /// The task that such configurations belong to.
-    #[must_use]
-    pub fn task(&self) -> Task {
-        match self {
-            Self::Layout(_) => Task::Layout,
-            Self::Tile(_) => Task::Tile,
-        }
-    }
-}

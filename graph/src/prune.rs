@@ -1,6 +1,6 @@
-use crate::{Graph, Task};
+use crate::{Graph, Scope};
 
-/// What is left of a graph.
+/// What pruning leaves of a graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pruned {
     /// Nodes kept, ascending.
@@ -9,19 +9,19 @@ pub struct Pruned {
     pub edges: Vec<[u32; 2]>,
 }
 
-/// `TGraph`'s rule: keeps edges with a configurable end, the ends of those, and every configurable node. A
-/// kernel is kept whole.
+/// Prunes a graph by `TGraph`'s rule: edges with a configurable end stay, and so do the ends of those edges and every
+/// configurable node. A kernel stays whole.
 ///
 /// `TGraph`'s own code fails on a configurable node without edges; here it stays as a node of its own.
 #[must_use]
 pub fn prune(graph: &Graph) -> Pruned {
-    match graph.task() {
-        Task::Tile => Pruned { nodes: (0..).take(graph.len()).collect(), edges: graph.edges().to_vec() },
-        Task::Layout => prune_layout(graph),
+    match graph.task().kind().scope {
+        Scope::Kernel => Pruned { nodes: (0..).take(graph.len()).collect(), edges: graph.edges().to_vec() },
+        Scope::Nodes => prune_around_configurable(graph),
     }
 }
 
-fn prune_layout(graph: &Graph) -> Pruned {
+fn prune_around_configurable(graph: &Graph) -> Pruned {
     let mut configurable = vec![false; graph.len()];
     graph.configurable().iter().for_each(|&node| configurable[node as usize] = true);
 
@@ -43,7 +43,7 @@ fn prune_layout(graph: &Graph) -> Pruned {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FEATURES, GraphArrays, Limits, Pad};
+    use crate::{FEATURES, GraphArrays, Limits, Pad, Task};
 
     fn graph(nodes: usize, edges: &[[u32; 2]], configurable: &[u32]) -> Graph {
         let features = vec![0.0; nodes * FEATURES];

@@ -32,7 +32,7 @@ impl<'a> TuningModule<'a> {
         Ok(tuning)
     }
 
-    /// Layout files list configurable nodes; tile files do not.
+    /// The task of the file: layout files list configurable nodes, tile files do not.
     pub(crate) fn task(&self) -> Task {
         if self.configurable.is_empty() { Task::Tile } else { Task::Layout }
     }
@@ -46,15 +46,12 @@ impl<'a> TuningModule<'a> {
         self.configurable.iter().map(node).collect()
     }
 
-    /// The runs that succeeded; `None` if there are none.
+    /// Reads the runs that succeeded; `None` if there are none.
     pub(crate) fn measurements(&self, limits: &Limits) -> Result<Option<Measurements>, ConfigurationError> {
-        match self.task() {
-            Task::Layout => self.layouts(limits),
-            Task::Tile => self.tiles(limits),
-        }
+        if self.configurable.is_empty() { self.tiles(limits) } else { self.layouts(limits) }
     }
 
-    /// The runs that succeeded and took at least so many nanoseconds.
+    /// Reads the runs that succeeded and took at least `least` nanoseconds.
     fn runs(&self, least: i64) -> impl Iterator<Item = Run> {
         self.runs.iter().enumerate().filter_map(move |(number, run)| Run::read(number, run, least))
     }
@@ -96,7 +93,7 @@ impl<'a> TuningModule<'a> {
     }
 }
 
-/// The tuning data around a module cannot be read.
+/// The error for tuning data around a module that cannot be read.
 pub(crate) fn malformed(error: &impl ToString) -> GraphError {
     GraphError::Malformed { place: "the tuning data".to_owned(), detail: error.to_string() }
 }
@@ -118,7 +115,7 @@ struct Run {
 }
 
 impl Run {
-    /// `None` for a run that failed, or took less than `least` nanoseconds.
+    /// Returns `None` for a run that failed, or that took less than `least` nanoseconds.
     fn read(number: usize, bytes: &[u8], least: i64) -> Option<Self> {
         let run = ConfigProfile::decode(bytes).ok().filter(|run| !run.error)?;
         let time = run.profile.map(|profile| profile.compute_time_ns).filter(|time| *time >= least)?;
@@ -126,7 +123,7 @@ impl Run {
     }
 }
 
-/// One entry per slot; `None` where the run lists another number of nodes.
+/// Reads one entry per slot; `None` if the run lists another number of nodes.
 fn layout_entries(
     run: usize,
     config: &HloModuleConfig,

@@ -1,60 +1,60 @@
-//! The memory that calls in flight hold, counted before it is allocated.
+//! Bytes that calls in progress hold, counted before they are taken.
 
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
 
-/// Counts the bytes that all calls hold together, up to a limit.
+/// What all calls may hold together.
 #[derive(Debug)]
 pub struct Memory {
     limit: usize,
     held: AtomicUsize,
 }
 
-/// A number of bytes that are held until this is dropped.
+/// What something holds, until it is dropped.
 #[derive(Debug)]
 pub struct Held {
     memory: Arc<Memory>,
     bytes: usize,
 }
 
-/// The limit does not allow this many more bytes.
+/// There is no room for so much more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "calls in flight hold {held} bytes, the maximum is {limit}, and this call needs {bytes} more; send fewer \
-     configurations at a time, retry later, or raise --max-call-bytes on the server"
+    "calls in progress hold {held} bytes already, of at most {limit}, and this one needs {bytes} more; send fewer \
+     configurations at a time, try again later, or raise --max-call-bytes on the server"
 )]
 pub struct MemoryFull {
-    /// Requested bytes.
+    /// Bytes that there is no room for.
     pub bytes: usize,
-    /// Bytes that all calls hold, including the one that requests more.
+    /// Bytes that calls hold, this one included.
     pub held: usize,
-    /// Maximum number of bytes.
+    /// Bytes that they may hold.
     pub limit: usize,
 }
 
 impl Memory {
-    /// Allows at most `limit` bytes.
+    /// Of at most so many bytes.
     #[must_use]
     pub fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self { limit, held: AtomicUsize::new(0) })
     }
 
-    /// Returns a hold of zero bytes.
+    /// Holds nothing yet.
     #[must_use]
     pub fn hold_nothing(self: &Arc<Self>) -> Held {
         Held { memory: Arc::clone(self), bytes: 0 }
     }
 
-    /// Holds `bytes` bytes.
+    /// Holds so many bytes.
     pub fn hold(self: &Arc<Self>, bytes: usize) -> Result<Held, MemoryFull> {
         let mut held = self.hold_nothing();
         held.add(bytes)?;
         Ok(held)
     }
 
-    /// Returns the number of bytes that are held and the maximum.
+    /// Bytes that are held, and that may be.
     #[must_use]
     pub fn bytes(&self) -> (usize, usize) {
         (self.held.load(Ordering::Relaxed), self.limit)
@@ -62,7 +62,7 @@ impl Memory {
 }
 
 impl Held {
-    /// Holds `bytes` more bytes. If they exceed the limit, the hold stays as it was.
+    /// Holds so many bytes more, or as many as before.
     pub fn add(&mut self, bytes: usize) -> Result<(), MemoryFull> {
         let Memory { limit, held } = &*self.memory;
         let sum = |held: usize| held.checked_add(bytes).filter(|sum| sum <= limit);
@@ -75,11 +75,11 @@ impl Held {
         Ok(())
     }
 
-    /// Releases what is held beyond `bytes`.
+    /// Holds so many bytes and no more, if it held more.
     pub fn shrink_to(&mut self, bytes: usize) {
-        let released = self.bytes.saturating_sub(bytes);
-        self.bytes -= released;
-        self.memory.held.fetch_sub(released, Ordering::Relaxed);
+        let given_back = self.bytes.saturating_sub(bytes);
+        self.bytes -= given_back;
+        self.memory.held.fetch_sub(given_back, Ordering::Relaxed);
     }
 }
 
@@ -94,13 +94,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_is_never_exceeded() {
+    fn no_more_is_held_than_may_be() {
         let memory = Memory::new(100);
         let mut one = memory.hold(60).unwrap();
         let full = MemoryFull { bytes: 41, held: 60, limit: 100 };
         assert_eq!(memory.hold(41).unwrap_err(), full);
         assert_eq!(one.add(usize::MAX), Err(MemoryFull { bytes: usize::MAX, ..full }));
-        assert_eq!(memory.bytes(), (60, 100), "rejected bytes are not held");
+        assert_eq!(memory.bytes(), (60, 100), "what was refused is not held");
         let other = memory.hold(40).unwrap();
         drop(other);
         one.add(40).unwrap();

@@ -1,5 +1,5 @@
-//! HTTP endpoints for operators: `/metrics` for Prometheus, `/healthz` (the process answers) and `/readyz` (whether calls
-//! would be answered, and otherwise why not).
+//! What operators ask over HTTP: `/metrics` for Prometheus, `/healthz` (the process answers) and `/readyz` (calls
+//! would be answered, or why not).
 
 use std::{
     net::SocketAddr,
@@ -20,45 +20,38 @@ use hlorank_graph::Task;
 use tokio::{sync::oneshot, task::spawn_blocking};
 
 use crate::{
-    listening::BoundAddress,
+    listening::HeldAddress,
     metrics::Metrics,
     registry::{Registry, Wanted},
+    serve::StartError,
     service::CostModel,
-    start_error::StartError,
 };
 
-/// The sources of the answers.
+/// What there is to tell.
 pub(crate) struct Monitored {
-    metrics: Arc<Metrics>,
-    cost_model: CostModel,
-    readiness: Arc<Readiness>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) cost_model: CostModel,
+    pub(crate) readiness: Arc<Readiness>,
 }
 
-/// Decides whether calls would be answered.
+/// Whether calls would be answered.
 pub(crate) struct Readiness {
     registry: Arc<Registry>,
     stopping: AtomicBool,
 }
 
-/// An HTTP listener, until it is dropped.
+/// A listener that answers operators until this is dropped.
 pub(crate) struct Monitoring {
     address: SocketAddr,
     _running: oneshot::Sender<()>,
 }
 
-/// Content type of Prometheus' text format.
+/// Of Prometheus' text format.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-impl Monitored {
-    pub(crate) fn new(metrics: &Arc<Metrics>, cost_model: &CostModel, readiness: &Arc<Readiness>) -> Self {
-        let (metrics, readiness) = (Arc::clone(metrics), Arc::clone(readiness));
-        Self { metrics, cost_model: cost_model.clone(), readiness }
-    }
-}
-
 impl Monitoring {
-    /// Serves the endpoints on an address.
-    pub(crate) fn start(address: BoundAddress, monitored: Monitored) -> Result<Self, StartError> {
+    /// Answers on an address from now on.
+    pub(crate) fn start(address: HeldAddress, monitored: Monitored) -> Result<Self, StartError> {
         let (address, listener) = address.listen()?;
         let router = Router::new()
             .route("/metrics", get(metrics))
@@ -67,7 +60,7 @@ impl Monitoring {
             .with_state(Arc::new(monitored));
         let (running, stopped) = oneshot::channel::<()>();
         let until_stopped = async {
-            // Dropping the sender is the signal.
+            // It only ever is dropped.
             let _ = stopped.await;
         };
         let serving = axum::serve(listener, router).with_graceful_shutdown(until_stopped);
@@ -85,12 +78,12 @@ impl Readiness {
         Self { registry, stopping: AtomicBool::new(false) }
     }
 
-    /// Reports from now on that the server is stopping.
+    /// From now on no new call should come.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Returns why a call that names no model would not be answered, or `None` if it would be.
+    /// Why a call that names no model would not be answered.
     fn obstacle(&self) -> Option<String> {
         if self.stopping.load(Ordering::Relaxed) {
             return Some("the server is stopping".to_owned());
@@ -103,7 +96,7 @@ impl Readiness {
 
 async fn metrics(State(monitored): State<Arc<Monitored>>) -> Result<impl IntoResponse, StatusCode> {
     monitored.cost_model.sample().await;
-    // Rendering takes some milliseconds, which would block an async thread.
+    // Some milliseconds of work, which those who wait for calls are not to do.
     let text = spawn_blocking(move || monitored.metrics.render()).await;
     let text = text.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
     Ok(([(header::CONTENT_TYPE, TEXT_FORMAT)], text))

@@ -1,11 +1,8 @@
 //! How many rows a second the encoders of the repository take on one thread, by padded size and block size: what the
 //! sizes in manifests and the engine's block size are chosen by.
 
-use hlorank_graph::{FEATURES, LAYOUT_VALUES, TILE_FEATURES, Task};
-use hlorank_server::{
-    compute::Worker,
-    model::{ConfigInput, EncoderInput},
-};
+use hlorank_graph::{ConfigInput, ConfigValues, Element, FEATURES, Scope, Task};
+use hlorank_server::{compute::Worker, model::EncoderInput};
 use hlorank_tests::{load_model, times};
 
 /// Nodes of a block.
@@ -45,7 +42,6 @@ fn input(task: Task, rows: usize, nodes: usize) -> EncoderInput {
     for segment in operands.chunks_exact_mut(nodes * nodes) {
         (1..nodes).for_each(|node| segment[node * nodes + node - 1] = 1.0);
     }
-    let small = |place: usize| f32::from(u8::try_from(place % 7).expect("less than 7"));
     EncoderInput {
         rows,
         segments,
@@ -55,11 +51,24 @@ fn input(task: Task, rows: usize, nodes: usize) -> EncoderInput {
         operands,
         mask: vec![1.0; segments * nodes],
         segment: (0..rows).map(|row| i64::try_from(row / rows_a_segment).expect("few rows")).collect(),
-        config: match task {
-            Task::Layout => ConfigInput::Layout(
-                (0..).map(|place| place % 8 - 2).take(rows * nodes * LAYOUT_VALUES).collect(),
-            ),
-            Task::Tile => ConfigInput::Tile((0..rows * TILE_FEATURES).map(small).collect()),
-        },
+        config: config_input(task, rows, nodes),
     }
+}
+
+fn config_input(task: Task, rows: usize, nodes: usize) -> ConfigInput {
+    let kind = task.kind();
+    let shape = match kind.scope {
+        Scope::Kernel => vec![rows, kind.width],
+        Scope::Nodes => vec![rows, nodes, kind.width],
+    };
+    let count = shape.iter().product();
+    let values = match kind.element {
+        Element::Float32 => ConfigValues::Float32((0..count).map(small).collect()),
+        Element::Int64 => ConfigValues::Int64((0..).map(|place| place % 8 - 2).take(count).collect()),
+    };
+    ConfigInput { shape, values }
+}
+
+fn small(place: usize) -> f32 {
+    f32::from(u8::try_from(place % 7).expect("less than 7"))
 }

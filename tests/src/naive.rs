@@ -1,18 +1,23 @@
 //! The naive evaluation: every configuration by itself, nothing shared. What the engine is held against.
 
 use hlorank_graph::{
-    Configurations, FEATURES, LAYOUT_VALUES, LayoutEntry, Occurrence, Segment, SegmentedGraph,
+    ConfigInput, ConfigValues, Configurations, Element, FEATURES, Kind, Occurrence, Scope, Segment,
+    SegmentedGraph,
 };
 use hlorank_server::{
     compute::Worker,
-    model::{ConfigInput, EncoderInput, Model},
+    model::{EncoderInput, Model},
 };
+
+/// Marks a node that is not configurable.
+const NOT_CONFIGURABLE: f32 = -2.0;
 
 /// Rows of one padded size, whether or not some are equal.
 struct Rows<'a> {
     nodes: usize,
     segments: Vec<&'a Segment>,
-    configs: Vec<ConfigInput>,
+    configs: Vec<Vec<f32>>,
+    kind: &'a Kind,
 }
 
 /// Scores a batch as the papers do: every segment of every configuration is encoded, in blocks of `block_nodes` nodes or
@@ -38,7 +43,8 @@ pub fn score_naively(
             let configs = block * rows..block * rows + sums.len() / size;
             let segments = vec![segment; configs.len()];
             let configs = configs.map(|config| local(configurations, config, segment, occurrence, nodes));
-            let embeddings = Rows { nodes, segments, configs: configs.collect() }.encode(model, worker);
+            let embeddings = Rows { nodes, segments, configs: configs.collect(), kind: graph.task.kind() }
+                .encode(model, worker);
             sums.iter_mut().zip(embeddings).for_each(|(sum, value)| *sum += f64::from(value));
         }
     }
@@ -51,23 +57,24 @@ pub fn score_naively(
     scores
 }
 
+/// The values that the encoder gets for one configuration of one occurrence.
 fn local(
     configurations: &Configurations,
     config: usize,
     segment: &Segment,
     occurrence: &Occurrence,
     nodes: usize,
-) -> ConfigInput {
-    match configurations {
-        Configurations::Tile(batch) => ConfigInput::Tile(batch.get(config).features().to_vec()),
-        Configurations::Layout(batch) => {
-            let mut values = vec![-2; nodes * LAYOUT_VALUES];
+) -> Vec<f32> {
+    let (kind, row) = (configurations.task().kind(), configurations.batch().feature_row(config));
+    match kind.scope {
+        Scope::Kernel => row,
+        Scope::Nodes => {
+            let mut values = vec![NOT_CONFIGURABLE; nodes * kind.width];
             for (&node, &slot) in segment.configurable.iter().zip(&occurrence.slots) {
-                let entry: LayoutEntry = batch.entry(config, slot);
-                let own = &mut values[usize::from(node) * LAYOUT_VALUES..][..LAYOUT_VALUES];
-                own.iter_mut().zip(entry.values()).for_each(|(own, value)| *own = value.into());
+                let place = usize::from(node) * kind.width;
+                values[place..place + kind.width].copy_from_slice(&row[slot * kind.width..][..kind.width]);
             }
-            ConfigInput::Layout(values)
+            values
         }
     }
 }
@@ -87,7 +94,7 @@ impl Rows<'_> {
             operands: vec![0.0; count * nodes * nodes],
             mask: vec![0.0; count * nodes],
             segment: (0..).take(count).collect(),
-            config: joined(&self.configs),
+            config: joined(&self.configs, self.kind),
         };
         for (row, segment) in self.segments.iter().enumerate() {
             for (node, &opcode) in segment.opcodes.iter().enumerate() {
@@ -108,13 +115,17 @@ impl Rows<'_> {
 }
 
 /// The configurations of all rows, and the first once more: a lone row rounds differently.
-fn joined(configs: &[ConfigInput]) -> ConfigInput {
-    let (mut layouts, mut tiles) = (Vec::new(), Vec::new());
-    for config in configs.iter().chain(&configs[..1]) {
-        match config {
-            ConfigInput::Layout(values) => layouts.extend_from_slice(values),
-            ConfigInput::Tile(values) => tiles.extend_from_slice(values),
-        }
-    }
-    if tiles.is_empty() { ConfigInput::Layout(layouts) } else { ConfigInput::Tile(tiles) }
+fn joined(configs: &[Vec<f32>], kind: &Kind) -> ConfigInput {
+    let rows = configs.len() + 1;
+    let values: Vec<f32> = configs.iter().chain(&configs[..1]).flatten().copied().collect();
+    let shape = match kind.scope {
+        Scope::Kernel => vec![rows, kind.width],
+        Scope::Nodes => vec![rows, values.len() / rows / kind.width, kind.width],
+    };
+    #[expect(clippy::cast_possible_truncation, reason = "whole numbers that were stored as f32")]
+    let values = match kind.element {
+        Element::Float32 => ConfigValues::Float32(values),
+        Element::Int64 => ConfigValues::Int64(values.into_iter().map(|value| value as i64).collect()),
+    };
+    ConfigInput { shape, values }
 }

@@ -6,13 +6,13 @@ mod segment;
 
 pub use self::segment::Segment;
 use self::{cutter::Cutter, pieces::connected_pieces};
-use crate::{Digest, FEATURES, Graph, SequenceLengths, Task, prune};
+use crate::{Digest, FEATURES, Graph, Scope, SequenceLengths, Task, prune};
 
-/// Nodes that a segment may have. A larger connected piece is cut into runs of this many nodes in ascending
-/// order, and edges between runs are dropped: the same in training and serving.
+/// Maximum number of nodes of a segment. A larger connected piece is cut into runs of this many nodes in ascending
+/// order, and edges between runs are dropped. Training and serving cut in the same way.
 pub const MAX_SEGMENT_NODES: usize = 512;
 
-/// One place of a graph where a segment stands.
+/// One place of a graph where a segment occurs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Occurrence {
     /// Position in [`SegmentedGraph::segments`].
@@ -23,12 +23,12 @@ pub struct Occurrence {
     pub nodes: Vec<u32>,
 }
 
-/// A graph, and the segments that it is cut into: all that a model needs of it.
+/// A graph and the segments that it is cut into: all that a model needs to know of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SegmentedGraph {
     /// The graph hash.
     pub hash: Digest,
-    /// The graph as it was before pruning: what whole-graph models take.
+    /// The graph before pruning, which whole-graph models take.
     pub whole: Graph,
     /// What is tuned.
     pub task: Task,
@@ -36,7 +36,7 @@ pub struct SegmentedGraph {
     pub configurable: Vec<u32>,
     /// Segments that differ from each other.
     pub segments: Vec<Segment>,
-    /// Where they stand, by first node.
+    /// Places where segments occur, by first node.
     pub occurrences: Vec<Occurrence>,
     /// Sizes.
     pub summary: Summary,
@@ -67,9 +67,9 @@ impl SegmentedGraph {
     pub fn new(graph: &Graph) -> Self {
         let pruned = prune(graph);
         let mut cutter = Cutter::new(graph, &pruned);
-        let pieces = match graph.task() {
-            Task::Tile => vec![(0..).take(pruned.nodes.len()).collect()],
-            Task::Layout => connected_pieces(&pruned),
+        let pieces = match graph.task().kind().scope {
+            Scope::Kernel => vec![(0..).take(pruned.nodes.len()).collect()],
+            Scope::Nodes => connected_pieces(&pruned),
         };
         let runs = pieces.iter().flat_map(|piece| piece.chunks(MAX_SEGMENT_NODES));
         let occurrences: Vec<Occurrence> = runs.map(|run| cutter.occurrence(run)).collect();
@@ -100,7 +100,7 @@ impl SegmentedGraph {
         self.configurable.len()
     }
 
-    /// Bytes that this holds, for a cache that is bounded in bytes.
+    /// Number of bytes that this holds, for a cache that is bounded in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let segment = |segment: &Segment| {

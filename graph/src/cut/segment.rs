@@ -1,6 +1,6 @@
 use crate::{Digest, FEATURES, Pad, SequenceLengths, hash::CanonicalForm};
 
-/// What the model encodes of a connected piece of the pruned graph; equal pieces are one segment.
+/// A connected piece of the pruned graph as the model encodes it. Equal pieces are one segment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Segment {
     /// BLAKE3-256 of the canonical form in `graph/README.md`.
@@ -9,7 +9,7 @@ pub struct Segment {
     pub opcodes: Vec<u8>,
     /// `[n, 140]` features, sequences padded with 0.
     pub features: Vec<f32>,
-    /// `[n]` lengths of the sequences, where known.
+    /// `[n]` lengths of the sequences, if they are known.
     pub sequence_lengths: Option<Vec<SequenceLengths>>,
     /// Pairs (consumer, producer) of positions in the segment, sorted.
     pub edges: Vec<[u16; 2]>,
@@ -18,7 +18,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Digests the canonical form in `graph/README.md`.
+    /// Computes the digest of the canonical form in `graph/README.md`.
     pub(super) fn compute_digest(&self) -> Digest {
         let mut form = CanonicalForm::new(b"hlorank-segment");
         form.count(self.len());
@@ -37,13 +37,14 @@ impl Segment {
         self.opcodes.len()
     }
 
-    /// Whether the model's pad value can be had: always for 0, else only where lengths are known.
+    /// Whether the features can be padded with a model's pad value. 0 is always possible, -1 only if the lengths of
+    /// sequences are known.
     #[must_use]
     pub fn can_pad(&self, pad: Pad) -> bool {
         pad == Pad::Zero || self.sequence_lengths.is_some()
     }
 
-    /// Writes `[n, 140]` features, padded as asked where lengths are known, into `rows`.
+    /// Writes `[n, 140]` features into `rows`, padded with `pad` if the lengths of sequences are known.
     pub fn write_features(&self, pad: Pad, rows: &mut [f32]) {
         rows[..self.features.len()].copy_from_slice(&self.features);
         if pad == Pad::Zero {

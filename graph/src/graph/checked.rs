@@ -3,9 +3,10 @@ use std::sync::Arc;
 use super::{
     arrays::GraphArrays,
     edges::{check_acyclic, check_ends},
-    task::Task,
 };
-use crate::{Digest, FEATURES, FeatureSet, GraphError, Pad, SequenceLengths, hash::CanonicalForm};
+use crate::{
+    Digest, FEATURES, FeatureSet, GraphError, Pad, Scope, SequenceLengths, Task, hash::CanonicalForm,
+};
 
 /// One HLO module as nodes (instructions), edges, opcodes and features. Every edge joins two nodes of the graph, and
 /// edges form no cycle. A clone shares the arrays.
@@ -115,10 +116,7 @@ impl Graph {
     #[must_use]
     pub fn hash(&self) -> Digest {
         let mut form = CanonicalForm::new(b"hlorank-graph");
-        form.bytes(&[match self.task {
-            Task::Tile => 1,
-            Task::Layout => 2,
-        }]);
+        form.bytes(&[self.task.kind().number()]);
         form.count(self.len());
         form.count(self.edges().len());
         form.count(self.configurable.len());
@@ -130,7 +128,7 @@ impl Graph {
 }
 
 fn check_configurable(task: Task, nodes: usize, configurable: &[u32]) -> Result<(), GraphError> {
-    if task == Task::Tile && !configurable.is_empty() {
+    if task.kind().scope == Scope::Kernel && !configurable.is_empty() {
         return Err(GraphError::ConfigurableKernel { count: configurable.len() });
     }
     let mut seen = vec![false; nodes];

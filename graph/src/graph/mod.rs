@@ -1,8 +1,7 @@
-//! Graphs: their arrays, the checks that every graph passes, and the task that it is tuned for.
+//! Graphs: their arrays, and the checks that every graph passes.
 
 mod arrays;
 mod checked;
 mod edges;
-mod task;
 
-pub use self::{arrays::GraphArrays, checked::Graph, task::Task};
+pub use self::{arrays::GraphArrays, checked::Graph};

@@ -2,9 +2,8 @@ use std::path::Path;
 
 use super::array::Arrays;
 use crate::{
-    ConfigurationError, Configurations, FEATURES, FileError, FileKind, Graph, GraphArrays, GraphError,
-    GraphSource, LAYOUT_VALUES, LayoutBatchBuilder, LayoutEntry, Limits, MeasuredGraph, Measurements, Pad,
-    TILE_FEATURES, Task, TileBatch,
+    Configurations, FEATURES, FileError, FileKind, Graph, GraphArrays, GraphError, GraphSource, Limits,
+    MeasuredGraph, Measurements, Pad, Scope, Task,
 };
 
 /// One golden case of an artifact: a graph, configurations, and the scores that the model must return.
@@ -25,7 +24,7 @@ pub fn read_golden_cases(path: &Path, bytes: Vec<u8>, limits: &Limits) -> Result
     let mut cases = Vec::new();
     while arrays.has(&format!("{}/node_feat", cases.len())) {
         let mut case = Section { arrays: &mut arrays, prefix: format!("{}/", cases.len()), limits };
-        let task = if case.has("config_feat") { Task::Tile } else { Task::Layout };
+        let task = case.task().ok_or_else(|| case.no_configurations())?;
         let graph = case.graph(task)?;
         let configurations = case.configurations(&graph)?;
         let scores = case.floats("score")?;
@@ -47,12 +46,9 @@ pub(crate) fn read_npz(
 ) -> Result<(FileKind, MeasuredGraph), FileError> {
     let mut arrays = Arrays::of(path, bytes)?;
     let mut section = Section { arrays: &mut arrays, prefix: String::new(), limits };
-    let (kind, task) = match () {
-        () if section.has("node_config_feat") => (FileKind::LayoutNpz, Task::Layout),
-        () if section.has("config_feat") => (FileKind::TileNpz, Task::Tile),
-        () => (FileKind::FeatureNpz, bare_task),
-    };
-    let graph = section.graph(task)?;
+    let task = section.task();
+    let kind = task.map_or(FileKind::FeatureNpz, FileKind::ConfigurationNpz);
+    let graph = section.graph(task.unwrap_or(bare_task))?;
     let node_splits = if section.has("node_splits") {
         section.small_integers("node_splits")?
     } else {
@@ -68,18 +64,6 @@ pub(crate) fn read_npz(
     Ok((kind, MeasuredGraph { name, source, graph, node_splits, nodes, measurements }))
 }
 
-/// Converts layout values, which are stored as f32.
-fn whole_numbers(
-    values: [f32; LAYOUT_VALUES],
-    what: impl Fn() -> String,
-) -> Result<[i32; LAYOUT_VALUES], ConfigurationError> {
-    #[expect(clippy::cast_possible_truncation, reason = "a value that differs is refused")]
-    let numbers = values.map(|value| value as i32);
-    #[expect(clippy::cast_precision_loss, reason = "a number that differs is refused")]
-    let same = values.iter().zip(numbers).all(|(value, number)| number as f32 == *value);
-    if same { Ok(numbers) } else { Err(ConfigurationError::NotWhole { what: what() }) }
-}
-
 /// The arrays of one graph, whose names have a common prefix.
 struct Section<'a> {
     arrays: &'a mut Arrays,
@@ -90,6 +74,16 @@ struct Section<'a> {
 impl Section<'_> {
     fn name(&self, array: &str) -> String {
         format!("{}{array}", self.prefix)
+    }
+
+    /// The task of the configurations in this section, if it has any.
+    fn task(&self) -> Option<Task> {
+        Task::ALL.into_iter().find(|task| self.has(task.kind().array))
+    }
+
+    fn no_configurations(&self) -> FileError {
+        let arrays = Task::ALL.map(|task| task.kind().array);
+        self.arrays.error(&self.name(&arrays.join(" or ")), &"missing")
     }
 
     fn has(&self, array: &str) -> bool {
@@ -122,10 +116,10 @@ impl Section<'_> {
         let pad = Pad::of_features(&features);
         let arrays = GraphArrays::from_features(opcodes, features, edges.to_vec(), pad, self.limits);
         let arrays = arrays.map_err(|error| self.graph_error(error))?;
-        let configurable = match task {
-            Task::Tile => Vec::new(),
-            Task::Layout if self.has("node_config_ids") => self.small_integers("node_config_ids")?,
-            Task::Layout => arrays.default_configurable(),
+        let configurable = match task.kind().scope {
+            Scope::Kernel => Vec::new(),
+            Scope::Nodes if self.has("node_config_ids") => self.small_integers("node_config_ids")?,
+            Scope::Nodes => arrays.default_configurable(),
         };
         Graph::new(task, arrays, configurable).map_err(|error| self.graph_error(error))
     }
@@ -135,44 +129,18 @@ impl Section<'_> {
     }
 
     fn configurations(&mut self, graph: &Graph) -> Result<Configurations, FileError> {
-        match graph.task() {
-            Task::Layout => self.layouts(graph.configurable().len()),
-            Task::Tile => self.tiles(),
-        }
-    }
-
-    fn layouts(&mut self, slots: usize) -> Result<Configurations, FileError> {
-        let mut builder = LayoutBatchBuilder::new(slots, *self.limits);
-        let row_length = |shape: &[usize]| match shape {
-            [_, nodes, LAYOUT_VALUES] if *nodes == slots => Some(slots * LAYOUT_VALUES),
-            _ => None,
-        };
-        let mut config = 0;
-        let name = self.name("node_config_feat");
-        self.arrays.float_rows(&name, row_length, |row| {
-            let (entries, _) = row.as_chunks::<LAYOUT_VALUES>();
-            let entry = |(slot, values): (usize, &[f32; LAYOUT_VALUES])| {
-                let what = || format!("configuration {config}, slot {slot}");
-                LayoutEntry::from_values(&whole_numbers(*values, what)?, what)
+        let (kind, slots) = (graph.task().kind(), graph.configurable().len());
+        let mut rows = (kind.feature_rows)(slots, *self.limits);
+        let row_length = |shape: &[usize]| {
+            let fits = match kind.scope {
+                Scope::Kernel => matches!(shape, [_, width] if *width == kind.width),
+                Scope::Nodes => matches!(shape, [_, nodes, width] if *nodes == slots && *width == kind.width),
             };
-            let entries: Vec<LayoutEntry> =
-                entries.iter().enumerate().map(entry).collect::<Result<_, _>>()?;
-            config += 1;
-            builder.push(&entries)
-        })?;
+            fits.then(|| kind.values(slots))
+        };
+        self.arrays.float_rows(&self.name(kind.array), row_length, |row| rows.push(row))?;
         let path = self.arrays.path().to_owned();
-        let batch = builder.build().map_err(|source| FileError::Configuration { path, module: 0, source })?;
-        Ok(Configurations::Layout(batch))
-    }
-
-    fn tiles(&mut self) -> Result<Configurations, FileError> {
-        let name = self.name("config_feat");
-        let mut batch = TileBatch::default();
-        let limits = self.limits;
-        let row_length =
-            |shape: &[usize]| (shape.len() == 2 && shape[1] == TILE_FEATURES).then_some(TILE_FEATURES);
-        self.arrays.float_rows(&name, row_length, |row| batch.push_features(row, limits))?;
-        Ok(Configurations::Tile(batch))
+        rows.finish().map_err(|source| FileError::Configuration { path, module: 0, source })
     }
 
     fn measurements(&mut self, graph: &Graph) -> Result<Measurements, FileError> {

@@ -7,10 +7,7 @@ use std::{
 use npyz::{AutoSerialize, WriteOptions, WriterBuilder, npz::file_name_from_array_name};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
-use crate::{
-    Configurations, FileError, LAYOUT_VALUES, LayoutEntry, MeasuredGraph, Pad, SegmentedGraph, TILE_FEATURES,
-    Task, prune,
-};
+use crate::{FileError, MeasuredGraph, Pad, Scope, SegmentedGraph, prune};
 
 /// A writer of the npz file that training reads: the arrays of spec §7 and those of the pruned graph and its
 /// segments.
@@ -63,7 +60,7 @@ impl<'a> FeatureFile<'a> {
         self.array("node_feat", &[graph.len(), graph.feature_set().node_features()], features)?;
         self.array("node_opcode", &[graph.len()], graph.opcodes().iter().copied())?;
         self.array("edge_index", &[graph.edges().len(), 2], pairs(graph.edges()))?;
-        if graph.task() == Task::Layout {
+        if graph.task().kind().scope == Scope::Nodes {
             let ids = graph.configurable();
             self.array("node_config_ids", &[ids.len()], ids.iter().copied().map(i64::from))?;
             let splits = &measured.node_splits;
@@ -88,19 +85,12 @@ impl<'a> FeatureFile<'a> {
     fn measurements(&mut self, measured: &MeasuredGraph) -> Result<(), FileError> {
         let Some(measurements) = &measured.measurements else { return Ok(()) };
         let configs = measurements.configurations.len();
-        match &measurements.configurations {
-            Configurations::Tile(batch) => {
-                let features = batch.iter().flat_map(|tile| tile.features());
-                self.array("config_feat", &[configs, TILE_FEATURES], features)?;
-            }
-            Configurations::Layout(batch) => {
-                let slots = batch.slots();
-                let entries =
-                    (0..configs).flat_map(|config| (0..slots).map(move |slot| batch.entry(config, slot)));
-                let values = entries.flat_map(LayoutEntry::values).map(f32::from);
-                self.array("node_config_feat", &[configs, slots, LAYOUT_VALUES], values)?;
-            }
-        }
+        let (batch, kind) = (measurements.configurations.batch(), measured.graph.task().kind());
+        let shape = match kind.scope {
+            Scope::Kernel => vec![configs, kind.width],
+            Scope::Nodes => vec![configs, measured.graph.configurable().len(), kind.width],
+        };
+        self.array(kind.array, &shape, (0..configs).flat_map(|config| batch.feature_row(config)))?;
         self.array("config_runtime", &[configs], measurements.run_times.iter().copied())?;
         if let Some(normalizers) = &measurements.normalizers {
             self.array("config_runtime_normalizers", &[configs], normalizers.iter().copied())?;

@@ -1,26 +1,16 @@
-use hlorank_graph::{FEATURES, LAYOUT_VALUES, Pad, Segment};
+use hlorank_graph::{ConfigInput, ConfigValues, FEATURES, Kind, Pad, Scope, Segment};
 
-use super::plan::LocalConfiguration;
-use crate::model::{ConfigInput, EncoderInput};
+use super::plan::PlannedRow;
+use crate::model::EncoderInput;
 
-/// A row as the encoder takes it.
-#[derive(Clone, Copy)]
-pub(super) struct BlockRow<'a> {
-    pub(super) segment: &'a Segment,
-    pub(super) local: LocalConfiguration<'a>,
-}
-
-/// What marks a node that is not configurable in the input `config`.
-const NOT_CONFIGURABLE: i64 = -2;
-
-/// Rows of a block are a multiple of this. ONNX Runtime computes the last numbers of an array, those that do not fill
-/// a vector register, otherwise than the rest, so that an embedding would depend on the rows beside it.
+/// The number of rows of a block is a multiple of this. ONNX Runtime computes the last numbers of an array, which do not
+/// fill a vector register, in another way than the rest, so that an embedding would depend on the rows beside it.
 pub(super) const ROW_MULTIPLE: usize = 4;
 
-/// The inputs of the encoder for rows of one task, all padded to `nodes` nodes. Rows with equal segments that follow
-/// each other share what depends on the segment alone. The last row is repeated up to the next multiple of
-/// [`ROW_MULTIPLE`]; the caller leaves out what comes of that.
-pub(super) fn encoder_input(rows: &[BlockRow<'_>], nodes: usize, pad: Pad) -> EncoderInput {
+/// Makes the inputs of the encoder for rows of one task, all padded to `nodes` nodes. Consecutive rows with equal segments
+/// share the inputs that depend on the segment alone. The last row is repeated up to the next multiple of
+/// [`ROW_MULTIPLE`]; the caller drops the embeddings of the copies.
+pub(super) fn encoder_input(rows: &[PlannedRow<'_>], nodes: usize, kind: &Kind, pad: Pad) -> EncoderInput {
     let repeated =
         rows.last().into_iter().cycle().take(rows.len().next_multiple_of(ROW_MULTIPLE) - rows.len());
     let rows: Vec<_> = rows.iter().chain(repeated).copied().collect();
@@ -35,7 +25,7 @@ pub(super) fn encoder_input(rows: &[BlockRow<'_>], nodes: usize, pad: Pad) -> En
         operands: vec![0.0; runs.len() * nodes * nodes],
         mask: vec![0.0; runs.len() * nodes],
         segment,
-        config: config_input(&rows, nodes),
+        config: config_input(&rows, nodes, kind),
     };
     for (number, run) in runs.into_iter().enumerate() {
         write_segment(&mut input, number, run[0].segment, pad);
@@ -56,21 +46,14 @@ fn write_segment(input: &mut EncoderInput, number: usize, segment: &Segment, pad
     }
 }
 
-fn config_input(rows: &[BlockRow<'_>], nodes: usize) -> ConfigInput {
-    let width = nodes * LAYOUT_VALUES;
-    let (mut layouts, mut tiles) = (Vec::new(), Vec::new());
+fn config_input(rows: &[PlannedRow<'_>], nodes: usize, kind: &Kind) -> ConfigInput {
+    let mut values = ConfigValues::new(kind);
     for row in rows {
-        match row.local {
-            LocalConfiguration::Tile(features) => tiles.extend_from_slice(features),
-            LocalConfiguration::Layout(entries) => {
-                let first = layouts.len();
-                layouts.resize(first + width, NOT_CONFIGURABLE);
-                for (&node, entry) in row.segment.configurable.iter().zip(entries) {
-                    let values = &mut layouts[first + usize::from(node) * LAYOUT_VALUES..][..LAYOUT_VALUES];
-                    values.iter_mut().zip(entry.values()).for_each(|(slot, value)| *slot = value.into());
-                }
-            }
-        }
+        row.locals.write(row.row, row.segment, nodes, &mut values);
     }
-    if tiles.is_empty() { ConfigInput::Layout(layouts) } else { ConfigInput::Tile(tiles) }
+    let shape = match kind.scope {
+        Scope::Kernel => vec![rows.len(), kind.width],
+        Scope::Nodes => vec![rows.len(), nodes, kind.width],
+    };
+    ConfigInput { shape, values }
 }

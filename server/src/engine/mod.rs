@@ -7,14 +7,11 @@
 
 mod backlog;
 mod block;
-mod distinct;
 mod embeddings;
-mod layout_rows;
 mod plan;
 mod prepare;
 mod ranking;
 mod recent;
-mod slices;
 mod sums;
 mod whole_graph;
 
@@ -26,7 +23,7 @@ use std::{
 
 pub use backlog::Terms;
 use futures::{StreamExt, TryStreamExt, stream};
-use hlorank_graph::{Configurations, Digest, Pad, SegmentedGraph};
+use hlorank_graph::{Configurations, Digest, Pad, SegmentedGraph, TooManyRows};
 use metrics::Gauge;
 pub use ranking::rank;
 
@@ -34,7 +31,7 @@ use self::{
     backlog::Backlog,
     block::ROW_MULTIPLE,
     embeddings::{EmbeddingCache, Embeddings, LookedUp},
-    plan::{Plan, TooManyRows},
+    plan::Plan,
     prepare::{Prepared, check_rows},
     recent::{RecentBatch, RecentBatches},
     sums::SumTree,
@@ -299,11 +296,6 @@ impl Engine {
             stream::iter(chunks).buffered(2 * self.pool.workers()).try_collect().await?;
         Ok(chunks.concat())
     }
-}
-
-/// Counts of a batch fit `u32`: limits keep them far below.
-fn as_u32(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 fn check_pad(model: &Model, graph: &SegmentedGraph) -> Result<(), EngineError> {

@@ -7,12 +7,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{Configurations, SegmentedGraph};
+use hlorank_graph::{Configurations, SegmentedGraph, TooManyRows};
 
 use super::{
     Engine, EngineError, Terms,
     embeddings::{Embeddings, LookedUp},
-    plan::{Plan, Planner, TooManyRows},
+    plan::{Plan, Planner},
 };
 use crate::{
     compute::{Class, Computed},
@@ -88,7 +88,7 @@ impl Preparation {
         let mut prepared = match stage {
             Stage::LookingUp(prepared) => prepared,
             Stage::Planning(mut planner) => {
-                if !planner.go_on(&graph, until)? {
+                if !planner.advance(&graph, until)? {
                     let stage = Stage::Planning(planner);
                     return Ok(ControlFlow::Continue(Self { model, graph, embeddings, memory, stage }));
                 }

@@ -9,15 +9,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{Configurations, FEATURES, Graph, LayoutEntry, Pad, SegmentedGraph};
+use hlorank_graph::{Configurations, Distinct, FEATURES, Graph, Pad, SegmentedGraph};
 
-use super::{
-    Engine, EngineError, Terms, backlog::Work, block::ROW_MULTIPLE, check_scores, distinct::Distinct,
-};
+use super::{Engine, EngineError, Terms, backlog::Work, block::ROW_MULTIPLE, check_scores};
 use crate::{
     compute::{Class, Computed},
     memory::{Held, Memory},
-    model::{ConfigInput, Interrupt, Model, WholeGraphInput},
+    model::{Interrupt, Model, WholeGraphInput},
     outcome::{Evaluation, Reuse, Stages},
 };
 
@@ -102,10 +100,9 @@ impl Engine {
             let count = range.len();
             let mut chunk = batch.evaluated.first[range].to_vec();
             chunk.resize(count.next_multiple_of(multiple), chunk[count - 1]);
-            let config = config_input(&batch.configurations, &chunk);
+            let config = batch.configurations.batch().input(&chunk);
             let started = Instant::now();
-            let mut scores =
-                model.score_whole_graph(worker, &batch.graph, chunk.len(), &config, &interrupt)?;
+            let mut scores = model.score_whole_graph(worker, &batch.graph, &config, &interrupt)?;
             work.ran(batch.graph.opcode.len() * count, started.elapsed());
             scores.truncate(count);
             Ok(scores)
@@ -125,7 +122,7 @@ impl Batch {
         let held = memory.hold(graph_input_bytes(graph))?;
         let graph = graph_input(graph, manifest.pad())
             .ok_or_else(|| EngineError::PadUnknown { model: manifest.name.clone() })?;
-        let distinct = Distinct::of(&configurations);
+        let distinct = configurations.batch().distinct();
         let distinct_configs = distinct.first.len();
         let evaluated = if manifest.batch_dependent { Distinct::all(configurations.len()) } else { distinct };
         Ok(Self { graph, configurations, evaluated, distinct_configs, _held: held })
@@ -164,42 +161,11 @@ fn graph_input(graph: &Graph, pad: Pad) -> Option<WholeGraphInput> {
     })
 }
 
-fn config_input(configurations: &Configurations, chunk: &[usize]) -> ConfigInput {
-    match configurations {
-        Configurations::Layout(batch) => {
-            let entries = |&config| (0..batch.slots()).map(move |slot| batch.entry(config, slot));
-            let values = chunk.iter().flat_map(entries).flat_map(LayoutEntry::values);
-            ConfigInput::Layout(values.map(i64::from).collect())
-        }
-        Configurations::Tile(batch) => {
-            ConfigInput::Tile(chunk.iter().flat_map(|&config| batch.get(config).features()).collect())
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use hlorank_graph::{GraphArrays, LAYOUT_VALUES, LayoutBatchBuilder, Limits, Task};
+    use hlorank_graph::{GraphArrays, Limits, Task};
 
     use super::*;
-
-    fn layouts(configs: &[[i32; 2]]) -> Configurations {
-        let entry = |value| LayoutEntry::from_values(&[value; LAYOUT_VALUES], String::new).unwrap();
-        let mut builder = LayoutBatchBuilder::new(2, Limits::default());
-        for config in configs {
-            builder.push(&config.map(entry)).unwrap();
-        }
-        Configurations::Layout(builder.build().unwrap())
-    }
-
-    #[test]
-    fn a_chunk_holds_its_configurations_slot_by_slot() {
-        let ConfigInput::Layout(values) = config_input(&layouts(&[[1, -1], [2, 5], [0, 4]]), &[2, 0]) else {
-            panic!("layouts");
-        };
-        let expected = [0, 4, 1, -1].map(|value| [value; LAYOUT_VALUES]);
-        assert_eq!(values, expected.as_flattened());
-    }
 
     fn graph(pad: Pad) -> Graph {
         let features = vec![pad.value(); 3 * FEATURES];

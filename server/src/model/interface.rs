@@ -1,6 +1,6 @@
 //! The inputs and outputs of the artifact contract.
 
-use hlorank_graph::{FEATURES, LAYOUT_VALUES, TILE_FEATURES, Task};
+use hlorank_graph::{FEATURES, Scope, Task};
 use hlorank_proto::onnx::{GraphProto, ValueInfoProto};
 
 use super::ArtifactError;
@@ -59,16 +59,21 @@ pub(super) fn whole_graph(task: Task) -> Interface {
         outlet("edges", Int64, &[Some(2), None]),
         config(task),
     ];
-    if task == Task::Layout {
+    if task.kind().scope == Scope::Nodes {
         inputs.push(outlet("configurable", Int64, &[None]));
     }
     Interface { inputs, output: outlet("score", Float32, &[None]) }
 }
 
 fn config(task: Task) -> Outlet {
-    match task {
-        Task::Layout => outlet("config", Int64, &[None, None, Some(LAYOUT_VALUES)]),
-        Task::Tile => outlet("config", Float32, &[None, Some(TILE_FEATURES)]),
+    let kind = task.kind();
+    let element = match kind.element {
+        hlorank_graph::Element::Float32 => Float32,
+        hlorank_graph::Element::Int64 => Int64,
+    };
+    match kind.scope {
+        Scope::Kernel => outlet("config", element, &[None, Some(kind.width)]),
+        Scope::Nodes => outlet("config", element, &[None, None, Some(kind.width)]),
     }
 }
 

@@ -4,11 +4,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use hlorank_graph::Digest;
+use hlorank_graph::{ConfigInput, Digest};
 use metrics::Counter;
 
 use super::{
-    Artifact, ArtifactError, ConfigInput, EncoderInput, Manifest, WholeGraphInput,
+    Artifact, ArtifactError, EncoderInput, Manifest, WholeGraphInput,
     artifact::{ENCODER, HEAD, MODEL, OnnxModels},
     segment::SegmentSessions,
     whole_graph::{Interrupt, WholeGraphSession},
@@ -93,19 +93,18 @@ impl Model {
         }
     }
 
-    /// Runs a whole-graph model on `configs` configurations of a graph, `[configs, slots, 18]` or `[configs, 24]`:
-    /// `[configs]` scores. Fails once it is interrupted.
+    /// Runs a whole-graph model on some configurations of a graph, and returns their `[configs]` scores. Fails once it is
+    /// interrupted.
     pub fn score_whole_graph(
         &self,
         worker: Worker,
         graph: &WholeGraphInput,
-        configs: usize,
         config: &ConfigInput,
         interrupt: &Interrupt,
     ) -> Result<Vec<f32>, ModelFailed> {
         match &mut *self.sessions(worker) {
             Sessions::WholeGraph(session) => {
-                let scores = checked(MODEL, session.score(graph, configs, config, interrupt), configs);
+                let scores = checked(MODEL, session.score(graph, config, interrupt), config.shape[0]);
                 if interrupt.is_stopped() { scores } else { self.counted(scores) }
             }
             Sessions::Segment(_) => Err(ModelFailed::absent(MODEL)),

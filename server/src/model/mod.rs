@@ -5,18 +5,17 @@
 
 mod artifact;
 mod artifact_error;
-mod config_input;
 mod interface;
 mod loaded;
 mod manifest;
 mod onnx;
 mod segment;
 mod state;
+mod tensor;
 mod whole_graph;
 
 pub use artifact::Artifact;
 pub use artifact_error::ArtifactError;
-pub use config_input::ConfigInput;
 pub use loaded::{Model, ModelFailed};
 pub use manifest::{MANIFEST_FILE, Manifest, ManifestError, MeasuredQuality, ModelKind};
 pub use segment::EncoderInput;

@@ -1,9 +1,9 @@
 //! The sessions of a segment model.
 
-use hlorank_graph::FEATURES;
+use hlorank_graph::{ConfigInput, FEATURES};
 use ort::{session::Session, value::TensorRef};
 
-use super::ConfigInput;
+use super::tensor::config_value;
 
 /// The inputs of `encoder.onnx` for `rows` rows of `segments` distinct segments, padded to `nodes` nodes.
 pub struct EncoderInput {
@@ -47,7 +47,7 @@ impl SegmentSessions {
         let operands = TensorRef::from_array_view(([segments, nodes, nodes], input.operands.as_slice()))?;
         let mask = TensorRef::from_array_view(([segments, nodes], input.mask.as_slice()))?;
         let segment = TensorRef::from_array_view(([rows], input.segment.as_slice()))?;
-        let config = input.config.value(rows, nodes)?;
+        let config = config_value(&input.config)?;
         let outputs = self.encoder.run(ort::inputs! {
             "opcode" => opcode, "features" => features, "operands" => operands, "mask" => mask,
             "segment" => segment, "config" => config,

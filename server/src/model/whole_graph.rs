@@ -2,13 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hlorank_graph::{FEATURES, Task};
+use hlorank_graph::{ConfigInput, FEATURES, Scope, Task};
 use ort::{
     session::{RunOptions, Session},
     value::TensorRef,
 };
 
-use super::ConfigInput;
+use super::tensor::config_value;
 
 /// The inputs of `model.onnx` that all configurations of a graph share.
 pub struct WholeGraphInput {
@@ -63,7 +63,6 @@ impl WholeGraphSession {
     pub(super) fn score(
         &mut self,
         graph: &WholeGraphInput,
-        configs: usize,
         config: &ConfigInput,
         interrupt: &Interrupt,
     ) -> ort::Result<Vec<f32>> {
@@ -71,10 +70,10 @@ impl WholeGraphSession {
         let opcode = TensorRef::from_array_view(([nodes], graph.opcode.as_slice()))?;
         let features = TensorRef::from_array_view(([nodes, FEATURES], graph.features.as_slice()))?;
         let edges = TensorRef::from_array_view(([2, graph.edges.len() / 2], graph.edges.as_slice()))?;
-        let config = config.value(configs, slots)?;
+        let config = config_value(config)?;
         let mut inputs =
             ort::inputs! { "opcode" => opcode, "features" => features, "edges" => edges, "config" => config };
-        if self.task == Task::Layout {
+        if self.task.kind().scope == Scope::Nodes {
             let configurable = TensorRef::from_array_view(([slots], graph.configurable.as_slice()))?;
             inputs.push(("configurable".into(), configurable.into()));
         }

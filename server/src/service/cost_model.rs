@@ -3,7 +3,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{Configurations, Limits, SegmentedGraph, Task};
+use hlorank_graph::{Configurations, Limits, SegmentedGraph, Task, form};
 use hlorank_proto::v1::{
     self, ModelSelector, PutGraphRequest, PutGraphResponse, RankConfigsRequest, RankConfigsResponse,
     RankConfigsStreamRequest, config_batch::Configs, cost_model_service_server::CostModelService,
@@ -15,7 +15,7 @@ use super::{
     admission::{Admission, Caller},
     admit_calls::AdmittedCall,
     answer::{answer_bytes, configurable_node, reuse_counts, selector, summary, timings as stage_timings},
-    configs_request::{batch_bytes, batch_task, check_count, class_of, count, present, read_configs},
+    configs_request::{batch_bytes, check_count, class_of, present, read_configs},
     deadline::Deadline,
     graph_request::{GraphOrigin, GraphRequest},
     model::wanted,
@@ -141,7 +141,7 @@ impl CostModel {
         let started = Instant::now();
         let configs = present(request.batch)?;
         check_count(&configs, &self.bounds.limits)?;
-        let task = batch_task(&configs);
+        let task = form(&configs).task();
         let selection = self.select(&request.model.unwrap_or_default(), task)?;
         let counted = self.count_selected(&selection, record);
         let origin = GraphOrigin::read(request.graph, Some(task))?;
@@ -151,7 +151,7 @@ impl CostModel {
         let model = selection.of_graph(graph.hash);
         record.answered_by(&model);
         call.hold(batch_bytes(&configs, &graph, &self.bounds.limits))?;
-        let sent = count(&configs);
+        let sent = form(&configs).count();
         let class = class_of(sent);
         let read = self.reader(configs, &graph);
         let evaluation = match deadline {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hlorank_graph::{
-    Digest, FEATURES, Graph, GraphArrays, GraphError, HloModule, Limits, NodeDescription, Pad,
+    Digest, FEATURES, Graph, GraphArrays, GraphError, HloModule, Limits, NodeDescription, Pad, Scope,
     SegmentedGraph, Task, is_usually_configurable,
 };
 use hlorank_proto::v1::{self, GraphFeatures};
@@ -66,16 +66,19 @@ impl GraphOrigin {
 }
 
 fn read_task(task: i32) -> Result<Option<Task>, ServiceError> {
-    match v1::Task::try_from(task) {
-        Ok(v1::Task::Unspecified) => Ok(None),
-        Ok(v1::Task::Tile) => Ok(Some(Task::Tile)),
-        Ok(v1::Task::Layout) => Ok(Some(Task::Layout)),
-        Err(_) => Err(ServiceError::Invalid {
-            field: "graph.task",
-            found: task.to_string(),
-            expected: "TASK_TILE (1) or TASK_LAYOUT (2)".to_owned(),
-        }),
+    let wire = v1::Task::try_from(task).ok();
+    if wire == Some(v1::Task::Unspecified) {
+        return Ok(None);
     }
+    let known = wire.and_then(Task::from_wire);
+    let known = known.ok_or_else(|| ServiceError::Invalid {
+        field: "graph.task",
+        found: task.to_string(),
+        expected: Task::ALL
+            .map(|task| format!("{} ({})", task.kind().wire.as_str_name(), task.kind().number()))
+            .join(" or "),
+    })?;
+    Ok(Some(known))
 }
 
 fn read_hash(hash: &[u8]) -> Result<Digest, ServiceError> {
@@ -206,8 +209,8 @@ fn read_edges(nodes: &[u32]) -> Result<Vec<[u32; 2]>, GraphError> {
 }
 
 fn configurable_or_default(task: Task, configurable: Vec<u32>, arrays: &GraphArrays) -> Vec<u32> {
-    match task {
-        Task::Layout if configurable.is_empty() => arrays.default_configurable(),
+    match task.kind().scope {
+        Scope::Nodes if configurable.is_empty() => arrays.default_configurable(),
         _ => configurable,
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures::{Stream, stream};
-use hlorank_graph::SegmentedGraph;
+use hlorank_graph::{SegmentedGraph, form};
 use hlorank_proto::v1::{
     self, BatchScores, RankConfigsStarted, RankConfigsStreamRequest, RankConfigsStreamResponse,
     StreamRanking, config_batch::Configs, rank_configs_stream_request::Part,
@@ -19,7 +19,7 @@ use super::{
     Deadline, ServiceError,
     admit_calls::AdmittedCall,
     answer::{answer_bytes, numbered_after, reuse_counts, selector, timings as stage_timings},
-    configs_request::{batch_bytes, check_count, class_of, count, present},
+    configs_request::{batch_bytes, check_count, class_of, present},
     cost_model::{CostModel, FoundGraph, Ranked},
     graph_request::GraphOrigin,
     transport::explained,
@@ -183,7 +183,7 @@ impl Candidates {
     async fn score(&mut self, stream: &RankStream, configs: Configs) -> Result<BatchScores, ServiceError> {
         let service = &stream.service;
         let started = Instant::now();
-        let (batch, first, configs_count) = (self.batches, self.scores.len(), count(&configs));
+        let (batch, first, configs_count) = (self.batches, self.scores.len(), form(&configs).count());
         let refused = move |source| ServiceError::Batch { batch, first, source: Box::new(source) };
         let limits = &service.bounds.limits;
         check_count(&configs, limits).map_err(refused)?;

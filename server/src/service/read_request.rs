@@ -1,11 +1,11 @@
 //! Reads a request without a server around it.
 
-use hlorank_graph::Configurations;
+use hlorank_graph::{Configurations, form};
 use hlorank_proto::v1::RankConfigsRequest;
 
 use super::{
     Bounds, ServiceError,
-    configs_request::{batch_task, present, read_configs},
+    configs_request::{present, read_configs},
     graph_request::GraphOrigin,
     model::wanted,
 };
@@ -23,7 +23,7 @@ pub struct ReadRequest {
 /// them to their promises on any bytes. Nothing is cached, so the hash of a graph is always unknown.
 pub fn read_request(request: RankConfigsRequest, bounds: &Bounds) -> Result<ReadRequest, ServiceError> {
     let configs = present(request.batch)?;
-    let task = batch_task(&configs);
+    let task = form(&configs).task();
     wanted(&request.model.unwrap_or_default())?;
     let graph = match GraphOrigin::read(request.graph, Some(task))? {
         GraphOrigin::Hash(hash) => return Err(ServiceError::GraphNotCached { hash }),

@@ -14,7 +14,7 @@ use std::{
     time::Instant,
 };
 
-use hlorank_graph::{Digest, SegmentedGraph};
+use hlorank_graph::{Digest, Row, SegmentedGraph};
 use metrics::Gauge;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -24,11 +24,7 @@ use self::{
     running::RunningBlock,
     waiting::{Queue, Taken, Waiter, Waiting},
 };
-use super::{
-    EngineError, Terms,
-    backlog::Backlog,
-    plan::{LocalConfiguration, Plan, Row},
-};
+use super::{EngineError, Terms, backlog::Backlog, plan::Plan};
 use crate::{
     compute::{Class, ComputePool, Worker, WorkerFailed},
     metrics::set,
@@ -266,16 +262,8 @@ async fn receive(
 
 fn row_key(model: &Model, graph: &SegmentedGraph, plan: &Plan, row: u32) -> RowKey {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(&plan.segment(row, graph).digest.0);
-    match plan.local(row) {
-        LocalConfiguration::Layout(entries) => {
-            for entry in entries {
-                hasher.update(entry.numbers().map(u32::to_le_bytes).as_flattened());
-            }
-        }
-        LocalConfiguration::Tile(features) => {
-            hasher.update(features.map(f32::to_le_bytes).as_flattened());
-        }
-    }
+    let row = plan.row(row, graph);
+    hasher.update(&row.segment.digest.0);
+    row.locals.hash(row.row, &mut hasher);
     RowKey { model: model.digest(), row: Digest(*hasher.finalize().as_bytes()) }
 }

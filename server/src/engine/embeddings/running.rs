@@ -6,10 +6,7 @@ use super::{
 };
 use crate::{
     compute::{Worker, WorkerFailed},
-    engine::{
-        EngineError,
-        block::{BlockRow, encoder_input},
-    },
+    engine::{EngineError, block::encoder_input, plan::PlannedRow},
     model::ModelFailed,
 };
 
@@ -38,11 +35,13 @@ impl RunningBlock {
 
     /// The embeddings of the rows, which are sorted by segment first.
     fn evaluate(&mut self, worker: Worker) -> Result<Vec<Arc<[f32]>>, ModelFailed> {
-        self.rows.sort_by_key(|(_, waiter)| waiter.segment().digest);
-        let rows: Vec<BlockRow<'_>> = self.rows.iter().map(|(_, waiter)| waiter.block_row()).collect();
+        self.rows.sort_by_key(|(_, waiter)| waiter.planned_row().segment.digest);
+        let rows: Vec<PlannedRow<'_>> = self.rows.iter().map(|(_, waiter)| waiter.planned_row()).collect();
         let (model, nodes) = (&self.rows[0].1.call.model, self.queue.nodes);
         let started = Instant::now();
-        let embeddings = model.encode(worker, &encoder_input(&rows, nodes, model.manifest().pad()))?;
+        let manifest = model.manifest();
+        let input = encoder_input(&rows, nodes, manifest.task().kind(), manifest.pad());
+        let embeddings = model.encode(worker, &input)?;
         self.embeddings.backlog.ran(self.queue.model, rows.len() * nodes, started.elapsed());
         let size = model.manifest().embedding_size;
         Ok(embeddings.chunks_exact(size).take(rows.len()).map(Arc::from).collect())

@@ -1,16 +1,13 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use foldhash::HashMap;
-use hlorank_graph::{Digest, Segment};
+use hlorank_graph::Digest;
 use smallvec::SmallVec;
 
 use super::{BLOCK_NODES, Call, RowKey};
 use crate::{
     compute::Class,
-    engine::{
-        EngineError,
-        block::{BlockRow, ROW_MULTIPLE},
-    },
+    engine::{EngineError, block::ROW_MULTIPLE, plan::PlannedRow},
 };
 
 /// Rows that are not evaluated yet, of all calls.
@@ -146,11 +143,7 @@ impl Waiter {
         let _ = self.call.results.send(embedding.map(|embedding| (self.row, embedding)));
     }
 
-    pub(super) fn segment(&self) -> &Segment {
-        self.call.plan.segment(self.row, &self.call.graph)
-    }
-
-    pub(super) fn block_row(&self) -> BlockRow<'_> {
-        BlockRow { segment: self.segment(), local: self.call.plan.local(self.row) }
+    pub(super) fn planned_row(&self) -> PlannedRow<'_> {
+        self.call.plan.row(self.row, &self.call.graph)
     }
 }

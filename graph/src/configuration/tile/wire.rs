@@ -2,7 +2,10 @@
 
 use hlorank_proto::v1::{PackedTileConfigs, TileConfig, TileConfigs};
 
-use super::{MAX_BOUNDS, TileBatch, TileConfiguration, check_configs, too_many_bounds};
+use super::{
+    TileBatch, TileConfiguration,
+    batch::{MAX_BOUNDS, check_configs, too_many_bounds},
+};
 use crate::{ConfigurationError, Limits};
 
 impl TileBatch {
@@ -75,7 +78,7 @@ mod tests {
     use proptest::{collection::vec, prelude::*};
 
     use super::*;
-    use crate::tile::tests::batch;
+    use crate::configuration::tile::batch::tests::batch;
 
     proptest! {
         #[test]

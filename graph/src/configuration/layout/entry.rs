@@ -1,11 +1,11 @@
 use crate::ConfigurationError;
 
-/// Values of a layout entry: three tensors (output, first operand, second operand) of six dimensions.
+/// Number of values of a layout entry: three tensors (output, first operand, second operand) of six dimensions.
 pub const LAYOUT_VALUES: usize = TENSORS * DIMENSIONS;
 
 const TENSORS: usize = 3;
 const DIMENSIONS: usize = 6;
-/// Values of one tensor as a number of six digits to base 7, least significant first: below 7⁶.
+/// Number of values of one tensor, written as six digits to base 7, least significant first: 7⁶.
 const NUMBERS: u32 = 117_649;
 
 /// What a configuration sets at one node: 18 values of −1..5, kept as `TGraph`'s three base-7 numbers.

@@ -1,71 +1,16 @@
-//! Tile configurations: bounds of a kernel's window, output and input.
+use std::ops::Range;
 
-mod wire;
+use super::{TILE_FEATURES, TileConfiguration};
+use crate::{ConfigurationError, Limits};
 
-use hlorank_proto::{tpu_graphs::TileSizeConfig, v1::TileConfig};
-
-use crate::{ConfigurationError, Limits, features::aggregate};
-
-/// Features of a tile.
-pub const TILE_FEATURES: usize = 24;
-
-/// Bounds that one list of a tile may have.
-const MAX_BOUNDS: usize = 64;
-
-/// One tile: bounds per dimension, each list of any length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TileConfiguration<'a> {
-    /// Tile of the reduction window.
-    pub kernel_bounds: &'a [i64],
-    /// Tile of the output.
-    pub output_bounds: &'a [i64],
-    /// Tile of the input.
-    pub input_bounds: &'a [i64],
-}
-
-impl TileConfiguration<'_> {
-    fn lists(&self) -> [&[i64]; 3] {
-        [self.kernel_bounds, self.output_bounds, self.input_bounds]
-    }
-
-    /// The 24 features of spec §6: per list six values, sum and product, where an empty list has product 0.
-    #[must_use]
-    pub fn features(&self) -> [f32; TILE_FEATURES] {
-        let mut features = [0.0; TILE_FEATURES];
-        for (list, slots) in self.lists().into_iter().zip(features.chunks_exact_mut(8)) {
-            if !list.is_empty() {
-                aggregate(list.iter().copied(), slots);
-            }
-        }
-        features
-    }
-}
-
-impl<'a> From<&'a TileSizeConfig> for TileConfiguration<'a> {
-    fn from(config: &'a TileSizeConfig) -> Self {
-        Self {
-            kernel_bounds: &config.kernel_bounds,
-            output_bounds: &config.output_bounds,
-            input_bounds: &config.input_bounds,
-        }
-    }
-}
-
-impl<'a> From<&'a TileConfig> for TileConfiguration<'a> {
-    fn from(config: &'a TileConfig) -> Self {
-        Self {
-            kernel_bounds: &config.kernel_bounds,
-            output_bounds: &config.output_bounds,
-            input_bounds: &config.input_bounds,
-        }
-    }
-}
+/// Maximum number of bounds in one list of a tile.
+pub(super) const MAX_BOUNDS: usize = 64;
 
 /// Tile configurations of one kernel: all bounds in one array, and where each list ends.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TileBatch {
-    bounds: Vec<i64>,
-    ends: Vec<[usize; 3]>,
+    pub(super) bounds: Vec<i64>,
+    pub(super) ends: Vec<[usize; 3]>,
 }
 
 impl TileBatch {
@@ -105,6 +50,11 @@ impl TileBatch {
         self.ends.is_empty()
     }
 
+    /// What makes tiles differ for a model: the bits of their features.
+    pub(super) fn key(&self, config: usize) -> [u32; TILE_FEATURES] {
+        self.get(config).features().map(f32::to_bits)
+    }
+
     /// One of the tiles.
     #[must_use]
     pub fn get(&self, config: usize) -> TileConfiguration<'_> {
@@ -119,7 +69,7 @@ impl TileBatch {
 
     /// The tiles of these numbers, which there must be.
     #[must_use]
-    pub fn slice(&self, range: std::ops::Range<usize>) -> Self {
+    pub fn slice(&self, range: Range<usize>) -> Self {
         let end_of = |tiles: usize| tiles.checked_sub(1).map_or(0, |last| self.ends[last][2]);
         let (start, end) = (end_of(range.start), end_of(range.end));
         let ends = self.ends[range].iter().map(|ends| ends.map(|end| end - start)).collect();
@@ -142,7 +92,7 @@ fn bounds_of_features(features: &[f32]) -> Vec<i64> {
     features[..(used + ends_in_zero).min(6)].iter().map(|&value| value as i64).collect()
 }
 
-fn check_configs(found: usize, limits: &Limits) -> Result<(), ConfigurationError> {
+pub(super) fn check_configs(found: usize, limits: &Limits) -> Result<(), ConfigurationError> {
     match found {
         0 => Err(ConfigurationError::Empty),
         found if found > limits.configs => Err(ConfigurationError::TooMany { found, limit: limits.configs }),
@@ -150,16 +100,16 @@ fn check_configs(found: usize, limits: &Limits) -> Result<(), ConfigurationError
     }
 }
 
-fn too_many_bounds(config: usize, found: usize) -> ConfigurationError {
+pub(super) fn too_many_bounds(config: usize, found: usize) -> ConfigurationError {
     let what = format!("a list of bounds of configuration {config}");
     ConfigurationError::TooLong { what, found, limit: MAX_BOUNDS }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    pub(super) fn batch(tiles: &[[Vec<i64>; 3]]) -> TileBatch {
+    pub(in crate::configuration::tile) fn batch(tiles: &[[Vec<i64>; 3]]) -> TileBatch {
         let mut batch = TileBatch::default();
         for [kernel_bounds, output_bounds, input_bounds] in tiles {
             let tile = TileConfiguration { kernel_bounds, output_bounds, input_bounds };

@@ -3,7 +3,7 @@ use std::hash::{BuildHasher, Hash};
 use foldhash::fast::RandomState;
 use hashbrown::hash_table::{Entry, HashTable};
 
-use super::as_u32;
+use super::count::to_u32;
 
 /// Distinct slices of one width, numbered in order of appearance and kept in one array.
 pub(super) struct SliceSet<T> {
@@ -18,7 +18,7 @@ impl<T: Copy + Eq + Hash> SliceSet<T> {
         Self { width, flat: Vec::new(), numbers: HashTable::new(), hasher: RandomState::default() }
     }
 
-    /// The number of a slice, and whether it was not there yet.
+    /// Returns the number of a slice, and whether it is a new one.
     pub(super) fn insert(&mut self, slice: &[T]) -> (u32, bool) {
         let Self { width, flat, numbers, hasher } = self;
         let known = |number: u32| &flat[number as usize * *width..][..*width];
@@ -29,7 +29,7 @@ impl<T: Copy + Eq + Hash> SliceSet<T> {
         match entry {
             Entry::Occupied(number) => (*number.get(), false),
             Entry::Vacant(vacant) => {
-                let number = as_u32(count);
+                let number = to_u32(count);
                 vacant.insert(number);
                 flat.extend_from_slice(slice);
                 (number, true)
@@ -37,7 +37,7 @@ impl<T: Copy + Eq + Hash> SliceSet<T> {
         }
     }
 
-    /// The slice of a number.
+    /// Returns the slice of a number.
     pub(super) fn get(&self, number: usize) -> &[T] {
         &self.flat[number * self.width..][..self.width]
     }

@@ -2,52 +2,39 @@ use std::hash::{BuildHasher, Hash};
 
 use foldhash::fast::RandomState;
 use hashbrown::hash_table::{Entry, HashTable};
-use hlorank_graph::{Configurations, LayoutBatch, TileBatch};
 
-use super::as_u32;
+use super::count::to_u32;
 
-/// Which configurations of a batch differ for a model: layouts by their entries, tiles by their features.
+/// Which configurations of a batch differ from each other for a model.
 #[derive(Default)]
-pub(super) struct Distinct {
-    /// Where each distinct configuration stands first, ascending.
-    pub(super) first: Vec<usize>,
+pub struct Distinct {
+    /// Position of the first occurrence of each distinct configuration, ascending.
+    pub first: Vec<usize>,
     /// `[configs]` which of the distinct configurations each one is.
-    pub(super) of_config: Vec<u32>,
+    pub of_config: Vec<u32>,
     /// Numbers of distinct configurations.
     known: HashTable<u32>,
     hasher: RandomState,
 }
 
 impl Distinct {
-    /// Of a whole batch.
-    pub(super) fn of(configurations: &Configurations) -> Self {
+    /// Treats all of `count` configurations as different.
+    #[must_use]
+    pub fn all(count: usize) -> Self {
+        Self { first: (0..count).collect(), of_config: (0..count).map(to_u32).collect(), ..Self::default() }
+    }
+
+    /// Finds the distinct ones of `count` configurations, whose content `item` returns by number.
+    pub(super) fn of<T: Hash + Eq>(count: usize, item: impl Fn(usize) -> T) -> Self {
         let mut distinct = Self::default();
-        for _ in 0..configurations.len() {
-            match configurations {
-                Configurations::Layout(batch) => distinct.add_layout(batch),
-                Configurations::Tile(batch) => distinct.add_tile(batch),
-            };
+        for _ in 0..count {
+            distinct.add(&item);
         }
         distinct
     }
 
-    /// So many configurations that are taken to differ.
-    pub(super) fn all(count: usize) -> Self {
-        Self { first: (0..count).collect(), of_config: (0..count).map(as_u32).collect(), ..Self::default() }
-    }
-
-    /// Looks at the next configuration of a batch; returns whether it is a new one.
-    pub(super) fn add_layout(&mut self, batch: &LayoutBatch) -> bool {
-        self.add(|config| batch.row(config))
-    }
-
-    /// Looks at the next configuration of a batch; returns whether it is a new one.
-    pub(super) fn add_tile(&mut self, batch: &TileBatch) -> bool {
-        self.add(|config| batch.get(config).features().map(f32::to_bits))
-    }
-
-    /// `item` gives what a configuration holds.
-    fn add<T: Hash + Eq>(&mut self, item: impl Fn(usize) -> T) -> bool {
+    /// Looks at the next configuration, whose content `item` returns by number. Returns whether it is a new one.
+    pub(super) fn add<T: Hash + Eq>(&mut self, item: impl Fn(usize) -> T) -> bool {
         let Self { first, of_config, known, hasher } = self;
         let next = item(of_config.len());
         let same = |&number: &u32| item(first[number as usize]) == next;
@@ -58,7 +45,7 @@ impl Distinct {
                 false
             }
             Entry::Vacant(vacant) => {
-                let number = as_u32(first.len());
+                let number = to_u32(first.len());
                 vacant.insert(number);
                 first.push(of_config.len());
                 of_config.push(number);
@@ -67,8 +54,9 @@ impl Distinct {
         }
     }
 
-    /// The value of every configuration from those of the distinct ones.
-    pub(super) fn fan_out(&self, values: &[f32]) -> Vec<f32> {
+    /// Returns the value of every configuration, given those of the distinct ones.
+    #[must_use]
+    pub fn fan_out(&self, values: &[f32]) -> Vec<f32> {
         self.of_config.iter().map(|&distinct| values[distinct as usize]).collect()
     }
 }

@@ -1,0 +1,33 @@
+use std::fmt::Debug;
+
+use hlorank_proto::v1::config_batch::Configs;
+
+use super::{ConfigInput, Distinct, RowFinder, Task};
+use crate::SegmentedGraph;
+
+/// The configurations of a batch, of one kind.
+pub trait Batch: Debug + Send + Sync {
+    /// The task that the configurations belong to.
+    fn task(&self) -> Task;
+
+    /// Number of configurations.
+    fn count(&self) -> usize;
+
+    /// Finds the configurations that differ from each other for a model.
+    fn distinct(&self) -> Distinct;
+
+    /// The model input for these configurations: `[configs, slots, width]` or `[configs, width]`.
+    fn input(&self, configs: &[usize]) -> ConfigInput;
+
+    /// The row of one configuration in an npz file: `[slots * width]` or `[width]` values.
+    fn feature_row(&self, config: usize) -> Vec<f32>;
+
+    /// Writes the wire form that takes the fewest bytes.
+    fn to_smallest_form(&self) -> Configs;
+
+    /// Describes one configuration in a few words; `configurable` holds the node of each slot.
+    fn describe(&self, config: usize, configurable: &[u32]) -> String;
+
+    /// Starts finding the rows of the batch on a graph of its task and slots.
+    fn into_rows(self: Box<Self>, graph: &SegmentedGraph) -> Box<dyn RowFinder>;
+}

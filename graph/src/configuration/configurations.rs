@@ -1,0 +1,69 @@
+use std::ops::Range;
+
+use hlorank_proto::v1::config_batch::Configs;
+
+use super::{Batch, LayoutBatch, RowFinder, Task, TileBatch};
+use crate::SegmentedGraph;
+
+/// A batch of configurations of one graph.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Configurations {
+    /// Layouts of the configurable nodes of a module.
+    Layout(LayoutBatch),
+    /// Tiles of a kernel.
+    Tile(TileBatch),
+}
+
+impl Configurations {
+    /// The batch, whatever its kind.
+    #[must_use]
+    pub fn batch(&self) -> &dyn Batch {
+        match self {
+            Self::Layout(batch) => batch,
+            Self::Tile(batch) => batch,
+        }
+    }
+
+    /// Starts finding the rows of the batch on a graph of its task and slots.
+    #[must_use]
+    pub fn into_rows(self, graph: &SegmentedGraph) -> Box<dyn RowFinder> {
+        let batch: Box<dyn Batch> = match self {
+            Self::Layout(batch) => Box::new(batch),
+            Self::Tile(batch) => Box::new(batch),
+        };
+        batch.into_rows(graph)
+    }
+
+    /// Number of configurations.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.batch().count()
+    }
+
+    /// Whether there are no configurations.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies the configurations of this range, which must lie inside the batch.
+    #[must_use]
+    pub fn slice(&self, range: Range<usize>) -> Self {
+        match self {
+            Self::Layout(batch) => Self::Layout(batch.slice(range)),
+            Self::Tile(batch) => Self::Tile(batch.slice(range)),
+        }
+    }
+
+    /// The task that the configurations belong to.
+    #[must_use]
+    pub fn task(&self) -> Task {
+        self.batch().task()
+    }
+
+    /// Writes the wire form that takes the fewest bytes.
+    #[must_use]
+    pub fn to_smallest_form(&self) -> Configs {
+        self.batch().to_smallest_form()
+    }
+}

@@ -1,0 +1,40 @@
+use hlorank_proto::v1;
+
+use super::{Element, FeatureRows, Scope};
+use crate::Limits;
+
+/// The facts about one kind of configuration.
+#[derive(Debug)]
+pub struct Kind {
+    /// Name in manifests, settings and messages.
+    pub name: &'static str,
+    /// Number on the wire.
+    pub wire: v1::Task,
+    /// What one configuration is about.
+    pub scope: Scope,
+    /// Element type of the model input `config`.
+    pub element: Element,
+    /// Values per configuration ([`Scope::Kernel`]) or per configurable node ([`Scope::Nodes`]).
+    pub width: usize,
+    /// Name of the array of configurations in an npz file.
+    pub array: &'static str,
+    /// Starts reading the rows of that array for a graph with this many slots.
+    pub feature_rows: fn(slots: usize, limits: Limits) -> Box<dyn FeatureRows>,
+}
+
+impl Kind {
+    /// Number in the canonical form of a graph: the number on the wire.
+    #[must_use]
+    pub fn number(&self) -> u8 {
+        u8::try_from(i32::from(self.wire)).unwrap_or(u8::MAX)
+    }
+
+    /// Number of values per configuration of a graph with this many slots.
+    #[must_use]
+    pub fn values(&self, slots: usize) -> usize {
+        match self.scope {
+            Scope::Kernel => self.width,
+            Scope::Nodes => slots * self.width,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What layouts answer to the interface of configuration kinds.
+
+use hlorank_proto::v1::{self, config_batch::Configs};
+
+use super::{
+    LAYOUT_VALUES, LayoutBatch, LayoutBatchBuilder, LayoutEntry, describe::describe, rows::LayoutRows,
+};
+use crate::{
+    ConfigurationError, Limits, SegmentedGraph,
+    configuration::{
+        Batch, ConfigInput, ConfigValues, Configurations, Distinct, Element, FeatureRows, Kind, RowFinder,
+        Scope, Task,
+    },
+};
+
+pub(in crate::configuration) const KIND: Kind = Kind {
+    name: "layout",
+    wire: v1::Task::Layout,
+    scope: Scope::Nodes,
+    element: Element::Int64,
+    width: LAYOUT_VALUES,
+    array: "node_config_feat",
+    feature_rows: |slots, limits| Box::new(LayoutFeatureRows::new(slots, limits)),
+};
+
+/// Maximum number of bytes of a change in the delta form, if tables are not huge. A packed entry takes one or two.
+const CHANGE_BYTES: usize = 4;
+
+impl Batch for LayoutBatch {
+    fn task(&self) -> Task {
+        Task::Layout
+    }
+
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    /// Layouts are equal if all their entries are.
+    fn distinct(&self) -> Distinct {
+        Distinct::of(self.len(), |config| self.row(config))
+    }
+
+    fn input(&self, configs: &[usize]) -> ConfigInput {
+        let entries = |&config| (0..self.slots()).map(move |slot| self.entry(config, slot));
+        let values = configs.iter().flat_map(entries).flat_map(LayoutEntry::values);
+        let values = ConfigValues::Int64(values.map(i64::from).collect());
+        ConfigInput { shape: vec![configs.len(), self.slots(), LAYOUT_VALUES], values }
+    }
+
+    fn feature_row(&self, config: usize) -> Vec<f32> {
+        let entries = (0..self.slots()).map(|slot| self.entry(config, slot));
+        entries.flat_map(LayoutEntry::values).map(f32::from).collect()
+    }
+
+    /// The delta form if there are few changes, as in a step of a search, else the packed form.
+    fn to_smallest_form(&self) -> Configs {
+        if self.changes() * CHANGE_BYTES < self.len() * self.slots() {
+            Configs::DeltaLayoutConfigs(self.to_delta())
+        } else {
+            Configs::PackedLayoutConfigs(self.to_packed())
+        }
+    }
+
+    fn describe(&self, config: usize, configurable: &[u32]) -> String {
+        describe(self, config, configurable)
+    }
+
+    fn into_rows(self: Box<Self>, graph: &SegmentedGraph) -> Box<dyn RowFinder> {
+        Box::new(LayoutRows::new(*self, graph))
+    }
+}
+
+/// Reads layouts from an npz file: `[slots, 18]` values per configuration.
+struct LayoutFeatureRows {
+    builder: LayoutBatchBuilder,
+    config: usize,
+}
+
+impl LayoutFeatureRows {
+    fn new(slots: usize, limits: Limits) -> Self {
+        Self { builder: LayoutBatchBuilder::new(slots, limits), config: 0 }
+    }
+}
+
+impl FeatureRows for LayoutFeatureRows {
+    fn push(&mut self, row: &[f32]) -> Result<(), ConfigurationError> {
+        let config = self.config;
+        let entry = |(slot, values): (usize, &[f32; LAYOUT_VALUES])| {
+            let what = || format!("configuration {config}, slot {slot}");
+            LayoutEntry::from_values(&whole_numbers(*values, what)?, what)
+        };
+        let (entries, _) = row.as_chunks::<LAYOUT_VALUES>();
+        let entries: Vec<LayoutEntry> = entries.iter().enumerate().map(entry).collect::<Result<_, _>>()?;
+        self.config += 1;
+        self.builder.push(&entries)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Configurations, ConfigurationError> {
+        Ok(Configurations::Layout(self.builder.build()?))
+    }
+}
+
+/// Converts layout values, which npz files store as f32.
+fn whole_numbers(
+    values: [f32; LAYOUT_VALUES],
+    what: impl Fn() -> String,
+) -> Result<[i32; LAYOUT_VALUES], ConfigurationError> {
+    #[expect(clippy::cast_possible_truncation, reason = "checked to be the same")]
+    let numbers = values.map(|value| value as i32);
+    #[expect(clippy::cast_precision_loss, reason = "a number that differs is refused")]
+    let same = values.iter().zip(numbers).all(|(value, number)| number as f32 == *value);
+    if same { Ok(numbers) } else { Err(ConfigurationError::NotWhole { what: what() }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_holds_its_configurations_slot_by_slot() {
+        let entry = |value| LayoutEntry::from_values(&[value; LAYOUT_VALUES], String::new).unwrap();
+        let mut builder = LayoutBatchBuilder::new(2, Limits::default());
+        for config in [[1, -1], [2, 5], [0, 4]] {
+            builder.push(&config.map(entry)).unwrap();
+        }
+        let ConfigInput { shape, mut values } = builder.build().unwrap().input(&[2, 0]);
+        let expected = [0, 4, 1, -1].map(|value| [value; LAYOUT_VALUES]);
+        assert_eq!(shape, [2, 2, LAYOUT_VALUES]);
+        assert_eq!(values.int64().unwrap(), expected.as_flattened());
+    }
+}

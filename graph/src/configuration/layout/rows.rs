@@ -1,0 +1,152 @@
+use std::mem::take;
+
+use super::{LayoutBatch, LayoutEntry, entry::LAYOUT_VALUES};
+use crate::{
+    Occurrence, Segment, SegmentedGraph,
+    configuration::{
+        ConfigValues,
+        count::to_u32,
+        rows::{FoundRows, LocalConfigurations, MAX_ROWS, Row, RowFinder, TooManyRows},
+        slices::SliceSet,
+    },
+};
+
+/// Finds the rows of layouts. Most occurrences meet a local configuration again, which is found by its indices; across
+/// the occurrences of one segment, local configurations are compared by content.
+pub(super) struct LayoutRows {
+    batch: LayoutBatch,
+    occurrence_of_slot: Vec<usize>,
+    /// Per occurrence, the local configurations met there, as indices, and their rows.
+    by_indices: Vec<(SliceSet<u16>, Vec<u32>)>,
+    /// Per segment, the local configurations met there, and their rows.
+    by_entries: Vec<(SliceSet<LayoutEntry>, Vec<u32>)>,
+    /// Number of local configurations in `by_indices`.
+    met: usize,
+    indices: Vec<u16>,
+    entries: Vec<LayoutEntry>,
+    /// Per occurrence, whether its local configuration differs from that of the configuration before.
+    changed: Vec<bool>,
+}
+
+/// Per segment, its local configurations: one entry per configurable node.
+struct LocalLayouts(Vec<SliceSet<LayoutEntry>>);
+
+/// Marks a node that is not configurable in the model input `config`.
+const NOT_CONFIGURABLE: i64 = -2;
+
+impl LayoutRows {
+    pub(super) fn new(batch: LayoutBatch, graph: &SegmentedGraph) -> Self {
+        let mut occurrence_of_slot = vec![0; graph.slots()];
+        for (number, occurrence) in graph.occurrences.iter().enumerate() {
+            occurrence.slots.iter().for_each(|&slot| occurrence_of_slot[slot] = number);
+        }
+        let occurrences = graph.occurrences.iter().map(|occurrence| occurrence.slots.len());
+        let segments = graph.segments.iter().map(|segment| segment.configurable.len());
+        Self {
+            batch,
+            occurrence_of_slot,
+            by_indices: occurrences.map(|slots| (SliceSet::new(slots), Vec::new())).collect(),
+            by_entries: segments.map(|slots| (SliceSet::new(slots), Vec::new())).collect(),
+            met: 0,
+            indices: Vec::new(),
+            entries: Vec::new(),
+            changed: vec![false; graph.occurrences.len()],
+        }
+    }
+
+    /// Starts the rows of a configuration as a copy of those of the configuration `before`, and notes which
+    /// occurrences see a changed slot.
+    fn copy_before(&mut self, config: usize, before: Option<usize>, row_of: &mut Vec<u32>) {
+        let Some(before) = before else {
+            row_of.resize(self.changed.len(), 0);
+            self.changed.fill(true);
+            return;
+        };
+        row_of.extend_from_within(row_of.len() - self.changed.len()..);
+        let indices = self.batch.row(config).iter().zip(self.batch.row(before));
+        for (&occurrence, (index, before)) in self.occurrence_of_slot.iter().zip(indices) {
+            self.changed[occurrence] |= index != before;
+        }
+    }
+
+    fn row(
+        &mut self,
+        graph: &SegmentedGraph,
+        config: usize,
+        occurrence: usize,
+        rows: &mut Vec<Row>,
+    ) -> Result<u32, TooManyRows> {
+        let Occurrence { segment, slots, .. } = &graph.occurrences[occurrence];
+        let configuration = self.batch.row(config);
+        self.indices.clear();
+        self.indices.extend(slots.iter().map(|&slot| configuration[slot]));
+        let (known, known_rows) = &mut self.by_indices[occurrence];
+        let (number, new) = known.insert(&self.indices);
+        if !new {
+            return Ok(known_rows[number as usize]);
+        }
+        self.met += 1;
+        if self.met > MAX_ROWS {
+            return Err(TooManyRows);
+        }
+        let entry = |(&slot, &index): (&usize, &u16)| self.batch.table(slot)[usize::from(index)];
+        self.entries.clear();
+        self.entries.extend(slots.iter().zip(&self.indices).map(entry));
+        let row = self.row_of_entries(*segment, rows);
+        self.by_indices[occurrence].1.push(row);
+        Ok(row)
+    }
+
+    fn row_of_entries(&mut self, segment: usize, rows: &mut Vec<Row>) -> u32 {
+        let (known, known_rows) = &mut self.by_entries[segment];
+        let (local, new) = known.insert(&self.entries);
+        if new {
+            known_rows.push(to_u32(rows.len()));
+            rows.push(Row { segment, local: local as usize });
+        }
+        known_rows[local as usize]
+    }
+}
+
+impl RowFinder for LayoutRows {
+    fn configs(&self) -> usize {
+        self.batch.len()
+    }
+
+    /// Looks up only the segments that see a slot which differs from the configuration before.
+    fn find_next(&mut self, graph: &SegmentedGraph, found: &mut FoundRows) -> Result<(), TooManyRows> {
+        let before = found.distinct.first.last().copied();
+        let Some(config) = found.add_config(graph, |config| self.batch.row(config))? else { return Ok(()) };
+        let FoundRows { rows, row_of, .. } = found;
+        let start = row_of.len();
+        self.copy_before(config, before, row_of);
+        for (occurrence, row) in row_of[start..].iter_mut().enumerate() {
+            if take(&mut self.changed[occurrence]) {
+                *row = self.row(graph, config, occurrence, rows)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Box<dyn LocalConfigurations> {
+        Box::new(LocalLayouts(self.by_entries.into_iter().map(|(known, _)| known).collect()))
+    }
+}
+
+impl LocalConfigurations for LocalLayouts {
+    fn hash(&self, row: Row, hasher: &mut blake3::Hasher) {
+        for entry in self.0[row.segment].get(row.local) {
+            hasher.update(entry.numbers().map(u32::to_le_bytes).as_flattened());
+        }
+    }
+
+    fn write(&self, row: Row, segment: &Segment, nodes: usize, values: &mut ConfigValues) {
+        let Some(values) = values.int64() else { return };
+        let first = values.len();
+        values.resize(first + nodes * LAYOUT_VALUES, NOT_CONFIGURABLE);
+        for (&node, entry) in segment.configurable.iter().zip(self.0[row.segment].get(row.local)) {
+            let places = &mut values[first + usize::from(node) * LAYOUT_VALUES..][..LAYOUT_VALUES];
+            places.iter_mut().zip(entry.values()).for_each(|(place, value)| *place = value.into());
+        }
+    }
+}

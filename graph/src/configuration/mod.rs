@@ -1,0 +1,34 @@
+//! Configurations: what a tuner chooses, in every form that they travel in.
+//!
+//! Each kind of configuration is one folder here (`tile`, `layout`) and implements the same interface: [`Kind`] holds
+//! its facts, [`Batch`] its configurations, [`Form`] its wire forms, and [`RowFinder`] finds its distinct rows.
+//! To add a kind, write its folder, then add it to `task`, `kinds`, `configurations` and `form`.
+
+mod batch;
+mod configurations;
+mod count;
+mod distinct;
+mod feature_rows;
+mod form;
+mod input;
+mod kind;
+mod kinds;
+mod layout;
+mod rows;
+mod scope;
+mod slices;
+mod task;
+mod tile;
+
+pub use batch::Batch;
+pub use configurations::Configurations;
+pub use distinct::Distinct;
+pub use feature_rows::FeatureRows;
+pub use form::{Form, form, read_form};
+pub use input::{ConfigInput, ConfigValues};
+pub use kind::Kind;
+pub use layout::{LAYOUT_VALUES, LayoutBatch, LayoutBatchBuilder, LayoutEntry};
+pub use rows::{FoundRows, LocalConfigurations, Row, RowFinder, TooManyRows};
+pub use scope::{Element, Scope};
+pub use task::Task;
+pub use tile::{TILE_FEATURES, TileBatch, TileConfiguration};

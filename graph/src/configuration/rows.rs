@@ -1,0 +1,83 @@
+use std::hash::Hash;
+
+use super::{ConfigValues, Distinct};
+use crate::{Segment, SegmentedGraph};
+
+/// A pair of segment and local configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Position in [`SegmentedGraph::segments`].
+    pub segment: usize,
+    /// Number of the local configuration, given by the kind.
+    pub local: usize,
+}
+
+/// The rows that a batch needs, each distinct one once.
+///
+/// Equality is by content throughout: hash tables compare what they hold.
+#[derive(Default)]
+pub struct FoundRows {
+    /// Which configurations differ.
+    pub distinct: Distinct,
+    /// Rows that differ.
+    pub rows: Vec<Row>,
+    /// `[distinct, occurrences]` the row of each occurrence of each distinct configuration.
+    pub row_of: Vec<u32>,
+}
+
+/// Finds the rows of a batch, one configuration at a time.
+pub trait RowFinder: Send {
+    /// Number of configurations in the batch.
+    fn configs(&self) -> usize;
+
+    /// Looks at the next configuration of the batch, and adds its rows if it is a new one. Every call gets the same
+    /// graph.
+    fn find_next(&mut self, graph: &SegmentedGraph, found: &mut FoundRows) -> Result<(), TooManyRows>;
+
+    /// Returns the local configurations of the rows found.
+    fn finish(self: Box<Self>) -> Box<dyn LocalConfigurations>;
+}
+
+/// The local configurations of the rows of a batch.
+pub trait LocalConfigurations: Send + Sync {
+    /// Feeds a hasher what makes the local configuration of a row differ from others of its segment.
+    fn hash(&self, row: Row, hasher: &mut blake3::Hasher);
+
+    /// Appends the encoder input of a row, its segment padded to `nodes` nodes. Values of another element type stay as
+    /// they are.
+    fn write(&self, row: Row, segment: &Segment, nodes: usize, values: &mut ConfigValues);
+}
+
+/// Limit on the distinct rows of one call.
+pub(super) const MAX_ROWS: usize = 4 << 20;
+
+/// Limit on the rows of one call, summed over its distinct configurations.
+const MAX_ROWS_OF_CONFIGS: usize = 64 << 20;
+
+/// A batch that needs more memory than one call may take. The rows are counted before memory is taken for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the batch needs too much memory: the embeddings of more than {MAX_ROWS} distinct pairs of segment and local \
+     configuration, or of more than 1 GiB, or more than {MAX_ROWS_OF_CONFIGS} pairs over all configurations; send \
+     several batches"
+)]
+pub struct TooManyRows;
+
+impl FoundRows {
+    /// Looks at the next configuration, whose content `item` returns by number. Returns its number if it is a new one
+    /// whose rows are to be added.
+    pub(super) fn add_config<T: Hash + Eq>(
+        &mut self,
+        graph: &SegmentedGraph,
+        item: impl Fn(usize) -> T,
+    ) -> Result<Option<usize>, TooManyRows> {
+        let config = self.distinct.of_config.len();
+        if !self.distinct.add(item) {
+            return Ok(None);
+        }
+        if self.distinct.first.len().saturating_mul(graph.occurrences.len()) > MAX_ROWS_OF_CONFIGS {
+            return Err(TooManyRows);
+        }
+        Ok(Some(config))
+    }
+}

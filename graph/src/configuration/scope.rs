@@ -1,0 +1,17 @@
+/// What one configuration is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// A kernel as a whole: the graph is one segment, and no node is configurable.
+    Kernel,
+    /// Configurable nodes: the graph is pruned and cut around them.
+    Nodes,
+}
+
+/// Element type of a model input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Element {
+    /// 32-bit floating point.
+    Float32,
+    /// 64-bit integer.
+    Int64,
+}

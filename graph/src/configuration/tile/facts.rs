@@ -1,0 +1,78 @@
+//! What tiles answer to the interface of configuration kinds.
+
+use hlorank_proto::v1::{self, config_batch::Configs};
+
+use super::{TILE_FEATURES, TileBatch, describe::describe, rows::TileRows};
+use crate::{
+    ConfigurationError, Limits, SegmentedGraph,
+    configuration::{
+        Batch, ConfigInput, ConfigValues, Configurations, Distinct, Element, FeatureRows, Kind, RowFinder,
+        Scope, Task,
+    },
+};
+
+pub(in crate::configuration) const KIND: Kind = Kind {
+    name: "tile",
+    wire: v1::Task::Tile,
+    scope: Scope::Kernel,
+    element: Element::Float32,
+    width: TILE_FEATURES,
+    array: "config_feat",
+    feature_rows: |_, limits| Box::new(TileFeatureRows { batch: TileBatch::default(), limits }),
+};
+
+impl Batch for TileBatch {
+    fn task(&self) -> Task {
+        Task::Tile
+    }
+
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    /// Tiles are equal if their features are.
+    fn distinct(&self) -> Distinct {
+        Distinct::of(self.len(), |config| self.key(config))
+    }
+
+    fn input(&self, configs: &[usize]) -> ConfigInput {
+        let values = configs.iter().flat_map(|&config| self.get(config).features()).collect();
+        ConfigInput { shape: vec![configs.len(), TILE_FEATURES], values: ConfigValues::Float32(values) }
+    }
+
+    fn feature_row(&self, config: usize) -> Vec<f32> {
+        self.get(config).features().to_vec()
+    }
+
+    /// The packed form, or the readable one for tiles that cannot be packed.
+    fn to_smallest_form(&self) -> Configs {
+        match self.to_packed() {
+            Some(packed) => Configs::PackedTileConfigs(packed),
+            None => Configs::TileConfigs(self.to_readable()),
+        }
+    }
+
+    fn describe(&self, config: usize, _: &[u32]) -> String {
+        describe(self.get(config))
+    }
+
+    fn into_rows(self: Box<Self>, _: &SegmentedGraph) -> Box<dyn RowFinder> {
+        Box::new(TileRows::new(*self))
+    }
+}
+
+/// Reads tiles from an npz file: 24 features per configuration.
+struct TileFeatureRows {
+    batch: TileBatch,
+    limits: Limits,
+}
+
+impl FeatureRows for TileFeatureRows {
+    fn push(&mut self, row: &[f32]) -> Result<(), ConfigurationError> {
+        self.batch.push_features(row, &self.limits)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Configurations, ConfigurationError> {
+        Ok(Configurations::Tile(self.batch))
+    }
+}

@@ -1,0 +1,13 @@
+//! Tile configurations: bounds of a kernel's window, output and input.
+
+mod batch;
+mod describe;
+mod facts;
+mod forms;
+mod rows;
+mod tile_configuration;
+mod wire;
+
+pub use batch::TileBatch;
+pub(super) use facts::KIND;
+pub use tile_configuration::{TILE_FEATURES, TileConfiguration};
