@@ -43,7 +43,7 @@ export HLORANK_ONNXRUNTIME
 # Or it tells its makers what it runs.
 export ORT_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup setup-prometheus setup-proxies build test test-rust test-python lint lint-rust lint-deny lint-proto \
+.PHONY: help setup setup-prometheus setup-proxies build programs test test-rust test-python lint lint-rust lint-deny lint-proto \
 	lint-python fuzz demo serve image bench soak baselines-setup client-messages figures train-setup train train-test clean
 
 help: ## list these
@@ -64,7 +64,11 @@ build: ## build server and command line, optimized
 
 test: test-rust test-python ## every test
 
-test-rust: setup ## the Rust tests
+# With the tests, so that both share the dependencies that they are built of.
+programs: ## build server and command line for the tests that run them
+	cargo build --workspace --bins --tests $(LOCKED)
+
+test-rust: setup programs ## the Rust tests
 	cargo test --workspace $(LOCKED)
 
 test-python: $(PYTHON_READY) ## the Python tests that need neither torch nor jax

@@ -1,17 +1,25 @@
 //! The test vectors that all clients share: `tests/data/client_vectors.json`.
 
-use std::{fmt::Write as _, fs};
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use hlorank_graph::{
     Configurations, GraphFile, LAYOUT_VALUES, LayoutBatchBuilder, LayoutEntry, Limits, Task, TileBatch,
     TileConfiguration,
 };
 use hlorank_proto::v1::ConfigBatch;
-use hlorank_tests::fixture;
 use prost::Message as _;
 use serde_json::Value;
 
 use crate::{GraphHandle, wire_form::smallest_form};
+
+/// Returns a file of the fixtures that every client shares.
+fn fixture(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data").join(path)
+}
 
 /// Returns the cases of one section.
 fn cases(section: &str) -> Vec<Value> {

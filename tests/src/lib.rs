@@ -1,4 +1,5 @@
-//! Whole-system tests of hlorank, and what they share. Each file of `tests/` is one behaviour.
+//! Whole-system tests of hlorank, and the helpers that they share. Each file or folder of `tests/` covers one
+//! behaviour.
 
 mod artifacts;
 mod data;
@@ -12,6 +13,7 @@ mod naive;
 mod npz;
 pub mod onnx;
 mod process;
+mod program;
 mod prometheus;
 mod request;
 mod scrape;
@@ -29,6 +31,7 @@ pub use model::load_model;
 pub use naive::score_naively;
 pub use npz::Arrays;
 pub use process::{ServerProcess, Stopped};
+pub use program::program;
 pub use prometheus::{Prometheus, prometheus};
 pub use request::{
     RankRequestBuilder, config_batch, graph_by_hash, graph_of, graph_of_module, graph_of_text, kernel_graph,

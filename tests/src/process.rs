@@ -1,4 +1,4 @@
-//! The server as a process of its own, for what is measured of a process and what one prints.
+//! The server as a separate process, for tests of its memory, its log and its signals.
 
 use std::{
     io::{BufRead as _, BufReader, Lines},
@@ -11,51 +11,51 @@ use std::{
 
 use serde_json::Value;
 
-use crate::repository;
+use crate::{program, repository};
 
-/// A server that ends with this.
+/// Running server process. Dropping it kills the process.
 pub struct ServerProcess {
     child: Child,
     log: Arc<Mutex<String>>,
     reading: Option<JoinHandle<()>>,
-    /// Where it listens.
+    /// Address of the gRPC listener.
     pub endpoint: String,
-    /// Where its metrics are.
+    /// Address of the metrics listener.
     pub metrics: SocketAddr,
-    /// Where it listens for admin calls, if it does.
+    /// Address of the admin listener, if there is one.
     pub admin: Option<String>,
 }
 
-/// A server that has stopped.
+/// Server process that has exited.
 #[derive(Debug)]
 pub struct Stopped {
-    /// What it said at the end.
+    /// Exit status.
     pub status: ExitStatus,
-    /// From when it was told to.
+    /// Time from the request to stop until the exit.
     pub took: Duration,
-    /// All that it printed.
+    /// Everything that it wrote to standard error.
     pub log: String,
 }
 
-/// For a line of the log, on a busy machine.
+/// Maximum wait for a log line, generous for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl ServerProcess {
-    /// Starts the optimized server, `target/release/hlorank-server`, with these flags.
+    /// Starts the server with these flags, in the profile of the caller: optimized for a benchmark.
     ///
     /// # Panics
-    /// If it does not start; the message says what to run.
+    /// If the server does not start. The message says what to run.
     #[must_use]
     pub fn start(flags: &[&str]) -> Self {
-        let mut program = Command::new(repository("target/release/hlorank-server"));
-        program.args(flags);
-        Self::run(program)
+        let mut server = program("hlorank-server");
+        server.args(flags);
+        Self::run(server)
     }
 
-    /// Starts a server that a command runs; it logs JSON.
+    /// Starts a server with a command. The server logs JSON.
     ///
     /// # Panics
-    /// If it does not start; the message says what to run.
+    /// If the server does not start. The message says what to run.
     #[must_use]
     pub fn run(mut program: Command) -> Self {
         let mut child = program
@@ -73,38 +73,38 @@ impl ServerProcess {
         let metrics = address("metrics").parse().expect("an address");
         let kept = Arc::clone(&log);
         let admin = serving["admin"].as_str().map(|address| format!("http://{address}"));
-        // Or the pipe fills up.
+        // The log is read to its end because a full pipe would block the server.
         let reading = std::thread::spawn(move || {
             lines.map_while(Result::ok).for_each(|line| keep(&kept, &line));
         });
         Self { child, log, reading: Some(reading), endpoint, metrics, admin }
     }
 
-    /// Bytes that are in memory.
+    /// Returns the resident memory in bytes.
     #[must_use]
     pub fn resident_bytes(&self) -> usize {
         crate::resident_bytes(self.id())
     }
 
-    /// Its process id.
+    /// Returns the process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Sends it a signal, such as `TERM`.
+    /// Sends a signal, such as `TERM`.
     ///
     /// # Panics
-    /// If it is not there.
+    /// If the server is not running.
     pub fn signal(&self, signal: &str) {
         let told = Command::new("kill").args(["-s", signal, &self.id().to_string()]).status();
         assert!(told.is_ok_and(|told| told.success()), "the server is not there");
     }
 
-    /// The lines of the log that were printed until now and fulfil a condition, once there are so many.
+    /// Waits for `count` log lines that satisfy a condition, and returns all such lines.
     ///
     /// # Panics
-    /// If there are not within half a minute, or a line is no JSON.
+    /// If there are fewer after half a minute, or a line is not JSON.
     pub async fn lines(&self, count: usize, wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
         let started = Instant::now();
         loop {
@@ -118,22 +118,22 @@ impl ServerProcess {
         }
     }
 
-    /// Tells it to stop, and waits until it has.
+    /// Sends SIGTERM and waits until the process has exited.
     ///
     /// # Panics
-    /// If it cannot be told.
+    /// If the signal cannot be sent.
     pub async fn stop(self) -> Stopped {
         let told = Instant::now();
         self.signal("TERM");
         self.stopped(told).await
     }
 
-    /// Waits until it has stopped, as it was told at some time.
+    /// Waits until the process has exited; `signalled` is when it was told to stop.
     ///
     /// # Panics
-    /// If its log cannot be read.
+    /// If the log cannot be read.
     pub async fn stopped(mut self, told: Instant) -> Stopped {
-        // Clients of this runtime have to close their connections.
+        // Polled, because clients of this runtime have to close their connections meanwhile.
         let status = loop {
             match self.child.try_wait().expect("a child") {
                 Some(status) => break status,
@@ -148,10 +148,10 @@ impl ServerProcess {
 }
 
 impl Stopped {
-    /// The lines of the log.
+    /// Returns the log lines.
     ///
     /// # Panics
-    /// If one is no JSON.
+    /// If a line is not JSON.
     #[must_use]
     pub fn lines(&self) -> Vec<Value> {
         parsed(&self.log)
@@ -160,7 +160,7 @@ impl Stopped {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // An error means that it has stopped already.
+        // An error means that the process has exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -177,7 +177,7 @@ fn parsed(log: &str) -> Vec<Value> {
     log.lines().map(parse).collect()
 }
 
-/// The fields of the first line with this message; keeps the lines until there.
+/// Returns the fields of the first line with this message, and stores the lines up to it in `log`.
 fn message(lines: &mut Lines<BufReader<ChildStderr>>, message: &str, log: &Mutex<String>) -> Value {
     for line in lines.map_while(Result::ok) {
         keep(log, &line);

@@ -1,4 +1,4 @@
-//! How each system is started: its processes, and the ports that clients share among them.
+//! Starts each system: its processes, and the ports that the clients are spread over.
 
 use std::{
     fs,
@@ -7,20 +7,16 @@ use std::{
     process::Command,
 };
 
-use hlorank_tests::repository;
+use hlorank_tests::{program, repository};
 
 use crate::{process::Process, system::Mode, wire::MODEL};
 
-/// Threads that each system may compute on.
+/// Compute threads of each system.
 const THREADS: usize = 2;
 
-/// Default settings, but for the number of workers, which would be that of the cores.
+/// Starts hlorank with default settings except the number of workers, which is the number of cores by default.
 pub(crate) fn hlorank() -> (Vec<Process>, Vec<u16>) {
-    // Beside this program, which lies in `deps`.
-    let here = std::env::current_exe().expect("this program has a path");
-    let program = here.ancestors().nth(2).expect("target/release/deps").join("hlorank-server");
-    assert!(program.exists(), "{} is missing; `make build` builds it", program.display());
-    let mut command = Command::new(program);
+    let mut command = program("hlorank-server");
     command
         .args(["--listen", "127.0.0.1:0", "--metrics-listen", "off", "--log-format", "json"])
         .args(["--workers", &THREADS.to_string()])
@@ -31,7 +27,7 @@ pub(crate) fn hlorank() -> (Vec<Process>, Vec<u16>) {
     (vec![process], vec![port])
 }
 
-/// As many processes as cores, each for half of the clients, since one has only one interpreter lock.
+/// Starts one process per core, each for half of the clients, because a process has only one interpreter lock.
 pub(crate) fn python_grpc(mode: Mode, graphs: &Path) -> (Vec<Process>, Vec<u16>) {
     let start = |number| {
         let mut command = python("python");
@@ -49,7 +45,7 @@ pub(crate) fn python_grpc(mode: Mode, graphs: &Path) -> (Vec<Process>, Vec<u16>)
     (0..THREADS).map(start).unzip()
 }
 
-/// A worker process a core, as its documentation advises, each with one thread.
+/// Starts one worker process per core with one thread each, as the documentation of `MLServer` advises.
 pub(crate) fn ml_server(mode: Mode, graphs: &Path) -> (Vec<Process>, Vec<u16>) {
     let folder = repository("target/baselines").join(format!("mlserver_{}", mode.name()));
     fs::create_dir_all(&folder).expect("target can be written");
@@ -81,7 +77,7 @@ pub(crate) fn ml_server(mode: Mode, graphs: &Path) -> (Vec<Process>, Vec<u16>) {
     (vec![Process::start(command, &format!("mlserver_{}", mode.name()))], vec![grpc_port])
 }
 
-/// A program of the virtual environment.
+/// Returns a command that runs a program of the virtual environment.
 fn python(program: &str) -> Command {
     let mut command = Command::new(absolute("target/baselines/python/bin").join(program));
     let modules = [absolute("tests/baselines"), absolute("target/baselines/generated")];
@@ -93,7 +89,7 @@ fn absolute(path: &str) -> PathBuf {
     std::path::absolute(repository(path)).expect("the current folder exists")
 }
 
-/// Ports that nobody listens on, for a program that cannot choose them itself.
+/// Returns free ports, for a program that cannot choose them itself.
 fn free_ports<const N: usize>() -> [u16; N] {
     let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
     listeners.map(|listener| listener.local_addr().expect("it is bound").port())

@@ -1,4 +1,4 @@
-//! No call takes longer than it may.
+//! No call takes longer than its deadline allows.
 
 use std::time::{Duration, Instant};
 
@@ -11,13 +11,14 @@ use crate::{
     unanswering::{Gone, Silent},
 };
 
-/// Enough for a server to begin, and less than it takes for [`MANY_TILES`].
+/// Enough time for a server to start work, but less than [`MANY_TILES`] take.
 const ALLOWED: Duration = Duration::from_millis(500);
 
-/// For what is told at once, on a busy machine: less than it takes for [`MANY_TILES`].
+/// Maximum wait for an immediate answer on a busy machine, less than [`MANY_TILES`] take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Asserts that the time was up after what was allowed, or a moment before as a server ends calls, and not much later.
+/// Asserts that the call ended when its time was up, or slightly earlier because the server ended it, and not much
+/// later.
 fn assert_late<T: std::fmt::Debug>(answer: Result<T, ClientError>, since: Instant) {
     let (error, took) = (answer.unwrap_err(), since.elapsed());
     assert_eq!(error.code(), Some(Code::DeadlineExceeded), "{error}");

@@ -1,6 +1,7 @@
-//! The client library: deadlines, retries, and the replica that is asked about a graph.
+//! The client library: deadlines, retries, graph hashes, and the replica that is called for a graph.
 
 mod deadlines;
+mod graph_hash;
 mod replica;
 mod replicas;
 mod retries;

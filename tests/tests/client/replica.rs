@@ -1,4 +1,4 @@
-//! A server that can be killed and started again where it was.
+//! A server that can be killed and restarted at the same address.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::{
     task::{JoinError, spawn_blocking},
 };
 
-/// A server with threads of its own, which end with it in the middle of what they do.
+/// Server with its own runtime, which stops abruptly when the server is killed.
 pub(crate) struct Replica {
     server: TestServer,
     runtime: Option<Runtime>,
@@ -31,14 +31,14 @@ impl Replica {
         self.server.endpoint()
     }
 
-    /// Ends it at once, whatever it does; its connections break.
+    /// Kills the server immediately, which breaks its connections.
     pub(crate) async fn kill(&mut self) -> Result<(), JoinError> {
         let runtime = self.runtime.take();
         spawn_blocking(|| runtime.map(|runtime| runtime.shutdown_timeout(Duration::from_secs(10)))).await?;
         Ok(())
     }
 
-    /// A new server at the address of this one, which was killed.
+    /// Starts a new server at the address of this one, which was killed.
     pub(crate) async fn restart(self) -> Self {
         let address = self.endpoint().trim_start_matches("http://").to_owned();
         Self::start_at(&address).await
@@ -48,7 +48,7 @@ impl Replica {
         self.server.scrape().await
     }
 
-    /// How many calls to rank have ended.
+    /// Returns the number of ranking calls that have ended.
     pub(crate) async fn ranked(&self) -> f64 {
         calls(&self.scrape().await, "RankConfigs")
     }
@@ -62,7 +62,7 @@ impl Drop for Replica {
     }
 }
 
-/// How many calls of a method have ended, however they did.
+/// Returns the number of calls of a method that have ended, with any status.
 pub(crate) fn calls(scrape: &Scrape, method: &str) -> f64 {
     let is_call = |sample: &&hlorank_tests::Sample| {
         sample.name == "hlorank_requests_total" && sample.label("method") == Some(method)
@@ -70,7 +70,7 @@ pub(crate) fn calls(scrape: &Scrape, method: &str) -> f64 {
     scrape.samples.iter().filter(is_call).map(|sample| sample.value).sum()
 }
 
-/// Graphs that all differ: enough that every replica has some.
+/// Returns distinct graphs, enough for every replica to be assigned some.
 pub(crate) fn graphs() -> Vec<GraphHandle> {
     (1..=40).map(|nodes| GraphHandle::features(&kernel_of(nodes))).collect()
 }

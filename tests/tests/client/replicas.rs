@@ -1,4 +1,4 @@
-//! Every graph has its replica, another where that one does not answer, and its own again once it does.
+//! Every graph has its own replica. Another one takes its calls while that replica does not answer.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,10 @@ use crate::{
     unanswering::{Gone, NO_SERVER},
 };
 
-/// Longer than a replica that did not answer comes after the others.
+/// Longer than a replica that did not answer stays last.
 const ABSENCE: Duration = Duration::from_millis(1100);
 
-/// For what is soon so, on a busy machine.
+/// Maximum wait for a change that comes soon, generous for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 async fn rank_all(client: &Client, graphs: &[GraphHandle]) {
@@ -23,7 +23,7 @@ async fn rank_all(client: &Client, graphs: &[GraphHandle]) {
     }
 }
 
-/// How many calls to rank each has answered.
+/// Returns the number of ranking calls that each replica has answered.
 async fn ranked(replicas: &[Replica]) -> Vec<f64> {
     let mut ranked = vec![];
     for replica in replicas {
@@ -77,7 +77,7 @@ async fn the_graphs_of_a_killed_replica_go_elsewhere_and_come_back() {
     tokio::time::sleep(ABSENCE).await;
     let before = ranked(&replicas).await[1];
     rank_all(&client, &graphs).await;
-    // Those of the new server each by hash, which it does not know, and whole.
+    // The new server gets each graph by hash, which it does not know, and then whole.
     assert_eq!(ranked(&replicas).await, [2.0 * share[0], before + share[1]]);
 }
 

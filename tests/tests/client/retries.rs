@@ -1,4 +1,4 @@
-//! A call is tried again where that may help, and nowhere else.
+//! A call is retried only if a retry may help.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ async fn nothing_is_tried_again_past_the_deadline() {
     let server = TestServer::start_with(&ONE_REQUEST).await;
     let (client, graph, tiles) = (server.client().await, GraphHandle::features(&kernel_of(3)), tiles(5));
     let _holding = client.rank_stream(&StreamRequest::new(&graph)).await.unwrap();
-    // Less than the server says to wait.
+    // Less time than the server asks to wait.
     let request = RankRequest::new(&graph, &tiles).timeout(Duration::from_millis(190));
     let error = client.rank(&request).await.unwrap_err();
     assert_eq!(error.code(), Some(Code::ResourceExhausted), "{error}");
@@ -74,7 +74,7 @@ async fn a_server_that_restarts_is_waited_for() {
     server.kill().await.unwrap();
     let (again, server) = tokio::join!(client.rank(&request), server.restart());
     assert_eq!(again.unwrap().best, first.best);
-    // By hash, which the new server does not know, and whole.
+    // First by hash, which the new server does not know, and then whole.
     assert_eq!(server.ranked().await, 2.0);
 }
 

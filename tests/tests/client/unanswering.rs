@@ -1,4 +1,4 @@
-//! Addresses where nobody answers.
+//! Addresses that do not answer.
 
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
@@ -6,16 +6,16 @@ use tokio::{
     time::{Duration, timeout},
 };
 
-/// Nothing listens there: connections are refused.
+/// Address without a listener, where connections are refused.
 pub(crate) const NO_SERVER: &str = "http://127.0.0.1:1";
 
-/// Takes connections, and says nothing.
+/// Server that accepts connections and never answers.
 pub(crate) struct Silent {
     pub(crate) endpoint: String,
     listening: JoinHandle<()>,
 }
 
-/// Drops the packets of whoever wants to connect, as a machine does that is gone.
+/// Listener whose address drops the packets of connecting clients, like a machine that has gone down.
 pub(crate) struct Gone {
     pub(crate) endpoint: String,
     _listener: TcpListener,
@@ -43,7 +43,7 @@ impl Drop for Silent {
 }
 
 impl Gone {
-    /// Listens without accepting, and fills the queue of those who wait for that.
+    /// Listens without accepting, and fills the backlog.
     pub(crate) async fn start() -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();

@@ -1,0 +1,97 @@
+//! Runs `hlorank`.
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Command, Output},
+};
+
+use hlorank_graph::{GraphFile, Limits, MeasuredGraph, Task};
+use hlorank_tests::{TestServer, program};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Address without a server.
+pub(crate) const NO_SERVER: &str = "http://127.0.0.1:1";
+
+/// Environment variables of credentials.
+const CREDENTIALS: [&str; 5] =
+    ["HLORANK_CA", "HLORANK_CERTIFICATE", "HLORANK_KEY", "HLORANK_TOKEN", "HLORANK_TOKEN_FILE"];
+
+/// A folder to run commands in, and the server that they call.
+pub(crate) struct CommandLine {
+    folder: TempDir,
+    endpoint: String,
+    admin_endpoint: String,
+}
+
+impl CommandLine {
+    /// Runs commands that call this server.
+    pub(crate) fn of(server: &TestServer) -> Self {
+        let admin = server.admin_endpoint().unwrap_or_else(|| NO_SERVER.to_owned());
+        Self::asking(server.endpoint(), &admin)
+    }
+
+    /// Runs commands that need no server.
+    pub(crate) fn without_server() -> Self {
+        Self::asking(NO_SERVER, NO_SERVER)
+    }
+
+    /// Runs commands that call these addresses.
+    pub(crate) fn asking(endpoint: &str, admin_endpoint: &str) -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            endpoint: endpoint.to_owned(),
+            admin_endpoint: admin_endpoint.to_owned(),
+        }
+    }
+
+    /// Writes a file into the folder.
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Reads the only graph of a file in the folder.
+    pub(crate) fn read(&self, name: &str, task: Task) -> MeasuredGraph {
+        let file = GraphFile::read(&self.folder.path().join(name), task, &Limits::default()).unwrap();
+        let [graph] = <[MeasuredGraph; 1]>::try_from(file.graphs).ok().unwrap();
+        graph
+    }
+
+    /// Returns the text that a command prints.
+    pub(crate) fn text(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Returns the JSON document that a command prints.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.text(&[arguments, &["--json"]].concat())).unwrap()
+    }
+
+    /// Returns the exit code and standard error of a command that prints nothing else.
+    pub(crate) fn failure(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let output = self.run(arguments);
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// Returns a command to run.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = program("hlorank");
+        command.current_dir(self.folder.path()).args(arguments);
+        command.env("HLORANK_ENDPOINT", &self.endpoint).env("HLORANK_ADMIN_ENDPOINT", &self.admin_endpoint);
+        command.env_remove("CLICOLOR_FORCE").env_remove("NO_COLOR");
+        for variable in CREDENTIALS {
+            command.env_remove(variable);
+        }
+        command
+    }
+}

@@ -1,0 +1,16 @@
+//! The command line `hlorank`, most of it against a running server.
+
+mod bench;
+mod command_line;
+mod completions;
+mod eval;
+mod failures;
+mod given_configurations;
+mod graph_files;
+mod measured_file;
+mod models;
+mod proxy;
+mod rank;
+mod security;
+mod table;
+mod terminal;

@@ -1,0 +1,89 @@
+//! The wall clock jumps: printed times jump with it, and nothing else is affected.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use hlorank_client::{Client, Connection};
+use hlorank_tests::{Artifacts, ServerProcess, patient};
+use serde_json::Value;
+use tonic::{Code, Request};
+
+use super::calls::{MODEL, Question, ask_as, bits, cost_model, program, skipped, until_serving};
+
+const QUESTION: Question = Question { nodes: 8, tiles: 20 };
+const HOUR: i64 = 3_600;
+
+/// Builds the library that shifts the clock. Returns `None` if there is no C compiler.
+fn shim(folder: &Path) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server_program/faults/clock_offset.c");
+    let library = folder.join("clock_offset.so");
+    let built = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).status();
+    if built.is_ok_and(|built| built.success()) {
+        return Some(library);
+    }
+    skipped("a C compiler, `cc`");
+    None
+}
+
+/// Returns the date and hour of the log line of a call.
+async fn hour(server: &ServerProcess, id: &str) -> String {
+    let lines = server.lines(1, |line: &Value| line["span"]["request_id"] == id).await;
+    lines[0]["timestamp"].as_str().unwrap()[..13].to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deadlines_and_reloads_do_not_heed_the_wall_clock() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(shim) = shim(folder.path()) else { return };
+    let offset = folder.path().join("offset");
+    // The file is replaced atomically because it is read at any time.
+    let jump = |seconds: i64| {
+        fs::write(folder.path().join("new"), seconds.to_string()).unwrap();
+        fs::rename(folder.path().join("new"), &offset).unwrap();
+    };
+    jump(0);
+    let artifacts = Artifacts::copy();
+    let mut program = program();
+    program.env("LD_PRELOAD", shim).env("CLOCK_OFFSET", &offset);
+    program.args([&artifacts.flag(), "--poll-seconds=0.3"]);
+    let server = ServerProcess::run(program);
+    let models = Client::connect(&server.endpoint, Connection::default()).await.unwrap();
+    let mut version = models.get_model(MODEL, None).await.unwrap().version;
+    let mut client = cost_model(&server).await;
+    let answer = ask_as(&mut client, QUESTION, "before").await.unwrap();
+    let mut hours = vec![hour(&server, "before").await];
+
+    for hours_off in [6, -18, 30] {
+        jump(hours_off * HOUR);
+        // A deadline that would expire if it depended on the wall clock, and one that does expire.
+        let mut patient = patient(&server.endpoint);
+        let within = |timeout: &str, question: Question| {
+            let mut request = Request::new(question.request());
+            request.metadata_mut().insert("grpc-timeout", timeout.parse().unwrap());
+            request
+        };
+        let answered = patient.rank_configs(within("30S", QUESTION)).await.unwrap().into_inner();
+        assert_eq!(bits(&answered.scores), answer);
+        let started = Instant::now();
+        let long = Question { nodes: 90, tiles: 20_000 };
+        let ended = patient.rank_configs(within("200m", long)).await.unwrap_err();
+        assert_eq!(ended.code(), Code::DeadlineExceeded, "{ended:?}");
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+        // Polling continues, and a new version is checked by monotonic time.
+        version += 1;
+        artifacts.publish(MODEL, version, |_| ());
+        until_serving(&models, version).await;
+        let id = format!("after{hours_off}");
+        assert_eq!(ask_as(&mut client, QUESTION, &id).await.unwrap(), answer);
+        hours.push(hour(&server, &id).await);
+    }
+    let stopped = server.stop().await;
+    assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
+    let distinct = hours.iter().collect::<std::collections::BTreeSet<_>>().len();
+    assert_eq!(distinct, hours.len(), "the log has the wall clock's times: {hours:?}");
+    assert!(!stopped.log.contains("\"ERROR\""), "{}", stopped.log);
+}

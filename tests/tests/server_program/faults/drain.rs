@@ -1,0 +1,184 @@
+//! After SIGTERM, accepted calls are answered, new ones are rejected, and no client delays the exit.
+
+use std::{
+    collections::BTreeSet,
+    error::Error as _,
+    io::ErrorKind,
+    time::{Duration, Instant},
+};
+
+use hlorank_tests::{Figure, ServerProcess, Stopped, Target, http_get};
+use serde_json::Value;
+use tokio::{net::TcpStream, task::JoinSet};
+use tonic::{Code, Status};
+use tonic_health::pb::{
+    HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
+};
+
+use super::{
+    calls::{PATIENCE, Question, ask, ask_as, channel, cost_model, scrape, start, stream_as, until},
+    frozen::Frozen,
+};
+
+/// Number of clients, each with its own connection.
+const CLIENTS: usize = 12;
+
+const QUESTION: Question = Question { nodes: 12, tiles: 60 };
+
+/// Calls of a client: the number of answers, and the error of the next call.
+struct Asked {
+    answered: Vec<String>,
+    refused: Status,
+}
+
+/// Starts clients, half of which make unary calls and half streams, until one of their calls fails.
+async fn load(server: &ServerProcess, expected: &[u32]) -> JoinSet<Asked> {
+    let mut clients = JoinSet::new();
+    for number in 0..CLIENTS {
+        let mut client = cost_model(server).await;
+        let expected = expected.to_vec();
+        clients.spawn(async move {
+            let mut answered = Vec::new();
+            loop {
+                let id = format!("load-{number}-{}", answered.len());
+                let scores = match number % 2 {
+                    0 => ask_as(&mut client, QUESTION, &id).await,
+                    _ => stream_as(&mut client, QUESTION, &id).await,
+                };
+                match scores {
+                    Ok(scores) => assert_eq!(scores, expected, "{id}"),
+                    Err(refused) => return Asked { answered, refused },
+                }
+                answered.push(id);
+            }
+        });
+    }
+    clients
+}
+
+/// Returns whether a call may be retried because the server did not accept it and its connection is closed. Tonic has
+/// its own codes for calls that had not left the client or not arrived.
+fn is_clean(refused: &Status) -> bool {
+    refused.code() == Code::Unavailable || refused.source().is_some()
+}
+
+async fn under_load(server: &ServerProcess) {
+    until("a load", async || {
+        let calls: f64 = scrape(server)
+            .await
+            .samples
+            .iter()
+            .filter(|sample| sample.name == "hlorank_requests_total")
+            .map(|sample| sample.value)
+            .sum();
+        calls > 4.0 * CLIENTS as f64
+    })
+    .await;
+}
+
+/// Returns the calls of the load that the server reports as accepted and that were not answered.
+fn lost(stopped: &Stopped, asked: &[Asked]) -> Vec<(String, Value)> {
+    let lines = stopped.lines().into_iter().filter(|line| line["target"] == "access");
+    let calls = lines.map(|mut line| {
+        let id = line["span"]["request_id"].as_str().unwrap().to_owned();
+        (id, line["fields"]["code"].take())
+    });
+    let taken: Vec<_> = calls.filter(|(id, _)| id.starts_with("load-")).collect();
+    let answered: BTreeSet<&String> = asked.iter().flat_map(|asked| &asked.answered).collect();
+    assert!(taken.len() >= answered.len(), "the log tells of {} calls of {}", taken.len(), answered.len());
+    taken.into_iter().filter(|(id, code)| code != "OK" || !answered.contains(id)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_that_was_accepted_is_lost_and_no_frozen_client_holds_up_the_exit() {
+    const DRAIN: Duration = Duration::from_secs(6);
+    let server = start(&[&format!("--drain-seconds={}", DRAIN.as_secs())]);
+    let expected = ask(&mut cost_model(&server).await, QUESTION).await.unwrap();
+    let frozen = [
+        Frozen::before_it_spoke,
+        Frozen::before_a_call,
+        Frozen::in_mid_request,
+        Frozen::in_a_stream,
+        Frozen::without_reading,
+    ];
+    let frozen = frozen.map(|frozen| frozen(&server));
+    let clients = load(&server, &expected).await;
+    under_load(&server).await;
+
+    let told = Instant::now();
+    server.signal("TERM");
+    let asked = clients.join_all().await;
+    // Meanwhile the server waits for the frozen clients.
+    let (status, text) = http_get(server.metrics, "/readyz").await;
+    assert_eq!((status, text.as_str()), (503, "not ready: the server is stopping\n"));
+    let address = server.endpoint.trim_start_matches("http://");
+    let refused = TcpStream::connect(address).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+    let stopped = server.stopped(told).await;
+    drop(frozen);
+
+    assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
+    assert!(stopped.log.contains("the drain time was over"), "{}", stopped.log);
+    assert!(!stopped.log.contains("panic"), "{}", stopped.log);
+    for Asked { refused, .. } in &asked {
+        assert!(is_clean(refused), "{refused:?}");
+    }
+    let answered: usize = asked.iter().map(|asked| asked.answered.len()).sum();
+    let lost = lost(&stopped, &asked);
+    assert!(answered > 2 * CLIENTS, "{answered} calls");
+
+    let how = format!(
+        "{CLIENTS} clients that call and stream while SIGTERM comes, {answered} calls answered, five frozen clients"
+    );
+    let figure = |name: &str, value, unit, most| {
+        let (name, how, target) = (name.to_owned(), how.clone(), Target::AtMost(most));
+        Figure { name, value, unit, target, how }.write();
+    };
+    let late = stopped.took.as_secs_f64() - DRAIN.as_secs_f64();
+    figure("sigterm_lost_calls", lost.len() as f64, "calls", 0.0);
+    figure("sigterm_exit_after_drain", late, "s", 1.0);
+    assert!(lost.is_empty(), "{lost:?}");
+    assert!(late < PATIENCE.as_secs_f64(), "{:?}", stopped.took);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_server_exits_once_calls_are_answered_and_health_is_told() {
+    let server = start(&["--drain-seconds=60"]);
+    let mut client = cost_model(&server).await;
+    let expected = ask(&mut client, QUESTION).await.unwrap();
+    let mut health = HealthClient::new(channel(&server.endpoint).await);
+    let watched = ["", "hlorank.v1.CostModelService", "tile-xla-cpu"];
+    let mut watching = Vec::new();
+    for service in watched {
+        let request = HealthCheckRequest { service: service.to_owned() };
+        let mut statuses = health.watch(request).await.unwrap().into_inner();
+        assert_eq!(statuses.message().await.unwrap().unwrap().status(), ServingStatus::Serving);
+        watching.push(statuses);
+    }
+    // This call takes a while and is accepted before SIGTERM.
+    let long = Question { nodes: 60, tiles: 4_000 };
+    let long = tokio::spawn(async move { ask(&mut client, long).await });
+    until("a call in progress", async || {
+        scrape(&server).await.value("hlorank_requests_in_progress", &[]) >= 1.0
+    })
+    .await;
+    let clients = load(&server, &expected).await;
+
+    let told = Instant::now();
+    server.signal("TERM");
+    for mut statuses in watching {
+        assert_eq!(statuses.message().await.unwrap().unwrap().status(), ServingStatus::NotServing);
+        assert!(statuses.message().await.unwrap().is_none(), "those who watch are told that it was all");
+    }
+    assert_eq!(long.await.unwrap().unwrap().len(), 4_000);
+    let asked = clients.join_all().await;
+    for Asked { refused, .. } in &asked {
+        assert!(is_clean(refused), "{refused:?}");
+    }
+    let stopped = server.stopped(told).await;
+    assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
+    assert!(stopped.took < Duration::from_secs(30), "{:?}", stopped.took);
+    assert!(stopped.log.contains("\"stopped\""), "{}", stopped.log);
+    let lost = lost(&stopped, &asked);
+    assert!(lost.is_empty(), "{lost:?}");
+}

@@ -1,0 +1,122 @@
+//! The server has half a processor, as in a container with a quota: it runs for a while and is stopped for the same
+//! time.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use hlorank_tests::{ServerProcess, patient};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::task::JoinSet;
+use tonic::{Code, Request};
+use tonic_health::pb::{
+    HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
+};
+use tonic_types::StatusExt as _;
+
+use super::calls::{Question, ask, bits, channel, cost_model, pid, start};
+
+/// The process runs a quarter of the time on two processors. A period is as long as the kernel's own, 100 ms.
+const RUN: Duration = Duration::from_millis(25);
+const HELD: Duration = Duration::from_millis(75);
+
+const CLIENTS: usize = 6;
+const LOAD: Duration = Duration::from_secs(3);
+const QUESTION: Question = Question { nodes: 24, tiles: 120 };
+
+/// Stops and continues a process repeatedly until it is dropped.
+struct Quota {
+    ended: Arc<AtomicBool>,
+    holding: Option<thread::JoinHandle<()>>,
+}
+
+impl Quota {
+    fn of(process: Pid) -> Self {
+        let ended = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&ended);
+        let holding = thread::spawn(move || {
+            while !until.load(Ordering::Relaxed) {
+                kill_process(process, Signal::STOP).unwrap();
+                thread::sleep(HELD);
+                kill_process(process, Signal::CONT).unwrap();
+                thread::sleep(RUN);
+            }
+        });
+        Self { ended, holding: Some(holding) }
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+        self.holding.take().map(thread::JoinHandle::join).unwrap().unwrap();
+    }
+}
+
+/// Returns the number of calls by reason, and asserts that all reasons are those of load.
+async fn load(server: &ServerProcess, expected: &[u32]) -> BTreeMap<String, usize> {
+    let mut clients = JoinSet::new();
+    let started = Instant::now();
+    for number in 0..CLIENTS {
+        let (mut client, expected) = (patient(&server.endpoint), expected.to_vec());
+        clients.spawn(async move {
+            let mut ended = Vec::new();
+            while started.elapsed() < LOAD {
+                let mut request = Request::new(QUESTION.request());
+                // Some deadlines are too short for the quota, others are not.
+                let timeout = format!("{}m", 20 << (number % 6));
+                request.metadata_mut().insert("grpc-timeout", timeout.parse().unwrap());
+                ended.push(match client.rank_configs(request).await {
+                    Ok(answer) => {
+                        assert_eq!(bits(&answer.into_inner().scores), expected);
+                        "OK".to_owned()
+                    }
+                    Err(status) => {
+                        let codes = [Code::DeadlineExceeded, Code::ResourceExhausted];
+                        assert!(codes.contains(&status.code()), "{status:?}");
+                        let reason = status.get_details_error_info().map(|info| info.reason);
+                        reason.unwrap_or_else(|| status.code().to_string())
+                    }
+                });
+            }
+            ended
+        });
+    }
+    let mut counts = BTreeMap::new();
+    for reason in clients.join_all().await.into_iter().flatten() {
+        *counts.entry(reason).or_default() += 1;
+    }
+    counts
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn half_a_processor_answers_what_it_can_and_nothing_wrong() {
+    let server = start(&[]);
+    let mut client = cost_model(&server).await;
+    let expected = ask(&mut client, QUESTION).await.unwrap();
+    let mut health = HealthClient::new(channel(&server.endpoint).await);
+    let mut status =
+        async || health.check(HealthCheckRequest::default()).await.unwrap().into_inner().status();
+
+    let quota = Quota::of(pid(&server).unwrap());
+    let ended = load(&server, &expected).await;
+    assert_eq!(status().await, ServingStatus::Serving);
+    drop(quota);
+    println!("{CLIENTS} clients in {LOAD:?}: {ended:?}");
+    assert!(ended.get("OK").is_some_and(|&answered| answered > 0), "no goodput: {ended:?}");
+    assert!(ended.len() > 1, "no deadline was too short: {ended:?}");
+
+    for _ in 0..20 {
+        assert_eq!(ask(&mut client, QUESTION).await.unwrap(), expected);
+    }
+    assert_eq!(status().await, ServingStatus::Serving);
+    let stopped = server.stop().await;
+    assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
+    assert!(!stopped.log.contains("panic"), "{}", stopped.log);
+}

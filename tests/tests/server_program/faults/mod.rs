@@ -1,0 +1,13 @@
+//! Faults of the process: signals, resource limits, files and clocks.
+
+mod calls;
+mod clock_jump;
+mod descriptors;
+mod drain;
+mod frozen;
+mod full_disk;
+mod half_quota;
+mod lost_log;
+mod models_vanish;
+mod port_in_use;
+mod second_signal;

@@ -1,0 +1,62 @@
+//! The whole model folder disappears, as if it were unmounted, and comes back.
+
+use std::fs;
+
+use hlorank_client::{Client, Connection};
+use hlorank_proto::v1::ReloadRequest;
+use hlorank_tests::Artifacts;
+use tonic::Code;
+use tonic_types::StatusExt as _;
+
+use super::calls::{MODEL, Question, admin, ask, cost_model, start, until_serving};
+
+const QUESTION: Question = Question { nodes: 8, tiles: 20 };
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn models_serve_while_their_folder_is_away_and_new_ones_once_it_is_back() {
+    let artifacts = Artifacts::copy();
+    let server = start(&[&artifacts.flag(), "--admin-listen=127.0.0.1:0", "--poll-seconds=3600"]);
+    let models = Client::connect(&server.endpoint, Connection::default()).await.unwrap();
+    let version = models.get_model(MODEL, None).await.unwrap().version;
+    let mut client = cost_model(&server).await;
+    let answer = ask(&mut client, QUESTION).await.unwrap();
+    let (stop, mut stopped) = tokio::sync::oneshot::channel::<()>();
+    let asking = tokio::spawn(async move {
+        let mut answers = Vec::new();
+        while stopped.try_recv().is_err() {
+            answers.push(ask(&mut client, QUESTION).await.unwrap());
+        }
+        answers
+    });
+
+    let elsewhere = tempfile::tempdir_in(artifacts.folder().parent().unwrap()).unwrap();
+    let away = elsewhere.path().join("models");
+    fs::rename(artifacts.folder(), &away).unwrap();
+    let unreadable = |line: &serde_json::Value| {
+        line["fields"]["message"]
+            .as_str()
+            .is_some_and(|message| message.contains("cannot read the model folder"))
+    };
+    server.lines(1, unreadable).await;
+    let mut admin = admin(&server).await;
+    for _ in 0..3 {
+        let refused = admin.reload(ReloadRequest {}).await.unwrap_err();
+        assert_eq!(refused.code(), Code::FailedPrecondition, "{refused:?}");
+        assert_eq!(refused.get_details_error_info().unwrap().reason, "MODELS_UNREADABLE");
+    }
+    let model = models.get_model(MODEL, None).await.unwrap();
+    assert!(model.serving && model.version == version, "{model:?}");
+
+    fs::rename(&away, artifacts.folder()).unwrap();
+    admin.reload(ReloadRequest {}).await.unwrap();
+    // The folder is watched again: polling alone would find the version much later.
+    artifacts.publish(MODEL, version + 1, |_| ());
+    until_serving(&models, version + 1).await;
+    stop.send(()).unwrap();
+    let answers = asking.await.unwrap();
+    assert!(answers.len() > 10 && answers.iter().all(|found| *found == answer), "{} answers", answers.len());
+    let stopped = server.stop().await;
+    assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
+    // The failure is logged once, however often the folder was polled.
+    assert_eq!(stopped.lines().into_iter().filter(unreadable).count(), 1, "{}", stopped.log);
+}

@@ -1,0 +1,89 @@
+//! Signals that end the server while it is busy: a second SIGTERM or SIGINT, one before it serves, and one without time
+//! to drain. None of them crashes it.
+
+use std::{
+    os::unix::process::ExitStatusExt as _,
+    process::{Child, Stdio},
+    time::{Duration, Instant},
+};
+
+use hlorank_tests::ServerProcess;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{
+    calls::{Question, ask, cost_model, program, scrape, start, until},
+    frozen::Frozen,
+};
+
+/// Maximum time of an immediate exit on a busy machine. The drain time is a minute, and the calls in progress take
+/// longer.
+const AT_ONCE: Duration = Duration::from_secs(10);
+
+async fn stop_twice(first: &str, second: &str) -> (Option<i32>, Duration, String) {
+    let server = start(&["--drain-seconds=60"]);
+    let _frozen = Frozen::in_a_stream(&server);
+    busy(&server, 3).await;
+    server.signal(first);
+    server.lines(1, |line| line["fields"]["message"] == "stopping").await;
+    let told = Instant::now();
+    server.signal(second);
+    let stopped = server.stopped(told).await;
+    (stopped.status.code(), stopped.took, stopped.log)
+}
+
+/// Starts this number of calls, and waits until the compute threads are busy with them.
+async fn busy(server: &ServerProcess, calls: u8) {
+    for _ in 0..2 {
+        let mut client = cost_model(server).await;
+        tokio::spawn(async move { ask(&mut client, Question { nodes: 90, tiles: 100_000 }).await });
+    }
+    until("calls", async || scrape(server).await.value("hlorank_requests_in_progress", &[]) >= calls.into())
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_signal_ends_the_server_at_once_and_says_so() {
+    for (first, second, code) in [("TERM", "TERM", 143), ("INT", "INT", 130), ("TERM", "INT", 130)] {
+        let (status, took, log) = stop_twice(first, second).await;
+        assert_eq!(status, Some(code), "{log}");
+        assert!(took < AT_ONCE, "{took:?}");
+        assert!(log.contains("stopping at once, for a second signal"), "{log}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_without_time_to_drain_ends_with_its_threads_at_work() {
+    for _ in 0..3 {
+        let server = start(&["--drain-seconds=0"]);
+        busy(&server, 2).await;
+        let stopped = server.stop().await;
+        assert_eq!(stopped.status.code(), Some(0), "{:?} {}", stopped.status, stopped.log);
+        assert!(stopped.took < AT_ONCE, "{:?}", stopped.took);
+    }
+}
+
+#[test]
+fn a_signal_while_models_are_loaded_ends_the_server_at_once() {
+    let mut ended = 0;
+    for wait in (0..12).map(|step| Duration::from_millis(30 * step)) {
+        let listen = ["--listen=127.0.0.1:0", "--metrics-listen=off"];
+        let mut server: Child = program()
+            .args(listen)
+            .current_dir(hlorank_tests::repository("."))
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // The signal arrives at any stage of the start.
+        std::thread::sleep(wait);
+        let told = Instant::now();
+        kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
+        let status = server.wait().unwrap();
+        assert!(told.elapsed() < AT_ONCE, "{:?}", told.elapsed());
+        // Before the server handles signals, they end it like any program.
+        let by_default = status.signal() == Some(Signal::TERM.as_raw());
+        assert!(status.code() == Some(0) || by_default, "{status:?} after {wait:?}");
+        ended += usize::from(status.code() == Some(0));
+    }
+    assert!(ended > 0, "no signal came late enough");
+}

@@ -1,0 +1,6 @@
+//! The program `hlorank-server`: how it starts, what it logs and traces, and how it survives faults of its process. Each
+//! test has a server of its own.
+
+mod faults;
+mod starting;
+mod telemetry;

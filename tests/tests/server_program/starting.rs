@@ -1,0 +1,164 @@
+//! The program says what to run if something is missing, and stops on SIGTERM.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::PathBuf,
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use hlorank_tests::{program, repository};
+
+/// Maximum wait for background work on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn server() -> Command {
+    let mut command = program("hlorank-server");
+    command.args(["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]);
+    command.current_dir(repository(".")).env("RUST_BACKTRACE", "0");
+    command
+}
+
+/// Returns standard error of a server that must not start.
+fn refusal(arguments: &[&str]) -> String {
+    let output = server().args(arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// Copies the repository's artifacts, so that a test may corrupt them.
+fn copied_registry() -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    let from = repository("models/registry/.");
+    let copied = Command::new("cp").arg("-r").arg(from).arg(copy.path()).status().unwrap();
+    assert!(copied.success());
+    copy
+}
+
+#[test]
+fn a_missing_library_is_told() {
+    let refusal = refusal(&["--onnxruntime", "no/such/library.so"]);
+    assert!(refusal.contains("no/such/library.so") && refusal.contains("make setup"), "{refusal}");
+}
+
+#[test]
+fn a_missing_model_folder_is_told() {
+    let refusal = refusal(&["--models", "no/such/folder"]);
+    assert!(refusal.contains("no/such/folder") && refusal.contains("--models"), "{refusal}");
+}
+
+#[test]
+fn a_missing_artifact_is_told() {
+    let empty = tempfile::tempdir().unwrap();
+    let refusal = refusal(&["--models", empty.path().to_str().unwrap()]);
+    assert!(refusal.contains("layout-xla-cpu") && refusal.contains("make train"), "{refusal}");
+}
+
+#[test]
+fn an_artifact_whose_digest_does_not_hold_is_told() {
+    let copy = copied_registry();
+    let versions = std::fs::read_dir(copy.path().join("tile-xla-cpu")).unwrap();
+    for version in versions.map(|entry| entry.unwrap().path()) {
+        let head = version.join("head.onnx");
+        let mut bytes = std::fs::read(&head).unwrap();
+        bytes[0] ^= 1;
+        std::fs::write(&head, bytes).unwrap();
+    }
+    let refusal = refusal(&["--models", copy.path().to_str().unwrap()]);
+    assert!(refusal.contains("tile-xla-cpu/") && refusal.contains("head.onnx has SHA-256"), "{refusal}");
+}
+
+#[test]
+fn a_version_without_a_manifest_does_not_exist_yet() {
+    let copy = copied_registry();
+    std::fs::create_dir(copy.path().join("tile-xla-cpu/999")).unwrap();
+    std::fs::write(copy.path().join("tile-xla-cpu/999/encoder.onnx"), b"half written").unwrap();
+    let mut server =
+        server().args(["--models", copy.path().to_str().unwrap()]).stderr(Stdio::piped()).spawn().unwrap();
+    let lines: Vec<String> = until_serving(&mut server);
+    assert!(
+        !lines.iter().any(|line| line.contains("rejected") || line.contains("tile-xla-cpu/999")),
+        "{lines:?}"
+    );
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
+#[test]
+fn onnx_runtime_reports_nothing_of_its_use() {
+    let home = tempfile::tempdir().unwrap();
+    let mut server = server()
+        .env_remove("ORT_DISABLE_TELEMETRY")
+        .env("HOME", home.path())
+        .env_remove("XDG_CACHE_HOME")
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until_serving(&mut server);
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let left: Vec<_> = std::fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(left.is_empty(), "a device id and a queue of events: {left:?}");
+}
+
+#[test]
+fn sigterm_stops_the_server_cleanly() {
+    let mut server = server().stderr(Stdio::piped()).spawn().unwrap();
+    until_serving(&mut server);
+    let killed = Command::new("kill").arg(server.id().to_string()).status().unwrap();
+    assert!(killed.success());
+    assert!(server.wait().unwrap().success());
+}
+
+#[test]
+fn threads_that_load_models_yield_to_those_that_answer_calls_once_there_are_calls() {
+    let mut server = server().stderr(Stdio::piped()).spawn().unwrap();
+    until_serving(&mut server);
+    let started = Instant::now();
+    loop {
+        let (background, others): (Vec<_>, Vec<_>) =
+            priorities(server.id()).into_iter().partition(|(name, _)| is_background(name));
+        assert!(others.iter().all(|(_, nice)| *nice == 0), "{others:?}");
+        let yielding = background.iter().filter(|(_, nice)| *nice > 0).count();
+        // The loader, and one thread that checks models for each worker.
+        if yielding >= 2 && yielding == background.len() {
+            break;
+        }
+        assert!(started.elapsed() < PATIENCE, "{background:?}");
+        thread::sleep(Duration::from_millis(10));
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
+fn is_background(thread: &str) -> bool {
+    // The kernel keeps only the first 15 bytes of a name.
+    ["model-loader", "compute-backgro"].contains(&thread)
+}
+
+/// Returns the names and the nice values of the threads of a process.
+fn priorities(process: u32) -> Vec<(String, i64)> {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    // Threads that end meanwhile cannot be read.
+    let read = |folder: PathBuf| std::fs::read_to_string(folder.join("stat")).ok();
+    let stats = threads.filter_map(|thread| read(thread.unwrap().path()));
+    stats
+        .map(|stat| {
+            let (start, fields) = stat.rsplit_once(") ").unwrap();
+            let name = start.split_once('(').unwrap().1.to_owned();
+            // Nice is field 19 of proc_pid_stat(5); two fields come before this part.
+            (name, fields.split(' ').nth(16).unwrap().parse().unwrap())
+        })
+        .collect()
+}
+
+/// Reads the log until calls are accepted, and returns its lines.
+fn until_serving(server: &mut std::process::Child) -> Vec<String> {
+    let mut log = BufReader::new(server.stderr.take().unwrap()).lines();
+    let mut lines = Vec::new();
+    while !lines.last().is_some_and(|line: &String| line.contains("serving address")) {
+        lines.push(log.next().unwrap_or_else(|| panic!("the server stopped: {lines:?}")).unwrap());
+    }
+    lines
+}

@@ -1,0 +1,8 @@
+//! What a server reports about its calls: ids, log lines and spans, but no payloads.
+
+mod access_log;
+mod calls;
+mod collector;
+mod payloads;
+mod request_ids;
+mod spans;

@@ -1,0 +1,191 @@
+//! Spans reach a collector with their parent, name and attributes, and never delay a call.
+
+use std::{
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use hlorank_proto::v1::ListModelsRequest;
+use hlorank_tests::ServerProcess;
+use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind, status::StatusCode};
+
+use super::{
+    calls::{KERNEL, MODEL, cost_model, hex, is_access, models, program, putting, ranking, streamed, with},
+    collector::{Collector, Manner, attributes},
+};
+
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const CALLER: &str = "00f067aa0ba902b7";
+
+/// Maximum time to stop on a busy machine, less than the drain time.
+const SOON: Duration = Duration::from_secs(20);
+
+/// Starts a server that exports spans without delay.
+fn start_sending(flags: &[&str]) -> ServerProcess {
+    ServerProcess::run(sending(flags))
+}
+
+fn sending(flags: &[&str]) -> Command {
+    let mut program = program(flags);
+    program.env("OTEL_BSP_SCHEDULE_DELAY", "50");
+    program
+}
+
+fn traceparent(flags: &str) -> String {
+    format!("00-{TRACE}-{CALLER}-{flags}")
+}
+
+#[tokio::test]
+async fn a_call_is_a_span_with_its_stages_below_it() {
+    let collector = Collector::start(Manner::Takes).await;
+    let server = start_sending(&[&collector.flag()]);
+    let mut cost_model = cost_model(&server).await;
+    let headers =
+        [("traceparent", &*traceparent("01")), ("tracestate", "vendor=7"), ("x-request-id", "tune-21")];
+    let ranked = cost_model.rank_configs(with(ranking(KERNEL, 5), &headers)).await.unwrap().into_inner();
+
+    let call = collector.calls(1).await.remove(0);
+    assert_eq!(call.name, "hlorank.v1.CostModelService/RankConfigs");
+    assert_eq!(call.kind(), SpanKind::Server);
+    assert_eq!((hex(&call.trace_id), hex(&call.parent_span_id)), (TRACE.into(), CALLER.into()));
+    assert_eq!(call.trace_state, "vendor=7");
+    assert_eq!(call.status.unwrap_or_default().code(), StatusCode::Unset);
+    let told = attributes(&call.attributes);
+    for (name, value) in [
+        ("rpc.system", "grpc"),
+        ("rpc.service", "hlorank.v1.CostModelService"),
+        ("rpc.method", "RankConfigs"),
+        ("rpc.grpc.status_code", "0"),
+        ("network.peer.address", "127.0.0.1"),
+        ("hlorank.request_id", "tune-21"),
+        ("hlorank.model", MODEL),
+        ("hlorank.graph", &hex(&ranked.graph_hash)),
+        ("hlorank.cached", "false"),
+        ("hlorank.configs", "5"),
+    ] {
+        assert_eq!(told.get(name).map(String::as_str), Some(value), "{name}: {told:?}");
+    }
+
+    let spans = collector.spans();
+    let mut stages: Vec<&Span> = spans.iter().filter(|span| span.parent_span_id == call.span_id).collect();
+    stages.sort_by_key(|stage| stage.start_time_unix_nano);
+    let names: Vec<&str> = stages.iter().map(|stage| stage.name.as_str()).collect();
+    assert_eq!(names, ["featurize", "queue", "parse", "encode", "head", "rank"]);
+    for stage in stages {
+        assert_eq!(stage.trace_id, call.trace_id);
+        assert!(call.start_time_unix_nano <= stage.start_time_unix_nano, "{}", stage.name);
+        assert!(stage.start_time_unix_nano <= stage.end_time_unix_nano, "{}", stage.name);
+        assert!(stage.end_time_unix_nano <= call.end_time_unix_nano, "{}", stage.name);
+    }
+
+    let sender = collector.sender();
+    assert_eq!(sender["service.name"], "hlorank-server");
+    assert_eq!(sender["service.version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(sender["service.instance.id"].len(), 36);
+    let line = server.lines(1, is_access).await.remove(0);
+    assert_eq!(line["span"]["trace_id"], TRACE);
+}
+
+#[tokio::test]
+async fn failures_and_streams_are_spans_too() {
+    let collector = Collector::start(Manner::Takes).await;
+    let server = start_sending(&[&collector.flag()]);
+    let mut cost_model = cost_model(&server).await;
+    cost_model.put_graph(putting("no HLO")).await.unwrap_err();
+    let call = collector.calls(1).await.remove(0);
+    assert_eq!(call.status.clone().unwrap_or_default().code(), StatusCode::Unset, "the client is to blame");
+    let told = attributes(&call.attributes);
+    assert_eq!(
+        (told["rpc.grpc.status_code"].as_str(), told["hlorank.reason"].as_str()),
+        ("3", "HLO_MALFORMED")
+    );
+
+    let messages = tokio_stream::iter(streamed(KERNEL, &[2, 3]));
+    let mut answers = cost_model.rank_configs_stream(messages).await.unwrap().into_inner();
+    while answers.message().await.unwrap().is_some() {}
+    let call = collector.calls(2).await.remove(1);
+    let told = attributes(&call.attributes);
+    assert_eq!((told["hlorank.batches"].as_str(), told["hlorank.configs"].as_str()), ("2", "5"));
+    let encoded = collector.spans();
+    let encoded = encoded.iter().filter(|span| span.parent_span_id == call.span_id && span.name == "encode");
+    assert_eq!(encoded.count(), 2);
+}
+
+#[tokio::test]
+async fn a_trace_that_no_header_tells_begins_here() {
+    let collector = Collector::start(Manner::Takes).await;
+    let server = start_sending(&[&collector.flag()]);
+    let mut models = models(&server).await;
+    let malformed = format!("00-{TRACE}-{CALLER}-1");
+    models.list_models(with(ListModelsRequest {}, &[("traceparent", &malformed)])).await.unwrap();
+    models.list_models(ListModelsRequest {}).await.unwrap();
+    let calls = collector.calls(2).await;
+    assert!(calls.iter().all(|call| call.parent_span_id.is_empty() && hex(&call.trace_id) != TRACE));
+    assert_ne!(calls[0].trace_id, calls[1].trace_id);
+}
+
+#[tokio::test]
+async fn callers_decide_which_of_their_traces_are_sent() {
+    let collector = Collector::start(Manner::Takes).await;
+    let server = start_sending(&[&collector.flag(), "--trace-sample-ratio=0"]);
+    let mut models = models(&server).await;
+    for _ in 0..5 {
+        models.list_models(ListModelsRequest {}).await.unwrap();
+    }
+    for flags in ["00", "01"] {
+        let headers = [("traceparent", &*traceparent(flags))];
+        models.list_models(with(ListModelsRequest {}, &headers)).await.unwrap();
+    }
+    let stopped = server.stop().await;
+    assert!(stopped.status.success(), "{}", stopped.log);
+    let spans = collector.spans();
+    assert_eq!(spans.len(), 1, "{spans:?}");
+    assert_eq!(hex(&spans[0].trace_id), TRACE);
+}
+
+#[tokio::test]
+async fn the_last_spans_are_sent_while_the_server_stops() {
+    let collector = Collector::start(Manner::Takes).await;
+    let mut seldom = program(&[&collector.flag()]);
+    seldom.env("OTEL_BSP_SCHEDULE_DELAY", "600000");
+    let server = ServerProcess::run(seldom);
+    models(&server).await.list_models(ListModelsRequest {}).await.unwrap();
+    let stopped = server.stop().await;
+    assert!(stopped.status.success() && stopped.took < SOON, "{stopped:?}");
+    assert_eq!(collector.spans().len(), 1);
+}
+
+#[tokio::test]
+async fn a_collector_that_goes_away_costs_a_line() {
+    let collector = Collector::start(Manner::Takes).await;
+    let server = start_sending(&[&collector.flag()]);
+    let mut models = models(&server).await;
+    models.list_models(ListModelsRequest {}).await.unwrap();
+    collector.calls(1).await;
+    drop(collector);
+    for _ in 0..40 {
+        let started = Instant::now();
+        models.list_models(ListModelsRequest {}).await.unwrap();
+        assert!(started.elapsed() < Duration::from_secs(2), "a call waited: {:?}", started.elapsed());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    server.lines(1, |line| line["fields"]["message"].as_str().unwrap().contains("spans were lost")).await;
+    let stopped = server.stop().await;
+    assert!(stopped.status.success() && stopped.took < SOON, "{stopped:?}");
+    let lines = stopped.lines();
+    let warnings: Vec<_> = lines.iter().filter(|line| line["level"] != "INFO").collect();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+}
+
+#[tokio::test]
+async fn a_collector_that_freezes_holds_nothing_up() {
+    let collector = Collector::start(Manner::Freezes).await;
+    let server = start_sending(&[&collector.flag(), "--drain-seconds=1"]);
+    let mut models = models(&server).await;
+    for _ in 0..100 {
+        models.list_models(ListModelsRequest {}).await.unwrap();
+    }
+    let stopped = server.stop().await;
+    // A batch of spans that is being exported has five seconds.
+    assert!(stopped.status.success() && stopped.took < Duration::from_secs(5), "{stopped:?}");
+}
