@@ -1,5 +1,5 @@
-//! How long a call takes over loopback: cold (the graph is sent and read), with the graph cached, and with the
-//! embeddings of its rows cached too.
+//! Duration of a call over loopback: cold (the graph is sent and read), with the graph cached, and with the embeddings
+//! of its rows cached too.
 
 use std::{fs, hint::black_box, path::PathBuf, time::Duration};
 
@@ -9,7 +9,7 @@ use hlorank_graph::{GraphSource, MeasuredGraph};
 use hlorank_tests::{TestServer, configurations, fixture, read_graphs, shared};
 use tokio::runtime::Runtime;
 
-/// The first measured graph of each task, and TpuGraphs' AlexNet where it is at hand.
+/// Returns the first measured graph of each task, and TpuGraphs' AlexNet if it is available.
 fn measured_graphs() -> Vec<MeasuredGraph> {
     let mut files: Vec<PathBuf> =
         fs::read_dir(fixture("measured")).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -21,7 +21,7 @@ fn measured_graphs() -> Vec<MeasuredGraph> {
     files.map(|path| read_graphs(path).remove(0)).collect()
 }
 
-/// Keeps no embeddings.
+/// Flag that disables the embedding cache.
 const NO_CACHE: &str = "--embedding-cache-bytes=0";
 
 fn warm_calls(criterion: &mut Criterion) {
@@ -44,7 +44,7 @@ fn warm_calls_of(criterion: &mut Criterion, state: &str, flags: &[&str]) {
     }
 }
 
-/// A module that differs from every earlier one in a field that nobody reads, so that it is not cached.
+/// Returns a module that differs from every earlier one in an unused field, so that it is not cached.
 fn unseen(module: &[u8], number: u64) -> Vec<u8> {
     const UNREAD_FIXED64_FIELD: [u8; 3] = [0xf9, 0xff, 0x7f];
     [module, &UNREAD_FIXED64_FIELD, &number.to_le_bytes()].concat()

@@ -1,4 +1,4 @@
-//! What a call costs at the client beside the server's own time, in Rust and in Python: 1,000 packed layouts.
+//! Client time of a call beside the server's time, in Rust and in Python, with 1,000 packed layouts.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,12 +16,12 @@ use tokio::runtime::Runtime;
 
 const CONFIGS: usize = 1_000;
 const CALLS: usize = 300;
-/// Calls before those that count.
+/// Number of warm-up calls.
 const WARM_UP: usize = 20;
-/// Rust and Python take turns, so that what else the machine does falls on both.
+/// Number of rounds. Rust and Python alternate, so that other load of the machine affects both.
 const ROUNDS: usize = 9;
 
-/// Seconds of each call at the client less those at the server, ascending, and of packing.
+/// Seconds of each call at the client minus those at the server, ascending, and seconds of packing.
 struct Overhead {
     calls: Vec<f64>,
     packing: f64,
@@ -68,7 +68,7 @@ fn main() {
     .write();
 }
 
-/// The middle one of some numbers.
+/// Returns the median.
 fn middle(numbers: impl Iterator<Item = f64>) -> f64 {
     let mut numbers: Vec<f64> = numbers.collect();
     numbers.sort_by(f64::total_cmp);
@@ -100,7 +100,7 @@ async fn overhead(client: &Client, request: &RankRequest<'_>) -> Duration {
     start.elapsed().saturating_sub(ranking.timings.total)
 }
 
-/// The least seconds from 18 values an entry to a request.
+/// Returns the minimum time in seconds to build a request from 18 values per entry.
 fn packing(configurations: &Configurations) -> f64 {
     let Configurations::Layout(batch) = configurations else { panic!("layouts") };
     let values: Vec<[i32; 18]> = (0..batch.len())

@@ -1,11 +1,11 @@
-//! How many rows a second the encoders of the repository take on one thread, by padded size and block size: what the
-//! sizes in manifests and the engine's block size are chosen by.
+//! Rows per second of the repository's encoders on one thread, by padded size and block size. The sizes in manifests
+//! and the engine's block size are chosen by these numbers.
 
 use hlorank_graph::{ConfigInput, ConfigValues, Element, FEATURES, Scope, Task};
 use hlorank_server::{compute::Worker, model::EncoderInput};
 use hlorank_tests::{load_model, times};
 
-/// Nodes of a block.
+/// Sizes of a block, in nodes.
 const BLOCKS: [usize; 6] = [256, 512, 1024, 2048, 4096, 8192];
 
 const RUNS: usize = 12;
@@ -34,7 +34,7 @@ fn main() {
     }
 }
 
-/// Rows of one segment for tiles; of a segment for every eight rows for layouts, as real batches have them.
+/// Returns rows as real batches have them: of one segment for tiles, and of one segment per eight rows for layouts.
 fn input(task: Task, rows: usize, nodes: usize) -> EncoderInput {
     let rows_a_segment = if task == Task::Tile { rows } else { 8 };
     let segments = rows.div_ceil(rows_a_segment);

@@ -1,5 +1,5 @@
-//! How much memory the server keeps over requests of varying shapes. Caches are small, so that they are full before
-//! the measured part begins.
+//! Memory of the server over requests of varying shapes. Caches are small, so that they are full before the measurement
+//! starts.
 
 use hlorank_client::{Client, Connection, GraphHandle, RankRequest};
 use hlorank_tests::{Figure, ServerProcess, Target, varying};
@@ -38,7 +38,7 @@ fn main() {
     });
 }
 
-/// A graph that was not sent before, and a few configurations of it, or many.
+/// Ranks a new graph with few or many configurations.
 async fn send(client: &Client, request: usize) {
     let (graph, configurations) = varying(request);
     let graph = GraphHandle::features(&graph);

@@ -1,5 +1,5 @@
-//! Three times as many requests as the server can do, with room for few at a time: it does as much as without the others,
-//! as fast, and refuses the rest at once. Ratios are of one run.
+//! Three times as many requests as the server can handle, with room for few at a time: it handles as many as without
+//! the others, as fast, and rejects the rest immediately. Ratios are of one run.
 
 use std::time::Duration;
 
@@ -13,32 +13,32 @@ use tokio::{
 };
 use tonic::Code;
 
-/// A search's step: some twenty milliseconds of a worker.
+/// Tiles of a step of a search, about twenty milliseconds of a worker.
 const TILES: i64 = 200;
 const NODES: usize = 40;
 
-/// Kernels that are asked about in turn, so that requests have no rows in common.
+/// Number of kernels, ranked in turn so that requests have no rows in common.
 const KERNELS: u16 = 64;
 
-/// Of each measurement.
+/// Duration of each measurement.
 const TIME: Duration = Duration::from_secs(10);
 
-/// Requests at a time, for each worker, by which it is found what the server can do.
+/// Concurrent requests per worker when the capacity is measured.
 const CALLERS_PER_WORKER: usize = 2;
 
-/// Requests that are taken beside one for each worker, so that none idles between two of them.
+/// Accepted requests beyond one per worker, so that no worker idles between two requests.
 const REQUESTS_BESIDE: usize = 1;
 
-/// So that every request is as much work as the one before.
+/// Without a cache, every request is as much work as the one before.
 const NO_CACHE: &str = "--embedding-cache-bytes=0";
 
-/// How a request ended, and after how long.
+/// Result and duration of a request.
 struct Ended {
     is_taken: bool,
     took: Duration,
 }
 
-/// Asks about one kernel after the other.
+/// Client that ranks one kernel after the other.
 struct Asking {
     client: Client,
     kernels: Vec<GraphHandle>,
@@ -72,7 +72,7 @@ impl Asking {
         }
     }
 
-    /// So many requests at a time, each after the one before.
+    /// Keeps this number of requests in flight, in a closed loop.
     async fn one_after_the_other(&self, at_once: usize) -> Vec<Ended> {
         let end = Instant::now() + TIME;
         let asking = (0..at_once).map(async |first| {
@@ -88,7 +88,7 @@ impl Asking {
         futures::future::join_all(asking).await.into_iter().flatten().collect()
     }
 
-    /// So many requests a second, whatever comes of them.
+    /// Sends this number of requests per second, in an open loop.
     async fn at_rate(self, rate: f64) -> Vec<Ended> {
         let asking = std::sync::Arc::new(self);
         let (start, mut asked, mut ended) = (Instant::now(), JoinSet::new(), Vec::new());
@@ -163,7 +163,7 @@ fn taken(ended: &[Ended]) -> f64 {
     ended.iter().filter(|ended| ended.is_taken).count() as f64
 }
 
-/// Milliseconds of the slowest of a hundred.
+/// Returns p99 in milliseconds.
 fn percentile(ended: &[Ended], is_taken: bool) -> f64 {
     let chosen = ended.iter().filter(|ended| ended.is_taken == is_taken);
     let mut times: Vec<f64> = chosen.map(|ended| ended.took.as_secs_f64() * 1e3).collect();

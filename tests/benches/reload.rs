@@ -1,4 +1,4 @@
-//! What a reload costs those who ask meanwhile: latency, memory, and the time until a new version serves.
+//! Cost of a reload: latency of concurrent calls, memory, and the time until a new version serves.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ const MODEL: &str = "tile-xla-cpu";
 const RELOADS: u64 = 100;
 /// Reloads after which caches and allocators have settled.
 const SETTLED: u64 = 10;
-/// Of what the server can do.
+/// Load as a fraction of the capacity.
 const LOAD: f64 = 0.7;
-/// Under load without reloads, before each of the rounds with them.
+/// Duration of the load without reloads, before each round with reloads.
 const STEADY: Duration = Duration::from_secs(5);
-/// In which a version that nobody uses any more is freed.
+/// Time in which an unused version is unloaded.
 const UNLOADED: Duration = Duration::from_millis(500);
-/// Requests at a time by which it is found what the server can do.
+/// Concurrent requests when the capacity is measured.
 const CALLERS: usize = 4;
 const CALLS: usize = 1_000;
 
@@ -30,13 +30,13 @@ fn main() {
 
 async fn measure() {
     let artifacts = Artifacts::copy();
-    // No cache, so that every request is as much work as the one before.
+    // Without a cache, every request is as much work as the one before.
     let server = ServerProcess::start(&[&artifacts.flag(), "--embedding-cache-bytes=0"]);
     let client = Client::connect(&server.endpoint, Connection::default()).await.expect("a server");
     let pause = Duration::from_secs_f64(1.0 / (LOAD * capacity(&client).await));
     println!("one request in every {pause:?}, {LOAD} of what the server can do");
 
-    // Once for either, so that what else the machine does falls on both.
+    // Rounds alternate, so that other load of the machine affects both.
     let (mut steady, mut reloading, mut takes_over) = (Vec::new(), Vec::new(), Vec::new());
     let first = client.get_model(MODEL, None).await.expect("a model").version;
     let mut baseline = 0;
@@ -51,7 +51,7 @@ async fn measure() {
             takes_over.push(publish(&artifacts, &client, version).await);
         }
         reloading.extend(load.finish().await);
-        // The version before is unloaded by then.
+        // The previous version is unloaded by then.
         tokio::time::sleep(UNLOADED).await;
         println!("{:>4} reloads, {:>6} KiB resident", (round + 1) * SETTLED, server.resident_bytes() >> 10);
         if round == 0 {
@@ -80,7 +80,7 @@ fn figure(name: &str, value: f64, unit: &'static str, most: f64, how: String) {
     Figure { name: name.to_owned(), value, unit, target: Target::AtMost(most), how }.write();
 }
 
-/// Requests a second that the server answers at most.
+/// Measures the maximum requests per second.
 async fn capacity(client: &Client) -> f64 {
     let callers = (0..CALLERS).map(|_| async {
         let Question { graph, configurations } = question();
@@ -99,7 +99,7 @@ fn question() -> Question {
     }
 }
 
-/// Adds a version, and tells how long it took to serve.
+/// Publishes a version, and returns how long it took to serve.
 async fn publish(artifacts: &Artifacts, client: &Client, version: u64) -> Duration {
     artifacts.publish(MODEL, version, |_| ());
     let published = Instant::now();
@@ -137,7 +137,7 @@ fn report(steady: &[Answer], reloading: &[Answer], mut takes_over: Vec<Duration>
     figure("reload_time", slowest, "s", 5.0, how);
 }
 
-/// Median, 99 % and the slowest, in milliseconds.
+/// Returns p50, p99 and maximum in milliseconds.
 fn quantiles(answers: &[Answer]) -> [f64; 3] {
     let mut times: Vec<f64> = answers.iter().map(|answer| answer.took.as_secs_f64() * 1e3).collect();
     times.sort_by(f64::total_cmp);

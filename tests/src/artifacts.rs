@@ -1,4 +1,4 @@
-//! A copy of the repository's artifacts, to be changed.
+//! A copy of the repository's artifacts that a test may change.
 
 use std::{
     fs,
@@ -16,16 +16,16 @@ use crate::{
     repository,
 };
 
-/// A model folder of its own, gone when its test ends.
+/// Temporary model folder, removed when it is dropped.
 pub struct Artifacts {
     folder: TempDir,
 }
 
 impl Artifacts {
-    /// Copies the artifacts of the repository, and the whole-graph artifacts of `tests/data/registry`.
+    /// Copies the artifacts of the repository and the whole-graph artifacts of `tests/data/registry`.
     ///
     /// # Panics
-    /// Where files cannot be copied.
+    /// If files cannot be copied.
     #[must_use]
     pub fn copy() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
@@ -35,35 +35,35 @@ impl Artifacts {
         Self { folder }
     }
 
-    /// The folder around `NAME/VERSION`.
+    /// Returns the folder that contains `NAME/VERSION`.
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The flag that has a server take its models from here.
+    /// Returns the server flag that selects this model folder.
     #[must_use]
     pub fn flag(&self) -> String {
         format!("--models={}", self.folder.path().display())
     }
 
-    /// The folders of every version of a model, ascending.
+    /// Returns the folders of all versions of a model, ascending.
     #[must_use]
     pub fn versions(&self, name: &str) -> Vec<PathBuf> {
         subfolders(&self.folder.path().join(name))
     }
 
-    /// The folders of every version of every model, ascending.
+    /// Returns the folders of all versions of all models, ascending.
     #[must_use]
     pub fn all_versions(&self) -> Vec<PathBuf> {
         subfolders(self.folder.path()).iter().flat_map(|model| subfolders(model)).collect()
     }
 
-    /// Adds a version of a model as an exporter does: made elsewhere, then in place at once. It is a copy of the newest
-    /// version but for what `change` does to its folder.
+    /// Publishes a version of a model as an exporter does: built elsewhere, then moved into place atomically. It is a
+    /// copy of the newest version with the changes that `change` makes to its folder.
     ///
     /// # Panics
-    /// Where the model has no version, or files cannot be copied.
+    /// If the model has no version, or files cannot be copied.
     pub fn publish(&self, name: &str, version: u64, change: impl FnOnce(&Path)) -> PathBuf {
         let folder = self.folder.path().join(name);
         let newest = subfolders(&folder).into_iter().max_by_key(|path| version_number(path));
@@ -77,7 +77,7 @@ impl Artifacts {
         published
     }
 
-    /// Copies a model, every version of it, under another name.
+    /// Copies all versions of a model under another name.
     ///
     /// # Panics
     /// Where there is none.
@@ -89,10 +89,10 @@ impl Artifacts {
         }
     }
 
-    /// Has a model give no finite scores for graphs with this opcode, which its golden cases do not have.
+    /// Makes a model return scores that are not finite for graphs with this opcode, which its golden cases lack.
     ///
     /// # Panics
-    /// Where there is no such model, or it has no such opcode.
+    /// If there is no such model, or the model lacks the opcode.
     pub fn spoil_opcode(&self, name: &str, opcode: u8) {
         for version in self.versions(name) {
             let file = if version.join("model.onnx").is_file() { "model.onnx" } else { "encoder.onnx" };
@@ -102,18 +102,18 @@ impl Artifacts {
         }
     }
 
-    /// Has runs of a segment model's encoder fail for tiles with a feature above a limit, which its golden cases do
-    /// not have.
+    /// Makes the encoder of a segment model fail for tiles with a feature above a limit, which its golden cases stay
+    /// below.
     ///
     /// # Panics
-    /// Where there is no such model.
+    /// If there is no such model.
     pub fn fail_above(&self, name: &str, limit: f32) {
         for version in self.versions(name) {
             self.edit_file(&version, "encoder.onnx", |model| fail_above(model, limit));
         }
     }
 
-    /// Changes the manifest of a version.
+    /// Edits the manifest of a version.
     ///
     /// # Panics
     /// Where there is none.
@@ -124,7 +124,7 @@ impl Artifacts {
         fs::write(path, manifest.to_string()).expect("a manifest");
     }
 
-    /// Changes a file of a version, and its digest in the manifest.
+    /// Edits a file of a version, and its digest in the manifest.
     ///
     /// # Panics
     /// Where there is none.
@@ -142,10 +142,10 @@ fn version_number(path: &Path) -> Option<u64> {
     path.file_name()?.to_str()?.parse().ok()
 }
 
-/// What the artifact of a version was exported with.
+/// Returns the golden cases of the artifact of a version.
 ///
 /// # Panics
-/// Where that cannot be read.
+/// If the golden cases cannot be read.
 #[must_use]
 pub fn golden_cases(version: &Path) -> Vec<GoldenCase> {
     let path = version.join("golden.npz");

@@ -1,4 +1,4 @@
-//! Where tests find their files.
+//! Locations of the files that tests read.
 
 use std::{
     env, fs,
@@ -9,34 +9,35 @@ use std::{
 /// Folder of the HLO modules in [`fixture`], each `<name>.hlo_module.pb` with its `<name>.features.npz`.
 pub const HLO_FIXTURES: &str = "hlo";
 
-/// Ends the names of serialized HLO modules.
+/// Extension of serialized HLO modules.
 const MODULE_ENDING: &str = ".hlo_module.pb";
 
-/// Ends the names of HLO text.
+/// Extension of HLO text.
 const TEXT_ENDING: &str = ".hlo.txt";
 
-/// A file or folder of the repository.
+/// Returns the path of a file or folder of the repository.
 #[must_use]
 pub fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
 
-/// A file or folder of `tests/data`.
+/// Returns the path of a file or folder of `tests/data`.
 #[must_use]
 pub fn fixture(path: &str) -> PathBuf {
     repository("tests/data").join(path)
 }
 
-/// The ONNX Runtime library: what `HLORANK_ONNXRUNTIME` names, else what `make setup` brings.
+/// Returns the path of the ONNX Runtime library: `HLORANK_ONNXRUNTIME` if it is set, else the one that `make setup`
+/// fetches.
 #[must_use]
 pub fn onnxruntime() -> PathBuf {
     let fetched = || repository("target/onnxruntime/libonnxruntime.so");
     env::var_os("HLORANK_ONNXRUNTIME").map_or_else(fetched, PathBuf::from)
 }
 
-/// A file or folder of the data that is not in the repository: `TpuGraphs`' files and large modules. Its root is
-/// the environment variable `HLORANK_SHARED`, else `shared` beside the repository. Says on stderr what is
-/// skipped, and returns `None`, where it is absent.
+/// Returns the path of data that is not in the repository: `TpuGraphs`' files and large modules. The root is the
+/// environment variable `HLORANK_SHARED`, else `shared` beside the repository. If the data is absent, prints what is
+/// skipped to standard error and returns `None`.
 #[must_use]
 pub fn shared(path: &str) -> Option<PathBuf> {
     let beside = || repository("../shared");
@@ -46,24 +47,24 @@ pub fn shared(path: &str) -> Option<PathBuf> {
         return Some(found);
     }
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    // Not `eprintln!`, which a passing test keeps to itself.
+    // Not `eprintln!`, whose output the test harness captures.
     let _ = writeln!(io::stderr(), "skipped: {test} needs {path} in the folder that HLORANK_SHARED names");
     None
 }
 
-/// The names of the modules in a folder (without their endings), ascending.
+/// Returns the names of the modules in a folder without extensions, ascending.
 ///
 /// # Panics
-/// Where the folder cannot be read.
+/// If the folder cannot be read.
 #[must_use]
 pub fn modules(folder: &Path) -> Vec<String> {
     names(folder, MODULE_ENDING)
 }
 
-/// The names of the HLO texts in a folder (without their endings), ascending.
+/// Returns the names of the HLO texts in a folder without extensions, ascending.
 ///
 /// # Panics
-/// Where the folder cannot be read.
+/// If the folder cannot be read.
 #[must_use]
 pub fn texts(folder: &Path) -> Vec<String> {
     names(folder, TEXT_ENDING)

@@ -1,4 +1,4 @@
-//! The figures that benchmarks measure.
+//! Figures that benchmarks measure.
 
 use std::{
     fs,
@@ -12,32 +12,32 @@ use crate::repository;
 /// One line of `make figures`.
 #[derive(Debug)]
 pub struct Figure {
-    /// Also the name of its file.
+    /// Name of the figure and of its file.
     pub name: String,
-    /// In `unit`.
+    /// Measured value, in `unit`.
     pub value: f64,
-    /// Such as `ms` or `x`.
+    /// Unit, such as `ms` or `x`.
     pub unit: &'static str,
-    /// What the value is held against.
+    /// Target of the value.
     pub target: Target,
-    /// What was measured, and how.
+    /// Description of what was measured, and how.
     pub how: String,
 }
 
-/// What a value is held against.
+/// Target of a value.
 #[derive(Clone, Copy, Debug)]
 pub enum Target {
-    /// In the figure's unit.
+    /// Bound, in the figure's unit.
     AtMost(f64),
-    /// In the figure's unit.
+    /// Bound, in the figure's unit.
     AtLeast(f64),
 }
 
 impl Figure {
-    /// Prints the figure, and writes it to `target/figures`.
+    /// Prints the figure and writes it to `target/figures`.
     ///
     /// # Panics
-    /// Where that folder cannot be written.
+    /// If that folder cannot be written.
     pub fn write(&self) {
         let Self { name, value, unit, target, how } = self;
         let (passed, target) = match target {
@@ -54,7 +54,7 @@ impl Figure {
     }
 }
 
-/// How many milliseconds each of some calls took, ascending.
+/// Returns the durations of the calls in milliseconds, ascending.
 pub async fn call_times(calls: usize, mut call: impl AsyncFnMut()) -> Vec<f64> {
     let mut times = Vec::new();
     for _ in 0..calls {
@@ -66,7 +66,7 @@ pub async fn call_times(calls: usize, mut call: impl AsyncFnMut()) -> Vec<f64> {
     times
 }
 
-/// How long each of some runs took, ascending.
+/// Returns the durations of the runs, ascending.
 pub fn times(runs: usize, mut run: impl FnMut()) -> Vec<Duration> {
     let time = || {
         let start = Instant::now();

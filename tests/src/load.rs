@@ -1,4 +1,4 @@
-//! Requests at a fixed rate, whatever their answers take.
+//! Requests at a fixed rate, however long their answers take.
 
 use std::{
     sync::{
@@ -15,34 +15,34 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval},
 };
 
-/// What is asked again and again.
+/// Request that is sent repeatedly.
 #[derive(Debug)]
 pub struct Question {
-    /// About this graph.
+    /// Graph of the request.
     pub graph: GraphHandle,
-    /// Of which these are ranked.
+    /// Configurations to rank.
     pub configurations: Configurations,
 }
 
-/// Requests that go on until they are stopped.
+/// Load that continues until it is stopped.
 pub struct Load {
     stop: Arc<AtomicBool>,
     asking: JoinHandle<Vec<Answer>>,
 }
 
-/// What came of one request.
+/// Result of one request.
 #[derive(Debug)]
 pub struct Answer {
-    /// When it was due.
+    /// When the request was due.
     pub due: Instant,
-    /// From then to its answer, so that a request which waits for others to be sent counts the wait.
+    /// Time from when the request was due until its answer, including a wait to be sent.
     pub took: Duration,
-    /// What was answered.
+    /// Ranking, or why there is none.
     pub ranking: Result<Ranking, ClientError>,
 }
 
 impl Load {
-    /// Asks the questions in turn, one in every `pause`.
+    /// Sends the questions in turn, one every `pause`.
     #[must_use]
     pub fn start(client: Client, questions: Vec<Question>, pause: Duration) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
@@ -50,7 +50,7 @@ impl Load {
         Self { stop, asking }
     }
 
-    /// Stops, and waits for the last answer.
+    /// Stops sending, waits for the last answer and returns all answers.
     ///
     /// # Panics
     /// If a request panicked.

@@ -1,4 +1,4 @@
-//! The measured graphs of the repository, and their configurations cut and written as tests need them.
+//! The measured graphs of the repository, and parts and wire forms of their configurations.
 #![expect(clippy::panic, clippy::missing_panics_doc, reason = "fixtures are part of the repository")]
 
 use std::{fs, path::Path};
@@ -8,13 +8,13 @@ use hlorank_proto::v1::config_batch::Configs;
 
 use crate::fixture;
 
-/// The graphs of a file.
+/// Reads the graphs of a file.
 #[must_use]
 pub fn read_graphs(path: &Path) -> Vec<MeasuredGraph> {
     GraphFile::read(path, Task::Layout, &Limits::default()).unwrap_or_else(|error| panic!("{error}")).graphs
 }
 
-/// Every measured graph of the repository: some of each task.
+/// Reads all measured graphs of the repository, some of each task.
 #[must_use]
 pub fn measured_graphs() -> Vec<MeasuredGraph> {
     let folder = fixture("measured");
@@ -29,13 +29,13 @@ pub fn measured_graphs() -> Vec<MeasuredGraph> {
     graphs
 }
 
-/// What was measured of a graph.
+/// Returns the measured configurations of a graph.
 #[must_use]
 pub fn configurations(graph: &MeasuredGraph) -> &Configurations {
     &graph.measurements.as_ref().unwrap_or_else(|| panic!("{} was not measured", graph.name)).configurations
 }
 
-/// Some configurations of a batch, as a batch.
+/// Returns a batch of the chosen configurations.
 #[must_use]
 pub fn part(configurations: &Configurations, chosen: impl IntoIterator<Item = usize>) -> Configurations {
     let limits = Limits::default();
@@ -57,7 +57,7 @@ pub fn part(configurations: &Configurations, chosen: impl IntoIterator<Item = us
     }
 }
 
-/// A batch in every form of the wire.
+/// Returns a batch in every wire form of its kind.
 #[must_use]
 pub fn forms(configurations: &Configurations, configurable: &[u32]) -> Vec<Configs> {
     match configurations {

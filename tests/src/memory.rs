@@ -1,8 +1,8 @@
-//! How much of a process is in memory.
+//! Resident memory of a process.
 
 use std::fs;
 
-/// Bytes of a process that are in memory, as Linux tells.
+/// Returns the resident memory of a process in bytes, as Linux reports it.
 ///
 /// # Panics
 /// If there is no such process.

@@ -1,4 +1,4 @@
-//! Models of the repository, without a server around them.
+//! Models of the repository, loaded without a server.
 
 use std::{fs, sync::Arc};
 
@@ -7,10 +7,10 @@ use hlorank_server::{model::Model, runtime::Runtime};
 
 use crate::{onnxruntime, repository};
 
-/// The newest version of the default model of a task, with sessions for so many workers.
+/// Loads the newest version of the default model of a task, with sessions for this number of workers.
 ///
 /// # Panics
-/// If it does not load; the message says what to run.
+/// If the model does not load. The message says what to run.
 #[must_use]
 pub fn load_model(task: Task, workers: usize) -> Arc<Model> {
     let runtime = Runtime::load(&onnxruntime()).unwrap_or_else(|error| panic!("{error}"));

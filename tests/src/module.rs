@@ -1,10 +1,10 @@
-//! Small HLO modules, made by hand.
+//! Small handwritten HLO modules.
 
 use hlorank_graph::{HloModule, SegmentedGraph, Task};
 use hlorank_proto::xla::{HloComputationProto, HloInstructionProto, HloModuleProto, ShapeProto};
 use prost::Message;
 
-/// An `add` that consumes the instructions with the ids of `operands`.
+/// Returns an `add` that consumes the instructions with the ids of `operands`.
 #[must_use]
 pub fn instruction(id: i64, operands: &[i64]) -> HloInstructionProto {
     HloInstructionProto {
@@ -16,33 +16,33 @@ pub fn instruction(id: i64, operands: &[i64]) -> HloInstructionProto {
     }
 }
 
-/// An instruction of an opcode, with an f32 `[8, 8]` output.
+/// Returns an instruction of an opcode with an f32 `[8, 8]` output.
 #[must_use]
 pub fn operation(opcode: &str, id: i64, operands: &[i64]) -> HloInstructionProto {
     let shape = ShapeProto { element_type: 11, dimensions: vec![8, 8], ..Default::default() };
     HloInstructionProto { opcode: opcode.to_owned(), shape: Some(shape), ..instruction(id, operands) }
 }
 
-/// A computation whose root is its last instruction.
+/// Returns a computation whose root is its last instruction.
 #[must_use]
 pub fn computation(id: i64, instructions: Vec<HloInstructionProto>) -> HloComputationProto {
     let root_id = instructions.last().map_or(0, |last| last.id);
     HloComputationProto { name: format!("computation.{id}"), id, root_id, instructions }
 }
 
-/// A serialized module.
+/// Returns a serialized module.
 #[must_use]
 pub fn module(computations: Vec<HloComputationProto>) -> Vec<u8> {
     HloModuleProto { name: "made_by_hand".to_owned(), computations, ..Default::default() }.encode_to_vec()
 }
 
-/// A serialized module of one computation.
+/// Returns a serialized module of one computation.
 #[must_use]
 pub fn single(instructions: Vec<HloInstructionProto>) -> Vec<u8> {
     module(vec![computation(1, instructions)])
 }
 
-/// Two dots in a row: nodes 0 to 2 are parameters, 3 and 4 the dots.
+/// Returns a serialized module of two dots in a row. Nodes 0 to 2 are parameters, 3 and 4 the dots.
 #[must_use]
 pub fn two_dots() -> Vec<u8> {
     let parameters = (1..=3).map(|id| operation("parameter", id, &[]));
@@ -50,10 +50,10 @@ pub fn two_dots() -> Vec<u8> {
     single(parameters.chain(dots).collect())
 }
 
-/// Does with a module from outside everything that a server does.
+/// Processes an untrusted module as a server does.
 ///
 /// # Panics
-/// Where that gives what cannot be.
+/// If the results contradict each other.
 pub fn use_module(module: HloModule) {
     let nodes = u32::try_from(module.len()).expect("limits keep it small");
     let described = (0..=nodes).filter(|&node| module.describe(node).is_some()).count();

@@ -1,4 +1,5 @@
-//! The naive evaluation: every configuration by itself, nothing shared. What the engine is held against.
+//! The naive evaluation, which scores every configuration by itself and shares nothing. It is the reference for the
+//! engine.
 
 use hlorank_graph::{
     ConfigInput, ConfigValues, Configurations, Element, FEATURES, Kind, Occurrence, Scope, Segment,
@@ -12,7 +13,7 @@ use hlorank_server::{
 /// Marks a node that is not configurable.
 const NOT_CONFIGURABLE: f32 = -2.0;
 
-/// Rows of one padded size, whether or not some are equal.
+/// Rows of one padded size, equal ones included.
 struct Rows<'a> {
     nodes: usize,
     segments: Vec<&'a Segment>,
@@ -20,11 +21,11 @@ struct Rows<'a> {
     kind: &'a Kind,
 }
 
-/// Scores a batch as the papers do: every segment of every configuration is encoded, in blocks of `block_nodes` nodes or
-/// of one row where that is less, and the embeddings of a configuration are added up in double precision.
+/// Scores a batch as the papers do: encodes every segment of every configuration, in blocks of at most `block_nodes`
+/// nodes but at least one row, and sums the embeddings of a configuration in double precision.
 ///
 /// # Panics
-/// Where the model fails.
+/// If the model fails.
 #[must_use]
 pub fn score_naively(
     model: &Model,
@@ -50,7 +51,7 @@ pub fn score_naively(
     }
     #[expect(clippy::cast_possible_truncation, reason = "the head takes single precision")]
     let mut sums: Vec<f32> = sums.into_iter().map(|sum| sum as f32).collect();
-    // A lone row rounds differently from the same row among others.
+    // A single row rounds differently from the same row among others.
     sums.extend_from_within(..size);
     let mut scores = model.score(worker, &sums).expect("the head runs");
     scores.truncate(configurations.len());
@@ -80,7 +81,7 @@ fn local(
 }
 
 impl Rows<'_> {
-    /// `[rows, D]`; each row brings its own copy of its segment.
+    /// Encodes the rows as `[rows, D]`. Each row has its own copy of its segment.
     fn encode(mut self, model: &Model, worker: Worker) -> Vec<f32> {
         let rows = self.segments.len();
         self.segments.push(self.segments[0]);
@@ -114,7 +115,7 @@ impl Rows<'_> {
     }
 }
 
-/// The configurations of all rows, and the first once more: a lone row rounds differently.
+/// Returns the configurations of all rows and the first one again, because a single row rounds differently.
 fn joined(configs: &[Vec<f32>], kind: &Kind) -> ConfigInput {
     let rows = configs.len() + 1;
     let values: Vec<f32> = configs.iter().chain(&configs[..1]).flatten().copied().collect();

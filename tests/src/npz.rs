@@ -6,7 +6,7 @@ use std::{fs::File, path::Path};
 use npyz::{Deserialize, NpyFile};
 use zip::ZipArchive;
 
-/// The arrays of an npz file. Every method panics where the file is not what the test expects.
+/// Arrays of an npz file. Every method panics if the file is not what the test expects.
 pub struct Arrays {
     archive: ZipArchive<File>,
 }
@@ -15,17 +15,17 @@ impl Arrays {
     /// Opens a file.
     ///
     /// # Panics
-    /// Where it is missing or no npz file.
+    /// If the file is missing or is not an npz file.
     #[must_use]
     pub fn open(path: &Path) -> Self {
         let archive = File::open(path).map_err(Into::into).and_then(ZipArchive::new);
         Self { archive: archive.unwrap_or_else(|error| panic!("{}: {error}", path.display())) }
     }
 
-    /// The values of an array in C order.
+    /// Returns the values of an array in C order.
     ///
     /// # Panics
-    /// Where there is no such array of this type.
+    /// If there is no array of this name and type.
     pub fn values<T: Deserialize>(&mut self, name: &str) -> Vec<T> {
         let entry = self.archive.by_name(&format!("{name}.npy"));
         let file = entry.map_err(Into::into).and_then(NpyFile::new);

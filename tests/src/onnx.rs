@@ -11,26 +11,26 @@ use prost::Message as _;
 /// Numbers of ONNX's `TensorProto.DataType`.
 pub const FLOAT32: i32 = 1;
 const INT64: i32 = 7;
-/// See [`FLOAT32`].
+/// Like [`FLOAT32`].
 pub const FLOAT64: i32 = 11;
 
-/// What a head adds up.
+/// Parameters of a head that sums its input.
 #[derive(Clone, Copy, Debug)]
 pub struct HeadInput<'a> {
-    /// How many at a time; 0 by the contract, for any number.
+    /// Size of the first dimension; 0, as the contract requires, for any size.
     pub configs: i64,
-    /// `sum` by the contract.
+    /// Name of the input; the contract requires `sum`.
     pub name: &'a str,
-    /// [`FLOAT32`] by the contract.
+    /// Element type; the contract requires [`FLOAT32`].
     pub element: i32,
-    /// 2 by the contract.
+    /// Rank of the input; the contract requires 2.
     pub rank: usize,
 }
 
-/// By the contract.
+/// The head that the contract requires.
 pub const SUM: HeadInput<'static> = HeadInput { configs: 0, name: "sum", element: FLOAT32, rank: 2 };
 
-/// The model `head.onnx` that adds up all dimensions of its input but the first.
+/// Returns a `head.onnx` that sums all dimensions of its input except the first.
 #[must_use]
 pub fn head(input: HeadInput<'_>) -> ModelProto {
     let HeadInput { configs, name, element, rank } = input;
@@ -51,7 +51,7 @@ pub fn head(input: HeadInput<'_>) -> ModelProto {
     ModelProto { ir_version: 8, graph: Some(graph), opset_import: vec![operators], functions: vec![] }
 }
 
-/// An operator of ONNX's own.
+/// Returns a node with an operator of ONNX itself.
 #[must_use]
 pub fn node(operator: &str, inputs: &[&str], output: &str, attribute: Vec<AttributeProto>) -> NodeProto {
     NodeProto {
@@ -79,7 +79,7 @@ fn integers(name: &str, values: &[i64]) -> TensorProto {
     }
 }
 
-/// Of which the first dimension has this size, or any where it is 0.
+/// Returns a value whose first dimension has this size, or any size if it is 0.
 fn value(name: &str, element: i32, rank: usize, first: i64) -> ValueInfoProto {
     let sizes = [first].into_iter().chain(iter::repeat(0)).take(rank);
     let dim = sizes.map(|dim_value| Dimension { dim_value, dim_param: String::new() });
@@ -88,21 +88,21 @@ fn value(name: &str, element: i32, rank: usize, first: i64) -> ValueInfoProto {
     ValueInfoProto { name: name.to_owned(), r#type: Some(TypeProto { tensor_type: Some(tensor) }) }
 }
 
-/// Adds to the graph of a serialized model: appended messages are merged with what is there.
+/// Adds to the graph of a serialized model. Protobuf merges an appended message with the one before it.
 pub fn append(model: &mut Vec<u8>, graph: GraphProto) {
     let more = ModelProto { graph: Some(graph), ..ModelProto::default() };
     model.extend(more.encode_to_vec());
 }
 
-/// Has runs of a serialized encoder fail where a number of its input `config` is above a limit: a `Gather` then looks
-/// outside its table. Other runs give what they gave.
+/// Makes a serialized encoder fail if a number of its input `config` is above a limit: a `Gather` then reads outside
+/// its table. Other runs are unchanged.
 ///
 /// # Panics
-/// If no operator gives the output `embedding`.
+/// If no operator has the output `embedding`.
 pub fn fail_above(model: &mut Vec<u8>, limit: f32) {
     const OUTPUT: &[u8] = b"\x12\x09embedding";
     let given = model.windows(OUTPUT.len()).position(|window| window == OUTPUT).expect("such an output");
-    // Of the same length, so that nothing else changes.
+    // The name has the same length, so nothing else changes.
     model[given + 2..][.."embedding".len()].copy_from_slice(b"unchecked");
     let nodes = vec![
         node("ReduceMax", &["config"], "check.highest", vec![integer("keepdims", 0)]),
@@ -126,10 +126,10 @@ fn floats(name: &str, dims: &[i64], values: &[f32]) -> TensorProto {
     }
 }
 
-/// Overwrites a row of a matrix of weights, of type float32, of a serialized model.
+/// Overwrites a row of a float32 weight matrix of a serialized model.
 ///
 /// # Panics
-/// If it has no such weights.
+/// If the model has no such weights.
 pub fn overwrite_row(model: &mut [u8], weights: &str, row: usize, value: f32) {
     let decoded = ModelProto::decode(&*model).expect("an ONNX model");
     let tensors = decoded.graph.expect("a graph").initializer;

@@ -1,4 +1,4 @@
-//! A real Prometheus, where it was fetched.
+//! A real Prometheus, if it was fetched.
 
 use std::{
     env,
@@ -15,23 +15,23 @@ use tempfile::TempDir;
 
 use crate::{http_get, repository};
 
-/// A Prometheus that scrapes one server every second, by the configuration and rules of `deploy/prometheus`; it stops
-/// when its test ends.
+/// Prometheus that scrapes one server every second with the configuration and rules of `deploy/prometheus`. It stops
+/// when it is dropped.
 pub struct Prometheus {
     address: SocketAddr,
     process: Child,
     folder: TempDir,
 }
 
-/// As `deploy/prometheus/prometheus.yml` has them.
+/// Target and interval in `deploy/prometheus/prometheus.yml`.
 const TARGET: &str = "127.0.0.1:7071";
 const INTERVAL: &str = "15s";
 
-/// How long it may take to start.
+/// Maximum time until Prometheus is ready.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A program of Prometheus: from the folder that `HLORANK_PROMETHEUS` names, else from what `make setup-prometheus`
-/// brings. Says on stderr what is skipped, and returns `None`, where it is absent.
+/// Returns the path of a program of Prometheus, in the folder that `HLORANK_PROMETHEUS` names, else where `make
+/// setup-prometheus` puts it. If it is absent, prints what is skipped to standard error and returns `None`.
 #[must_use]
 pub fn prometheus(program: &str) -> Option<PathBuf> {
     let fetched = || repository("target/prometheus");
@@ -41,16 +41,16 @@ pub fn prometheus(program: &str) -> Option<PathBuf> {
         return Some(found);
     }
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    // Not `eprintln!`, which a passing test keeps to itself.
+    // Not `eprintln!`, whose output the test harness captures.
     let _ = writeln!(io::stderr(), "skipped: {test} needs {program}; `make setup-prometheus` fetches it");
     None
 }
 
 impl Prometheus {
-    /// Starts one that scrapes `server`; `None` where there is none.
+    /// Starts a Prometheus that scrapes `server`; returns `None` if Prometheus was not fetched.
     ///
     /// # Panics
-    /// If it does not start.
+    /// If Prometheus does not start.
     pub async fn scraping(server: SocketAddr) -> Option<Self> {
         let program = prometheus("prometheus")?;
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
@@ -87,10 +87,10 @@ impl Prometheus {
         }
     }
 
-    /// What it answers to a path of its interface: `data` of the JSON.
+    /// Queries a path of the HTTP interface, and returns `data` of the JSON response.
     ///
     /// # Panics
-    /// If it refuses.
+    /// If the query fails.
     pub async fn ask(&self, path: &str) -> Value {
         let (status, body) = http_get(self.address, &format!("/api/v1/{path}")).await;
         assert_eq!(status, 200, "{path}: {body}");
@@ -98,7 +98,7 @@ impl Prometheus {
         answer["data"].take()
     }
 
-    /// The numbers that an expression has now; none of them is NaN.
+    /// Returns the current values of an expression, and asserts that none of them is NaN.
     pub async fn numbers(&self, expression: &str) -> Vec<f64> {
         let data = self.ask(&format!("query?query={}", escaped(expression))).await;
         let series = data["result"].as_array().cloned().unwrap_or_default();
@@ -109,19 +109,19 @@ impl Prometheus {
 
 impl Drop for Prometheus {
     fn drop(&mut self) {
-        // An error means that it has stopped already.
+        // An error means that the process has exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// Free a moment ago.
+/// Returns a port that was free a moment ago.
 fn free_address() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     listener.expect("loopback has a free port")
 }
 
-/// For a URL.
+/// Escapes a text for a URL.
 fn escaped(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect::<Vec<_>>().concat()
 }

@@ -6,41 +6,41 @@ use std::{
     net::{SocketAddr, TcpStream},
 };
 
-/// What `/metrics` said.
+/// Metrics of one scrape.
 #[derive(Debug, Default)]
 pub struct Scrape {
-    /// By name.
+    /// Families by name.
     pub families: BTreeMap<String, ScrapedFamily>,
-    /// Every series, in the order read.
+    /// All series, in the order read.
     pub samples: Vec<Sample>,
 }
 
-/// What there is to know of a metric.
+/// Metadata of a metric.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ScrapedFamily {
     /// `counter`, `gauge` or `histogram`.
     pub kind: String,
-    /// For people.
+    /// Help text.
     pub help: String,
     /// Names of the labels, without `le`.
     pub labels: Vec<String>,
 }
 
-/// One series.
+/// Sample of one series.
 #[derive(Debug)]
 pub struct Sample {
-    /// With `_bucket`, `_sum` or `_count` for a histogram.
+    /// Name, with `_bucket`, `_sum` or `_count` for a histogram.
     pub name: String,
-    /// In the order read.
+    /// Labels, in the order read.
     pub labels: Vec<(String, String)>,
-    /// Now.
+    /// Value.
     pub value: f64,
 }
 
-/// The status and the body that an HTTP server answers to GET.
+/// Sends a GET request, and returns the status and the body of the response.
 ///
 /// # Panics
-/// If it does not answer.
+/// If there is no response.
 pub async fn http_get(address: SocketAddr, path: &str) -> (u16, String) {
     let path = path.to_owned();
     let answer = tokio::task::spawn_blocking(move || {
@@ -60,7 +60,7 @@ impl Scrape {
     /// Reads Prometheus' text format.
     ///
     /// # Panics
-    /// If it is not.
+    /// If the text is not in that format.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut scrape = Self::default();
@@ -87,10 +87,10 @@ impl Scrape {
         self.families.entry(name.to_owned()).or_default()
     }
 
-    /// The value of the one series with this name and these labels, in any order.
+    /// Returns the value of the series with this name and these labels in any order.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no such series.
     #[must_use]
     #[expect(clippy::panic, reason = "how a test fails")]
     pub fn value(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
@@ -120,7 +120,7 @@ impl Sample {
         }
     }
 
-    /// The value of a label.
+    /// Returns the value of a label.
     #[must_use]
     pub fn label(&self, name: &str) -> Option<&str> {
         self.labels.iter().find(|(label, _)| label == name).map(|(_, value)| value.as_str())

@@ -1,4 +1,4 @@
-//! Certificates and tokens, and a server that reads them from files.
+//! Certificates, tokens, and a server that reads them from files.
 
 use std::{
     fs,
@@ -15,29 +15,29 @@ use tonic::transport::{Certificate, Identity};
 
 use crate::TestServer;
 
-/// A certificate authority of a test's own.
+/// Certificate authority of one test.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    /// Its certificate, as PEM.
+    /// Certificate of the authority, as PEM.
     pub pem: String,
 }
 
-/// A certificate and its key, as PEM.
+/// Certificate and private key, as PEM.
 pub struct Pair {
-    /// The certificate.
+    /// Certificate.
     pub certificate: String,
-    /// Its private key.
+    /// Private key.
     pub key: String,
 }
 
-/// Files that a server is told of, and that a test may change.
+/// Certificate and token files that a server reads and a test may change.
 pub struct Files(TempDir);
 
 impl Authority {
-    /// An authority that nobody trusts yet.
+    /// Creates an authority that no certificate store trusts yet.
     ///
     /// # Panics
-    /// Where no key can be made.
+    /// If no key can be generated.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "each is another one")]
     pub fn new() -> Self {
@@ -50,7 +50,7 @@ impl Authority {
         Self { issuer: Issuer::new(params, key), pem }
     }
 
-    /// A certificate for who has these names, until the end of a year.
+    /// Issues a certificate for these names that expires at the end of a year.
     fn issue_for(&self, names: &[&str], year: i32) -> Pair {
         let mut params = params(names);
         params.not_after = date_time_ymd(year, 12, 31);
@@ -59,34 +59,34 @@ impl Authority {
         Pair { certificate, key: key.serialize_pem() }
     }
 
-    /// A certificate for a server on loopback, or a client, that ends with this year.
+    /// Issues a certificate for a server on loopback or a client that expires at the end of this year.
     ///
     /// # Panics
-    /// Where no key can be made.
+    /// If no key can be generated.
     #[must_use]
     pub fn issue_until(&self, year: i32) -> Pair {
         self.issue_for(&["localhost", "127.0.0.1"], year)
     }
 
-    /// A certificate for a server on loopback, or a client.
+    /// Issues a certificate for a server on loopback or a client.
     ///
     /// # Panics
-    /// Where no key can be made.
+    /// If no key can be generated.
     #[must_use]
     pub fn issue(&self) -> Pair {
         self.issue_until(4000)
     }
 
-    /// A certificate for a server elsewhere.
+    /// Issues a certificate for a server at another address.
     ///
     /// # Panics
-    /// Where no key can be made.
+    /// If no key can be generated.
     #[must_use]
     pub fn issue_elsewhere(&self) -> Pair {
         self.issue_for(&["ranker.example"], 4000)
     }
 
-    /// Its certificate, for a client.
+    /// Returns the certificate of the authority, for a client.
     #[must_use]
     pub fn certificate(&self) -> Certificate {
         Certificate::from_pem(&self.pem)
@@ -94,7 +94,7 @@ impl Authority {
 }
 
 impl Pair {
-    /// What a client shows.
+    /// Returns the identity that a client presents.
     #[must_use]
     pub fn identity(&self) -> Identity {
         Identity::from_pem(&self.certificate, &self.key)
@@ -105,7 +105,7 @@ fn params(names: &[&str]) -> CertificateParams {
     CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap()
 }
 
-/// A line of a file of tokens.
+/// Returns a line of a token file.
 #[must_use]
 pub fn token_line(name: &str, scopes: &str, token: &str) -> String {
     let digest = Digest(Sha256::digest(token).into());
@@ -113,20 +113,20 @@ pub fn token_line(name: &str, scopes: &str, token: &str) -> String {
 }
 
 impl Files {
-    /// A folder without any.
+    /// Creates an empty folder.
     ///
     /// # Panics
-    /// Where no folder can be made.
+    /// If no folder can be created.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "each is another one")]
     pub fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// Writes a file at once, as who renews one should, and tells where it is.
+    /// Replaces a file atomically, as a renewal should, and returns its path.
     ///
     /// # Panics
-    /// Where it cannot be written.
+    /// If the file cannot be written.
     #[expect(clippy::must_use_candidate, reason = "flags name files, too")]
     pub fn write(&self, name: &str, text: &str) -> PathBuf {
         let (path, elsewhere) = (self.0.path().join(name), self.0.path().join("new"));
@@ -138,19 +138,19 @@ impl Files {
     /// Writes the certificate and the key of the server.
     ///
     /// # Panics
-    /// Where they cannot be written.
+    /// If the files cannot be written.
     pub fn write_pair(&self, pair: &Pair) {
         self.write("tls.crt", &pair.certificate);
         self.write("tls.key", &pair.key);
     }
 
-    /// Where they are.
+    /// Returns the folder of the files.
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.0.path()
     }
 
-    /// Flags for what is there.
+    /// Returns the server flags for the files that exist.
     #[must_use]
     pub fn flags(&self) -> Vec<String> {
         let names = [
@@ -164,18 +164,18 @@ impl Files {
         there.map(|(flag, path)| format!("{flag}={}", path.display())).collect()
     }
 
-    /// A server that looks at the files many times a second.
+    /// Starts a server that polls the files many times a second.
     ///
     /// # Panics
-    /// If it does not start; the message says what to run.
+    /// If the server does not start. The message says what to run.
     pub async fn start(&self) -> TestServer {
         self.start_with(&["--poll-seconds=0.02"]).await
     }
 
-    /// A server with these flags, too.
+    /// Starts such a server with more flags.
     ///
     /// # Panics
-    /// If it does not start; the message says what to run.
+    /// If the server does not start. The message says what to run.
     pub async fn start_with(&self, more: &[&str]) -> TestServer {
         let flags = self.flags();
         TestServer::start_with(
@@ -185,7 +185,7 @@ impl Files {
     }
 }
 
-/// The address over TLS of what a test server says is at `http://`.
+/// Returns the `https://` address of a test server that reports an `http://` address.
 #[must_use]
 pub fn over_tls(endpoint: &str) -> String {
     endpoint.replace("http://", "https://")

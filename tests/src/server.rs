@@ -1,4 +1,4 @@
-//! A real server on a free port of loopback, with the models of the repository.
+//! A server in this process on a free port of loopback, with the models of the repository.
 
 use std::{
     net::SocketAddr,
@@ -20,7 +20,7 @@ use tonic::{body::Body, transport::Channel};
 
 use crate::{Scrape, http_get, onnxruntime, repository};
 
-/// What calls in progress take: their places, and what waits for them.
+/// Gauges that are zero on an idle server: requests in progress and queued work.
 const TAKEN: [&str; 4] = [
     "hlorank_requests_in_progress",
     "hlorank_queued_nodes",
@@ -28,10 +28,10 @@ const TAKEN: [&str; 4] = [
     "hlorank_compute_queue_tasks",
 ];
 
-/// For a state that a version or the metrics come to, on a busy machine.
+/// Maximum wait for a state of a model version or of the metrics, generous for a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A server that stops when its test ends.
+/// Server that stops when it is dropped.
 pub struct TestServer {
     endpoint: String,
     server: RunningServer,
@@ -41,23 +41,23 @@ impl TestServer {
     /// Starts a server with default settings.
     ///
     /// # Panics
-    /// If it does not start; the message says what to run.
+    /// If the server does not start. The message says what to run.
     pub async fn start() -> Self {
         Self::start_with(&[]).await
     }
 
-    /// Starts a server with these flags beside the default settings.
+    /// Starts a server with default settings and these flags.
     ///
     /// # Panics
-    /// If it does not start; the message says what to run.
+    /// If the server does not start. The message says what to run.
     pub async fn start_with(flags: &[&str]) -> Self {
         Self::try_start_with(flags).await.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Starts a server with these flags beside the default settings.
+    /// Starts a server with default settings and these flags.
     ///
     /// # Errors
-    /// Why it does not start.
+    /// If the server does not start.
     pub async fn try_start_with(flags: &[&str]) -> Result<Self, StartError> {
         let models = repository("models/registry").display().to_string();
         let library = onnxruntime().display().to_string();
@@ -72,54 +72,54 @@ impl TestServer {
         Ok(Self { endpoint: format!("http://{}", server.address()), server })
     }
 
-    /// Where it listens.
+    /// Returns the address of the gRPC listener.
     #[must_use]
     pub fn endpoint(&self) -> &str {
         &self.endpoint
     }
 
-    /// Where its metrics are; `None` where they are off.
+    /// Returns the address of the metrics listener; `None` if metrics are off.
     #[must_use]
     pub fn metrics(&self) -> Option<SocketAddr> {
         self.server.metrics_address()
     }
 
-    /// Where its metrics are.
+    /// Returns the address of the metrics listener.
     ///
     /// # Panics
-    /// If they are off.
+    /// If metrics are off.
     #[must_use]
     pub fn metrics_address(&self) -> SocketAddr {
         self.metrics().expect("metrics are on")
     }
 
-    /// What its metrics are now.
+    /// Scrapes the metrics.
     ///
     /// # Panics
-    /// If they are off, or cannot be read.
+    /// If metrics are off or cannot be read.
     pub async fn scrape(&self) -> Scrape {
         let (status, text) = http_get(self.metrics_address(), "/metrics").await;
         assert_eq!(status, 200, "{text}");
         Scrape::parse(&text)
     }
 
-    /// Looks at its files as it does on SIGHUP.
+    /// Reloads models, certificates and tokens, as the program does on SIGHUP.
     pub fn reload(&self) {
         self.server.reload();
     }
 
-    /// Stops as it does when the program is told to.
+    /// Stops gracefully, as the program does on SIGTERM.
     pub async fn stop(self) {
         self.server.stop().await;
     }
 
-    /// Where it listens for admin calls, if it was started with `--admin-listen`.
+    /// Returns the address of the admin listener, if it was started with `--admin-listen`.
     #[must_use]
     pub fn admin_endpoint(&self) -> Option<String> {
         self.server.admin_address().map(|address| format!("http://{address}"))
     }
 
-    /// The admin client, connected.
+    /// Connects an admin client.
     ///
     /// # Panics
     /// If the server does not answer.
@@ -128,10 +128,10 @@ impl TestServer {
         AdminClient::connect(&endpoint, Connection::default()).await.expect("the server accepts admin calls")
     }
 
-    /// A version of a model, once the server says that it is in this state.
+    /// Waits until a model version is in this state, and returns it.
     ///
     /// # Panics
-    /// If it is not within a minute.
+    /// If the version is not in this state after a minute.
     pub async fn until(&self, name: &str, version: u64, state: ModelState) -> Model {
         let client = self.client().await;
         let started = Instant::now();
@@ -145,10 +145,10 @@ impl TestServer {
         }
     }
 
-    /// What its metrics are, once they are so.
+    /// Waits until the metrics satisfy a condition, and returns them.
     ///
     /// # Panics
-    /// If they are not within a minute.
+    /// If the metrics do not satisfy the condition after a minute.
     pub async fn until_metrics(&self, is_so: impl Fn(&Scrape) -> bool) -> Scrape {
         let started = Instant::now();
         loop {
@@ -162,15 +162,15 @@ impl TestServer {
         }
     }
 
-    /// Waits until it has nothing left to do, and nobody's place taken.
+    /// Waits until no request is in progress or queued.
     ///
     /// # Panics
-    /// If it still has after a minute.
+    /// If requests are left after a minute.
     pub async fn until_idle(&self) {
         self.until_metrics(|scrape| TAKEN.iter().all(|name| scrape.value(name, &[]) == 0.0)).await;
     }
 
-    /// The client library, connected.
+    /// Connects the client library.
     ///
     /// # Panics
     /// If the server does not answer.
@@ -178,7 +178,7 @@ impl TestServer {
         Client::connect(&self.endpoint, Connection::default()).await.expect("the server accepts connections")
     }
 
-    /// A bare gRPC channel.
+    /// Opens a gRPC channel.
     ///
     /// # Panics
     /// If the server does not answer.
@@ -187,27 +187,27 @@ impl TestServer {
         endpoint.connect().await.expect("the server accepts connections")
     }
 
-    /// The bare service, for requests that the client library would not send.
+    /// Connects the generated gRPC client, for requests that the client library would not send.
     pub async fn cost_model(&self) -> CostModelServiceClient<Channel> {
         CostModelServiceClient::new(self.channel().await).max_encoding_message_size(usize::MAX)
     }
 
-    /// The bare service, through a client that tells the server `grpc-timeout` and does not itself keep it.
+    /// Connects a generated gRPC client that sends `grpc-timeout` but does not enforce it itself.
     #[must_use]
     pub fn patient(&self) -> CostModelServiceClient<HttpClient<HttpConnector, Body>> {
         patient(&self.endpoint)
     }
 
-    /// The bare service.
+    /// Connects the generated gRPC client.
     pub async fn models(&self) -> ModelServiceClient<Channel> {
         ModelServiceClient::new(self.channel().await)
     }
 }
 
-/// The bare service at an endpoint, through a client that tells the server `grpc-timeout` and does not itself keep it.
+/// Returns a generated gRPC client of an endpoint that sends `grpc-timeout` but does not enforce it itself.
 ///
 /// # Panics
-/// If the endpoint is no URI.
+/// If the endpoint is not a URI.
 #[must_use]
 pub fn patient(endpoint: &str) -> CostModelServiceClient<HttpClient<HttpConnector, Body>> {
     let http = HttpClient::builder(TokioExecutor::new()).http2_only(true).build_http();

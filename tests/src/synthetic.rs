@@ -1,22 +1,22 @@
-//! Graphs made of few blocks that repeat, as real networks are, and configurations of them.
+//! Graphs of a few blocks that repeat, like real networks, and configurations of them.
 
 use hlorank_graph::{
     Configurations, FEATURES, Graph, GraphArrays, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, Pad,
     Task, TileBatch, TileConfiguration,
 };
 
-/// Entries that layouts draw from.
+/// Number of entries that layouts are drawn from.
 const ENTRIES: [[u32; 3]; 5] = [[0, 0, 0], [9, 0, 0], [58, 9, 0], [0, 58, 58], [9, 9, 9]];
 
 /// Nodes of a block.
 const BLOCK_NODES: usize = 5;
 
-/// Columns of the features: whether a node is a root, and the first of its dimensions.
+/// Feature columns: whether a node is a root, and the first of its dimensions.
 const ROOT: usize = 0;
 const DIMENSION: usize = 21;
 
-/// A module of blocks of five nodes, one or two of them configurable; equal numbers are equal blocks, and a block 0
-/// is joined to the one before it.
+/// Returns a module of blocks of five nodes, one or two of them configurable. Equal numbers are equal blocks, and a
+/// block 0 is connected to the block before it.
 #[must_use]
 pub fn block_graph(opcodes: &[u8], sizes: &[u16], blocks: &[usize]) -> Graph {
     let (mut features, mut edges, mut configurable) = (vec![], vec![], vec![]);
@@ -36,7 +36,7 @@ pub fn block_graph(opcodes: &[u8], sizes: &[u16], blocks: &[usize]) -> Graph {
     graph(Task::Layout, opcodes.collect(), &features, edges, configurable)
 }
 
-/// A kernel that is a chain of nodes.
+/// Returns a kernel that is a chain of nodes.
 #[must_use]
 pub fn chain_kernel(opcodes: &[u8], sizes: &[u16]) -> Graph {
     let dimensions = |node| [sizes[node % sizes.len()], 1];
@@ -46,17 +46,17 @@ pub fn chain_kernel(opcodes: &[u8], sizes: &[u16]) -> Graph {
     graph(Task::Tile, opcodes.to_vec(), &features, edges, vec![])
 }
 
-/// A kernel of so many nodes, where it does not matter what they are.
+/// Returns a kernel of this number of arbitrary nodes.
 #[must_use]
 pub fn kernel_of(nodes: u8) -> Graph {
     let opcodes: Vec<u8> = (1..=nodes).collect();
     chain_kernel(&opcodes, &[128, 64, 256])
 }
 
-/// More tiles of [`kernel_of`] 40 nodes than any server scores within some seconds.
+/// More tiles of [`kernel_of`] 40 nodes than any server scores within several seconds.
 pub const MANY_TILES: i64 = 200_000;
 
-/// So many tiles that all differ.
+/// Returns this number of distinct tiles.
 #[must_use]
 pub fn grid_tiles(count: i64) -> TileBatch {
     let outputs: Vec<[i64; 2]> = (0..count).map(|tile| [1 + tile % 43, 1 + tile / 43]).collect();
@@ -82,10 +82,10 @@ fn graph(
     Graph::new(task, arrays.expect("arrays that fit"), configurable).expect("an acyclic graph")
 }
 
-/// One layout configuration for each of `choices`, which it repeats over the slots.
+/// Returns one layout configuration for each of `choices`, which is repeated over the slots.
 ///
 /// # Panics
-/// If there are none.
+/// If `choices` is empty.
 #[must_use]
 pub fn layouts(slots: usize, choices: &[Vec<usize>]) -> LayoutBatch {
     let mut builder = LayoutBatchBuilder::new(slots, Limits::default());
@@ -98,10 +98,10 @@ pub fn layouts(slots: usize, choices: &[Vec<usize>]) -> LayoutBatch {
     builder.build().expect("a batch with a configuration")
 }
 
-/// One tile for each output.
+/// Returns one tile for each output.
 ///
 /// # Panics
-/// If there are more than the limits allow.
+/// If there are more tiles than the limits allow.
 #[must_use]
 pub fn tiles(outputs: &[[i64; 2]]) -> TileBatch {
     let mut batch = TileBatch::default();
@@ -112,11 +112,11 @@ pub fn tiles(outputs: &[[i64; 2]]) -> TileBatch {
     batch
 }
 
-/// Numbers up to many thousands are different graphs, of either task and up to some hundreds of nodes, with a few configurations or
-/// many.
+/// Returns the graph of a number, of either task and with up to several hundred nodes, and few or many configurations
+/// of it. Graphs of different numbers differ, up to many thousands.
 ///
 /// # Panics
-/// Never: all of them fit the limits.
+/// Never, since all of them fit the limits.
 #[must_use]
 pub fn varying(number: usize) -> (Graph, Configurations) {
     let size = 1 + number * 7 % 113;

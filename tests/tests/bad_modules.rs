@@ -1,4 +1,4 @@
-//! Broken and hostile modules are refused with an error that says what is wrong and where, and nothing panics.
+//! Invalid and hostile modules are rejected with an error that says what is wrong and where, and nothing panics.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +20,7 @@ use prost::{
     encoding::{DecodeContext, decode_key, encode_varint, skip_field},
 };
 
-/// An instruction that calls a computation.
+/// Returns an instruction that calls a computation.
 fn call(id: i64, computation: i64) -> HloInstructionProto {
     HloInstructionProto { called_computation_ids: vec![computation], ..instruction(id, &[]) }
 }
@@ -35,7 +35,7 @@ fn read(bytes: &[u8]) -> Result<Graph, GraphError> {
     read_within(bytes, &Limits::default())
 }
 
-/// Checks the error, and that its message has all of `words`.
+/// Asserts the error, and that its message contains all of `words`.
 fn refuse(bytes: &[u8], expected: GraphError, words: &[&str]) {
     let message = expected.to_string();
     assert_eq!(read(bytes), Err(expected));
@@ -163,7 +163,7 @@ fn opcodes_that_the_table_lacks_are_zero_and_counted() {
     assert_eq!(graph.unknown_opcodes(), 4);
 }
 
-/// Bytes of nested fields that one instruction may have.
+/// Maximum bytes of the nested fields of one instruction.
 const NESTED_LIMIT: usize = 4 << 20;
 
 fn refuse_as_too_large(large: HloInstructionProto) {
@@ -228,7 +228,7 @@ fn a_module_cut_short_is_refused_or_is_a_smaller_module() {
     assert!(smaller > 3);
 }
 
-/// Where the fields of a message end.
+/// Returns the offsets where the fields of a message end.
 fn field_ends(message: &[u8]) -> Vec<usize> {
     let mut rest = message;
     let mut ends = Vec::new();
@@ -251,7 +251,7 @@ fn a_module_inside_an_hlo_proto_cut_short_never_panics() {
     }
 }
 
-/// A module of one computation with instructions of these payloads, until the message has `size` bytes.
+/// Returns a module of one computation with instructions of these payloads, until the message has `size` bytes.
 fn module_of_instructions(size: usize, payload: impl Fn(u64) -> Vec<u8>) -> Vec<u8> {
     let mut computation = Vec::with_capacity(size);
     for id in 0.. {
@@ -270,7 +270,7 @@ fn module_of_instructions(size: usize, payload: impl Fn(u64) -> Vec<u8>) -> Vec<
 }
 
 const HOSTILE_BYTES: usize = 64 << 20;
-/// Far above what a refusal takes, far below what reading millions of nodes would.
+/// Much longer than a rejection takes, and much shorter than reading millions of nodes would take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[test]
@@ -296,7 +296,7 @@ fn millions_of_empty_instructions_are_refused_in_no_time() {
     assert!(start.elapsed() < PATIENCE, "took {:?}", start.elapsed());
 }
 
-/// Everything that a server does with a module from outside.
+/// Processes an untrusted module as a server does.
 fn use_bytes(bytes: &[u8]) {
     if let Ok(module) = HloModule::read(bytes, &Limits::default()) {
         use_module(module);

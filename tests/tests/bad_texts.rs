@@ -1,4 +1,4 @@
-//! Broken and hostile HLO text is refused with an error that says what is wrong and where, and nothing panics.
+//! Invalid and hostile HLO text is rejected with an error that says what is wrong and where, and nothing panics.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use hlorank_graph::{GraphError, HloModule, LimitKind, Limits, Task, TextError};
 use hlorank_tests::{HLO_FIXTURES, fixture, module::use_module};
 use proptest::{prelude::*, sample::Index};
 
-/// A text whose entry computation has these lines, from line 4 on.
+/// Returns a text whose entry computation has these lines, from line 4 on.
 fn text(lines: &[&str]) -> String {
     format!("HloModule m\n\nENTRY %e {{\n  {}\n}}\n", lines.join("\n  "))
 }
@@ -184,7 +184,7 @@ fn computations_inside_computations_are_read_so_deep() {
 }
 
 const HOSTILE_BYTES: usize = 16 << 20;
-/// Far above what a refusal takes, far below what work that grows faster than the text would.
+/// Much longer than a rejection takes, and much shorter than work that grows faster than the text would take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[test]
@@ -254,7 +254,7 @@ fn real_text(name: &str) -> String {
     fs::read_to_string(fixture(HLO_FIXTURES).join(format!("{name}.hlo.txt"))).unwrap()
 }
 
-/// Everything that a server does with text from outside.
+/// Processes untrusted text as a server does.
 fn use_text(text: &str) {
     let module = match HloModule::read_text(text, &Limits::default()) {
         Ok(module) => module,
@@ -281,14 +281,14 @@ fn a_text_cut_short_is_refused_or_is_a_smaller_module() {
     assert!(smaller > 3);
 }
 
-/// One thing that goes wrong with a text.
+/// Mutation of a text.
 #[derive(Clone, Debug)]
 enum Mutation {
     Overwrite(Index, char),
     Insert(Index, String),
     Remove(Index, usize),
     Repeat(Index, usize, usize),
-    /// Takes a piece of another text.
+    /// Inserts a piece of another text.
     Splice(Index, Index, usize),
 }
 
@@ -363,7 +363,7 @@ fn mutate(text: &mut Vec<char>, mutation: &Mutation, other: &[char]) {
     }
 }
 
-/// Texts small enough for thousands of cases.
+/// Texts that are small enough for thousands of cases.
 const MUTATED: [&str; 4] = [
     "scalar_identity.cpu_after_opt",
     "mlp_train.before_opt",

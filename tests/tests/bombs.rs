@@ -1,4 +1,5 @@
-//! Messages that grow when they are decompressed are refused at the limit. Alone in its file: it measures its process.
+//! Messages that grow when they are decompressed are rejected at the limit. This test has its own binary because it
+//! measures its process.
 
 use std::{
     io::{self, Read as _},
@@ -15,10 +16,10 @@ use tower::ServiceExt as _;
 const LIMIT_BYTES: usize = 16 << 20;
 const BOMB_BYTES: u64 = 16 * LIMIT_BYTES as u64;
 
-/// Bombs at the same time.
+/// Number of simultaneous calls.
 const BOMBS: usize = 4;
 
-/// What decompressing may take of each: the limit, and as much again for buffers that double and windows.
+/// Memory that decompression may take per call: the limit, and as much again for doubling buffers and windows.
 const BYTES_OF_EACH: usize = 3 * LIMIT_BYTES;
 
 fn gzip() -> Vec<u8> {
@@ -28,7 +29,7 @@ fn gzip() -> Vec<u8> {
     bomb
 }
 
-/// With a window of 128 MiB, the longest that decoders take unless told otherwise.
+/// Compresses with a window of 128 MiB, the longest that decoders accept by default.
 fn zstd() -> Vec<u8> {
     let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
     encoder.window_log(27).unwrap();
@@ -36,7 +37,7 @@ fn zstd() -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// How a call ends whose message is these compressed bytes.
+/// Returns the status of a call whose message is these compressed bytes.
 async fn call(channel: Channel, encoding: &'static str, compressed: Vec<u8>) -> Status {
     let mut message = vec![1];
     message.extend(u32::try_from(compressed.len()).unwrap().to_be_bytes());

@@ -1,5 +1,5 @@
-//! Messages that claim more than they hold take the memory of what they hold. Alone in its file: it measures its
-//! process.
+//! Messages that claim more than they hold take only the memory of what they hold. This test has its own binary because
+//! it measures its process.
 
 use std::{
     process,
@@ -23,14 +23,14 @@ use tonic::{Status, body::Body, transport::Channel};
 use tonic_types::StatusExt;
 use tower::ServiceExt as _;
 
-/// Configurable nodes of the graph: as many layouts as a batch may have fill `--max-config-entries` with it.
+/// Configurable nodes of the graph. With it, the maximum number of layouts of a batch fills `--max-config-entries`.
 const SLOTS: usize = 134;
 const CONFIGS: u32 = 500_000;
 
-/// Beside the messages themselves: allocation's own, and other threads'. What is claimed is far more.
+/// Allowance beside the messages for the allocator and other threads. The claims are far larger.
 const SLACK_BYTES: usize = 24 << 20;
 
-/// For a refusal that computes nothing, on a busy machine.
+/// Maximum time of a rejection without computation, generous for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn layout_graph(module: Vec<u8>) -> Graph {
@@ -61,7 +61,7 @@ fn tiles(config_count: u32, bound_count: u32) -> Configs {
     })
 }
 
-/// Changes that are not there, of as many configurations as a batch may have.
+/// Returns the maximum number of configurations of a batch with change counts but without changes.
 fn changes() -> Configs {
     Configs::DeltaLayoutConfigs(DeltaLayoutConfigs {
         tables: vec![table(); SLOTS],
@@ -71,7 +71,7 @@ fn changes() -> Configs {
     })
 }
 
-/// Requests, and what they are refused with.
+/// Returns requests with the reasons of their rejections.
 fn claims() -> Vec<(RankConfigsRequest, &'static str)> {
     let request = |graph: Graph, configs: Configs, reason| (rank_request(graph, configs), reason);
     let kernel = || kernel_graph(graph_of_module(two_dots()));
@@ -100,7 +100,7 @@ async fn what_is_claimed_takes_no_memory() {
 async fn requests_take_what_they_hold(server: &TestServer) {
     let mut service = server.cost_model().await.max_encoding_message_size(usize::MAX);
     let sound = rank_request(layout_graph(two_dots()), layouts(1, 2));
-    // So that models have run, and buffers are there.
+    // Runs the models once, so that their buffers are allocated.
     let _ = service.rank_configs(sound).await;
     for (request, reason) in claims() {
         let (bytes, before) = (request.encoded_len(), resident_bytes(process::id()));
@@ -119,12 +119,12 @@ async fn requests_take_what_they_hold(server: &TestServer) {
         let refused = call.await.unwrap().unwrap_err();
         assert_eq!(refused.get_details_error_info().unwrap().reason, reason, "{refused}");
         assert!(took < PATIENCE, "{reason}: {took:?}");
-        // As it was made, encoded, received and decoded.
+        // Room for the message as built, encoded, received and decoded.
         assert!(most < before + 8 * bytes + SLACK_BYTES, "{reason}: from {before} to {most} bytes");
     }
 }
 
-/// A call whose message claims a length, begins, and never goes on.
+/// Starts a call whose message claims a length but stops after its beginning.
 fn begun(channel: Channel, claimed: u32) -> JoinHandle<Option<Status>> {
     let mut message = vec![0];
     message.extend(claimed.to_be_bytes());
@@ -143,7 +143,7 @@ async fn lengths_of_messages_take_nothing(server: &TestServer) {
     let refused = begun(channel.clone(), u32::MAX).await.unwrap().unwrap();
     assert_eq!(refused.get_details_error_info().unwrap().reason, "MESSAGE_TOO_LARGE", "{refused}");
     let before = resident_bytes(process::id());
-    // As long as a message may be.
+    // Each claims the maximum length of a message.
     let calls: Vec<_> = (0..64).map(|_| begun(channel.clone(), 64 << 20)).collect();
     tokio::time::sleep(Duration::from_millis(500)).await;
     let most = resident_bytes(process::id());

@@ -1,4 +1,4 @@
-//! What a person with grpcurl, a load balancer and a client see of a server: reflection, health, models.
+//! What grpcurl, a load balancer and a client see of a server: reflection, health, models.
 
 use hlorank_proto::v1::{GetModelRequest, ListModelsRequest, Task};
 use hlorank_tests::TestServer;

@@ -1,4 +1,4 @@
-//! The server answers what the exporter of an artifact saw.
+//! The server returns the scores that the exporter of an artifact recorded.
 
 use std::fs;
 

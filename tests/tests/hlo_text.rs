@@ -1,4 +1,4 @@
-//! HLO text makes the graph that the same module makes as protobuf, value for value.
+//! HLO text yields the same graph as the protobuf of the module, value for value.
 
 use std::{collections::HashMap, fs, path::Path, time::Instant};
 
@@ -22,8 +22,8 @@ impl Pair {
         Self { name, text, proto }
     }
 
-    /// Every module that there is as text; the computations of the protobuf are put in the order of the text, which
-    /// XLA prints in another order than it serializes.
+    /// Reads all modules that exist as text. The computations of the protobuf are put in the order of the text, because
+    /// XLA prints them in another order than it serializes them.
     fn all() -> Vec<Self> {
         let folders = [fixture(HLO_FIXTURES), fixture("hlo_text")];
         let pairs: Vec<Self> = folders
@@ -38,7 +38,7 @@ impl Pair {
     fn in_one_order(mut self) -> Self {
         let mut module = HloModuleProto::decode(self.proto.as_slice()).unwrap();
         let positions: HashMap<&str, usize> = computations(&self.text).zip(0..).collect();
-        // Those of `hlo_text` stand inside others, and in order.
+        // The computations of `hlo_text` are nested in others and in order.
         if module.computations.iter().all(|computation| positions.contains_key(computation.name.as_str())) {
             assert_eq!(positions.len(), module.computations.len(), "{}", self.name);
             let position = |computation: &HloComputationProto| positions[computation.name.as_str()];
@@ -55,7 +55,7 @@ impl Pair {
     }
 }
 
-/// The names of the computations of a text.
+/// Returns the names of the computations of a text.
 fn computations(text: &str) -> impl Iterator<Item = &str> {
     let heads = text.lines().filter(|line| line.ends_with('{') && !line.starts_with([' ', '/']));
     heads.map(|head| {
@@ -104,12 +104,12 @@ fn a_module_before_optimisation_has_its_computations_in_one_order() {
 
 #[test]
 fn nodes_are_described_alike() {
-    // Short forms of `forms` stand for several nodes.
+    // Short forms in `forms` stand for several nodes.
     for pair in Pair::all().into_iter().filter(|pair| pair.name != "forms") {
         let [text, proto] = pair.modules();
         for node in 0..u32::try_from(text.len()).unwrap() {
             let [ours, theirs] = [&text, &proto].map(|module| module.describe(node).unwrap());
-            // XLA makes names unique as it reads, so those of the files differ.
+            // XLA makes names unique when it reads, so the names in the files differ.
             assert_eq!(ours.opcode, theirs.opcode, "{}: {ours:?}", pair.name);
             assert_eq!(ours.dimensions, theirs.dimensions, "{}: {ours:?}", pair.name);
             assert_eq!(ours.tensor_ranks, theirs.tensor_ranks, "{}: {ours:?}", pair.name);
@@ -128,7 +128,7 @@ fn names_and_opcodes_are_told_as_the_text_has_them() {
     assert_eq!((node.dimensions, node.tensor_ranks), (vec![2, 2], vec![2, 2, 2]));
 }
 
-/// Products of products, each of the last one and of one long before it.
+/// Returns a text of products, each of the last one and of a much earlier one.
 fn products(nodes: usize) -> String {
     let mut lines = vec!["HloModule m\n\nENTRY e {\n  p.0 = f32[8,8]{1,0} parameter(0)\n".to_owned()];
     lines.extend((1..nodes).map(|node| {
@@ -150,14 +150,14 @@ fn reading_takes_time_in_proportion_to_the_text() {
         });
         times.min().unwrap()
     });
-    // Four times as much as sixteen times, for caches and for who else is on the machine.
+    // Sixteen times the text may take four times longer than linear, for caches and other processes.
     assert!(large < small * 64, "{small:?} for 5,000 nodes, {large:?} for 80,000");
 }
 
 #[tokio::test]
 async fn a_graph_that_comes_as_text_is_ranked_as_its_module() {
     let pair = Pair::read(&fixture(HLO_FIXTURES), "mlp_train.before_opt".to_owned());
-    // A server each, so that neither finds what the other was evaluated to.
+    // Each has its own server, so that neither finds the other's embeddings in the cache.
     let mut answers = Vec::new();
     for graph in [
         GraphHandle::hlo_text(pair.text.clone(), Task::Layout, vec![]),

@@ -1,4 +1,4 @@
-//! Files of measured configurations are read whole, or refused with the place.
+//! Files of measured configurations are read completely, or rejected with the place of the error.
 
 use std::fs;
 
@@ -29,7 +29,7 @@ fn runs_keep_their_numbers_where_others_failed() {
         run.error = true;
     }
     let runs = tuning.runs.len();
-    // The schema here has only the fields of a module that are read, and those survive.
+    // The schema here has only the fields of a module that are read, and those are preserved.
     let measured = read(&tuning.encode_to_vec()).unwrap().graphs.remove(0).measurements.unwrap();
     let expected: Vec<usize> = (0..1).chain(4..runs).collect();
     assert_eq!((measured.numbers, measured.skipped), (expected, 3));

@@ -1,4 +1,4 @@
-//! A model that gives no finite score fails the call, and only that: nobody gets a ranking by NaN.
+//! A score that is not finite fails its call and no other, so no ranking contains NaN.
 
 use hlorank_client::{GraphHandle, RankRequest};
 use hlorank_graph::Configurations;

@@ -1,4 +1,4 @@
-//! Whatever is shared, cached, batched or interleaved, scores are those of the naive evaluation.
+//! Scores equal those of the naive evaluation, whatever is shared, cached, batched or interleaved.
 
 use std::{num::NonZeroUsize, sync::Arc};
 
@@ -16,12 +16,12 @@ use tokio::runtime::Runtime;
 
 const WORKERS: NonZeroUsize = NonZeroUsize::new(3).unwrap();
 
-/// Relative to the largest score.
+/// Tolerance, relative to the largest score.
 const TOLERANCE: f32 = 1e-5;
 
 type Call = (Arc<SegmentedGraph>, Configurations);
 
-/// Calls about a few graphs, so that they share segments and configurations.
+/// Draws calls for a few graphs that share segments and configurations.
 fn layout_calls() -> impl Strategy<Value = Vec<Call>> {
     let graph = (vec(1_u8..120, 4), vec(1_u16..2000, 7), vec(0_usize..4, 1..12));
     let call = (0_usize..3, vec(vec(0_usize..5, 7), 1..30));
@@ -54,12 +54,12 @@ fn tile_calls() -> impl Strategy<Value = Vec<Call>> {
     })
 }
 
-/// Bytes of the embedding cache: none, few, and enough.
+/// Draws the size of the embedding cache in bytes: none, few, or enough.
 fn caches() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), Just(10_000), Just(1 << 24)]
 }
 
-/// Scores the calls at the same time, some of them cancelled on the way; then each again.
+/// Scores the calls concurrently, cancels some of them on the way, and then scores each again.
 async fn score_interleaved(
     engine: &Engine,
     model: &Arc<Model>,
@@ -78,7 +78,7 @@ async fn score_interleaved(
         if !cancelled {
             return Some(score(call).await);
         }
-        // Some of its rows are under way by then, and other calls wait for them.
+        // Some of its rows are being evaluated by then, and other calls wait for them.
         let _ = tokio::time::timeout(std::time::Duration::from_micros(300), score(call)).await;
         None
     });
@@ -108,7 +108,8 @@ fn check(task: Task, cache: u64, calls: &[Call], cancelled: &[bool]) {
     }
 }
 
-/// Neighbours in one ranking stand in the same order in the other, but for scores closer than `close`.
+/// Asserts that neighbours in one ranking have the same order in the other, unless their scores are closer than
+/// `close`.
 fn assert_same_order(scores: &[f32], expected: &[f32], close: f32) {
     let ranking = rank(scores, 0);
     for pair in ranking.windows(2) {
@@ -135,7 +136,7 @@ proptest! {
     }
 }
 
-/// A piece of more nodes than a segment may have is cut, and what is cut off has its share of the score.
+/// A component with more nodes than a segment may have is cut, and every part contributes to the score.
 #[test]
 fn pieces_larger_than_a_segment_have_the_scores_of_the_naive_evaluation() {
     let module = block_graph(&[26, 34, 2, 80], &[8, 16, 3, 128, 7, 64, 1], &[0; 260]);
@@ -152,7 +153,7 @@ fn pieces_larger_than_a_segment_have_the_scores_of_the_naive_evaluation() {
     check(Task::Tile, 1 << 24, &[(kernel, Configurations::Tile(tiles(&[[1, 2], [4, 8], [1, 2]])))], &[false]);
 }
 
-/// Rows are looked up in turns of some thousands.
+/// Rows are looked up several thousand at a time.
 #[test]
 fn many_rows_have_the_scores_of_the_naive_evaluation() {
     let kernel = Arc::new(SegmentedGraph::new(&chain_kernel(&[63, 26], &[128, 64])));

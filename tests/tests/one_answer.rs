@@ -10,7 +10,7 @@ use hlorank_client::{Client, GraphHandle, RankRequest, Ranking};
 use hlorank_graph::{Configurations, MeasuredGraph};
 use hlorank_tests::{Figure, Target, TestServer, configurations, fixture, part, read_graphs};
 
-/// Of each graph, by all clients.
+/// Requests per graph, by all clients together.
 const REQUESTS: usize = 1000;
 const CLIENTS: usize = 4;
 
@@ -22,7 +22,7 @@ async fn rank(client: &Client, graph: &GraphHandle, configurations: &Configurati
     client.rank(&RankRequest::new(graph, configurations).with_scores()).await.unwrap()
 }
 
-/// Asks for parts of the batches until told to stop, so that blocks never hold the same rows twice.
+/// Ranks parts of the batches until it is stopped, so that blocks always hold different rows.
 async fn load(client: &Client, graphs: &[(GraphHandle, &Configurations)], stop: &AtomicBool) {
     for turn in 0.. {
         if stop.load(Ordering::Relaxed) {
@@ -37,7 +37,7 @@ async fn load(client: &Client, graphs: &[(GraphHandle, &Configurations)], stop: 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_has_one_answer_under_load() {
-    // No cache, so that embeddings are evaluated again and again, beside other rows each time.
+    // Without a cache, embeddings are evaluated again each time, beside other rows.
     let server = TestServer::start_with(&["--embedding-cache-bytes", "0"]).await;
     let client = server.client().await;
     let files = ["layout_random_window_reversed.pb", "tile_kernels.pb"].map(measured);

@@ -1,4 +1,4 @@
-//! A model that was trained on features padded with −1 gets them, or says why it cannot.
+//! A model that was trained on features padded with −1 gets them, or the call fails with the reason.
 
 use std::{fs::File, io::Cursor, num::NonZeroUsize, path::Path, sync::Arc};
 
@@ -18,10 +18,10 @@ use tempfile::NamedTempFile;
 use tonic::Code;
 use zip::{ZipArchive, ZipWriter, write::SimpleFileOptions};
 
-/// A tile model of each kind.
+/// One tile model of each kind.
 const MODELS: [&str; 2] = ["tile-xla-cpu", "tile-whole-graph"];
 
-/// Models that say that they were trained with −1, and whose golden cases are what they answer then.
+/// Returns models whose manifests say that they were trained with −1, with golden cases to match.
 async fn models_padded_with_minus_one(kernel: &MeasuredGraph) -> Artifacts {
     let models = Artifacts::copy();
     for name in MODELS {
@@ -34,7 +34,7 @@ async fn models_padded_with_minus_one(kernel: &MeasuredGraph) -> Artifacts {
     models
 }
 
-/// What a version answers about a kernel, golden cases or not.
+/// Returns the scores of a model version for a kernel, without checking golden cases.
 async fn scores(version: &Path, kernel: &MeasuredGraph) -> Vec<f32> {
     let runtime = Runtime::load(&onnxruntime()).unwrap();
     let model = Arc::new(Model::load(version, &runtime, 1).unwrap());
@@ -43,7 +43,7 @@ async fn scores(version: &Path, kernel: &MeasuredGraph) -> Vec<f32> {
     engine.score(&model, &graph, || Ok::<_, EngineError>(tiles), Terms::default()).await.unwrap().scores
 }
 
-/// A `golden.npz` of one case.
+/// Returns a `golden.npz` of one case.
 fn golden_case(kernel: &MeasuredGraph, scores: &[f32]) -> Vec<u8> {
     let features = NamedTempFile::new().unwrap();
     FeatureFile::write(features.path(), kernel, Pad::MinusOne).unwrap();
@@ -62,7 +62,7 @@ fn golden_case(kernel: &MeasuredGraph, scores: &[f32]) -> Vec<u8> {
     golden.finish().unwrap().into_inner()
 }
 
-/// A graph whose features came padded with 0, so that lengths are lost.
+/// Returns a graph whose features came padded with 0, so that lengths are lost.
 fn without_lengths(graph: &Graph) -> Graph {
     let (opcodes, edges) = (graph.opcodes().to_vec(), graph.edges().to_vec());
     let features = graph.raw_features().to_vec();

@@ -1,5 +1,5 @@
-//! The rules, alerts and dashboard of `deploy` hold: by promtool, and by a real Prometheus that scrapes a real server
-//! under load.
+//! The rules, alerts and dashboard of `deploy` are valid according to promtool, and to a real Prometheus that scrapes a
+//! server under load.
 
 use std::{
     fs,
@@ -14,10 +14,10 @@ use hlorank_tests::{
 };
 use serde_json::Value;
 
-/// How long every expression may take to have data.
+/// Maximum time until every expression has data.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What joins or compares expressions.
+/// Operators that join or compare expressions.
 const OPERATORS: [&str; 9] = ["and", "or", "unless", "==", "!=", ">", "<", ">=", "<="];
 
 #[test]
@@ -59,7 +59,7 @@ fn the_dashboard_is_what_its_script_prints() {
     assert!(kept == String::from_utf8(printed.stdout).unwrap(), "python3 dashboard.py >hlorank.json");
 }
 
-/// The expressions of the dashboard, for all servers and models.
+/// Returns the expressions of the dashboard, for all servers and models.
 fn dashboard() -> Vec<String> {
     let text = fs::read_to_string(repository("deploy/grafana/hlorank.json")).unwrap();
     let dashboard: Value = serde_json::from_str(&text).unwrap();
@@ -73,7 +73,8 @@ fn dashboard() -> Vec<String> {
     expressions.map(chosen).collect()
 }
 
-/// What the rules record, and what alerts compare: an alert itself has no data where all is well.
+/// Returns the expressions that rules record and the operands that alerts compare, because an alert has no data unless
+/// it fires.
 async fn rules(prometheus: &Prometheus) -> Vec<String> {
     let rules = prometheus.ask("rules").await;
     let groups = rules["groups"].as_array().unwrap().iter();
@@ -88,7 +89,7 @@ async fn rules(prometheus: &Prometheus) -> Vec<String> {
     expressions.collect()
 }
 
-/// What the operators of an expression, outside of its parentheses, stand between, but for numbers.
+/// Returns the operands of the top-level operators of an expression, without numbers.
 fn operands(expression: &str) -> Vec<String> {
     let mut depth = 0;
     let words: Vec<&str> = expression.split_whitespace().collect();
@@ -101,7 +102,7 @@ fn operands(expression: &str) -> Vec<String> {
     operands.filter(|operand| operand.parse::<f64>().is_err()).collect()
 }
 
-/// A little of everything: both tasks, every method, graphs known and new, and refusals.
+/// Sends some calls of every kind: both tasks, every method, known and new graphs, and rejected calls.
 async fn drive(client: &Client, round: u8) {
     for measured in measured_graphs() {
         let graph = GraphHandle::of(&measured);

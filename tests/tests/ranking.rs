@@ -1,4 +1,4 @@
-//! Real graphs with real configurations come back ranked, however they are sent.
+//! Real graphs with real configurations are ranked, in every form in which they can be sent.
 
 use hlorank_client::{GraphHandle, RankRequest};
 use hlorank_graph::{Configurations, LayoutBatch};
@@ -51,7 +51,7 @@ async fn top_k_is_the_start_of_the_whole_ranking() {
 
 #[tokio::test]
 async fn each_configuration_alone_has_the_score_it_has_in_the_batch() {
-    // No cache, so that each is evaluated.
+    // Without a cache, each configuration is evaluated.
     let server = TestServer::start_with(&["--embedding-cache-bytes=0"]).await;
     for measured in measured_graphs() {
         let graph = GraphHandle::of(&measured);

@@ -1,4 +1,4 @@
-//! The featurizer gives, value for value, what `TpuGraphs`' own extractor gave for the same module.
+//! The featurizer yields the same values as `TpuGraphs`' own extractor for the same module.
 
 use std::{fs, path::Path};
 
@@ -17,7 +17,7 @@ fn the_large_modules_give_the_reference_features() {
     }
 }
 
-/// Compares every module of a folder with its reference; returns how many there are.
+/// Compares every module of a folder with its reference, and returns the number of modules.
 fn compare_all(folder: &Path) -> usize {
     let names = modules(folder);
     for name in &names {
@@ -41,7 +41,7 @@ fn compare(folder: &Path, name: &str) {
     assert_eq!(splits, reference.values::<i64>("node_splits"), "{name}: node splits");
 }
 
-/// Compares bits, and names the first place that differs: an array of a million numbers helps nobody.
+/// Compares bits, and reports only the first difference because arrays have up to a million numbers.
 fn compare_features(name: &str, graph: &Graph, reference: &[f32]) {
     let features = graph.features(Pad::Zero).unwrap();
     assert_eq!(features.len(), reference.len(), "{name}: number of features");

@@ -1,4 +1,4 @@
-//! Every distinct row is evaluated once: within a call, across calls, across graphs, and by calls at the same time.
+//! Every distinct row is evaluated once: within a call, across calls, across graphs, and by concurrent calls.
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
@@ -47,7 +47,7 @@ fn graph(blocks: &[usize]) -> Arc<SegmentedGraph> {
     Arc::new(SegmentedGraph::new(&block_graph(&OPCODES, &SIZES, blocks)))
 }
 
-/// Every configuration sets all slots alike, so that equal blocks see equal local configurations.
+/// Returns layouts that set all slots equally, so that equal blocks have equal local configurations.
 fn uniform(graph: &SegmentedGraph) -> Configurations {
     Configurations::Layout(layouts(graph.slots(), &[vec![0], vec![1], vec![2], vec![1]]))
 }

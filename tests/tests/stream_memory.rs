@@ -1,4 +1,5 @@
-//! A stream takes memory for its scores, not for its configurations. Alone in its file: it measures its process.
+//! A stream takes memory for its scores, not for its configurations. This test has its own binary because it measures
+//! its process.
 
 use std::process;
 
@@ -9,10 +10,10 @@ use hlorank_tests::{TestServer, module::two_dots, resident_bytes};
 const BATCH_CONFIGS: usize = 50_000;
 const BATCHES: usize = 100;
 
-/// What allocation may add: the configurations of the stream take ten times as much, even packed.
+/// Allowance for the allocator. The configurations of the stream take ten times as much, even packed.
 const SLACK_BYTES: usize = 16 << 20;
 
-/// Tiles of many dimensions, 64 different ones over and over.
+/// Returns tiles of many dimensions, of which 64 are distinct.
 fn tiles() -> Configurations {
     let mut batch = TileBatch::default();
     for config in 0..BATCH_CONFIGS {
@@ -34,7 +35,7 @@ async fn a_stream_of_millions_takes_memory_for_its_scores_alone() {
         stream.send(&batch).await.unwrap();
         assert_eq!(stream.scores().await.unwrap().unwrap().first, number * BATCH_CONFIGS);
         match number {
-            // By then every buffer has been as large as it gets.
+            // By then every buffer has reached its largest size.
             0..10 => first = resident_bytes(process::id()),
             _ => most = most.max(resident_bytes(process::id())),
         }

@@ -1,4 +1,5 @@
-//! `TpuGraphs`' own files read to the published numbers (spec §10). They are not part of the repository.
+//! `TpuGraphs`' own files have the published numbers when they are read (spec §10). They are not part of the
+//! repository.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -129,7 +130,7 @@ fn check_row(graph: &Graph, node: usize) {
     );
 }
 
-/// The six slots from `start` hold `used` values; then come their sum and product.
+/// Asserts that the six slots from `start` hold `used` values, followed by their sum and product.
 fn check_sum_and_product(row: &[f32], start: usize, used: usize) {
     let values = &row[start..start + used];
     assert_eq!(row[start + 6], values.iter().sum::<f32>(), "sum of column {start}");
@@ -171,7 +172,7 @@ fn alexnet_has_the_published_distinct_configurations() {
     assert_eq!(found, published.map(|segment| (segment, 1)).into());
 }
 
-/// How many different configurations the slots see.
+/// Returns the number of distinct configurations of the slots.
 fn distinct(batch: &LayoutBatch, slots: &[usize]) -> usize {
     let local = |config| -> Vec<u16> { slots.iter().map(|&slot| batch.row(config)[slot]).collect() };
     (0..batch.len()).map(local).collect::<HashSet<_>>().len()

@@ -1,4 +1,4 @@
-//! Artifacts of whole-graph models load beside the others, or are refused with the reason.
+//! Artifacts of whole-graph models load beside the others, or are rejected with the reason.
 
 use std::{fs, path::Path};
 
@@ -41,7 +41,7 @@ async fn an_artifact_that_is_refused_leaves_the_others_serving() {
     assert!(get(&server, "layout-whole-graph").await.is_ok());
 }
 
-/// Why the artifact of a name is refused once its manifest says something else.
+/// Returns why an artifact is rejected after an edit of its manifest.
 fn refusal(name: &str, field: &str, value: serde_json::Value) -> ArtifactError {
     let models = Artifacts::copy();
     let artifact = models.folder().join(name).join("1");

@@ -1,23 +1,23 @@
-//! Whole-graph models score in chunks of their own size, and share work only where scores allow it.
+//! Whole-graph models score in chunks of their own size, and share work only if scores do not depend on their chunk.
 
 use hlorank_client::{Client, ClientError, GraphHandle, RankRequest, Ranking};
 use hlorank_graph::{Configurations, GoldenCase, Graph, GraphArrays, Limits, Pad, Task};
 use hlorank_tests::{Artifacts, TestServer, chain_kernel, fixture, golden_cases, grid_tiles, part, tiles};
 use tonic::Code;
 
-/// Scores of a configuration depend on the others of its chunk.
+/// Model whose scores depend on the other configurations of the chunk.
 const CROSS_CONFIGURATION: &str = "layout-cross-configuration";
-/// Scores are those of the configuration alone.
+/// Model whose scores depend on the configuration alone.
 const INDEPENDENT: [&str; 2] = ["layout-whole-graph", "tile-whole-graph"];
-/// The manifests' `chunk_configs`.
+/// `chunk_configs` of the manifests.
 const CHUNK: usize = 5;
 
-/// A server that has the whole-graph models beside the others.
+/// Starts a server with the whole-graph models beside the others.
 async fn server() -> TestServer {
     TestServer::start_with(&[&Artifacts::copy().flag()]).await
 }
 
-/// The first golden case of a model.
+/// Returns the first golden case of a model.
 fn golden_case(model: &str) -> GoldenCase {
     golden_cases(&fixture("registry").join(model).join("1")).remove(0)
 }
@@ -33,13 +33,13 @@ async fn rank(
     client.rank(&RankRequest::new(&graph, configurations).model(model).with_scores()).await
 }
 
-/// How these configurations of a case are ranked.
+/// Ranks these configurations of a case.
 async fn rank_chosen(client: &Client, model: &str, case: &GoldenCase, numbers: &[usize]) -> Ranking {
     let ranked = rank(client, model, &case.graph, &part(&case.configurations, numbers.iter().copied())).await;
     ranked.unwrap_or_else(|error| panic!("{model}: {error}"))
 }
 
-/// Configurations sent, those that differ, rows, and rows that were evaluated.
+/// Returns the counts of configurations sent, distinct configurations, rows, and rows evaluated.
 fn counts(ranking: &Ranking) -> [u64; 4] {
     let reuse = &ranking.reuse;
     assert_eq!(reuse.rows_evaluated, reuse.distinct_segment_rows);

@@ -1,4 +1,4 @@
-//! A closed loop of clients over finished request bodies.
+//! A closed loop of clients that send prepared request bodies.
 
 use std::{
     sync::{
@@ -19,10 +19,10 @@ use tonic::{
 
 use crate::wire::Wire;
 
-/// What a closed loop got done.
+/// Result of a closed loop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Load {
-    /// Ascending.
+    /// Latencies, ascending.
     latencies: Vec<Duration>,
     elapsed: Duration,
     processor_time: Duration,
@@ -35,7 +35,7 @@ impl Load {
         requests / self.elapsed.as_secs_f64()
     }
 
-    /// With the processor time that the system took for all of it.
+    /// Adds the processor time of the system.
     pub(crate) fn with_processor_time(self, processor_time: Duration) -> Self {
         Self { processor_time, ..self }
     }
@@ -44,14 +44,14 @@ impl Load {
         self.processor_time / u32::try_from(self.latencies.len()).expect("far below 2³²")
     }
 
-    /// The latency that so many percent of the requests stay within.
+    /// Returns a percentile of the latency.
     pub(crate) fn percentile(&self, percent: usize) -> Duration {
         self.latencies[(self.latencies.len() * percent / 100).min(self.latencies.len() - 1)]
     }
 }
 
-/// Sends the bodies in order, each once: every channel is one client, which waits for an answer before it asks
-/// again. Ends after `time`, or when no body is left.
+/// Sends the bodies in order, each once. Every channel is one client, which waits for an answer before it sends the
+/// next request. Ends after `time`, or when no body is left.
 pub(crate) async fn drive(channels: &[Channel], wire: Wire, bodies: Vec<Bytes>, time: Duration) -> Load {
     let (bodies, next) = (Arc::new(bodies), Arc::new(AtomicUsize::new(0)));
     let started = Instant::now();
@@ -76,14 +76,14 @@ pub(crate) async fn drive(channels: &[Channel], wire: Wire, bodies: Vec<Bytes>, 
     Load { latencies, elapsed, processor_time: Duration::ZERO }
 }
 
-/// One call with a body that is encoded already; the answer is not decoded.
+/// Makes one call with an encoded body, and does not decode the answer.
 pub(crate) async fn call(channel: &Channel, wire: Wire, body: Bytes) -> Result<Bytes, Status> {
     let mut grpc = Grpc::new(channel.clone());
     grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
     Ok(grpc.unary(Request::new(body), wire.path(), Bare).await?.into_inner())
 }
 
-/// Messages as the bytes that they are.
+/// Codec of encoded messages.
 struct Bare;
 
 impl Codec for Bare {

@@ -1,6 +1,5 @@
-//! hlorank beside the same models behind Python gRPC and behind `MLServer`: the same requests, the same driver, one
-//! table. Skipped, saying so, where `make baselines-setup` was not run. Names of workloads as arguments choose
-//! some of them.
+//! hlorank compared with the same models behind Python gRPC and behind `MLServer`: the same requests, the same driver,
+//! one table. Prints that it is skipped if `make baselines-setup` was not run. Arguments select workloads by name.
 
 mod drive;
 mod process;
@@ -31,11 +30,12 @@ use crate::{
     workload::{Phase, Workload},
 };
 
-/// Systems are measured in turn so many times, and the best of each counts: a busy neighbour slows one of them.
+/// Number of rounds. Systems are measured in turn, and the best round of each counts, because a busy neighbour slows
+/// single rounds.
 const ROUNDS: u64 = 4;
-/// Scores agree within this part of the largest one.
+/// Tolerance of scores, relative to the largest.
 const TOLERANCE: f32 = 1e-4;
-/// Clients that each wait for an answer before they ask again.
+/// Number of clients, each of which waits for an answer before its next request.
 const CLIENTS: usize = 4;
 const WARM_UP: Duration = Duration::from_millis(500);
 const WARM_UP_REQUESTS: usize = 2000;
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     }
     let runtime = Runtime::new().expect("threads can be started");
     runtime.block_on(async {
-        // Either way the systems are stopped: whoever ends this ends them too.
+        // The systems are stopped in either case.
         tokio::select! {
             () = compare(&workloads, &graphs) => ExitCode::SUCCESS,
             () = told_to_stop() => ExitCode::FAILURE,
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Prints one table a workload, and writes its figures.
+/// Prints one table per workload, and writes its figures.
 async fn compare(workloads: &[Workload], graphs: &Path) {
     let mut systems = Vec::new();
     for system in System::ALL {
@@ -92,7 +92,7 @@ async fn compare(workloads: &[Workload], graphs: &Path) {
     }
 }
 
-/// Until SIGTERM or SIGINT.
+/// Waits for SIGTERM or SIGINT.
 async fn told_to_stop() {
     let mut terminate = signal(SignalKind::terminate()).expect("signals can be waited for");
     tokio::select! {
@@ -101,7 +101,7 @@ async fn told_to_stop() {
     }
 }
 
-/// Panics unless every system scores as the first one, hlorank.
+/// Panics unless every system returns the scores of the first one, hlorank.
 async fn check(systems: &[Running], workload: &Workload) {
     let expected = systems[0].scores(workload).await;
     let largest = expected.iter().fold(0.0_f32, |largest, score| largest.max(score.abs()));
@@ -116,7 +116,7 @@ async fn check(systems: &[Running], workload: &Workload) {
     }
 }
 
-/// Under load, and alone.
+/// Measures a system under load, and with one client.
 async fn measure(running: &Running, workload: &Workload, round: u64) -> (Load, Load) {
     let load = async |phase: Phase, clients: usize, requests: usize, time: Duration| {
         let bodies = running.bodies(workload, round, phase, requests);
@@ -129,7 +129,7 @@ async fn measure(running: &Running, workload: &Workload, round: u64) -> (Load, L
     (loaded, load(Phase::Alone, 1, requests(rate, ALONE), ALONE).await)
 }
 
-/// Requests to have ready for this time: half as many again as the warm-up got through.
+/// Returns the number of requests to prepare for this time: 1.5 times the rate of the warm-up.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number of thousands")]
 fn requests(per_second: f64, time: Duration) -> usize {
     (per_second * time.as_secs_f64() * 1.5) as usize + 2 * CLIENTS

@@ -9,20 +9,20 @@ use std::{
 
 use hlorank_tests::repository;
 
-/// How long a system may take until it answers.
+/// Maximum time until a system is ready.
 pub(crate) const START: Duration = Duration::from_mins(1);
 const STOP: Duration = Duration::from_secs(10);
-/// Linux counts processor time in these.
+/// Ticks per second, in which Linux counts processor time.
 const TICKS_PER_SECOND: u32 = 100;
 
-/// A process that ends with this.
+/// Process that is stopped when it is dropped.
 pub(crate) struct Process {
     child: Child,
     log: PathBuf,
 }
 
 impl Process {
-    /// Starts it; what it prints goes to a file of this name.
+    /// Starts a process whose output is written to a file of this name.
     pub(crate) fn start(mut command: Command, name: &str) -> Self {
         let log = repository("target/baselines").join(format!("{name}.log"));
         let file = File::create(&log).expect("target can be written");
@@ -31,7 +31,7 @@ impl Process {
         Self { child, log }
     }
 
-    /// Of itself and of the workers that it started, as `/proc/PID/stat` tells.
+    /// Returns the processor time of the process and its workers, from `/proc/PID/stat`.
     pub(crate) fn processor_time(&self) -> Duration {
         let processes = fs::read_dir("/proc").expect("the benchmark runs on Linux").filter_map(Result::ok);
         let stats = processes.filter_map(|process| fs::read_to_string(process.path().join("stat")).ok());
@@ -39,7 +39,7 @@ impl Process {
         Duration::from_secs(1) * ticks / TICKS_PER_SECOND
     }
 
-    /// What is found in a line that it prints.
+    /// Waits for a line from which `find` returns a value.
     pub(crate) fn wait_for<T>(&self, find: impl Fn(&str) -> Option<T>) -> T {
         let started = Instant::now();
         loop {
@@ -55,7 +55,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // SIGTERM, so that its own workers end too.
+        // SIGTERM also ends its workers.
         let _ = Command::new("kill").arg(self.child.id().to_string()).status();
         let stopped = Instant::now();
         while stopped.elapsed() < STOP && matches!(self.child.try_wait(), Ok(None)) {
@@ -66,9 +66,9 @@ impl Drop for Process {
     }
 }
 
-/// Ticks in user and kernel mode, where a line of `/proc/PID/stat` is that of this process or of a child of it.
+/// Returns the ticks in user and kernel mode if a line of `/proc/PID/stat` is that of this process or of a child of it.
 fn ticks_of(stat: &str, process: u32) -> Option<u32> {
-    // The name, in parentheses, may hold anything.
+    // The name in parentheses may contain anything.
     let (head, tail) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = tail.split_whitespace().collect();
     let [Some(id), Some(parent)] = [head.split_whitespace().next(), fields.get(1).copied()] else {

@@ -6,10 +6,10 @@ use hlorank_tests::{Figure, Target};
 
 use crate::{drive::Load, system::System, workload::Workload};
 
-/// hlorank's throughput over that of another system is to be at least this.
+/// Target ratio of hlorank's throughput to that of another system.
 const TARGET: f64 = 5.0;
 
-/// The best rounds of one system.
+/// Best rounds of one system.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Measured {
     loaded: Option<Load>,
@@ -17,7 +17,7 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// Keeps what is better than what was kept.
+    /// Keeps a round if it is better than the best so far.
     pub(crate) fn keep(&mut self, loaded: Load, alone: Load) {
         if self.loaded.as_ref().is_none_or(|kept| kept.requests_per_second() < loaded.requests_per_second()) {
             self.loaded = Some(loaded);
@@ -36,13 +36,13 @@ impl Measured {
     }
 }
 
-/// How many times the throughput of each system hlorank has.
+/// Returns the ratio of hlorank's throughput to that of each system.
 fn ratios(systems: &[Measured]) -> Vec<f64> {
     let requests = |system: &Measured| system.loaded().requests_per_second();
     systems.iter().map(|system| requests(&systems[0]) / requests(system)).collect()
 }
 
-/// One table of what was sent.
+/// Prints the table of a workload.
 pub(crate) fn print(workload: &Workload, systems: &[Measured]) {
     println!("\n{}: {}", workload.name, workload.what);
     println!(
@@ -78,7 +78,7 @@ fn milliseconds(time: Duration) -> String {
     format!("{:.2} ms", time.as_secs_f64() * 1e3)
 }
 
-/// One figure for every other system.
+/// Writes one figure for every other system.
 pub(crate) fn write_figures(workload: &Workload, systems: &[Measured]) {
     let processor_time = |measured: &Measured| measured.loaded().processor_time_per_request().as_secs_f64();
     for ((system, measured), ratio) in System::ALL.iter().zip(systems).zip(ratios(systems)).skip(1) {

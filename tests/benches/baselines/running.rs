@@ -1,4 +1,4 @@
-//! A system that serves, and its clients.
+//! A running system and its clients.
 
 use std::{
     path::Path,
@@ -18,19 +18,19 @@ use crate::{
     workload::{Phase, Workload},
 };
 
-/// Configurations that a request asks for: the best.
+/// Number of best configurations that a request asks for.
 const TOP: u32 = 10;
 
-/// A system that serves; it stops when this is dropped.
+/// Running system, which stops when it is dropped.
 pub(crate) struct Running {
-    /// One connection a client.
+    /// Connections, one per client.
     pub(crate) channels: Vec<Channel>,
     pub(crate) system: System,
     processes: Vec<Process>,
 }
 
 impl Running {
-    /// Starts it with the graphs of these workloads, and connects so many clients.
+    /// Starts a system with the graphs of these workloads, and connects this number of clients.
     pub(crate) async fn start(system: System, graphs: &Path, workloads: &[Workload], clients: usize) -> Self {
         let (processes, ports) = match system {
             System::Hlorank => start::hlorank(),
@@ -46,7 +46,7 @@ impl Running {
         running
     }
 
-    /// The bodies of so many requests, each drawn anew.
+    /// Returns the bodies of this number of requests, each drawn anew.
     pub(crate) fn bodies(
         &self,
         workload: &Workload,
@@ -62,12 +62,12 @@ impl Running {
         self.system.wire().body(workload.hash, configs, top)
     }
 
-    /// Processor time that its processes took since they were started.
+    /// Returns the processor time of its processes since their start.
     pub(crate) fn processor_time(&self) -> Duration {
         self.processes.iter().map(Process::processor_time).sum()
     }
 
-    /// The score of every configuration of one request, the same request for every system.
+    /// Returns the score of every configuration of one request, which is the same for every system.
     pub(crate) async fn scores(&self, workload: &Workload) -> Vec<f32> {
         let body = self.body(workload, workload.configs(0, Phase::Check, 0), 0);
         let answer = call(&self.channels[0], self.system.wire(), body).await;

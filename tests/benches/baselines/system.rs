@@ -1,8 +1,8 @@
-//! The systems that are compared.
+//! Compared systems.
 
 use crate::wire::Wire;
 
-/// A system under test.
+/// System under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum System {
     Hlorank,
@@ -10,17 +10,17 @@ pub(crate) enum System {
     MlServer(Mode),
 }
 
-/// What a system in Python evaluates.
+/// Rows that a system in Python evaluates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Every segment of every configuration.
     Plain,
-    /// What `np.unique` leaves of them, segment by segment, within one request.
+    /// Distinct rows within one request, by `np.unique` per segment.
     Deduplicated,
 }
 
 impl System {
-    /// hlorank first: its scores are what the others' are held against.
+    /// All systems. hlorank is first because its scores are the reference.
     pub(crate) const ALL: [Self; 5] = [
         Self::Hlorank,
         Self::PythonGrpc(Mode::Plain),
@@ -39,7 +39,7 @@ impl System {
         }
     }
 
-    /// For names of files.
+    /// Returns the name for files.
     pub(crate) fn key(self) -> String {
         self.name().to_lowercase().replace(", ", "_").replace(' ', "_")
     }
@@ -53,7 +53,7 @@ impl System {
 }
 
 impl Mode {
-    /// As the systems take it.
+    /// Returns the value that the systems accept.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",

@@ -1,9 +1,9 @@
-//! The messages of the V2 inference protocol (`inference.GRPCInferenceService/ModelInfer`) that are needed, with its
-//! field numbers.
+//! The needed messages of the V2 inference protocol (`inference.GRPCInferenceService/ModelInfer`), with its field
+//! numbers.
 
 use prost::{Message, bytes::Bytes};
 
-/// What a model is asked.
+/// Inference request.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ModelInferRequest {
     #[prost(string, tag = "1")]
@@ -12,14 +12,14 @@ pub(crate) struct ModelInferRequest {
     pub(crate) inputs: Vec<Tensor>,
 }
 
-/// What it answers.
+/// Inference response.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ModelInferResponse {
     #[prost(message, repeated, tag = "5")]
     pub(crate) outputs: Vec<Tensor>,
 }
 
-/// An input or an output.
+/// Input or output tensor.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Tensor {
     #[prost(string, tag = "1")]
@@ -32,7 +32,7 @@ pub(crate) struct Tensor {
     pub(crate) contents: Option<Contents>,
 }
 
-/// The elements of a tensor.
+/// Elements of a tensor.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Contents {
     #[prost(uint32, repeated, tag = "4")]
@@ -44,7 +44,7 @@ pub(crate) struct Contents {
 }
 
 impl Tensor {
-    /// A tensor of one element of type BYTES.
+    /// Returns a tensor of one element of type BYTES.
     pub(crate) fn of_bytes(name: &str, bytes: impl Into<Bytes>) -> Self {
         let contents = Contents { bytes: vec![bytes.into()], ..Contents::default() };
         Self { name: name.to_owned(), datatype: "BYTES".to_owned(), shape: vec![1], contents: Some(contents) }

@@ -1,4 +1,4 @@
-//! One request in the two protocols that are spoken, and the scores in an answer.
+//! Requests in both protocols, and the scores of their answers.
 
 use hlorank_graph::Digest;
 use hlorank_proto::v1::{
@@ -13,7 +13,7 @@ use crate::v2::{ModelInferRequest, ModelInferResponse, Tensor};
 /// The name of the model in `MLServer`.
 pub(crate) const MODEL: &str = "ranking";
 
-/// A protocol.
+/// Protocol of a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wire {
     /// `hlorank.v1.CostModelService/RankConfigs`.
@@ -30,7 +30,7 @@ impl Wire {
         })
     }
 
-    /// A request for the `top_k` (0: all) best of packed configurations.
+    /// Returns the body of a request for the `top_k` (0: all) best of packed configurations.
     pub(crate) fn body(self, graph: Digest, configs: Configs, top_k: u32) -> Bytes {
         let graph_hash = Bytes::from(graph.0.to_vec());
         match self {
@@ -54,7 +54,7 @@ impl Wire {
         .into()
     }
 
-    /// The score of every configuration, from the answer to a request for all.
+    /// Returns the score of every configuration from the answer to a request for all.
     pub(crate) fn scores(self, answer: Bytes) -> Vec<f32> {
         let (ranking, ranking_scores) = match self {
             Self::Hlorank => {

@@ -1,4 +1,4 @@
-//! What is sent: fresh configurations of measured graphs, drawn from seeds, so that every system gets the same.
+//! Workloads: new configurations of measured graphs, drawn from seeds so that every system gets the same.
 
 use std::{fs, path::Path};
 
@@ -7,7 +7,7 @@ use hlorank_graph::{Configurations, Digest, FeatureFile, LayoutBatch, MeasuredGr
 use hlorank_proto::v1::{PackedLayoutConfigs, PackedTileConfigs, config_batch::Configs};
 use hlorank_tests::{fixture, read_graphs, shared};
 
-/// A graph, and how configurations of it are drawn.
+/// A graph, and how its configurations are drawn.
 pub(crate) struct Workload {
     /// Part of the names of its figures.
     pub(crate) name: &'static str,
@@ -22,11 +22,11 @@ pub(crate) struct Workload {
 
 /// How configurations are drawn.
 enum Draw {
-    /// Every entry of every layout by itself, from those that were measured.
+    /// Every entry of every layout is drawn from the measured ones.
     Entries,
-    /// As a genetic search does: children of one random layout, each with 1 to 3 other entries.
+    /// Children of one random layout, each with 1 to 3 changed entries, as in a genetic search.
     Children,
-    /// Layouts that were measured, none twice in a request.
+    /// Measured layouts, none twice in a request.
     Measured,
     /// Tiles of random bounds.
     Tiles,
@@ -41,11 +41,11 @@ pub(crate) enum Phase {
     Alone,
 }
 
-/// Bounds of random tiles are at most this: enough that no two tiles of a run are equal.
+/// Maximum bound of random tiles, large enough that no two tiles of a run are equal.
 const LARGEST_BOUND: i32 = 4096;
 
 impl Workload {
-    /// Those whose graphs are at hand.
+    /// Returns the workloads whose graphs are available.
     pub(crate) fn all() -> Vec<Self> {
         let window = fixture("measured/layout_random_window_nchw_train.pb");
         let kernels = fixture("measured/tile_kernels.pb");
@@ -81,7 +81,7 @@ impl Workload {
         Self { name, what, configs, graph, hash, draw }
     }
 
-    /// Writes the features of the graph where the Python systems look for it.
+    /// Writes the features of the graph where the Python systems read them.
     pub(crate) fn write_graph(&self, graphs: &Path) {
         let task = match self.graph.graph.task() {
             Task::Layout => "layout",
@@ -93,7 +93,7 @@ impl Workload {
         FeatureFile::write(&file, &self.graph, Pad::Zero).unwrap_or_else(|error| panic!("{error}"));
     }
 
-    /// The configurations of one request: always the same for the same numbers, different for others.
+    /// Returns the configurations of one request. They depend only on the arguments.
     pub(crate) fn configs(&self, round: u64, phase: Phase, request: usize) -> Configs {
         let seed =
             self.name.bytes().fold(round * 4 + phase as u64, |seed, byte| seed * 257 + u64::from(byte));

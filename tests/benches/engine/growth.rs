@@ -14,7 +14,7 @@ use crate::{
     subjects::{layout_graph, measured_layouts, random_layouts, recombined_layouts, unlimited},
 };
 
-/// The fastest of three calls, in seconds.
+/// Returns the fastest of three calls, in seconds.
 async fn fastest(client: &Client, graph: &GraphHandle, layouts: &LayoutBatch) -> (f64, Ranking) {
     let configurations = Configurations::Layout(layouts.clone());
     let request = RankRequest::new(graph, &configurations).top(10);
@@ -28,14 +28,14 @@ async fn fastest(client: &Client, graph: &GraphHandle, layouts: &LayoutBatch) ->
     calls.remove(0)
 }
 
-/// Both tables.
+/// Measures both tables.
 pub(crate) async fn over_configurations_and_nodes() {
     over_configurations().await;
     over_nodes().await;
 }
 
-/// 100 to 100,000 layouts of one graph, with nothing in the embedding cache: recombined from measured ones as a search
-/// does it, and drawn node by node, which shares least.
+/// Measures 100 to 100,000 layouts of one graph with an empty embedding cache: recombined from measured ones as a
+/// search does it, and drawn node by node, which shares least.
 async fn over_configurations() {
     let measured = layout_graph();
     let (handle, graph) = (GraphHandle::of(&measured), SegmentedGraph::new(&measured.graph));
@@ -73,7 +73,7 @@ async fn over_configurations() {
     log_log("growth_over_configurations", "configurations", &curves);
 }
 
-/// 100 random layouts of modules of 300 to 30,000 nodes.
+/// Measures 100 random layouts of modules of 300 to 30,000 nodes.
 async fn over_nodes() {
     let server = TestServer::start_with(&["--embedding-cache-bytes", "0"]).await;
     let client = server.client().await;
@@ -102,7 +102,7 @@ async fn over_nodes() {
     }
 }
 
-/// Each slot keeps the default or takes one of two other orders.
+/// Returns layouts in which each slot keeps the default or takes one of two other orders.
 fn random_entries(slots: usize) -> LayoutBatch {
     let mut random = Rng::with_seed(3);
     let mut builder = LayoutBatchBuilder::new(slots, unlimited());

@@ -1,5 +1,5 @@
-//! What evaluating every distinct thing once is worth: the engine beside the naive evaluation of the same model, its
-//! growth, the steps of a genetic search, tiles, and where the time goes. Ratios are of one run.
+//! The benefit of evaluating every distinct row once: the engine compared with the naive evaluation of the same model,
+//! its growth, the steps of a genetic search, tiles, and its stages. Ratios are of one run.
 
 mod growth;
 mod naive;
@@ -13,11 +13,11 @@ mod turns;
 
 use tokio::runtime::Runtime;
 
-/// Those that are named by the arguments, or all.
+/// Benchmarks, of which arguments select some by name.
 const PARTS: [&str; 7] = ["naive", "growth", "search", "tiles", "overhead", "turns", "stages"];
 
 fn main() {
-    // Cargo itself adds `--bench`.
+    // Cargo adds `--bench`.
     let named: Vec<String> =
         std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let chosen = |part: &&str| named.is_empty() || named.iter().any(|name| name == part);

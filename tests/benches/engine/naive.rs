@@ -10,10 +10,10 @@ use crate::subjects::{alexnet, measured_layouts, random_layouts};
 
 const WORKERS: usize = 2;
 
-/// Nodes of a block of the naive evaluation: as many as the engine's, so that only sharing tells the two apart.
+/// Nodes of a block of the naive evaluation: as many as the engine's, so that sharing is the only difference.
 const BLOCK_NODES: usize = 1024;
 
-/// The naive evaluation, spread over two threads.
+/// Naive evaluation on two threads.
 pub(crate) struct Naive {
     model: Arc<Model>,
     graph: SegmentedGraph,
@@ -24,7 +24,7 @@ impl Naive {
         Self { model: load_model(Task::Layout, WORKERS), graph }
     }
 
-    /// Seconds a configuration, from so many of them.
+    /// Returns the seconds per configuration, measured on this number of them.
     pub(crate) fn seconds(&self, batch: &LayoutBatch) -> f64 {
         let configurations = Configurations::Layout(batch.clone());
         let start = std::time::Instant::now();
@@ -40,7 +40,7 @@ impl Naive {
     }
 }
 
-/// Every measured layout, warm graph, no embedding in the cache, beside the naive evaluation.
+/// Compares ranking every measured layout, with a cached graph and an empty embedding cache, with the naive evaluation.
 pub(crate) async fn compare() {
     const CALLS: usize = 15;
     const SAMPLE: usize = 512;

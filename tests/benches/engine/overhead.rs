@@ -7,7 +7,7 @@ use crate::subjects::{alexnet, measured_layouts, recombined_layouts};
 
 const CALLS: usize = 2_000;
 
-/// Time on the server but for the model's, over requests of 1 to 64 KiB.
+/// Measures the time on the server without the model's, over requests of 1 to 64 KiB.
 pub(crate) async fn of_small_requests() {
     let Some(measured) = alexnet() else { return };
     let (handle, layouts) = (GraphHandle::of(&measured), measured_layouts(&measured));

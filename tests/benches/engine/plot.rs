@@ -13,18 +13,18 @@ pub(crate) struct Curve {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// Parts that add up.
+/// Bar whose parts add up.
 pub(crate) struct Bar {
     pub(crate) name: String,
     pub(crate) parts: Vec<f64>,
 }
 
-/// Seconds over `horizontal`, both in powers of ten.
+/// Draws seconds over `horizontal`, both on logarithmic axes.
 pub(crate) fn log_log(name: &str, horizontal: &str, curves: &[Curve]) {
     draw_log_log(&file(name), horizontal, curves).expect("a plot");
 }
 
-/// One bar each: which share of the time each part takes.
+/// Draws one bar each, with the share of the time that each part takes.
 pub(crate) fn bars(name: &str, parts: &[&str], all: &[Bar]) {
     draw_bars(&file(name), parts, all).expect("a plot");
 }

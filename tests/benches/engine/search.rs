@@ -11,7 +11,7 @@ const STEPS: usize = 300;
 const CHILDREN: usize = 100;
 const MUTATIONS: usize = 3;
 
-/// A genetic search: each step ranks the children of the best of the step before.
+/// Measures a genetic search, in which each step ranks the children of the best of the step before.
 pub(crate) async fn steps() {
     let server = TestServer::start().await;
     let client = server.client().await;

@@ -9,7 +9,7 @@ use crate::{
 
 const STAGES: [&str; 6] = ["queue", "featurize", "parse", "encode", "head", "rank"];
 
-/// Where the time of a few requests goes: cold, with the graph cached, and with the embeddings cached.
+/// Measures the stages of a few requests: cold, with the graph cached, and with the embeddings cached.
 pub(crate) async fn of_requests() {
     let tiles = read(&fixture("measured/tile_kernels.pb"));
     let training = read(&fixture("measured/layout_random_window_nchw_train.pb"));

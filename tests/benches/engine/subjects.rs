@@ -1,4 +1,4 @@
-//! What is measured: graphs, and random configurations of them.
+//! Measured graphs, and random configurations of them.
 
 use std::path::Path;
 
@@ -8,17 +8,17 @@ use hlorank_graph::{
 };
 use hlorank_tests::{configurations, fixture, read_graphs, shared};
 
-/// `TpuGraphs`' AlexNet, where it is at hand: what the targets were set for.
+/// Returns `TpuGraphs`' AlexNet, for which the targets were set, if it is available.
 pub(crate) fn alexnet() -> Option<MeasuredGraph> {
     shared("data/tpu/alexnet_layout.npz").map(|path| read(&path))
 }
 
-/// AlexNet, else a training step of our own.
+/// Returns AlexNet, else a training step of our own.
 pub(crate) fn layout_graph() -> MeasuredGraph {
     alexnet().unwrap_or_else(|| read(&fixture("measured/layout_random_window_nchw_train.pb")))
 }
 
-/// The first graph of a file.
+/// Reads the first graph of a file.
 pub(crate) fn read(path: &Path) -> MeasuredGraph {
     read_graphs(path).remove(0)
 }
@@ -30,7 +30,7 @@ pub(crate) fn measured_layouts(graph: &MeasuredGraph) -> &LayoutBatch {
     }
 }
 
-/// Configurations whose entries are drawn node by node, from what each had in `measured`.
+/// Returns configurations whose entries are drawn node by node from those in `measured`.
 pub(crate) fn random_layouts(measured: &LayoutBatch, count: usize, random: &mut Rng) -> LayoutBatch {
     let mut builder = LayoutBatchBuilder::new(measured.slots(), unlimited());
     for _ in 0..count {
@@ -41,7 +41,7 @@ pub(crate) fn random_layouts(measured: &LayoutBatch, count: usize, random: &mut 
     builder.build().expect("a batch")
 }
 
-/// Configurations that are recombined: each segment is as in one of the measured configurations.
+/// Returns recombined configurations, in which each segment is as in one of the measured configurations.
 pub(crate) fn recombined_layouts(
     graph: &SegmentedGraph,
     measured: &LayoutBatch,

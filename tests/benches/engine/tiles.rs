@@ -6,7 +6,7 @@ const CALLS: usize = 9;
 const NODES: u8 = 40;
 const TILES: i64 = 1_842;
 
-/// Every tile of a kernel, with nothing in the embedding cache.
+/// Measures every tile of a kernel with an empty embedding cache.
 pub(crate) async fn rank_kernel() {
     let graph = GraphHandle::features(&kernel_of(NODES));
     let configurations = Configurations::Tile(grid_tiles(TILES));

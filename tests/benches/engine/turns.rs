@@ -6,7 +6,8 @@ const CALLS: usize = 2000;
 const SMALL: i64 = 10;
 const LARGE: i64 = 100_000;
 
-/// A small call's latency while another client has one large call after the other, beside its latency alone.
+/// Compares the latency of a small call while another client makes one large call after the other with its latency
+/// alone.
 pub(crate) async fn of_small_and_large() {
     let server = TestServer::start_with(&["--embedding-cache-bytes", "0"]).await;
     let (client, other) = (server.client().await, server.client().await);
@@ -19,7 +20,7 @@ pub(crate) async fn of_small_and_large() {
             other.rank(&request).await.expect("a ranking");
         }
     };
-    // What is under way when the small calls are done is cancelled.
+    // The large call in progress after the small calls is cancelled.
     let [p50, p99] = tokio::select! {
         beside = percentiles(&client, &graph, &small) => beside,
         () = load => unreachable!("the load goes on"),
@@ -38,7 +39,7 @@ pub(crate) async fn of_small_and_large() {
     .write();
 }
 
-/// Milliseconds of the median call, and of the slowest of a hundred.
+/// Returns p50 and p99 in milliseconds.
 async fn percentiles(client: &Client, graph: &GraphHandle, batch: &Configurations) -> [f64; 2] {
     let request = RankRequest::new(graph, batch).top(1);
     let times = call_times(CALLS, async || drop(client.rank(&request).await.expect("a ranking"))).await;

@@ -9,14 +9,14 @@ use tonic::Code;
 /// Tiles that keep a worker busy for seconds.
 const LARGE: i64 = 45_000;
 
-/// Less than those need.
+/// Less time than those need.
 const FLAGS: [&str; 2] = ["--workers=1", "--max-queued-nodes=20000"];
 
 fn tiles(count: i64) -> Configurations {
     Configurations::Tile(grid_tiles(count))
 }
 
-/// A client that tries nothing again, and a graph that the server has.
+/// Returns a client without retries, and a graph that the server has cached.
 async fn client(server: &TestServer, nodes: u8) -> (Client, GraphHandle) {
     let connection = Connection { retries: 0, ..Connection::default() };
     let client = Client::connect(server.endpoint(), connection).await.unwrap();
@@ -47,7 +47,7 @@ async fn what_would_wait_for_too_much_is_refused_at_once() {
     let server = TestServer::start_with(&FLAGS).await;
     let (client, graph) = client(&server, 39).await;
     let (cached, new) = (tiles(10), tiles(20));
-    // Several runs, so that the server knows how long one takes.
+    // After several runs the server knows how long one takes.
     for part in [tiles(2), tiles(4), tiles(6), tiles(8)] {
         client.rank(&RankRequest::new(&graph, &part)).await.unwrap();
     }

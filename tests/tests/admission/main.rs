@@ -1,3 +1,3 @@
-//! A server that has enough to do says so at once, and when to come again.
+//! A server at its capacity rejects calls immediately and says when to retry.
 
 mod full_queue;

@@ -1,4 +1,4 @@
-//! Configurations that are broken.
+//! Invalid configurations.
 
 use hlorank_proto::v1::{LayoutConfigs, LayoutTable, config_batch::Configs};
 use hlorank_tests::TestServer;

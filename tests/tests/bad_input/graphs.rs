@@ -1,4 +1,4 @@
-//! Graphs that are broken, and graphs that are unusual.
+//! Invalid graphs, and unusual graphs.
 
 use hlorank_proto::v1::{Graph, GraphFeatures};
 use hlorank_tests::{

@@ -1,5 +1,5 @@
-//! Every kind of bad input has its status, its `ErrorInfo` reason and a message that says where, and the server
-//! goes on.
+//! Every kind of invalid input is rejected with its status, its `ErrorInfo` reason and a message that says where, and
+//! the server continues to serve.
 
 mod configurations;
 mod graphs;

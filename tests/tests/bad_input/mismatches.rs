@@ -62,7 +62,7 @@ async fn bytes_that_are_no_request_are_refused() {
     let server = TestServer::start().await;
     let mut client = tonic::client::Grpc::new(server.channel().await);
     client.ready().await.unwrap();
-    // Field 1 of a request is a message; here it is a number.
+    // Field 1 of a request is a message, but here it is a number.
     let wrong = PackedTileConfigs { config_count: 7, ..Default::default() };
     let path = "/hlorank.v1.CostModelService/RankConfigs".parse().unwrap();
     let codec = tonic_prost::ProstCodec::<PackedTileConfigs, RankConfigsResponse>::default();

@@ -1,4 +1,4 @@
-//! Requests that are in order but for one thing, and what a refusal must look like.
+//! Requests that are valid except for one thing, and the expected rejections.
 
 use hlorank_proto::v1::{
     DeltaLayoutConfigs, Graph, GraphFeatures, LayoutConfig, LayoutConfigs, LayoutTable, ModelSelector,
@@ -11,11 +11,11 @@ use hlorank_tests::{
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
-/// What a refusal must look like.
+/// Expected rejection.
 pub(crate) struct Refusal {
     pub(crate) code: Code,
     pub(crate) reason: &'static str,
-    /// Words of the message: the place, the limit.
+    /// Words that the message contains, such as the place and the limit.
     pub(crate) words: &'static [&'static str],
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn tiles() -> Configs {
     })
 }
 
-/// A request that is in order.
+/// Returns a valid request.
 pub(crate) fn sound() -> RankConfigsRequest {
     rank_request(graph_of_module(two_dots()), readable(vec![node(3, &[0, 1])]))
 }

@@ -145,5 +145,5 @@ fn credentials_that_are_wrong_exit_with_two() {
     let authority = command_line.write("ca.crt", &Authority::new().pem);
     let (code, message) =
         CommandLine::without_server().failure(&["models", "--ca", authority.to_str().unwrap()]);
-    assert!(code == Some(2) && message.contains("TLS is spoken at https://"), "{message}");
+    assert!(code == Some(2) && message.contains("does not use TLS; use an address at https://"), "{message}");
 }

@@ -7,13 +7,13 @@ use tonic_types::StatusExt as _;
 
 use crate::request::{MODEL, assert_refused, count, of_tiles, put, put_kernel, within};
 
-/// Less than it takes for [`MANY_TILES`].
+/// Less time than [`MANY_TILES`] take.
 const ALLOWED: Duration = Duration::from_millis(300);
 
-/// Enough for a stream to begin, and less than it takes for [`MANY_TILES`].
+/// Enough time for a stream to start, but less than [`MANY_TILES`] take.
 const STREAMED: Duration = Duration::from_secs(2);
 
-/// For what is told at once, on a busy machine: less than it takes for [`MANY_TILES`].
+/// Maximum wait for an immediate answer on a busy machine, less than [`MANY_TILES`] take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn a_stream_that_has_begun_is_told_that_its_time_is_up_and_its_work_stops(
     assert!(answers.message().await.unwrap().is_some(), "the stream has started");
     let expired = answers.message().await.unwrap_err();
     assert_eq!(expired.get_error_details().error_info().unwrap().reason, "DEADLINE_EXCEEDED", "{expired}");
-    // Of work that went on, all would be there then.
+    // If the work had continued, all rows would be in the cache by then.
     server.until_idle().await;
     let rows = server.scrape().await.value("hlorank_embedding_cache_entries", &[]);
     assert!(0.0 < rows && rows < MANY_TILES as f64, "{rows} of {MANY_TILES} rows were evaluated");

@@ -1,5 +1,5 @@
-//! One run of a whole-graph model may take long: it ends when its call does, and what waited for it meanwhile is not
-//! begun if its time is up.
+//! A run of a whole-graph model may take long. It ends when its call does, and work that expires while it waits for the
+//! run is not started.
 
 use std::time::{Duration, Instant};
 
@@ -10,16 +10,16 @@ use tonic::Status;
 
 use crate::request::{assert_refused, count, of_tiles, put, put_kernel, within};
 
-/// Scores whole graphs, here with as many configurations at a time as there are.
+/// Whole-graph model, here with all configurations in one chunk.
 const WHOLE_GRAPH: &str = "tile-whole-graph";
 
-/// Tiles of one run that takes some seconds.
+/// Number of tiles of one run, which takes several seconds.
 const TILES: i64 = 45_000;
 
-/// Much less than a whole run.
+/// Much less time than a whole run takes.
 const ALLOWED: Duration = Duration::from_millis(300);
 
-/// A run that goes on is never over soon; one that was stopped may seem so on a busy machine.
+/// A run that continues never ends soon, but one that was stopped may seem to continue on a busy machine.
 const ATTEMPTS: usize = 5;
 
 type Run = JoinHandle<Result<(), Status>>;
@@ -27,12 +27,12 @@ type Run = JoinHandle<Result<(), Status>>;
 struct Fixture {
     server: TestServer,
     hash: Digest,
-    /// Of a whole run.
+    /// Duration of a whole run.
     run: Duration,
 }
 
 impl Fixture {
-    /// With one worker, so that one run keeps all others waiting.
+    /// Starts a server with one worker, so that one run delays all others.
     async fn start() -> Self {
         let models = Artifacts::copy();
         for version in models.versions(WHOLE_GRAPH) {
@@ -45,7 +45,7 @@ impl Fixture {
         Self { server, hash, run: started.elapsed() }
     }
 
-    /// Begins a run, and waits until the worker is at it or its time is up.
+    /// Starts a run, and waits until the worker runs it or its time is up.
     async fn begin(&self, allowed: Duration) -> Run {
         let mut service = self.server.patient();
         let request = within(allowed, of_tiles(self.hash, TILES).with_model(WHOLE_GRAPH));
@@ -60,14 +60,14 @@ impl Fixture {
         run
     }
 
-    /// How long the server takes for a small call now.
+    /// Measures how long a small call takes now.
     async fn small_call(&self) -> Duration {
         let started = Instant::now();
         self.server.patient().rank_configs(of_tiles(self.hash, 4)).await.unwrap();
         started.elapsed()
     }
 
-    /// Begins a run, ends its call, and asserts that the worker is soon free for others.
+    /// Starts a run, ends its call, and asserts that the worker is soon free for other calls.
     async fn assert_stops(&self, allowed: Duration, end: impl AsyncFn(Run)) {
         let mut quickest = Duration::MAX;
         for _ in 0..ATTEMPTS {
@@ -110,7 +110,7 @@ async fn what_expires_while_it_waits_is_not_begun() {
     assert_refused(&put.unwrap_err(), "DEADLINE_EXCEEDED");
     assert!(!run.is_finished(), "the run kept them waiting");
     run.await.unwrap().unwrap();
-    // It comes after what waited.
+    // This call is queued behind the work that waited.
     fixture.small_call().await;
     let after = fixture.server.scrape().await;
     let since = |name, label| count(&after, name, label) - count(&before, name, label);

@@ -1,4 +1,4 @@
-//! A call ends at its deadline, says so, and nothing goes on for it.
+//! A call ends at its deadline with the reason, and its work stops.
 
 mod expired;
 mod long_runs;

@@ -1,4 +1,4 @@
-//! Where a request allows it, the first candidates are ranked when there is not time for all.
+//! If a request allows it, the first configurations are ranked when there is not enough time for all.
 
 use std::{
     fmt::Display,
@@ -16,17 +16,17 @@ use tonic::Status;
 
 use crate::request::{assert_refused, of_tiles, put, within};
 
-/// Less than it takes for [`MANY_TILES`]. Of so much, the server keeps the most for its answer.
+/// Less time than [`MANY_TILES`] take. The server reserves its maximum of this time for the answer.
 const ALLOWED: Duration = Duration::from_millis(2500);
 
-/// Candidates that are scored at a time.
+/// Number of configurations that are scored at a time.
 const SLICE: u32 = 128;
 
 fn partly(hash: Digest, tiles: i64) -> RankConfigsRequest {
     of_tiles(hash, tiles).with_scores().allowing_partial()
 }
 
-/// What the ranking says, without timings.
+/// Returns the ranking without timings.
 fn ranked(answer: &RankConfigsResponse) -> (&[u32], &[f32], &[f32], u32) {
     (&answer.ranking, &answer.ranking_scores, &answer.scores, answer.scored_configs)
 }
@@ -35,7 +35,8 @@ async fn rank(server: &TestServer, request: RankConfigsRequest) -> RankConfigsRe
     server.patient().rank_configs(within(Duration::from_mins(1), request)).await.unwrap().into_inner()
 }
 
-/// What is answered in time: a little of it is kept for that, in which a busy machine may do something else.
+/// Returns an answer that arrives in time, after a few attempts: the server reserves little time for it, in which a
+/// busy machine may pause.
 async fn in_time<T, E: Display>(ask: impl AsyncFn() -> Result<T, E>) -> T {
     const ATTEMPTS: usize = 3;
     for _ in 1..ATTEMPTS {
@@ -46,7 +47,7 @@ async fn in_time<T, E: Display>(ask: impl AsyncFn() -> Result<T, E>) -> T {
     ask().await.unwrap_or_else(|error| panic!("{ATTEMPTS} times: {error}"))
 }
 
-/// What was counted of them.
+/// Returns the counter of partial rankings.
 async fn partial_rankings(server: &TestServer) -> f64 {
     let scrape = server.scrape().await;
     scrape.value("hlorank_partial_rankings_total", &[("model", "tile-xla-cpu")])
@@ -88,7 +89,7 @@ async fn all_are_ranked_where_there_is_time() {
 #[tokio::test]
 async fn nothing_is_ranked_where_there_is_no_time_at_all() {
     const WHOLE_GRAPH: &str = "tile-whole-graph";
-    // All of them in one run, which takes a second or more.
+    // All tiles are one run, which takes a second or more.
     const TILES: i64 = 45_000;
     let models = Artifacts::copy();
     for version in models.versions(WHOLE_GRAPH) {

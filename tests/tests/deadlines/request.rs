@@ -1,4 +1,4 @@
-//! Calls with a deadline that the server alone keeps.
+//! Calls with a deadline that only the server enforces.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use hlorank_tests::{
 use tonic::{Code, Request, Status};
 use tonic_types::StatusExt as _;
 
-/// The model that is asked where none is named.
+/// Default model of tiles.
 pub(crate) const MODEL: &str = "tile-xla-cpu";
 
-/// So many tiles of a graph that the server has, by the default model.
+/// Returns a request to rank this number of tiles of a cached graph with the default model.
 pub(crate) fn of_tiles(hash: Digest, tiles: i64) -> RankConfigsRequest {
     rank_request(graph_by_hash(hash.0.to_vec()), packed_tiles(&grid_tiles(tiles)))
 }
 
-/// A kernel of so many nodes that no other test has.
+/// Returns a request to cache a kernel of this number of nodes, which no other test uses.
 pub(crate) fn put_kernel(nodes: usize) -> PutGraphRequest {
     let features = GraphFeatures {
         node_opcode: vec![34; nodes].into(),
@@ -35,12 +35,12 @@ pub(crate) fn within<T>(allowed: Duration, message: T) -> Request<T> {
     request
 }
 
-/// Has the server read a graph; returns its hash.
+/// Caches a graph on the server, and returns its hash.
 pub(crate) async fn put(server: &TestServer, graph: &Graph) -> Digest {
     server.client().await.put_graph(&GraphHandle::features(graph)).await.unwrap().hash
 }
 
-/// Asserts that a call was ended with this reason, which comes with the id of the call.
+/// Asserts that a call failed with this reason, and that the error has the id of the call.
 pub(crate) fn assert_refused(status: &Status, reason: &str) {
     assert_eq!(status.code(), Code::DeadlineExceeded, "{status}");
     let details = status.get_error_details();
@@ -49,7 +49,7 @@ pub(crate) fn assert_refused(status: &Status, reason: &str) {
     assert_eq!(status.metadata().get("x-request-id").unwrap().to_str().unwrap(), id);
 }
 
-/// What a counter of the default model says, all of its series together.
+/// Returns the sum over all series of a metric with this label.
 pub(crate) fn count(scrape: &Scrape, name: &str, label: (&str, &str)) -> f64 {
     let samples = scrape.samples.iter().filter(|sample| sample.name == name);
     samples.filter(|sample| sample.label(label.0) == Some(label.1)).map(|sample| sample.value).sum()

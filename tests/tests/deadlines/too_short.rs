@@ -1,4 +1,4 @@
-//! What would not be done in time is refused before it is begun, once it is known how long work takes.
+//! A call that cannot be completed in time is rejected before it is started, once the server knows how long work takes.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use tonic::Code;
 
 use crate::request::{MODEL, assert_refused, count, of_tiles, put, within};
 
-/// Enough for many small calls, and less than it takes for [`MANY_TILES`].
+/// Enough time for many small calls, but less than [`MANY_TILES`] take.
 const ALLOWED: Duration = Duration::from_secs(2);
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Bytes of a request, as it is sent and as it is decompressed, and of its headers.
+//! Limits of the bytes of a request, as sent and as decompressed, and of its headers.
 
 use hlorank_proto::v1::{
     ListModelsRequest, RankConfigsRequest, RankConfigsResponse,
@@ -18,7 +18,7 @@ use crate::request::{layouts_of, text};
 
 const LIMIT: usize = 10_000;
 
-/// A request of so many bytes, most of which are space in a text.
+/// Returns a request of this number of bytes, most of which are spaces in a text.
 fn request_of(bytes: usize) -> RankConfigsRequest {
     let lines = [
         "p = f32[8,8] parameter(0)".to_owned(),
@@ -88,14 +88,14 @@ async fn bytes_of_headers() {
         request.metadata_mut().insert("x-long", "x".repeat(bytes).parse().unwrap());
         models.list_models(request).await
     };
-    // What the client's library sends beside it, which is the library's affair.
+    // The gRPC library sends headers of its own, whose size is not known here.
     let (mut taken, mut refused) = (HEADER_LIMIT / 2, HEADER_LIMIT);
     while refused - taken > 1 {
         let between = usize::midpoint(taken, refused);
         match list(between).await {
             Ok(_) => taken = between,
             Err(status) => {
-                // The transport refuses it, as HTTP does.
+                // The transport rejects it with an HTTP status.
                 assert!(status.message().contains("431"), "{status}");
                 refused = between;
             }

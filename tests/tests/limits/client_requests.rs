@@ -1,4 +1,4 @@
-//! Requests in progress of one client.
+//! Limit of the requests in progress per client.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::{
     servers::Past,
 };
 
-/// Calls one after the other as one client, and none of them twice.
+/// Client that makes calls one after the other, without retries.
 struct Caller(Client, GraphHandle);
 
 impl Caller {
@@ -28,7 +28,7 @@ impl Caller {
         Self(client, GraphHandle::features(&kernel_of(3)))
     }
 
-    /// A request in progress until it is dropped.
+    /// Starts a request that is in progress until it is dropped.
     async fn stream(&self) -> RankStream {
         self.0.rank_stream(&StreamRequest::new(&self.1)).await.unwrap()
     }

@@ -1,4 +1,4 @@
-//! Configurations of a batch, and what each of them holds.
+//! Limits of the configurations of a batch and of their parts.
 
 use hlorank_proto::v1::{
     DeltaLayoutConfigs, Graph, LayoutConfig, LayoutConfigs, LayoutTable, NodeLayout, PackedLayoutConfigs,
@@ -13,14 +13,14 @@ use crate::{
     servers::{Past, Servers},
 };
 
-/// The compiler's layout and the orders 1, 0, as entries of a table.
+/// Entries of a table: the compiler's layout, and the orders 1, 0.
 const ENTRIES: [u32; 6] = [0, 0, 0, 9, 0, 0];
 
 fn to_u32(count: usize) -> u32 {
     count.try_into().unwrap()
 }
 
-/// The three forms of so many layouts, equal in meaning: all but the last are the compiler's.
+/// Returns the three forms of the same layouts. All but the last are the compiler's.
 fn layouts(count: usize, slots: usize) -> [Configs; 3] {
     let changed = NodeLayout { node: 3, tensors: vec![TensorLayout { minor_to_major: vec![1, 0] }] };
     let mut configs = vec![LayoutConfig::default(); count - 1];
@@ -52,7 +52,7 @@ fn readable_tiles(count: usize, dimensions: usize) -> Configs {
     Configs::TileConfigs(TileConfigs { configs: vec![tile; count] })
 }
 
-/// Every form of so many configurations.
+/// Returns requests with this number of configurations in every form.
 fn forms(count: usize) -> Vec<RankConfigsRequest> {
     let layouts = layouts(count, 2).map(|configs| rank_request(layout_graph(), configs));
     let tiles = [readable_tiles(count, 2), tiles(count)].map(|configs| rank_request(kernel(), configs));
@@ -113,7 +113,8 @@ async fn tensors_of_a_node_and_their_dimensions() {
     servers.refuse(of(3, 7), Past::fixed("LIST_TOO_LONG", 7, 6)).await;
 }
 
-/// Two layouts of two slots: the compiler's, and one whose first node has the last entry of a table of so many.
+/// Returns two layouts of two slots: the compiler's, and one whose first node has the last entry of a table of this
+/// size.
 fn last_of_a_table(entries: usize) -> [RankConfigsRequest; 2] {
     let mut first = vec![0; 3 * (entries - 1)];
     first.extend([9, 0, 0]);
@@ -153,7 +154,8 @@ async fn entries_of_a_table() {
     }
 }
 
-/// Embeddings of 64 numbers that a gibibyte holds. As many would take minutes to score, so that this stops one past it.
+/// Number of embeddings of 64 numbers in a gibibyte. Scoring that many would take minutes, so the test only exceeds the
+/// limit by one.
 const ROWS: usize = 1 << 22;
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Connections, and calls of one.
+//! Limits of connections, and of the calls of one connection.
 
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ async fn a_connection_too_many_is_closed_at_once() {
     assert!(list_models(first.clone()).await.is_ok() && list_models(second.clone()).await.is_ok());
     let started = Instant::now();
     let channel = Endpoint::from_shared(server.endpoint().to_owned()).unwrap().connect().await;
-    // It may have been told before it connects, or with its first call.
+    // The rejection may arrive while the client connects or with its first call.
     if let Ok(channel) = channel {
         assert!(list_models(channel).await.is_err());
     }
@@ -54,7 +54,7 @@ async fn a_connection_too_many_is_closed_at_once() {
 async fn calls_beyond_those_of_one_connection_wait() {
     let server = TestServer::start_with(&["--max-connection-calls=2"]).await;
     let channel = server.channel().await;
-    // So that the client knows the server's settings.
+    // This call lets the client learn the server's settings.
     list_models(channel.clone()).await.unwrap();
     let stream = || {
         let (requests, received) = futures::channel::mpsc::unbounded::<RankConfigsStreamRequest>();

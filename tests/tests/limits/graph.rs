@@ -1,4 +1,4 @@
-//! Nodes, edges and bytes of a graph.
+//! Limits of the nodes, edges and bytes of a graph.
 
 use hlorank_proto::v1::graph::Source;
 use hlorank_tests::{
@@ -12,13 +12,13 @@ use crate::{
     servers::{Past, Servers},
 };
 
-/// A parameter and dots of it with itself, so many nodes in all.
+/// Returns a parameter and dots of it with itself, this number of nodes in total.
 fn dots(nodes: i64) -> Vec<u8> {
     let dots = (2..=nodes).map(|id| operation("dot", id, &[1, 1]));
     single([operation("parameter", 1, &[])].into_iter().chain(dots).collect())
 }
 
-/// The same as text.
+/// Returns the same module as text.
 fn dots_text(nodes: usize) -> String {
     let dots = (1..nodes).map(|node| {
         format!("d.{node} = f32[8,8] dot(p, p), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}")
@@ -27,7 +27,7 @@ fn dots_text(nodes: usize) -> String {
     text(&lines)
 }
 
-/// A parameter, a dot of it, and so many edges in all.
+/// Returns a parameter, a dot of it, and this number of edges in total.
 fn edges(count: usize) -> Vec<u8> {
     let reads = operation("custom-call", 3, &vec![2; count - 2]);
     single(vec![operation("parameter", 1, &[]), operation("dot", 2, &[1, 1]), reads])
@@ -100,7 +100,7 @@ async fn bytes_of_a_module_and_of_a_text() {
     let servers = Servers::start(&["--max-graph-bytes=1000"]).await;
     let forms = |bytes: usize| {
         let mut module = two_dots();
-        // A name of the module, the last of two: its tag, its length, itself.
+        // A second name of the module as tag, length and bytes.
         let name = bytes - module.len() - 3;
         module.extend([
             1 << 3 | 2,

@@ -1,5 +1,5 @@
-//! Every limit: what is at it is taken, and answered as without it; what is one past is refused with a reason of its
-//! own, in words and for programs.
+//! Every limit: a request at the limit is accepted and answered as without it; a request one past it is rejected with
+//! its own reason, in words and for programs.
 
 mod bytes;
 mod client_requests;

@@ -1,4 +1,4 @@
-//! Bytes that all calls hold together.
+//! Limit of the bytes that all calls hold together.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::{
 
 const LIMIT: usize = 100_000;
 
-/// Bytes before a message: whether it is compressed, and its length.
+/// Bytes before a message: the compression flag and the length.
 const PREFIX: usize = 5;
 
 fn past() -> Past {
@@ -37,14 +37,14 @@ async fn held(server: &TestServer) -> f64 {
     server.scrape().await.value("hlorank_call_bytes", &[])
 }
 
-/// Once calls hold so many bytes.
+/// Waits until calls hold this number of bytes.
 async fn until_held(server: &TestServer, bytes: f64) {
     while held(server).await != bytes {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
-/// A graph in a message of so many bytes, most of which are space.
+/// Returns a request of this number of bytes, most of which are spaces in its graph.
 fn put_graph(bytes: usize) -> PutGraphRequest {
     let padded = |spaces| {
         let text = text(&["p = f32[8,8] parameter(0)".to_owned()]) + &" ".repeat(spaces);
@@ -68,7 +68,7 @@ async fn bytes_that_calls_hold() {
     service.put_graph(put_graph(LIMIT - PREFIX)).await.expect("what was refused holds nothing");
 }
 
-/// A call that has sent so many bytes of a message that is longer, and how it ends.
+/// Starts a call that has sent this number of bytes of a longer message; returns its sender and its result.
 fn begin(channel: &Channel, bytes: usize) -> (UnboundedSender<Bytes>, JoinHandle<Status>) {
     let (sender, received) = unbounded::<Bytes>();
     let body = StreamBody::new(received.map(|bytes| Ok::<_, Status>(Frame::data(bytes))));
@@ -106,7 +106,7 @@ async fn messages_that_do_not_end() {
     assert_eq!(answer.into_inner().ranking.len(), 100);
 }
 
-/// Sizes that only a server knows: what it makes of a batch.
+/// Sizes that only the server knows, because they depend on the decoded batch.
 #[tokio::test]
 async fn batches_that_grow() {
     let server = server().await;

@@ -1,4 +1,4 @@
-//! How deep and how long the parts of one module may be.
+//! Limits of the depth and the length of the parts of a module.
 
 use hlorank_proto::{
     v1::{RankConfigsRequest, RankConfigsResponse, graph::Source},
@@ -26,13 +26,13 @@ use crate::{
     servers::{Past, Servers},
 };
 
-/// Bytes of one instruction that unfold to more memory.
+/// Maximum bytes of the parts of one instruction that take more memory once decoded.
 const NESTED_BYTES: usize = 4 << 20;
 const LIST: usize = 1 << 16;
-/// Groups inside groups that protobuf's readers follow.
+/// Maximum depth of nested groups that protobuf decoders accept.
 const GROUPS: usize = 100;
 
-/// A dot and a line below it, and layouts of the dot.
+/// Returns a request with a dot, a line below it, and layouts of the dot.
 fn dot_and(line: String, dot: u32) -> RankConfigsRequest {
     let lines = [
         "p = f32[8,8] parameter(0)".to_owned(),
@@ -71,7 +71,7 @@ async fn numbers_of_a_list_in_a_text() {
 #[tokio::test]
 async fn bytes_of_an_instruction_that_unfold() {
     let servers = Servers::start(&[]).await;
-    // Each of the numbers takes a byte, and the list counts one more.
+    // Each number takes one byte, and the list takes one more.
     let of = |bytes: usize| {
         let long = HloInstructionProto { dimensions: vec![1; bytes - 1], ..instruction(9, &[]) };
         let module = single(vec![operation("parameter", 1, &[]), operation("dot", 2, &[1, 1]), long]);
@@ -83,7 +83,7 @@ async fn bytes_of_an_instruction_that_unfold() {
     assert!(message.contains("node 2"), "{message}");
 }
 
-/// An unknown field: groups inside groups.
+/// Returns an unknown field of nested groups.
 fn groups(depth: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     for wire_type in [WireType::StartGroup, WireType::EndGroup] {
@@ -108,7 +108,7 @@ async fn groups_inside_groups_of_a_module() {
     }
 }
 
-/// Sends bytes as they are.
+/// Codec that sends bytes unchanged.
 #[derive(Clone, Copy, Default)]
 struct Bare;
 

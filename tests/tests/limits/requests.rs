@@ -1,4 +1,4 @@
-//! Requests in progress, streams among them.
+//! Limit of the requests in progress, including streams.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn requests_in_progress() {
     let past =
         Past { code: Code::ResourceExhausted, ..Past::setting("OVERLOADED", "--max-requests", None, 3) };
     past.refuses(server.cost_model().await, rank_request(kernel(), tiles(4))).await;
-    // It is told before it has sent everything.
+    // The client receives the rejection before it has sent everything.
     past.refuses(server.cost_model().await, rank_request(kernel(), tiles(2_000_000))).await;
     let error: ClientError = rank().await.unwrap_err();
     let delay = error.refusal().unwrap().retry_after().unwrap();

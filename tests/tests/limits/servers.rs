@@ -1,4 +1,4 @@
-//! What is taken and what is refused.
+//! Assertions that a request is accepted or rejected.
 
 use std::collections::HashMap;
 
@@ -7,19 +7,19 @@ use hlorank_tests::TestServer;
 use tonic::{Code, Status, transport::Channel};
 use tonic_types::StatusExt;
 
-/// A server with limits, and one that would take more.
+/// A server with the tested limits, and one that accepts more.
 pub(crate) struct Servers {
     pub(crate) limited: TestServer,
     usual: TestServer,
 }
 
-/// What the refusal of a request says that is past a limit.
+/// Expected rejection of a request that exceeds a limit.
 pub(crate) struct Past {
     pub(crate) code: Code,
     pub(crate) reason: &'static str,
-    /// What raises the limit, if anything does.
+    /// Setting that raises the limit, if there is one.
     pub(crate) setting: Option<&'static str>,
-    /// What the request has, where that is counted to its end.
+    /// What the request has, if the server counts to the end.
     pub(crate) found: Option<usize>,
     pub(crate) allowed: usize,
 }
@@ -29,7 +29,7 @@ impl Servers {
         Self { limited: TestServer::start_with(flags).await, usual: TestServer::start().await }
     }
 
-    /// Checks that a request is answered, and as it is where it is far from every limit.
+    /// Asserts that a request has the same answer as on the server that accepts more.
     pub(crate) async fn take(&self, request: RankConfigsRequest) {
         let [answer, usual] = [
             self.limited.cost_model().await.rank_configs(request.clone()).await.expect("it is at the limit"),
@@ -40,14 +40,14 @@ impl Servers {
         assert_eq!((answer.ranking, answer.ranking_scores), (usual.ranking, usual.ranking_scores));
     }
 
-    /// Checks that a request is refused; gives what the message says.
+    /// Asserts that a request is rejected, and returns the message.
     pub(crate) async fn refuse(&self, request: RankConfigsRequest, past: Past) -> String {
         past.refuses(self.limited.cost_model().await, request).await
     }
 }
 
 impl Past {
-    /// Past what a request may hold, which a setting raises.
+    /// Expects a rejection for a limit that a setting raises.
     pub(crate) fn setting(
         reason: &'static str,
         setting: &'static str,
@@ -57,7 +57,7 @@ impl Past {
         Self { code: Code::InvalidArgument, reason, setting: Some(setting), found: found.into(), allowed }
     }
 
-    /// Past what any server takes.
+    /// Expects a rejection for a fixed limit.
     pub(crate) fn fixed(reason: &'static str, found: impl Into<Option<usize>>, allowed: usize) -> Self {
         Self { code: Code::InvalidArgument, reason, setting: None, found: found.into(), allowed }
     }

@@ -1,4 +1,4 @@
-//! Configurations and bytes of a stream.
+//! Limits of the configurations and bytes of a stream.
 
 use hlorank_proto::v1::{
     ConfigBatch, RankConfigsStart, RankConfigsStreamRequest, config_batch::Configs,
@@ -19,7 +19,7 @@ fn batch(configs: Configs) -> RankConfigsStreamRequest {
     RankConfigsStreamRequest { part: Some(Part::Batch(batch)) }
 }
 
-/// Sends these batches of a kernel; what is answered, and what it is refused with.
+/// Streams these batches of a kernel, and returns the answers and the rejection, if any.
 async fn exchange(
     server: &TestServer,
     batches: impl IntoIterator<Item = Configs>,
@@ -39,7 +39,7 @@ async fn exchange(
     }
 }
 
-/// How many configurations were ranked in the end.
+/// Returns the number of configurations in the final ranking.
 fn ranked(answers: &[Answer]) -> Option<usize> {
     match answers.last()? {
         Answer::Ranking(ranking) => Some(ranking.ranking.len()),

@@ -20,7 +20,7 @@ async fn hits_and_misses_are_counted() {
     let server = TestServer::start().await;
     let client = server.client().await;
     let batch = Configurations::Tile(tiles(&[[1, 2], [3, 4], [1, 2]]));
-    // The second does not know the hash yet.
+    // The second client does not know the hash yet.
     for _ in 0..2 {
         let graph = GraphHandle::features(&kernel_of(3));
         client.rank(&RankRequest::new(&graph, &batch)).await.unwrap();
@@ -53,7 +53,7 @@ async fn a_graph_that_is_not_there_is_a_miss() {
     let entries = scrape.value("hlorank_graph_cache_entries", &[("index", "hash")]);
     assert!(entries < 8.0, "{entries}");
     assert_eq!(scrape.value("hlorank_graph_cache_evictions_total", &[("index", "hash")]), 8.0 - entries);
-    // By hash first, and then whole.
+    // First by hash, and then whole.
     client.rank(&RankRequest::new(&graphs[0], &batch)).await.unwrap();
     let scrape = small.scrape().await;
     assert_eq!(graph_requests(&scrape, "hash"), [0.0, 1.0]);

@@ -1,4 +1,4 @@
-//! Calls by method, model, code and reason.
+//! Calls are counted by method, model, code and reason.
 
 use std::time::Duration;
 
@@ -23,12 +23,12 @@ fn errors(scrape: &Scrape, reason: &str) -> f64 {
     scrape.value("hlorank_errors_total", &[("reason", reason)])
 }
 
-/// Everything that was counted as a call.
+/// Returns the number of all counted calls.
 fn all_requests(scrape: &Scrape) -> f64 {
     scrape.samples.iter().filter(|sample| sample.name == REQUESTS).map(|sample| sample.value).sum()
 }
 
-/// The metrics once so many calls have ended.
+/// Returns the metrics once this number of calls has ended.
 async fn after(server: &TestServer, calls: f64) -> Scrape {
     server.until_metrics(|scrape| all_requests(scrape) >= calls).await
 }

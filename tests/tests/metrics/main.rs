@@ -1,5 +1,4 @@
-//! `/metrics` shows every series from the start, and counts what happened exactly; `/healthz` and `/readyz` tell the
-//! state.
+//! `/metrics` has every series from the start and counts exactly; `/healthz` and `/readyz` report the state.
 
 mod caches;
 mod calls;

@@ -1,4 +1,4 @@
-//! What is on `/metrics`, before anything happens.
+//! The content of `/metrics` before any traffic.
 
 use std::{
     collections::BTreeSet,
@@ -9,7 +9,7 @@ use std::{
 
 use hlorank_tests::{Artifacts, Sample, TestServer, http_get, prometheus, repository};
 
-/// Those that are not zero before traffic: what there is, beside the process and the models.
+/// Metrics that are not zero before traffic, except those of the process and the models.
 const SET_AT_START: [&str; 7] = [
     "hlorank_build_info",
     "hlorank_compute_threads",
@@ -59,7 +59,7 @@ async fn series_of_ten_models_are_at_most_2000() {
     assert!(scrape.samples.len() <= 2000, "{} series", scrape.samples.len());
 }
 
-/// One line a metric, as the page has it.
+/// Returns one line per metric, in the format of the page.
 fn rows(page: &str) -> Vec<&str> {
     let table = page.split("| metric |").nth(1).expect("a table of metrics");
     table.lines().filter(|line| line.starts_with("| `")).collect()

@@ -1,4 +1,4 @@
-//! Configurations, rows and stages.
+//! Configurations, rows and stages are counted.
 
 use hlorank_client::{GraphHandle, RankRequest, StreamRequest};
 use hlorank_graph::Configurations;
@@ -7,15 +7,15 @@ use hlorank_tests::{Scrape, TestServer, configurations, fixture, kernel_of, read
 
 const MODEL: &str = "tile-xla-cpu";
 
-/// Every count of an answer.
+/// Names of all counts of an answer.
 const COUNTS: [&str; 5] = ["configs", "distinct_configs", "segment_rows", "rows_evaluated", "rows_cached"];
 
-/// What was counted for the model.
+/// Returns the counters of the model.
 fn counted(scrape: &Scrape) -> [f64; 5] {
     COUNTS.map(|name| scrape.value(&format!("hlorank_{name}_total"), &[("model", MODEL)]))
 }
 
-/// What answers tell.
+/// Returns the counts that an answer reports.
 fn told(reuse: &ReuseCounts) -> [f64; 5] {
     let ReuseCounts { configs, distinct_configs, segment_rows, rows_evaluated, rows_cached, .. } = *reuse;
     [configs, distinct_configs, segment_rows, rows_evaluated, rows_cached].map(|count| count as f64)

@@ -1,4 +1,4 @@
-//! A server with tile models of its own, and questions for it.
+//! A server with its own tile models, and requests for it.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use hlorank_client::{GraphHandle, RankRequest, Ranking, v1::ModelState};
 use hlorank_graph::Configurations;
 use hlorank_tests::{Answer, Artifacts, Load, Question, TestServer, grid_tiles, kernel_of};
 
-/// The model that comes and goes, and its version that ships.
+/// Model whose versions come and go.
 pub(crate) const MODEL: &str = "tile-xla-cpu";
 
-/// Between two requests of a load.
+/// Pause between two requests of a load.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A server, and the folder of its models.
+/// A server and the folder of its models.
 pub(crate) struct Subject {
     pub(crate) artifacts: Artifacts,
     pub(crate) server: TestServer,
-    /// The version that ships.
+    /// Version that ships.
     pub(crate) first: u64,
 }
 
@@ -34,7 +34,7 @@ impl Subject {
         Self { artifacts, server, first: serving.version }
     }
 
-    /// Adds a good version, and waits until it serves.
+    /// Publishes a valid version, and waits until it serves.
     pub(crate) async fn publish(&self, version: u64) {
         self.artifacts.publish(MODEL, version, |_| ());
         self.server.until(MODEL, version, ModelState::Serving).await;
@@ -44,7 +44,7 @@ impl Subject {
         Load::start(self.server.client().await, vec![question(12), question(40)], PAUSE)
     }
 
-    /// What a model, or a version of it, answers about a kernel.
+    /// Returns the scores of a model, or of a version of it, for a kernel.
     pub(crate) async fn ask(&self, model: &str, nodes: u8) -> Ranking {
         let Question { graph, configurations } = question(nodes);
         let model = Some(model.parse().unwrap());
@@ -52,7 +52,7 @@ impl Subject {
         self.server.client().await.rank(&request).await.unwrap()
     }
 
-    /// Every version of the model, and its state.
+    /// Returns all versions of the model with their states.
     pub(crate) async fn states(&self) -> Vec<(u64, ModelState)> {
         let models = self.server.client().await.list_models().await.unwrap();
         let own = models.iter().filter(|model| model.name == MODEL);
@@ -60,7 +60,7 @@ impl Subject {
     }
 }
 
-/// Tiles of a kernel of so many nodes.
+/// Returns a request for tiles of a kernel of this number of nodes.
 pub(crate) fn question(nodes: u8) -> Question {
     Question {
         graph: GraphHandle::features(&kernel_of(nodes)),
@@ -68,7 +68,7 @@ pub(crate) fn question(nodes: u8) -> Question {
     }
 }
 
-/// The rankings of a load of which no request failed.
+/// Stops a load, asserts that no request failed, and returns the rankings.
 pub(crate) fn rankings(answers: Vec<Answer>) -> Vec<Ranking> {
     assert!(answers.len() > 10, "a load of {} requests shows nothing", answers.len());
     answers.into_iter().map(|answer| answer.ranking.unwrap_or_else(|error| panic!("{error}"))).collect()

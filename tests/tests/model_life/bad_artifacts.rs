@@ -1,4 +1,4 @@
-//! Each kind of bad artifact is rejected with its own reason, and the old version goes on serving.
+//! Each kind of invalid artifact is rejected with its own reason, and the old version continues to serve.
 
 use std::{
     fs,
@@ -19,21 +19,21 @@ use sha2::{Digest as _, Sha256};
 
 use crate::asking::{MODEL, Subject, rankings};
 
-/// What a version has, and the reason it must be rejected for.
+/// An invalid version, and the reason of its rejection.
 type Bad = (&'static str, &'static str, Box<dyn Fn(&Artifacts, &Path)>);
 
 fn bad(what: &'static str, reason: &'static str, spoil: impl Fn(&Artifacts, &Path) + 'static) -> Bad {
     (what, reason, Box::new(spoil))
 }
 
-/// With another head.
+/// Returns a case with another head.
 fn with_head(input: HeadInput<'static>) -> impl Fn(&Artifacts, &Path) {
     move |artifacts, folder| {
         artifacts.edit_file(folder, "head.onnx", |bytes| *bytes = head(input).encode_to_vec());
     }
 }
 
-/// With a head that has another first operator.
+/// Returns a case with a head that has another first operator.
 fn with_operator(operator: &'static str, domain: &'static str) -> impl Fn(&Artifacts, &Path) {
     move |artifacts, folder| {
         let mut model = head(SUM);
@@ -47,7 +47,7 @@ fn with_manifest(field: &'static str, value: serde_json::Value) -> impl Fn(&Arti
     move |artifacts, folder| artifacts.edit_manifest(folder, |manifest| manifest[field] = value.clone())
 }
 
-/// A file that is sound, but elsewhere.
+/// Copies a valid file to outside the folder of the version.
 fn outside(folder: &Path) -> (PathBuf, String) {
     let path = folder.parent().unwrap().join("outside.onnx");
     fs::copy(folder.join("encoder.onnx"), &path).unwrap();
@@ -165,7 +165,7 @@ async fn each_bad_artifact_is_rejected_with_its_reason_and_no_call_fails() {
         let rejected = subject.server.until(MODEL, version, ModelState::Rejected).await.rejection.unwrap();
         assert_eq!(rejected.reason, reason, "{what}: {}", rejected.message);
         assert!(!rejected.message.is_empty());
-        // The next one is a copy of the newest.
+        // The next version is a copy of the newest, so this one is removed.
         fs::remove_dir_all(subject.artifacts.folder().join(MODEL).join(version.to_string())).unwrap();
     }
     for ranking in rankings(load.finish().await) {
@@ -176,7 +176,7 @@ async fn each_bad_artifact_is_rejected_with_its_reason_and_no_call_fails() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_version_that_is_too_slow_is_rejected() {
-    // No version takes half of the time of another.
+    // No version takes less than half the time of another.
     const FAST: &str = "tile-xla-cpu-sage";
     let subject = Subject::start_with(Artifacts::copy(), &["--max-slowdown=0.5"]).await;
     let slow = repository("models/registry").join(MODEL).join(subject.first.to_string());
@@ -191,7 +191,7 @@ async fn a_version_that_is_too_slow_is_rejected() {
     assert_eq!(rejected.reason, "TOO_SLOW", "{}", rejected.message);
     assert!(rejected.message.contains(&format!("version {}", subject.first)), "{}", rejected.message);
 
-    // A restart, when nothing serves yet, judges alike.
+    // A restart, when nothing serves yet, has the same results.
     let Subject { artifacts, server, .. } = subject;
     server.stop().await;
     let subject = Subject::start_with(artifacts, &["--max-slowdown=0.5"]).await;

@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, fs};
 
 use crate::asking::{MODEL, Subject};
 
-/// Kernels that differ.
+/// Number of distinct kernels.
 const GRAPHS: u8 = 40;
 
-/// Which version answers about each kernel.
+/// Returns the version that answers for each kernel.
 async fn versions(subject: &Subject) -> BTreeMap<u8, String> {
     let mut versions = BTreeMap::new();
     for nodes in 1..=GRAPHS {
@@ -37,7 +37,7 @@ async fn a_graph_always_sees_the_same_version() {
     assert!((4..=20).contains(&tried), "{tried} of {GRAPHS} at 30 %");
     assert_eq!(tried + count(&split, &stable_name), usize::from(GRAPHS));
 
-    // As after a restart, by another replica.
+    // Another replica, or this one after a restart, assigns them alike.
     let Subject { artifacts, server, .. } = subject;
     server.stop().await;
     let subject = Subject::start_with(artifacts, &[]).await;
@@ -74,7 +74,7 @@ async fn a_canary_that_is_rejected_changes_nothing() {
     }
     let models = subject.server.client().await.list_models().await.unwrap();
     assert!(models.iter().all(|model| !model.pinned && model.canary_percent == 0));
-    // The next one is a copy of the newest.
+    // The next version is a copy of the newest, so this one is removed.
     fs::remove_dir_all(folder).unwrap();
     subject.publish(bad + 2).await;
 }

@@ -1,4 +1,4 @@
-//! What metrics show of the versions of a model.
+//! Metrics of the versions of a model.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ async fn metrics_show_states_loads_and_the_reasons_of_rejections() {
     let loads = |result| scrape.value("hlorank_model_loads_total", &[("model", MODEL), ("result", result)]);
     assert_eq!(["loaded", "rejected"].map(loads), [2.0, 1.0]);
     assert_eq!(scrape.value("hlorank_model_rejections_total", &[("reason", "FILE_MISSING")]), 1.0);
-    // What serves changed for each of the models at the start, and for the second version.
+    // The serving version changed once for each model at the start, and once for the second version.
     let models = subject.server.client().await.list_models().await.unwrap();
     let serving = models.iter().filter(|model| model.serving).count();
     assert_eq!(scrape.value("hlorank_model_swap_duration_seconds_count", &[]), serving as f64 + 1.0);

@@ -1,4 +1,4 @@
-//! Models come, take over, are taken back and go while requests are answered.
+//! Model versions are loaded, take over, are rolled back and removed while requests are answered.
 
 mod asking;
 mod bad_artifacts;

@@ -1,4 +1,4 @@
-//! What an operator chose serves, now and after a restart.
+//! The version that an operator chose serves, now and after a restart.
 
 use std::{fs, time::Duration};
 
@@ -43,7 +43,7 @@ async fn a_rollback_is_one_call_and_no_other_call_fails() {
     assert!(models.iter().any(|model| (model.version, model.serving, model.pinned) == (first, true, true)));
     assert_eq!(subject.ask(MODEL, 12).await.model.to_string(), format!("{MODEL}@{first}"));
     tokio::time::sleep(Duration::from_millis(200)).await;
-    // None of them failed.
+    // Asserts that no request failed.
     rankings(load.finish().await);
 
     let refused = subject.server.admin().await.rollback(MODEL).await.unwrap_err();
@@ -87,7 +87,7 @@ async fn what_is_not_there_cannot_be_chosen() {
 async fn a_policy_that_cannot_be_kept_changes_nothing() {
     let subject = Subject::start().await;
     subject.publish(subject.first + 1).await;
-    // A folder in its place; permissions do not stop who runs tests as root.
+    // A folder takes the place of the file, because permissions do not stop tests that run as root.
     let policy = subject.artifacts.folder().join("policy.json");
     fs::create_dir(policy).unwrap();
     let refused = subject.server.admin().await.rollback(MODEL).await.unwrap_err();

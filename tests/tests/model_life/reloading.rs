@@ -1,4 +1,4 @@
-//! New versions take over without a hole.
+//! New versions take over without a failed call.
 
 use std::{collections::BTreeSet, fs, os::unix::fs::symlink};
 
@@ -21,14 +21,14 @@ async fn no_call_fails_over_a_hundred_reloads() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_version_is_seen_at_once() {
-    // Polling alone would find it in an hour.
+    // Polling alone would find the version after an hour.
     let subject = Subject::start_with(Artifacts::copy(), &["--poll-seconds=3600"]).await;
     subject.publish(subject.first + 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_version_is_found_by_polling_where_the_disk_tells_nothing() {
-    // A link to another folder takes the place of the first: the watched one does not change.
+    // A link to another folder replaces the first link, so the watched folder does not change.
     let (old, new) = (Artifacts::copy(), Artifacts::copy());
     let link = old.folder().with_extension("link");
     symlink(old.folder(), &link).unwrap();
@@ -52,7 +52,7 @@ async fn requests_finish_on_the_version_that_they_began_with() {
     for version in [subject.first + 1, subject.first + 2] {
         subject.publish(version).await;
     }
-    // It is still needed, so it is still there.
+    // The call still uses the version, so it is not unloaded.
     subject.server.admin().await.reload().await.unwrap();
     assert_eq!(subject.states().await[0], (subject.first, ModelState::Retained));
     stream.send(&configurations).await.unwrap();

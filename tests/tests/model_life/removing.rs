@@ -1,4 +1,4 @@
-//! What happens to versions whose folders go.
+//! Versions whose folders are removed.
 
 use std::fs;
 

@@ -19,12 +19,12 @@ use tonic::Code;
 
 const ADMIN: &str = "--admin-listen=127.0.0.1:0";
 
-/// Trusts an authority, and tries once.
+/// Returns a connection that trusts an authority, without retries.
 fn trusting(authority: &Authority) -> Connection {
     Connection { authorities: Some(authority.pem.clone()), retries: 0, ..Connection::default() }
 }
 
-/// Shows a certificate, too.
+/// Returns such a connection that also presents a certificate.
 fn showing(authority: &Authority, pair: Pair) -> Connection {
     let Pair { certificate, key } = pair;
     Connection { identity: Some(Identity { certificate, key }), ..trusting(authority) }
@@ -44,12 +44,12 @@ async fn reload(server: &TestServer, connection: &Connection) -> Result<usize, C
     Ok(AdminClient::connect(&endpoint, connection.clone()).await?.reload().await?.len())
 }
 
-/// Both kinds of calls are refused, for the same reason.
+/// Asserts that both kinds of calls are rejected for the same reason.
 async fn refusals(server: &TestServer, connection: &Connection) -> [ClientError; 2] {
     [list_models(server, connection).await.unwrap_err(), reload(server, connection).await.unwrap_err()]
 }
 
-/// What is told where no connection was made.
+/// Returns the error of a connection that could not be opened.
 fn cause(error: &ClientError) -> String {
     assert!(matches!(error, ClientError::Connect { .. }), "{error:?}");
     assert_eq!(error.code(), Some(Code::Unavailable));
@@ -100,7 +100,7 @@ async fn a_server_that_is_not_trusted_is_not_called() {
     for error in refusals(&server, &trusting(&stranger)).await {
         assert!(cause(&error).contains("invalid peer certificate: "), "{}", cause(&error));
     }
-    // The system does not trust it, if it trusts any.
+    // The system's certificate store does not trust the authority.
     for error in refusals(&server, &Connection::default()).await {
         assert!(matches!(error, ClientError::Connect { .. } | ClientError::Tls { .. }), "{error:?}");
     }

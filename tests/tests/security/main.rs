@@ -1,4 +1,4 @@
-//! Who reaches the server, over what, and how much of it a connection may take.
+//! Access to the server: TLS, tokens, compression and silent connections.
 
 mod client;
 mod compression;

@@ -1,4 +1,4 @@
-//! Certificates and tokens that change while calls are made.
+//! Certificates and tokens change while calls are made.
 
 use std::{
     fs,
@@ -38,7 +38,7 @@ async fn certificates_are_rotated_under_load_without_a_failed_call() {
         let (endpoint, lasting) = (server.endpoint().to_owned(), lasting.clone());
         tokio::spawn(async move {
             while !stop.load(Ordering::Relaxed) {
-                // One keeps its connection, the others make new ones.
+                // One client keeps its connection, the others open new ones.
                 let channel = if number == 0 {
                     lasting.clone()
                 } else {
@@ -102,7 +102,7 @@ async fn a_bad_pair_is_refused_and_the_old_one_stays() {
 async fn a_mounted_secret_is_read_when_its_link_is_swapped() {
     let authority = Authority::new();
     let files = Files::new();
-    // As the kubelet does: files lead through a link to a folder, which a rename replaces.
+    // Files are replaced as the kubelet does it: through a link to a folder, which a rename replaces.
     let publish = |version: &str, pair: &Pair| {
         let folder = files.folder().join(version);
         fs::create_dir(&folder).unwrap();

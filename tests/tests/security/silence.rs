@@ -1,4 +1,4 @@
-//! Clients that say nothing.
+//! Clients that send nothing.
 
 use std::time::{Duration, Instant};
 
@@ -15,12 +15,12 @@ use tokio::{
 
 use crate::secured::connections;
 
-/// Seconds until the server closes a connection on which a client says this and no more.
+/// Returns the seconds until the server closes a connection on which a client sends only these bytes.
 async fn seconds_until_closed(server: &TestServer, said: &[u8]) -> f64 {
     let mut stream = TcpStream::connect(server.endpoint().trim_start_matches("http://")).await.unwrap();
     stream.write_all(said).await.unwrap();
     let started = Instant::now();
-    // The server's own settings, if any, and then the end.
+    // Reads the server's own settings, if any, up to the end of the connection.
     let _ = timeout(Duration::from_secs(30), stream.read_to_end(&mut Vec::new())).await.unwrap();
     started.elapsed().as_secs_f64()
 }
@@ -36,7 +36,7 @@ async fn silent_clients_are_let_go() {
         seconds_until_closed(&secured, b""),
         seconds_until_closed(&secured, &[0x16, 3, 1]),
     ];
-    // All at once.
+    // All connections are open at the same time.
     let closed: Vec<f64> = stream::iter(closed.map(Box::pin)).buffered(4).collect().await;
     assert!(closed.iter().all(|seconds| (9.0..30.0).contains(seconds)), "{closed:?}");
     assert_eq!(connections(&secured.scrape().await, "handshake_timeout"), 2.0);

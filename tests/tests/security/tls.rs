@@ -44,7 +44,7 @@ async fn mutual_tls_takes_clients_of_its_authority_alone() {
     let unknown = trusting(&[&authority]).identity(stranger.issue().identity());
     let expired = trusting(&[&authority]).identity(clients.issue_until(2001).identity());
     for client in [nobody, unknown, expired] {
-        // With TLS 1.3 a client learns that it was refused when it reads.
+        // With TLS 1.3 a client learns of its rejection when it reads.
         let called = match connect(server.endpoint(), client).await {
             Ok(channel) => list_models(channel).await.is_ok(),
             Err(_) => false,
@@ -56,7 +56,7 @@ async fn mutual_tls_takes_clients_of_its_authority_alone() {
     assert_eq!(connections(&scrape, "accepted"), 1.0);
 }
 
-/// What the server says instead of starting.
+/// Returns the error of a server that does not start.
 async fn refusal(files: &Files) -> String {
     let flags = files.flags();
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();

@@ -22,7 +22,7 @@ use tonic_types::StatusExt;
 
 use crate::secured::{list_models, reloads};
 
-/// How calls with a token end, or without one.
+/// Calls with or without a token.
 struct Caller {
     calls: Channel,
     admin: Channel,
@@ -44,7 +44,7 @@ impl Caller {
         request
     }
 
-    /// A call that the service itself refuses, since it is empty.
+    /// Makes an empty call, which the service rejects if the token is accepted.
     async fn rank(&self) -> Status {
         let request = self.with_token(RankConfigsRequest::default());
         CostModelServiceClient::new(self.calls.clone()).rank_configs(request).await.unwrap_err()
@@ -134,7 +134,7 @@ async fn tokens_are_rotated_without_a_failed_call() {
         (Caller::new(&server, Some("Bearer old")).await, Caller::new(&server, Some("Bearer new")).await);
     check(&new.rank().await, Code::Unauthenticated, "TOKEN_UNKNOWN");
 
-    // The new one beside the old one, until everybody has it.
+    // The file has the new token beside the old one until all clients use it.
     files.write("tokens", &[line("ci", "read", "old"), line("ci", "read", "new")].concat());
     server.until_metrics(|scrape| reloads(scrape, "tokens", "loaded") >= 1.0).await;
     check(&old.rank().await, Code::InvalidArgument, "FIELD_MISSING");

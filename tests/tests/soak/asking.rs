@@ -1,4 +1,4 @@
-//! Calls at a fixed rate, whose answers are held against the first ones.
+//! Calls at a fixed rate, whose answers are compared with the first ones.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -16,39 +16,39 @@ use tokio::{
 
 use crate::DEADLINE;
 
-/// Calls that go on until they are stopped.
+/// Calls that continue until they are stopped.
 pub(crate) struct Asking {
     answers: mpsc::UnboundedReceiver<Answer>,
     asking: JoinHandle<()>,
 }
 
-/// What came of a call.
+/// Result of a call.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// From when it was due.
+    /// Time from when the call was due.
     pub(crate) took: Duration,
-    /// Why it failed, or what is wrong with its scores.
+    /// Why the call failed, or what is wrong with its scores.
     pub(crate) wrong: Option<String>,
 }
 
-/// A question that is asked again and again: weights stay, so scores do.
+/// Request that is repeated. Its scores must not change, because the weights of the models do not.
 struct Repeated {
     question: Question,
     scores: OnceLock<Vec<f32>>,
 }
 
-/// Batches of a stream.
+/// Number of batches of a stream.
 const BATCHES: usize = 3;
 
 impl Asking {
-    /// So many calls a second.
+    /// Starts calls at this rate per second.
     pub(crate) fn start(client: Client, rate: f64, stopped: watch::Receiver<()>) -> Self {
         let (sender, answers) = mpsc::unbounded_channel();
         let asking = tokio::spawn(ask(client, rate, stopped, sender));
         Self { answers, asking }
     }
 
-    /// What has ended since this was asked last.
+    /// Takes the results since the last time.
     pub(crate) fn take(&mut self) -> Vec<Answer> {
         std::iter::from_fn(|| self.answers.try_recv().ok()).collect()
     }
@@ -56,7 +56,7 @@ impl Asking {
     /// Waits for the last answer.
     pub(crate) async fn ended(&mut self) {
         (&mut self.asking).await.expect("asking does not panic");
-        // Each call that is not answered holds the other end.
+        // Each call in flight holds a sender.
         while self.answers.sender_strong_count() > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -85,7 +85,7 @@ async fn ask(
     }
 }
 
-/// Measured graphs, and a kernel with many tiles.
+/// Returns measured graphs, and a kernel with many tiles.
 fn repeated() -> Vec<Repeated> {
     let measured = measured_graphs();
     let question =
@@ -98,7 +98,7 @@ fn repeated() -> Vec<Repeated> {
     questions.map(|question| Repeated { question, scores: OnceLock::new() }).collect()
 }
 
-/// Half of the calls are about graphs that were never sent, a quarter repeats itself, a quarter is a stream.
+/// Makes one call: half of the calls have new graphs, a quarter repeat known requests, and a quarter are streams.
 async fn call(client: &Client, repeated: &[Repeated], number: usize) -> Result<(), String> {
     let known = &repeated[number / 4 % repeated.len()];
     let called = match number % 4 {

@@ -1,4 +1,4 @@
-//! Clients that are killed in the middle of what they do.
+//! Clients that are killed while they make calls.
 
 use std::{
     env,
@@ -13,7 +13,7 @@ use tokio::{runtime::Runtime, sync::watch};
 
 use crate::connect;
 
-/// Clients that run, as processes of their own.
+/// Running clients, each a process.
 pub(crate) struct Clients {
     endpoint: String,
     running: Vec<Process>,
@@ -21,22 +21,22 @@ pub(crate) struct Clients {
     random: Rng,
 }
 
-/// A client, killed when this is dropped.
+/// Client process, killed when it is dropped.
 struct Process(Child);
 
 const CLIENTS: usize = 3;
 
-/// Longest time between two that are killed, in seconds.
+/// Maximum time between two kills, in seconds.
 const SPARED: f64 = 3.0;
 
-/// Longest pause of a client between two calls, in seconds.
+/// Maximum pause of a client between two calls, in seconds.
 const PAUSE: f64 = 0.2;
 
-/// More than the calls of the soak itself have.
+/// More tiles than the calls of the soak itself have.
 const OTHER_NUMBERS: usize = 1 << 30;
 
 impl Clients {
-    /// Starts them.
+    /// Starts the clients.
     pub(crate) fn start(endpoint: &str) -> Self {
         let random = Rng::with_seed(1);
         let mut clients = Self { endpoint: endpoint.to_owned(), running: Vec::new(), started: 0, random };
@@ -55,7 +55,7 @@ impl Clients {
         Process(client.expect("a client starts"))
     }
 
-    /// Kills one after the other, each replaced by another. Tells how many were killed.
+    /// Kills one client after the other and replaces it. Returns the number of kills.
     pub(crate) async fn kill_until(mut self, mut stopped: watch::Receiver<()>) -> usize {
         loop {
             let spared = Duration::from_secs_f64(self.random.f64() * SPARED);
@@ -78,7 +78,7 @@ impl Drop for Process {
     }
 }
 
-/// A client: calls and streams, until it is killed, or nobody answers.
+/// Runs a client, which calls and streams until it is killed or the server is gone.
 pub(crate) fn run(endpoint: &str, seed: u64) {
     Runtime::new().expect("a runtime").block_on(async {
         let client = connect(endpoint).await;
@@ -101,7 +101,7 @@ async fn call(client: &Client, random: &mut Rng) -> Result<(), ClientError> {
         stream.send(&configurations).await?;
         stream.scores().await?;
     }
-    // Some leave before the end.
+    // Some calls are cancelled before their end.
     if random.bool() {
         stream.finish().await?;
     }

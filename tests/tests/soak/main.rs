@@ -1,12 +1,12 @@
-//! A server over a long time, under mixed shapes, reloads, and clients that are killed: it answers right, and its memory
-//! stays. Twenty seconds, or as many as the environment says:
+//! A server under mixed shapes, reloads and killed clients over a long time: its answers stay correct and its memory
+//! bounded. The test takes twenty seconds, or the time that the environment sets:
 //!
 //! ```console
 //! $ HLORANK_SOAK_SECONDS=3600 cargo test --release -p hlorank-tests --test soak
 //! ```
 //!
-//! What was seen goes to `target/soak`. The program is the server and the clients, too, as processes of their own, so it
-//! has no test harness.
+//! Results are written to `target/soak`. The program also runs as the server and as clients, in processes of their own,
+//! so it has no test harness.
 
 mod asking;
 mod clients;
@@ -29,19 +29,19 @@ fn main() {
     match arguments.first().map(String::as_str) {
         Some("server") => server::run(&arguments),
         Some("client") => clients::run(&arguments[1], arguments[2].parse().expect("a seed")),
-        // As a harness does that is asked for a list, or for another test.
+        // Like a test harness that is asked for a list or for another test, this runs nothing.
         _ if arguments.iter().any(|argument| argument == "--list" || is_other(argument)) => {}
         _ => Runtime::new().expect("a runtime").block_on(soak(&Plan::of_environment())),
     }
 }
 
-/// Of a call, on a busy machine.
+/// Maximum time of a call, generous for a busy machine.
 const DEADLINE: Duration = Duration::from_mins(2);
 
-/// MiB, half as much again as an hour takes.
+/// Maximum resident memory in MiB, 1.5 times that of an hour.
 const MOST_RESIDENT: f64 = 600.0;
 
-/// For what a busy machine does in the background.
+/// Maximum wait for background work on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 async fn soak(plan: &Plan) {
@@ -82,7 +82,7 @@ async fn connect(endpoint: &str) -> Client {
     Client::connect(endpoint, connection).await.expect("a server")
 }
 
-/// Waits until no request is left, of those whose clients were killed, too.
+/// Waits until no request is left, including those of killed clients.
 async fn idle(server: &ServerProcess) {
     let started = Instant::now();
     loop {
@@ -108,7 +108,7 @@ fn report(plan: &Plan, record: &Record, killed: usize, reloads: usize) {
     assert!(failed.is_empty(), "{failed:?}");
     assert!(calls > 50 && killed > 3 && reloads > 0, "{load}");
     if !plan.is_long() {
-        // Caches still fill, so that a slope says nothing yet; an hour ends at 406 MiB.
+        // Caches still fill in a short run, so its slope means nothing. An hour ends at 406 MiB.
         let most = record.most_resident();
         assert!(most < MOST_RESIDENT, "{most} MiB resident, of at most {MOST_RESIDENT}");
         return;

@@ -1,12 +1,12 @@
 use std::{env, time::Duration};
 
-/// How long, and how often.
+/// Duration and rates of a soak.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) length: Duration,
     pub(crate) reload_every: Duration,
     pub(crate) sample_every: Duration,
-    /// Calls a second.
+    /// Calls per second.
     pub(crate) rate: f64,
 }
 
@@ -14,11 +14,11 @@ const SECONDS: f64 = 20.0;
 const RATE: f64 = 5.0;
 const RELOADS: u32 = 5;
 const SAMPLES: u32 = 360;
-/// From here on, caches and allocators settle.
+/// Fraction of the time after which caches and allocators have settled.
 const LONG: Duration = Duration::from_mins(10);
 
 impl Plan {
-    /// `HLORANK_SOAK_SECONDS`, and `HLORANK_SOAK_RATE` calls a second.
+    /// Reads `HLORANK_SOAK_SECONDS`, and `HLORANK_SOAK_RATE` in calls per second.
     pub(crate) fn of_environment() -> Self {
         let length = Duration::from_secs_f64(variable("HLORANK_SOAK_SECONDS").unwrap_or(SECONDS));
         Self {

@@ -1,4 +1,4 @@
-//! What was seen over time, as SVG.
+//! Samples over time, as SVG.
 
 use std::error::Error;
 
@@ -10,7 +10,7 @@ const SIZE: (u32, u32) = (900, 900);
 
 type Value = fn(&Sample) -> f64;
 
-/// Memory, latency and failures over time.
+/// Draws memory, latency and failures over time.
 pub(crate) fn write(record: &Record) {
     draw(record).expect("a plot");
 }

@@ -1,4 +1,4 @@
-//! What was seen over time.
+//! Samples over time.
 
 use std::{fmt::Write as _, fs, path::PathBuf, time::Duration};
 
@@ -6,29 +6,29 @@ use hlorank_tests::repository;
 
 use crate::asking::Answer;
 
-/// Samples, one after the other.
+/// All samples in order.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     pub(crate) samples: Vec<Sample>,
-    /// Milliseconds of every call.
+    /// Durations of all calls, in milliseconds.
     times: Vec<f32>,
     failed: Vec<String>,
 }
 
-/// What was seen since the sample before.
+/// Sample of the time since the one before.
 #[derive(Debug)]
 pub(crate) struct Sample {
-    /// Since the start.
+    /// Time since the start.
     pub(crate) seconds: f64,
-    /// MiB.
+    /// Resident memory, in MiB.
     pub(crate) resident: f64,
     pub(crate) calls: usize,
     pub(crate) failed: usize,
-    /// Milliseconds: p50, p99 and the slowest.
+    /// p50, p99 and maximum latency, in milliseconds.
     pub(crate) latency: [f64; 3],
 }
 
-/// A file of the results.
+/// Returns the path of a result file.
 pub(crate) fn file(name: &str) -> PathBuf {
     let folder = repository("target/soak");
     fs::create_dir_all(&folder).expect("target can be written");
@@ -51,7 +51,7 @@ impl Record {
         self.failed.extend(wrong);
     }
 
-    /// Writes everything until now.
+    /// Writes all samples.
     pub(crate) fn write(&self) {
         let mut table = "seconds,resident_mib,calls,failed,p50_ms,p99_ms,max_ms\n".to_owned();
         for Sample { seconds, resident, calls, failed, latency: [p50, p99, max] } in &self.samples {
@@ -69,19 +69,20 @@ impl Record {
         &self.failed
     }
 
-    /// MiB.
+    /// Returns the maximum resident memory, in MiB.
     pub(crate) fn most_resident(&self) -> f64 {
         self.samples.iter().map(|sample| sample.resident).fold(0.0, f64::max)
     }
 
-    /// The resident size at the end over that after a third of the time, on the line that fits the samples between best.
+    /// Returns the ratio of the resident memory at the end to that after a third of the time, on the line fitted to the
+    /// samples between.
     pub(crate) fn growth(&self) -> f64 {
         let (start, slope) = self.line();
         let [first, last] = [self.settled()[0].seconds, self.samples[self.samples.len() - 1].seconds];
         (start + slope * last) / (start + slope * first)
     }
 
-    /// MiB at the beginning and MiB a second: least squares.
+    /// Fits a line by least squares: MiB at the beginning, and MiB per second.
     fn line(&self) -> (f64, f64) {
         let samples = self.settled();
         let mean = |value: fn(&Sample) -> f64| samples.iter().map(value).sum::<f64>() / samples.len() as f64;
@@ -109,7 +110,7 @@ impl Record {
     }
 }
 
-/// p50, p99 and the slowest; 0 where there are none.
+/// Returns p50, p99 and maximum; 0 if there are no values.
 fn quantiles(ascending: &[f32]) -> [f64; 3] {
     let Some(last) = ascending.len().checked_sub(1) else { return [0.0; 3] };
     [last / 2, last * 99 / 100, last].map(|place| ascending[place].into())

@@ -1,4 +1,4 @@
-//! The server, and new versions of its models.
+//! The server and new versions of its models.
 
 use std::{env, fs, process::Command, time::Duration};
 
@@ -15,15 +15,15 @@ use tokio::{
 
 use crate::PATIENCE;
 
-/// Caches that are full soon.
+/// Flags for caches that are soon full.
 const FLAGS: [&str; 2] = ["--graph-cache-bytes=16000000", "--embedding-cache-bytes=16000000"];
 
 const MODELS: [&str; 2] = ["tile-xla-cpu", "layout-xla-cpu"];
 
-/// Versions whose files stay.
+/// Number of versions whose files are kept.
 const KEPT: usize = 3;
 
-/// Starts this program as a server.
+/// Starts this program as a server process.
 pub(crate) fn start(artifacts: &Artifacts) -> ServerProcess {
     let mut program = Command::new(env::current_exe().expect("this program has a path"));
     program.arg("server").arg(artifacts.flag()).args(FLAGS);
@@ -31,7 +31,7 @@ pub(crate) fn start(artifacts: &Artifacts) -> ServerProcess {
     ServerProcess::run(program)
 }
 
-/// This program as a server, until it is told to stop.
+/// Runs a server until SIGTERM.
 pub(crate) fn run(arguments: &[String]) {
     let settings = Settings::parse_from(arguments);
     Runtime::new().expect("a runtime").block_on(async {
@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &[String]) {
     });
 }
 
-/// Puts new versions of the models in place again and again. Tells how often.
+/// Publishes new versions of the models repeatedly, and returns how many.
 pub(crate) async fn reload_until(
     mut stopped: watch::Receiver<()>,
     artifacts: Artifacts,

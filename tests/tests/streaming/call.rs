@@ -1,4 +1,4 @@
-//! Streams message by message, and those that the client library would not send.
+//! Streams that are sent message by message, including ones that the client library would not send.
 
 use hlorank_graph::{Configurations, Limits, TileBatch};
 use hlorank_proto::v1::{
@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming, transport::Channel};
 
-/// A stream in progress.
+/// Open stream.
 pub(crate) struct Stream {
     pub(crate) messages: mpsc::Sender<RankConfigsStreamRequest>,
     pub(crate) answers: Streaming<RankConfigsStreamResponse>,
@@ -28,7 +28,7 @@ impl Stream {
         Ok(Self { messages, answers })
     }
 
-    /// Opens a stream that the server has started.
+    /// Opens a stream, sends its start, and waits until the server has started it.
     pub(crate) async fn started(channel: Channel, graph: Graph) -> Self {
         let mut stream = Self::open(channel).await.unwrap();
         stream.messages.send(stream_start(graph)).await.unwrap();
@@ -40,7 +40,7 @@ impl Stream {
         Ok(self.answers.message().await?.map(|answer| answer.part.unwrap()))
     }
 
-    /// Closes the stream and takes what is left of its answers.
+    /// Closes the sending side, and returns the remaining answers.
     pub(crate) async fn finish(mut self) -> Result<Vec<Answer>, Status> {
         drop(self.messages);
         let mut answers = Vec::new();
@@ -51,7 +51,7 @@ impl Stream {
     }
 }
 
-/// Sends all of these and closes; the answers until the refusal, where there is one.
+/// Sends all messages and closes the stream. Returns the answers, and the error if there is one.
 pub(crate) async fn exchange(
     server: &TestServer,
     messages: Vec<RankConfigsStreamRequest>,
@@ -71,37 +71,37 @@ pub(crate) async fn exchange(
     }
 }
 
-/// A kernel of two dots.
+/// Returns a kernel of two dots.
 pub(crate) fn kernel() -> Graph {
     kernel_graph(graph_of_module(two_dots()))
 }
 
-/// A module of two dots, whose layouts can be set.
+/// Returns a module of two dots with configurable layouts.
 pub(crate) fn layouts_graph() -> Graph {
     Graph { task: Task::Layout.into(), ..graph_of_module(two_dots()) }
 }
 
-/// A module without instructions.
+/// Returns a module without instructions.
 pub(crate) fn empty_graph() -> Graph {
     kernel_graph(graph_of_module(single(vec![])))
 }
 
-/// Tiles of two dimensions, 64 different ones over and over.
+/// Returns tiles of two dimensions, of which 64 are distinct.
 pub(crate) fn tiles(count: usize) -> Configs {
     wide_tiles(count, 2)
 }
 
-/// Such tiles with so many dimensions: 4 bytes each.
+/// Returns such tiles with this number of dimensions, 4 bytes each.
 pub(crate) fn wide_tiles(count: usize, dimensions: usize) -> Configs {
     Configs::PackedTileConfigs(repeated_tiles(count, dimensions))
 }
 
-/// The same as [`tiles`], for the client library.
+/// Returns the same as [`tiles`], for the client library.
 pub(crate) fn tile_batch(count: usize) -> Configurations {
     Configurations::Tile(TileBatch::from_packed(&repeated_tiles(count, 2), &Limits::default()).unwrap())
 }
 
-/// The scores of an answer.
+/// Returns the scores of an answer.
 pub(crate) fn scores(answer: Answer) -> Vec<f32> {
     match answer {
         Answer::Scores(batch) => batch.scores,

@@ -1,4 +1,4 @@
-//! A stream holds its place among the requests until it ends, however it ends.
+//! A stream counts as a request in progress until it ends, in whatever way it ends.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ async fn open(server: &TestServer) -> Result<RankStream, ClientError> {
     server.client().await.rank_stream(&StreamRequest::new(&graph)).await
 }
 
-/// Waits until the server takes another request.
+/// Waits until the server accepts another request.
 async fn until_free(server: &TestServer) -> RankStream {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
@@ -49,7 +49,7 @@ async fn an_idle_stream_that_is_dropped_gives_its_place_back() {
 async fn a_stream_that_is_dropped_at_work_gives_its_place_and_the_workers_back() {
     let server = TestServer::start_with(&ONE_REQUEST).await;
     let mut stream = open(&server).await.unwrap();
-    // Takes many times as long as is waited here.
+    // This takes many times longer than the test waits.
     stream.send(&Configurations::Tile(grid_tiles(400_000))).await.unwrap();
     tokio::time::sleep(Duration::from_millis(500)).await;
     drop(stream);
@@ -74,7 +74,7 @@ async fn a_connection_that_breaks_gives_the_place_back() {
     });
     let stream = connected.await.unwrap();
     assert!(open(&server).await.is_err());
-    // Closes the socket, without a word on the stream.
+    // Closes the socket without ending the stream.
     elsewhere.shutdown_background();
     until_free(&server).await;
     drop(stream);
@@ -106,7 +106,7 @@ async fn a_stopping_server_finishes_a_stream() {
 async fn a_stopping_server_waits_no_longer_than_the_drain_time_for_an_idle_stream() {
     let server = TestServer::start_with(&["--drain-seconds=0.5"]).await;
     let _idle = open(&server).await.unwrap();
-    // Without that flag it is half a minute.
+    // The default drain time is half a minute.
     let began = Instant::now();
     server.stop().await;
     assert!((0.5..10.0).contains(&began.elapsed().as_secs_f64()), "{:?}", began.elapsed());

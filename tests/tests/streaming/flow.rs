@@ -1,4 +1,4 @@
-//! A client that takes no scores is soon not read, and nobody else waits for it.
+//! The server soon stops reading from a client that takes no scores, and other calls are not delayed.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use crate::call::{Stream, kernel, scores, tiles, wide_tiles};
 /// Configurations of a batch of 1 MiB, whose scores are 64 KiB.
 const BATCH_CONFIGS: usize = 16_384;
 
-/// Batches that the windows of server (8 MiB) and client and what lies between have room for, at the most.
+/// Maximum number of batches that the windows of server (8 MiB) and client and the buffers between them hold.
 const ROOM: usize = 20;
 
-/// A client with room for 64 KiB of answers.
+/// Opens a channel with a window of 64 KiB for answers.
 async fn narrow_channel(server: &TestServer) -> Channel {
     let endpoint = Endpoint::from_shared(server.endpoint().to_owned()).unwrap();
     endpoint.initial_stream_window_size(65_535).connect().await.unwrap()
 }
 
-/// Sends batches until the server takes no more; returns how many it took.
+/// Sends batches until the server accepts no more, and returns how many it accepted.
 async fn fill(stream: &Stream) -> usize {
     let full_batch = stream_batch(wide_tiles(BATCH_CONFIGS, 16));
     for sent in 0..=ROOM {

@@ -1,4 +1,4 @@
-//! A stream of batches is scored as one call would score all of them, whatever its client does.
+//! A stream of batches has the scores and the ranking of one call with all configurations.
 
 mod call;
 mod cancel;

@@ -1,4 +1,4 @@
-//! Messages in the wrong order, and batches that do not fit, end the stream with a refusal that says where.
+//! Messages in the wrong order and batches that do not match the graph end the stream with an error that says where.
 
 use hlorank_proto::v1::{
     ConfigBatch, Graph, LayoutConfig, LayoutConfigs, NodeLayout, PackedTileConfigs, RankConfigsStart,
@@ -14,10 +14,10 @@ use tonic_types::StatusExt;
 
 use crate::call::{Stream, empty_graph, exchange, kernel, layouts_graph, tiles};
 
-/// What a stream must come to.
+/// Messages of a stream, and its expected rejection.
 struct Refusal {
     messages: Vec<RankConfigsStreamRequest>,
-    /// Batches that were scored before.
+    /// Number of batches that are scored before.
     scored: usize,
     code: Code,
     reason: &'static str,
@@ -156,7 +156,7 @@ async fn bytes_that_are_no_message_are_refused_in_the_middle_of_a_stream() {
     let server = TestServer::start().await;
     let mut client = tonic::client::Grpc::new(server.channel().await);
     client.ready().await.unwrap();
-    // Field 1 of a message of a stream is a message; here it is a number.
+    // Field 1 of a message of a stream is a message, but here it is a number.
     let wrong = PackedTileConfigs { config_count: 7, ..Default::default() };
     let path = "/hlorank.v1.CostModelService/RankConfigsStream".parse().unwrap();
     let codec = tonic_prost::ProstCodec::<PackedTileConfigs, RankConfigsStreamResponse>::default();

@@ -1,4 +1,4 @@
-//! Each batch has the scores of a lone call, bit for bit, and the ranking is that of all scores of the stream.
+//! Each batch has the scores of a unary call, bit for bit, and the ranking covers all scores of the stream.
 
 use std::ops::Range;
 
@@ -15,12 +15,12 @@ use hlorank_tests::{
 
 use crate::call::{Stream, exchange, kernel, scores, tile_batch, tiles};
 
-/// A lone call.
+/// Ranks all configurations with a unary call.
 async fn call(client: &Client, graph: &GraphHandle, configurations: &Configurations) -> Ranking {
     client.rank(&RankRequest::new(graph, configurations).with_scores()).await.unwrap()
 }
 
-/// A stream over all configurations, in these batches.
+/// Ranks all configurations with a stream of these batches.
 async fn stream(client: &Client, graph: &MeasuredGraph, batches: &[Range<usize>]) -> Ranking {
     let handle = GraphHandle::of(graph);
     let mut stream = client.rank_stream(&StreamRequest::new(&handle)).await.unwrap();
@@ -35,7 +35,7 @@ async fn stream(client: &Client, graph: &MeasuredGraph, batches: &[Range<usize>]
     Ranking { scores, ..stream.finish().await.unwrap() }
 }
 
-/// Batches of these sizes in turn.
+/// Cuts a batch into ranges of these sizes in turn.
 fn cuts(count: usize, sizes: &[usize]) -> Vec<Range<usize>> {
     let (mut ranges, mut start) = (Vec::new(), 0);
     for size in sizes.iter().cycle() {
@@ -49,7 +49,7 @@ fn cuts(count: usize, sizes: &[usize]) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Several ways to cut a batch: as one, evenly, unevenly, into single configurations.
+/// Ways to cut a batch: whole, evenly, unevenly, into single configurations.
 const SIZES: [&[usize]; 4] = [&[usize::MAX], &[8], &[2, 5, 1], &[1]];
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn a_stream_in_one_batch_is_a_lone_call() {
 
 #[tokio::test]
 async fn each_batch_has_the_scores_of_a_lone_call() {
-    // No cache, so that every batch is evaluated.
+    // Without a cache, every batch is evaluated.
     let server = TestServer::start_with(&["--embedding-cache-bytes=0"]).await;
     let client = server.client().await;
     for graph in measured_graphs() {

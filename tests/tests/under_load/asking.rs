@@ -1,4 +1,4 @@
-//! What the tests ask, and what they look at.
+//! Requests of the tests, and the metrics that they check.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,28 +10,28 @@ use hlorank_tests::{
 };
 use tokio::sync::{Mutex, MutexGuard};
 
-/// Nodes of the kernels.
+/// Number of nodes of the kernels.
 const NODES: usize = 40;
 
-/// How long something may take that is a matter of milliseconds, on a busy machine.
+/// Maximum time of something that takes milliseconds, generous for a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
 
-/// Until it is dropped no other test of this program runs: they load their servers, and look at the memory of the
-/// process.
+/// Waits until no other test of this program runs, and blocks others until the guard is dropped. The tests load their
+/// servers and measure the memory of the process.
 pub(crate) async fn alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().await
 }
 
-/// Many kernels of so many nodes that differ.
+/// Returns distinct kernels of this number of nodes.
 pub(crate) fn kernels_of(nodes: usize, count: u16) -> Vec<Arc<GraphHandle>> {
     let opcodes: Vec<u8> = (1..=119).cycle().take(nodes).collect();
     let kernel = |size| GraphHandle::features(&chain_kernel(&opcodes, &[size, 64]));
     (1..=count).map(|size| Arc::new(kernel(size))).collect()
 }
 
-/// Many kernels that differ.
+/// Returns distinct kernels.
 pub(crate) fn kernels(count: u16) -> Vec<Arc<GraphHandle>> {
     kernels_of(NODES, count)
 }
@@ -40,17 +40,17 @@ pub(crate) fn tiles(count: i64) -> Configurations {
     Configurations::Tile(grid_tiles(count))
 }
 
-/// So many tiles of a graph that the server has, as the wire takes them.
+/// Returns a request to rank this number of tiles of a cached graph.
 pub(crate) fn of_tiles(hash: Digest, count: i64) -> RankConfigsRequest {
     rank_request(graph_by_hash(hash.0.to_vec()), packed_tiles(&grid_tiles(count))).with_scores()
 }
 
-/// A client that asks once.
+/// Connects a client without retries.
 pub(crate) async fn connect(server: &TestServer) -> Client {
     connect_with(server, Connection::default()).await
 }
 
-/// A client with these settings that asks once.
+/// Connects a client with these settings and without retries.
 pub(crate) async fn connect_with(server: &TestServer, connection: Connection) -> Client {
     let connection = Connection { retries: 0, ..connection };
     Client::connect(server.endpoint(), connection).await.unwrap()
@@ -60,12 +60,12 @@ pub(crate) async fn rank(client: &Client, graph: &GraphHandle, configurations: &
     client.rank(&RankRequest::new(graph, configurations).with_scores()).await.unwrap()
 }
 
-/// Scores, to be compared bit for bit.
+/// Returns the bits of the scores.
 pub(crate) fn bits(ranking: &Ranking) -> Vec<u32> {
     ranking.scores.iter().map(|score| score.to_bits()).collect()
 }
 
-/// Rows that were evaluated by the server until now, where its cache has room for all of them.
+/// Returns the number of rows that the server has evaluated, if its cache has room for all of them.
 pub(crate) async fn rows_evaluated(server: &TestServer) -> f64 {
     server.scrape().await.value("hlorank_embedding_cache_entries", &[])
 }

@@ -1,4 +1,5 @@
-//! Ten times what the caches hold: they never hold more than they may, and answers do not depend on what they hold.
+//! With ten times more graphs and rows than the caches hold, they stay within their limits, and answers do not depend
+//! on their content.
 
 use std::process;
 
@@ -7,15 +8,15 @@ use hlorank_tests::{Scrape, TestServer, resident_bytes, varying};
 
 use crate::asking::{alone, bits, connect, rank};
 
-/// Each is asked twice, when nothing is left of the first time.
+/// Number of kernels. Each is ranked twice, the second time after everything was evicted.
 const QUESTIONS: usize = 64;
 
 const SMALL: [&str; 2] = ["--graph-cache-bytes=1400000", "--embedding-cache-bytes=200000"];
 
-/// What allocation may add.
+/// Allowance for the allocator.
 const SLACK_BYTES: usize = 16 << 20;
 
-/// A cache, and its labels.
+/// Name of a cache, and its labels.
 type CacheName = (&'static str, &'static [(&'static str, &'static str)]);
 
 const CACHES: [CacheName; 3] = [

@@ -1,4 +1,4 @@
-//! A run of ONNX Runtime that fails takes with it the call that is to blame, and no other.
+//! A failed run of ONNX Runtime fails the call that caused it and no other.
 
 use futures::future::join_all;
 use hlorank_client::{Client, ClientError, GraphHandle, RankRequest, Ranking};
@@ -14,13 +14,13 @@ use crate::asking::{alone, bits, kernels, of_tiles};
 
 const MODEL: &str = "tile-xla-cpu-sage";
 
-/// Above what golden cases have, below the product of [`TOO_LARGE`].
+/// Above the features of golden cases, below the product of [`TOO_LARGE`].
 const LIMIT: f32 = 1e15;
 const TOO_LARGE: [i64; 2] = [1 << 30, 1 << 30];
 
 const ROUNDS: i64 = 20;
 
-/// Rows that are new in every round, the last of which is to fail if it is there.
+/// Returns rows that are new in every round. The row `last` makes the run fail, if it is given.
 fn batch(round: i64, last: Option<[i64; 2]>) -> Configurations {
     let mut outputs = vec![[round, 1], [round, 2], [round, 3]];
     outputs.extend(last);
@@ -43,7 +43,7 @@ async fn calls_beside_one_that_fails_have_their_answers() {
     let _alone = alone().await;
     let models = Artifacts::copy();
     models.fail_above(MODEL, LIMIT);
-    // Nothing is cached, so that every call evaluates its rows.
+    // Without a cache, every call evaluates its rows.
     let server = TestServer::start_with(&[&models.flag(), "--workers=1", "--embedding-cache-bytes=0"]).await;
     let (client, graphs) = (server.client().await, kernels(6));
     for graph in &graphs {

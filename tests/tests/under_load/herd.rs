@@ -1,4 +1,4 @@
-//! Many clients that need the same at once have it made once.
+//! Work that many clients need at the same time is done once.
 
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -1,5 +1,5 @@
-//! Clients that are gone from one moment to the next, in the middle of calls and streams: their work stops, their
-//! places are free, and others notice nothing.
+//! Clients disappear suddenly in the middle of calls and streams: their work stops, their requests end, and other
+//! clients notice nothing.
 
 use std::{future::pending, sync::Arc, thread, time::Duration};
 
@@ -13,16 +13,16 @@ use tower::service_fn;
 
 use crate::asking::{alone, bits, connect, kernels, of_tiles, rank, requests, rows_evaluated, tiles};
 
-/// Enough to keep every worker busy for much longer than the clients live.
+/// Enough tiles to keep every worker busy much longer than the clients live.
 const TILES: i64 = 45_000;
 
 /// Rows of a block of 40 nodes.
 const CHUNK_ROWS: f64 = 24.0;
 
-/// Clients of each kind.
+/// Number of clients of each kind.
 const CLIENTS: u16 = 4;
 
-/// A client with a runtime of its own, all of which ends at once: nobody says goodbye to the server.
+/// Client with its own runtime, which stops abruptly without ending its calls.
 struct Victim {
     kill: oneshot::Sender<()>,
     thread: thread::JoinHandle<()>,
@@ -46,7 +46,7 @@ impl Victim {
     }
 }
 
-/// In the middle of a stream.
+/// Connects a client, and leaves it in the middle of a stream.
 async fn stream(endpoint: String, graph: Arc<GraphHandle>) {
     let client = Client::connect(&endpoint, Connection::default()).await.unwrap();
     let mut stream = client.rank_stream(&StreamRequest::new(&graph)).await.unwrap();
@@ -55,14 +55,14 @@ async fn stream(endpoint: String, graph: Arc<GraphHandle>) {
     }
 }
 
-/// In the middle of a call.
+/// Connects a client, and leaves it in the middle of a call.
 async fn call(endpoint: String, graph: Arc<GraphHandle>) {
     let endless = Connection { timeout: None, ..Connection::default() };
     let client = Client::connect(&endpoint, endless).await.unwrap();
     client.rank(&RankRequest::new(&graph, &tiles(TILES))).await.unwrap();
 }
 
-/// A connection that is reset when it is dropped, whatever is on its way.
+/// Opens a connection that is reset when it is dropped, whatever data is in flight.
 async fn reset_when_dropped(endpoint: String) -> CostModelServiceClient<Channel> {
     let connect = async |uri: Uri| {
         let stream = TcpStream::connect(uri.authority().unwrap().as_str()).await?;

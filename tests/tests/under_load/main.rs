@@ -1,5 +1,5 @@
-//! The server keeps its promises under overload and faults: no call hangs or has a wrong answer, what fails fails
-//! alone, memory is bounded, and nothing is left of those who have gone.
+//! Under overload and faults no call hangs or has a wrong answer, failures stay isolated, memory is bounded, and
+//! nothing remains of clients that have gone.
 
 mod asking;
 mod cache_churn;

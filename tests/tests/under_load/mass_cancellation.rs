@@ -1,4 +1,4 @@
-//! Nothing is left of calls that were cancelled, however many at once.
+//! Nothing remains of cancelled calls, however many are cancelled at once.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,20 +11,20 @@ use crate::asking::{alone, bits, connect, connect_with, kernels, rank, rows_eval
 
 const CALLS: usize = 1_000;
 
-/// Of which some may be over before the last has come.
+/// Number of calls, of which some may end before the last has started.
 const AT_ONCE: usize = 900;
 
 const CONNECTIONS: usize = 8;
 const KERNELS: u16 = 100;
 
-/// Of each call: all of them together take ten seconds or more.
+/// Tiles per call. All calls together take ten seconds or more.
 const TILES: i64 = 2_000;
 
-/// Room for all calls.
+/// Flag that admits all calls.
 const FLAGS: [&str; 3] =
     ["--max-requests=2000", "--max-client-requests=2000", "--max-queued-nodes=1000000000"];
 
-/// The shortest of some calls about the same rows, and its scores.
+/// Returns the shortest time of several calls with the same rows, and their scores.
 async fn fastest(client: &Client, graph: &GraphHandle, tiles: &Configurations) -> (Duration, Vec<u32>) {
     let mut fastest = (Duration::MAX, Vec::new());
     for _ in 0..5 {

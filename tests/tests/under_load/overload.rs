@@ -1,4 +1,4 @@
-//! Ten times as many calls as the server can do: it goes on working, and says no to the rest in time.
+//! With ten times as many calls as the server can handle, it continues to work and rejects the rest in time.
 
 use std::{collections::HashMap, process, sync::Arc, time::Duration};
 
@@ -13,29 +13,29 @@ use crate::asking::{PATIENCE, alone, bits, connect, connect_with, kernels, rank,
 
 const KERNELS: u16 = 16;
 
-/// Of each call: some forty milliseconds of a worker.
+/// Tiles per call, about forty milliseconds of a worker.
 const TILES: i64 = 400;
 
-/// Of each measurement.
+/// Duration of each measurement.
 const TIME: Duration = Duration::from_secs(2);
 
-/// Allowed to half of the calls, which is less than those need that are taken while the server is full.
+/// Deadline of half of the calls, shorter than accepted calls need while the server is full.
 const SHORT: Duration = Duration::from_millis(150);
 
 const FLAGS: [&str; 2] = ["--embedding-cache-bytes=0", "--max-requests=8"];
 
-/// What allocation may add to what the calls that are taken need.
+/// Allowance for the allocator beside what the accepted calls need.
 const SLACK_BYTES: usize = 64 << 20;
 
 struct Questions {
     graphs: Vec<Arc<GraphHandle>>,
     tiles: Configurations,
-    /// By graph hash.
+    /// Expected scores by graph hash.
     expected: HashMap<Digest, Vec<u32>>,
 }
 
 impl Questions {
-    /// Asks each of them.
+    /// Ranks each graph, to learn the expected scores.
     async fn new(client: &Client) -> Self {
         let (graphs, tiles) = (kernels(KERNELS), tiles(TILES));
         let mut expected = HashMap::new();
@@ -46,7 +46,7 @@ impl Questions {
         Self { graphs, tiles, expected }
     }
 
-    /// Calls a second, by some clients that each wait for their answers.
+    /// Returns the calls per second of several clients that each wait for their answers.
     async fn capacity(&self, client: &Client) -> f64 {
         let end = Instant::now() + TIME;
         let asking = (0..4).map(async |first| {
@@ -63,7 +63,7 @@ impl Questions {
         join_all(asking).await.iter().sum::<f64>() / TIME.as_secs_f64()
     }
 
-    /// To be asked in turn, about graphs that the server has.
+    /// Connects clients, and caches the graphs that they ask about in turn.
     async fn in_turn(&self, client: &Client) -> Vec<Question> {
         let mut questions = Vec::new();
         for graph in kernels(KERNELS).into_iter().filter_map(Arc::into_inner) {
@@ -83,7 +83,7 @@ impl Questions {
         fastest
     }
 
-    /// Whether a call was answered; what was refused must say why.
+    /// Returns whether a call was answered, and asserts that a rejected one says why.
     fn is_answered(&self, answer: &Answer) -> bool {
         match &answer.ranking {
             Ok(ranking) => {
@@ -99,7 +99,7 @@ impl Questions {
 }
 
 fn assert_refused(error: &ClientError) {
-    // The client keeps its time, too.
+    // The client enforces its deadline, too.
     if matches!(error, ClientError::Deadline { .. }) {
         return;
     }

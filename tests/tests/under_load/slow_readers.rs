@@ -1,4 +1,4 @@
-//! Clients that ask for large answers and do not read them: others are served meanwhile, and memory is bounded.
+//! Clients request large answers and do not read them: others are served meanwhile, and memory is bounded.
 
 use std::{process, time::Duration};
 
@@ -18,36 +18,36 @@ use tower::{Service as _, ServiceExt as _};
 
 use crate::asking::{PATIENCE, alone, bits, connect_with, kernels, of_tiles, rank, requests, tiles};
 
-/// Tiles of the small kernel that readers ask about, whose rows are evaluated once.
+/// Number of tiles of the small kernel in each request. Their rows are evaluated once.
 const TILES: i64 = 20_000;
 const NODES: usize = 4;
 
-/// Of an answer: its scores, and the ranking with its own.
+/// Bytes of an answer: all scores, and the ranking with its scores.
 const ANSWER_BYTES: usize = 11 * 20_000;
 
-/// Calls on one connection; each may have so many bytes on their way.
+/// Calls per connection, and bytes that each may have in flight.
 const ON_ONE: usize = 50;
 const WINDOW_BYTES: u32 = 100;
 
-/// For calls of milliseconds, on a busy machine.
+/// Maximum time of calls that take milliseconds, generous for a busy machine.
 const SOON: Duration = Duration::from_secs(5);
 
-/// What allocation may add.
+/// Allowance for the allocator.
 const SLACK_BYTES: usize = 32 << 20;
 
-/// Answers that are not read, until this is dropped.
+/// Answers that are not read until they are dropped.
 #[derive(Default)]
 struct Unread(Vec<http::Response<Body>>);
 
 struct Fixture {
     server: TestServer,
-    /// One who reads.
+    /// Client that reads its answers.
     other: Client,
     slow: SlowReader,
     _files: Files,
 }
 
-/// Asks for answers, and leaves them where they are.
+/// Client that does not read its answers.
 struct SlowReader {
     endpoint: String,
     request: Bytes,
@@ -66,7 +66,7 @@ impl SlowReader {
         endpoint.initial_stream_window_size(WINDOW_BYTES).connect().await.unwrap()
     }
 
-    /// The answer but for its body, or the refusal.
+    /// Makes a call, and returns the answer with an unread body, or the error.
     async fn ask(&self, channel: &mut Channel) -> Result<http::Response<Body>, Status> {
         let request = http::Request::post("/hlorank.v1.CostModelService/RankConfigs")
             .header("content-type", "application/grpc")
@@ -81,7 +81,7 @@ impl SlowReader {
         }
     }
 
-    /// Asks so often.
+    /// Makes this number of calls.
     async fn ask_often(&self, calls: usize) -> (Unread, Vec<Status>) {
         let (mut unread, mut refused) = (Unread::default(), Vec::new());
         let mut channel = self.connect().await;
@@ -113,7 +113,7 @@ impl Fixture {
         Self { server, other, slow, _files: files }
     }
 
-    /// The longest that some calls of one who reads take, whose answers are all the same.
+    /// Makes several calls with the reading client, asserts that their answers are equal, and returns the longest time.
     async fn served(&self) -> Duration {
         let (graph, tiles) = (kernels(1).remove(0), tiles(10));
         let expected = bits(&rank(&self.other, &graph, &tiles).await);

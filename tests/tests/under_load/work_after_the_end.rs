@@ -1,4 +1,4 @@
-//! How much is evaluated for a call after it has ended.
+//! Little is evaluated for a call after it has ended.
 
 use std::time::Duration;
 
@@ -10,24 +10,24 @@ use tonic_types::StatusExt as _;
 
 use crate::asking::{alone, connect_with, kernels_of, of_tiles, rows_evaluated, tiles};
 
-/// The largest that is evaluated by the row: a block of it takes longer than asking how many there were.
+/// Largest number of nodes whose rows are evaluated one by one: a block takes longer than reading the counter of rows.
 const NODES: usize = 500;
 
-/// Rows of a block of such nodes, the least that is evaluated at a time. The others have as many nodes, or half as many:
-/// 1,024.
+/// Rows in a block of such kernels, the least that is evaluated at a time. The other kernels have as many nodes, or
+/// half as many: 1,024.
 const CHUNK_ROWS: f64 = 4.0;
 
-/// Many more than are evaluated meanwhile.
+/// Many more tiles than are evaluated meanwhile.
 const TILES: i64 = 4_000;
 
-/// Long enough for some chunks.
+/// Time for several chunks.
 const ALLOWED: Duration = Duration::from_millis(300);
 
-/// Calls of each kind.
+/// Number of calls of each kind.
 const CALLS: usize = 5;
 
-/// A server with one worker, so that chunks come one after the other. It does not know yet how long work takes, so that
-/// it begins what it cannot end in time.
+/// A server with one worker, so that chunks are evaluated one after the other. The server does not know yet how long
+/// work takes, so it starts work that it cannot complete in time.
 struct Fixture {
     server: TestServer,
     client: Client,
@@ -41,7 +41,8 @@ impl Fixture {
         Self { client: connect_with(&server, endless).await, server, tiles: tiles(TILES) }
     }
 
-    /// Chunks that were evaluated after the client had cancelled its call, and at most one that was before.
+    /// Returns the number of chunks that were evaluated after the client cancelled its call, plus at most one from
+    /// before.
     async fn after_cancel(&self, graph: &GraphHandle) -> f64 {
         let request = RankRequest::new(graph, &self.tiles).top(1);
         let call = self.client.rank(&request);
@@ -61,7 +62,7 @@ impl Fixture {
         self.chunks_since(at_the_end).await
     }
 
-    /// Chunks that were evaluated after the call had been told that its time was up.
+    /// Returns the number of chunks that were evaluated after the call expired.
     async fn after_deadline(&self, hash: Digest) -> f64 {
         let mut request = Request::new(of_tiles(hash, TILES));
         request.set_timeout(ALLOWED);
@@ -97,7 +98,7 @@ async fn at_most_a_chunk_is_evaluated_for_a_call_that_has_ended() {
     }
     for (name, mut chunks) in ["work_after_deadline", "work_after_cancel"].into_iter().zip(chunks) {
         chunks.sort_by(f64::total_cmp);
-        // What else the machine does comes between asking how many there are and the end of a call.
+        // The machine may pause between reading the counter and the end of a call, so the best attempt counts.
         assert!(chunks[0] <= 1.0, "{name}: {chunks:?}");
         Figure {
             name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! A panic in a worker fails the call whose rows are to blame, and no other; the worker is replaced.
+//! A panic in a worker fails the call whose rows caused it and no other, and the worker is replaced.
 
 use std::{num::NonZeroUsize, sync::Arc};
 
@@ -15,19 +15,19 @@ use tokio::sync::oneshot;
 
 use crate::asking::alone;
 
-/// So that the rows of all calls wait for the same worker.
+/// One worker, so that the rows of all calls wait for it.
 const WORKERS: NonZeroUsize = NonZeroUsize::MIN;
 
 const CALLS: u16 = 8;
 
-/// Of each call.
+/// Number of tiles of each call.
 const ROWS: u16 = 3;
 
 fn kernel(size: u16) -> SegmentedGraph {
     SegmentedGraph::new(&chain_kernel(&[1, 2, 3, 4, 5, 6, 7, 8], &[size, 64]))
 }
 
-/// A graph that nothing gives which reads graphs: an edge leads out of its segment, so that laying it out panics.
+/// Returns a graph that no reader yields: an edge leaves its segment, so building its encoder input panics.
 fn impossible_kernel() -> SegmentedGraph {
     let mut graph = kernel(CALLS + 1);
     graph.segments[0].edges.push([u16::MAX, u16::MAX]);
@@ -45,7 +45,7 @@ async fn scores(
     Ok(evaluation.scores.iter().map(|score| score.to_bits()).collect())
 }
 
-/// Keeps the worker from what comes after this until the sender is used.
+/// Blocks the worker until the sender is used.
 fn hold(pool: &ComputePool) -> oneshot::Sender<()> {
     let (go, held) = oneshot::channel();
     pool.spawn(Class::Bulk, move |_| held.blocking_recv().unwrap());
@@ -63,7 +63,7 @@ fn waiting_rows(engine: &Engine, metrics: &Metrics) -> f64 {
     Scrape::parse(&metrics.render()).value("hlorank_waiting_rows", &[])
 }
 
-/// Until now: a panic is counted once its call has failed, before the worker does anything else.
+/// Returns the number of panics. A panic is counted once its call has failed, before the worker does anything else.
 async fn panics(pool: &ComputePool) -> u64 {
     pool.run(Class::Bulk, |_| ()).await.unwrap();
     pool.panics()
@@ -84,11 +84,11 @@ async fn calls_beside_one_that_panics_have_their_answers() {
     let beside = join_all(sound.iter().map(async |graph| scores(&engine, &model, graph).await.unwrap()));
     let asked = async { tokio::join!(scores(&engine, &model, &impossible), beside) };
     let release = async {
-        // All of them wait to be read.
+        // Now the configurations of all calls wait to be read.
         until(|| pool.queued() > CALLS.into()).await;
         let evaluate = hold(&pool);
         read.send(()).unwrap();
-        // The rows of all of them wait, so that they are in one block.
+        // Now the rows of all calls wait, so they are in one block.
         until(|| waiting_rows(&engine, &metrics) == f64::from(ROWS * (CALLS + 1))).await;
         evaluate.send(()).unwrap();
     };

@@ -1,4 +1,4 @@
-//! Whatever time a call is allowed, it has a proper answer; without any, it costs nothing.
+//! A call with any deadline has a proper answer, and a call without any time left costs nothing.
 
 use futures::{StreamExt as _, stream};
 use hlorank_client::{Client, GraphHandle};
@@ -10,13 +10,13 @@ use tonic_types::StatusExt as _;
 
 use crate::asking::{alone, bits, of_tiles, rank, tiles};
 
-/// Nobody can score a batch in it.
+/// Too little time to score a batch.
 const NO_TIME: [&str; 3] = ["0n", "1n", "1u"];
 
-/// Longer than anybody waits, up to the longest that the header can hold.
+/// Very long deadlines, up to the longest that the header can hold.
 const MUCH_TIME: [&str; 4] = ["99999999n", "99999999S", "99999999M", "99999999H"];
 
-/// No time, by the protocol; such a header does not count.
+/// Invalid header values, which the server ignores.
 const MALFORMED: [&str; 9] = ["", "1", "n", "-1S", "1.5S", "1 S", "1s", "123456789S", "S1"];
 
 const TILES: i64 = 20;
