@@ -47,7 +47,6 @@ mod stream;
 pub mod trace;
 #[cfg(test)]
 mod vectors;
-mod wire_form;
 
 pub use admin::AdminClient;
 pub use client::{CachedGraph, Client};

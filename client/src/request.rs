@@ -1,12 +1,9 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
-use hlorank_graph::Configurations;
+use hlorank_graph::{Configurations, form};
 use hlorank_proto::v1::{ConfigBatch, RankConfigsRequest, config_batch::Configs};
 
-use crate::{
-    GraphHandle, ModelReference, StreamRequest,
-    wire_form::{batches, count, smallest_form},
-};
+use crate::{GraphHandle, ModelReference, StreamRequest};
 
 /// A request to rank configurations of a graph.
 #[derive(Debug)]
@@ -30,7 +27,7 @@ impl<'a> RankRequest<'a> {
     /// Requests the whole ranking by the default model of the task, without the scores in the order sent.
     #[must_use]
     pub fn new(graph: &'a GraphHandle, configurations: &Configurations) -> Self {
-        let configurations = smallest_form(configurations);
+        let configurations = configurations.to_smallest_form();
         let query = Query { configurations, model: None, top: 0, scores: false, partial: false };
         Self { graph, query, timeout: None }
     }
@@ -129,7 +126,7 @@ impl RankCall {
     /// Returns the number of configurations.
     #[must_use]
     pub fn configurations(&self) -> usize {
-        count(&self.query.configurations)
+        form(&self.query.configurations).count()
     }
 
     /// Returns the request that opens the stream. It has no timeout; the caller sets it.
@@ -139,7 +136,7 @@ impl RankCall {
 
     /// Returns the configurations in batches of `size`.
     pub(crate) fn batches(&self, size: NonZeroU32) -> Vec<Configs> {
-        batches(&self.query.configurations, size.get() as usize)
+        form(&self.query.configurations).cut(size.get() as usize)
     }
 
     /// Returns the request of a unary call.

@@ -10,9 +10,7 @@ use prost::Message as _;
 use tokio::sync::mpsc;
 use tonic::Streaming;
 
-use crate::{
-    ClientError, GraphHandle, ModelReference, Ranking, Timings, attempt::Attempt, wire_form::smallest_form,
-};
+use crate::{ClientError, GraphHandle, ModelReference, Ranking, Timings, attempt::Attempt};
 
 /// A request to rank configurations of a graph that are sent in batches.
 #[derive(Debug)]
@@ -139,7 +137,7 @@ impl RankStream {
     /// Sends a batch. Waits while the previous batch is queued. Fails if the batch exceeds the maximum message size; the
     /// stream stays open.
     pub async fn send(&mut self, configurations: &Configurations) -> Result<(), ClientError> {
-        self.send_configs(smallest_form(configurations)).await
+        self.send_configs(configurations.to_smallest_form()).await
     }
 
     /// Sends a batch in its wire form.

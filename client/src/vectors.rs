@@ -14,7 +14,7 @@ use hlorank_proto::v1::ConfigBatch;
 use prost::Message as _;
 use serde_json::Value;
 
-use crate::{GraphHandle, wire_form::smallest_form};
+use crate::GraphHandle;
 
 /// Returns a file of the fixtures that every client shares.
 fn fixture(path: &str) -> PathBuf {
@@ -39,7 +39,7 @@ fn assert_route(graph: &GraphHandle, case: &Value) {
 }
 
 fn assert_sent(configurations: &Configurations, case: &Value) {
-    let batch = ConfigBatch { configs: Some(smallest_form(configurations)) };
+    let batch = ConfigBatch { configs: Some(configurations.to_smallest_form()) };
     let mut sent = String::new();
     batch.encode_to_vec().iter().for_each(|byte| write!(sent, "{byte:02x}").unwrap());
     assert_eq!(sent, case["sent"].as_str().unwrap(), "{}", case["name"]);

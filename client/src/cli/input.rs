@@ -30,8 +30,8 @@ pub(crate) struct Selection {
 }
 
 fn task_parser() -> impl clap::builder::TypedValueParser<Value = Task> {
-    PossibleValuesParser::new(["tile", "layout"])
-        .map(|task| if task == "tile" { Task::Tile } else { Task::Layout })
+    PossibleValuesParser::new(Task::ALL.map(Task::name))
+        .try_map(|name| Task::from_name(&name).ok_or("the task is unknown"))
 }
 
 /// A graph and its position in the file.

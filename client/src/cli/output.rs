@@ -124,11 +124,6 @@ pub(crate) fn counted(number: usize, noun: &str) -> String {
     format!("{} {noun}{plural}", grouped(number))
 }
 
-/// Formats numbers with commas between them.
-pub(crate) fn comma_separated<T: ToString>(numbers: &[T]) -> String {
-    numbers.iter().map(T::to_string).collect::<Vec<_>>().join(",")
-}
-
 /// Formats a number with these decimals, or as `-` if it is undefined.
 pub(crate) fn or_dash(number: Option<f64>, decimals: usize) -> String {
     number.map_or_else(|| "-".to_owned(), |number| format!("{number:.decimals$}"))

@@ -64,3 +64,109 @@ pub(super) fn cut_rows(matrix: &[u8], count: u32, size: usize) -> impl Iterator<
         (u32::try_from(last - first).unwrap_or(u32::MAX), &matrix[first * width..last * width])
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LayoutBatch, LayoutBatchBuilder, LayoutEntry, TileBatch, TileConfiguration};
+
+    fn tiles(outputs: &[&[i64]]) -> Configurations {
+        let mut batch = TileBatch::default();
+        for &output_bounds in outputs {
+            let tile = TileConfiguration { kernel_bounds: &[], output_bounds, input_bounds: &[] };
+            batch.push(tile, &Limits::default()).unwrap();
+        }
+        Configurations::Tile(batch)
+    }
+
+    #[test]
+    fn tiles_are_sent_packed_if_possible() {
+        assert!(matches!(tiles(&[&[1], &[2]]).to_smallest_form(), Configs::PackedTileConfigs(_)));
+        assert!(matches!(tiles(&[&[1], &[2, 3]]).to_smallest_form(), Configs::TileConfigs(_)));
+    }
+
+    #[test]
+    fn layouts_with_few_changes_are_sent_as_changes() {
+        let layouts = |changed: usize| {
+            let mut batch = LayoutBatchBuilder::new(40, Limits::default());
+            for config in 0..10 {
+                let mut entries = vec![LayoutEntry::DEFAULT; 40];
+                entries[..changed].fill(LayoutEntry::from_numbers([config, 0, 0], String::new).unwrap());
+                batch.push(&entries).unwrap();
+            }
+            Configurations::Layout(batch.build().unwrap()).to_smallest_form()
+        };
+        assert!(matches!(layouts(3), Configs::DeltaLayoutConfigs(_)));
+        assert!(matches!(layouts(30), Configs::PackedLayoutConfigs(_)));
+    }
+
+    const SLOTS: usize = 3;
+    const SIZES: [usize; 3] = [3, 3, 1];
+
+    fn entry(number: u32) -> LayoutEntry {
+        LayoutEntry::from_numbers([number, 0, 0], String::new).unwrap()
+    }
+
+    /// Returns one layout per number, each of which changes one node.
+    fn layouts(numbers: impl IntoIterator<Item = u32>) -> LayoutBatch {
+        let mut batch = LayoutBatchBuilder::new(SLOTS, Limits::default());
+        for number in numbers {
+            batch.push(&[entry(7), entry(number), entry(9)]).unwrap();
+        }
+        batch.build().unwrap()
+    }
+
+    #[test]
+    fn layouts_of_every_form_are_split_into_batches() {
+        let (all, nodes) = (layouts(0..7), [4, 5, 6]);
+        let expected = [layouts(0..3), layouts(3..6), layouts(6..7)];
+        for whole in [
+            Configs::LayoutConfigs(all.to_readable(&nodes)),
+            Configs::PackedLayoutConfigs(all.to_packed()),
+            Configs::DeltaLayoutConfigs(all.to_delta()),
+        ] {
+            let read = |batch: Configs| match batch {
+                Configs::LayoutConfigs(batch) => {
+                    LayoutBatch::from_readable(&batch, &nodes, &Limits::default())
+                }
+                Configs::PackedLayoutConfigs(batch) => {
+                    LayoutBatch::from_packed(&batch, SLOTS, &Limits::default())
+                }
+                Configs::DeltaLayoutConfigs(batch) => {
+                    LayoutBatch::from_delta(&batch, SLOTS, &Limits::default())
+                }
+                other => panic!("{other:?}"),
+            };
+            let read: Vec<LayoutBatch> =
+                form(&whole).cut(3).into_iter().map(|batch| read(batch).unwrap()).collect();
+            for (batch, expected) in read.iter().zip(&expected) {
+                assert_eq!(batch.to_readable(&nodes), expected.to_readable(&nodes));
+            }
+            assert_eq!(read.len(), SIZES.len());
+        }
+    }
+
+    #[test]
+    fn tiles_of_every_form_are_split_into_batches() {
+        let mut all = TileBatch::default();
+        for size in 1..=7 {
+            let tile =
+                TileConfiguration { kernel_bounds: &[2], output_bounds: &[size, 1], input_bounds: &[] };
+            all.push(tile, &Limits::default()).unwrap();
+        }
+        for whole in
+            [Configs::TileConfigs(all.to_readable()), Configs::PackedTileConfigs(all.to_packed().unwrap())]
+        {
+            let read = |batch| match batch {
+                Configs::TileConfigs(batch) => TileBatch::from_readable(&batch, &Limits::default()),
+                Configs::PackedTileConfigs(batch) => TileBatch::from_packed(&batch, &Limits::default()),
+                other => panic!("{other:?}"),
+            };
+            let read: Vec<TileBatch> =
+                form(&whole).cut(3).into_iter().map(|batch| read(batch).unwrap()).collect();
+            assert!(read.iter().map(TileBatch::len).eq(SIZES));
+            let outputs = read.iter().flat_map(|batch| batch.iter().map(|tile| tile.output_bounds[0]));
+            assert!(outputs.eq(1..=7));
+        }
+    }
+}

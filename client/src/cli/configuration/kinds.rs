@@ -48,14 +48,6 @@ impl ConfigurationForm {
     }
 }
 
-/// Returns a short text for one configuration. `configurable` lists the node of each slot of a layout.
-pub(crate) fn short(configurations: &Configurations, configurable: &[u32], config: usize) -> String {
-    match configurations {
-        Configurations::Layout(batch) => layout::short(batch, configurable, config),
-        Configurations::Tile(batch) => tile::short(batch.get(config)),
-    }
-}
-
 /// Returns the number of the compiler's default, if the configuration itself shows that it is the default.
 pub(crate) fn default_number(configurations: &Configurations) -> Option<usize> {
     match configurations {

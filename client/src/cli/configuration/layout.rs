@@ -1,4 +1,4 @@
-//! Layouts: JSON, short text, and random draws.
+//! Layouts: JSON and random draws.
 
 use fastrand::Rng;
 use hlorank_client::v1;
@@ -7,7 +7,7 @@ use hlorank_graph::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::cli::{input::FILE_LIMITS, output::comma_separated};
+use crate::cli::input::FILE_LIMITS;
 
 /// One layout as JSON.
 #[derive(Debug, Deserialize, Serialize)]
@@ -32,9 +32,6 @@ struct TensorForm {
     minor_to_major: Vec<i32>,
 }
 
-/// Maximum number of letters for the nodes in the short text of a layout.
-const SHORT_LETTERS: usize = 40;
-
 /// Converts layouts from JSON. `configurable` lists the node of each slot.
 pub(super) fn from_forms(
     forms: &[LayoutForm],
@@ -42,29 +39,6 @@ pub(super) fn from_forms(
 ) -> Result<Configurations, ConfigurationError> {
     let message = v1::LayoutConfigs { configs: forms.iter().map(v1::LayoutConfig::from).collect() };
     Ok(Configurations::Layout(LayoutBatch::from_readable(&message, configurable, &FILE_LIMITS)?))
-}
-
-/// Returns a short text for one layout: the nodes that it sets, up to [`SHORT_LETTERS`].
-pub(super) fn short(batch: &LayoutBatch, configurable: &[u32], config: usize) -> String {
-    let entries = configurable.iter().enumerate().map(|(slot, node)| (node, batch.entry(config, slot)));
-    let set: Vec<_> = entries.filter(|(_, entry)| *entry != LayoutEntry::DEFAULT).collect();
-    let mut text = format!("{} of {} nodes set", set.len(), configurable.len());
-    let start = text.len();
-    for (position, (node, entry)) in set.into_iter().enumerate() {
-        if text.len() - start > SHORT_LETTERS {
-            text.push_str(", …");
-            break;
-        }
-        text.push_str(if position == 0 { ": " } else { ", " });
-        text.push_str(&short_node(*node, entry));
-    }
-    text
-}
-
-/// Returns the node and its minor-to-major lists as HLO writes them: `17 {1,0}{0,1}`.
-fn short_node(node: u32, entry: LayoutEntry) -> String {
-    let tensors = entry.tensors().into_iter().map(|tensor| format!("{{{}}}", comma_separated(&tensor)));
-    format!("{node} {}", tensors.collect::<String>())
 }
 
 /// Returns the number of the layout that sets no node.
@@ -140,35 +114,5 @@ impl From<&LayoutForm> for v1::LayoutConfig {
             tensors: form.tensors.iter().map(tensor).collect(),
         };
         Self { nodes: form.nodes.iter().map(node).collect() }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use hlorank_graph::Limits;
-
-    use super::*;
-
-    fn layout(nodes: &[&[[i32; 4]]]) -> String {
-        let entry = |tensors: &&[[i32; 4]]| LayoutEntry::from_tensors(tensors.iter(), String::new).unwrap();
-        let entries: Vec<LayoutEntry> = nodes.iter().map(entry).collect();
-        let mut builder = LayoutBatchBuilder::new(nodes.len(), Limits::default());
-        builder.push(&entries).unwrap();
-        let configurable: Vec<u32> = (10..).take(nodes.len()).collect();
-        short(&builder.build().unwrap(), &configurable, 0)
-    }
-
-    #[test]
-    fn only_nodes_that_are_set_are_shown() {
-        assert_eq!(layout(&[&[], &[[1, 0, 2, 3]], &[]]), "1 of 3 nodes set: 11 {1,0,2,3}");
-        assert_eq!(layout(&[&[]]), "0 of 1 nodes set");
-    }
-
-    #[test]
-    fn many_nodes_are_cut_short() {
-        let entry: &[[i32; 4]] = &[[3, 2, 1, 0], [0, 1, 2, 3]];
-        let text = layout(&[entry; 20]);
-        assert!(text.starts_with("20 of 20 nodes set: 10 {3,2,1,0}{0,1,2,3}, 11 "), "{text}");
-        assert!(text.ends_with(", …") && text.len() < 100, "{text}");
     }
 }

@@ -1,8 +1,8 @@
-//! Configurations on the command line: JSON, short text, and random draws.
+//! Configurations on the command line: JSON and random draws.
 
 mod kinds;
 mod layout;
 mod tile;
 
-pub(crate) use kinds::{ConfigurationForm, default_number, read, recombine, select, short};
+pub(crate) use kinds::{ConfigurationForm, default_number, read, recombine, select};
 pub(crate) use layout::random_layouts;

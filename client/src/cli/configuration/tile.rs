@@ -1,11 +1,11 @@
-//! Tiles: JSON, short text, and random draws.
+//! Tiles: JSON and random draws.
 
 use fastrand::Rng;
 use hlorank_client::v1;
 use hlorank_graph::{ConfigurationError, Configurations, TileBatch, TileConfiguration};
 use serde::{Deserialize, Serialize};
 
-use crate::cli::{input::FILE_LIMITS, output::comma_separated};
+use crate::cli::input::FILE_LIMITS;
 
 /// One tile as JSON.
 #[derive(Debug, Deserialize, Serialize)]
@@ -23,16 +23,6 @@ pub(crate) struct TileForm {
 pub(super) fn from_forms(forms: &[TileForm]) -> Result<Configurations, ConfigurationError> {
     let message = v1::TileConfigs { configs: forms.iter().map(v1::TileConfig::from).collect() };
     Ok(Configurations::Tile(TileBatch::from_readable(&message, &FILE_LIMITS)?))
-}
-
-/// Returns a short text for one tile: its bounds, without empty lists.
-pub(super) fn short(tile: TileConfiguration<'_>) -> String {
-    let lists =
-        [("kernel", tile.kernel_bounds), ("output", tile.output_bounds), ("input", tile.input_bounds)];
-    let lists = lists.into_iter().filter(|(_, bounds)| !bounds.is_empty());
-    let lists: Vec<String> =
-        lists.map(|(name, bounds)| format!("{name} [{}]", comma_separated(bounds))).collect();
-    if lists.is_empty() { "no bounds".to_owned() } else { lists.join(" ") }
 }
 
 /// Returns the tiles of these numbers.
@@ -88,18 +78,5 @@ impl From<&TileForm> for v1::TileConfig {
             output_bounds: form.output.clone(),
             input_bounds: form.input.clone(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_lists_with_bounds_are_shown() {
-        let tile = TileConfiguration { kernel_bounds: &[3, 1], output_bounds: &[8, 128], input_bounds: &[] };
-        assert_eq!(short(tile), "kernel [3,1] output [8,128]");
-        let tile = TileConfiguration { kernel_bounds: &[], output_bounds: &[], input_bounds: &[] };
-        assert_eq!(short(tile), "no bounds");
     }
 }

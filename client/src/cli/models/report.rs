@@ -5,7 +5,7 @@ use std::{
 
 use clap::builder::styling::Style;
 use hlorank_client::v1;
-use hlorank_graph::Digest;
+use hlorank_graph::{Digest, Task};
 use serde::Serialize;
 
 use crate::cli::{
@@ -110,9 +110,10 @@ fn state_style(state: v1::ModelState) -> Style {
 fn task_name(task: i32) -> String {
     match v1::Task::try_from(task) {
         Ok(v1::Task::Unspecified) => "-".to_owned(),
-        Ok(v1::Task::Tile) => "tile".to_owned(),
-        Ok(v1::Task::Layout) => "layout".to_owned(),
-        Err(_) => format!("unknown ({task})"),
+        known => {
+            let known = known.ok().and_then(Task::from_wire);
+            known.map_or_else(|| format!("unknown ({task})"), |task| task.to_string())
+        }
     }
 }
 

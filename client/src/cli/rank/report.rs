@@ -4,10 +4,7 @@ use hlorank_client::{Ranked, Ranking, Timings, v1};
 use serde::Serialize;
 
 use super::job::Job;
-use crate::cli::{
-    configuration::{ConfigurationForm, short},
-    run_times::RunTimes,
-};
+use crate::cli::{configuration::ConfigurationForm, run_times::RunTimes};
 
 /// The rankings of a file.
 #[derive(Debug, Serialize)]
@@ -127,7 +124,7 @@ impl RankedConfiguration {
             run_time_ns: run_times.and_then(|times| times.measured(config)),
             over_default: run_times.and_then(|times| times.over_default(config)),
             configuration: ConfigurationForm::of(job.configurations, configurable, config),
-            short: short(job.configurations, configurable, config),
+            short: job.configurations.batch().describe(config, configurable),
         }
     }
 }
