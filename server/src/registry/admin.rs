@@ -3,153 +3,156 @@ use std::sync::Arc;
 use tokio::{sync::oneshot, task::spawn_blocking};
 
 use super::{
-    CanarySplit, LookError, Policy, PolicyError, Registry, catalogue::Catalogue, policy::Policies,
+    catalogue::Catalogue,
+    error::ScanError,
+    handle::Registry,
+    policy::{CanarySplit, Policies, Policy, PolicyError},
     versions::Versions,
 };
 use crate::model::Rejection;
 
-/// Why an admin call was not answered as asked.
+/// Why an admin call failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum AdminError {
-    /// No such name.
+    /// The model folder has no such model.
     #[error("the model folder has no model `{name}`")]
     UnknownModel {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
-    /// No such version.
+    /// The model has no such version.
     #[error("the model folder has no version {version} of `{name}`")]
     UnknownVersion {
         /// The model.
         name: String,
-        /// What was asked for.
+        /// The requested version.
         version: u64,
     },
-    /// The version was tried and rejected.
+    /// The version was rejected by a check.
     #[error("version {version} of `{name}` was rejected: {rejection}")]
     Rejected {
         /// The model.
         name: String,
-        /// What was asked for.
+        /// The requested version.
         version: u64,
-        /// Why.
+        /// The failed check.
         rejection: Rejection,
     },
-    /// There is nothing to go back to.
+    /// There is no version to roll back to.
     #[error("`{name}` has no older version that could serve")]
     NoOlderVersion {
         /// The model.
         name: String,
     },
-    /// A canary that is the stable version.
+    /// The requested canary is the stable version.
     #[error(
-        "version {version} of `{name}` serves every graph already; pin another version first, then try this one on some"
+        "version {version} of `{name}` serves every graph already; pin another version before you make this one the canary"
     )]
     ServesAlready {
         /// The model.
         name: String,
-        /// What was asked for.
+        /// The requested version.
         version: u64,
     },
-    /// A canary beside nothing.
-    #[error("no version of `{name}` serves, so that there is nothing to try another one beside")]
+    /// There is no stable version beside which a canary could serve.
+    #[error("no version of `{name}` serves, so there cannot be a canary")]
     NothingServes {
         /// The model.
         name: String,
     },
-    /// A later change of the same model was asked for meanwhile.
-    #[error("a later change of `{name}` took the place of this one, which was not made")]
-    Overtaken {
+    /// A later change of the same model superseded this one.
+    #[error("this change of `{name}` was not made: a later change superseded it")]
+    Superseded {
         /// The model.
         name: String,
     },
-    /// The policy could not be kept, so it was not changed.
+    /// The policy could not be saved, so it was not changed.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// The model folder was not read, or not all of it.
+    /// The model folder could not be read.
     #[error(transparent)]
-    Look(#[from] LookError),
+    Scan(#[from] ScanError),
     /// The change panicked.
-    #[error("the server failed at the change; its log tells where")]
+    #[error("the server failed while it made the change; its log says where")]
     Failed,
-    /// The server stops.
+    /// The server is stopping.
     #[error("the server is stopping")]
     Stopping,
 }
 
 impl Registry {
-    /// Looks at the model folder at once, and tries rejected versions again; returns once that is done.
+    /// Scans the model folder and retries rejected versions. Returns when that is done.
     pub async fn reload(&self) -> Result<(), AdminError> {
         self.shared.change(Catalogue::retry_rejected);
-        self.look().await
+        self.scan().await
     }
 
-    /// Has a version serve whatever newer ones there are, now and after a restart. Loads and checks it first where it
-    /// is not loaded. A canary of this version ends: it serves every graph.
+    /// Makes a version serve even if there are newer ones, now and after a restart. Loads and checks it first if it is
+    /// not loaded. If it is the canary, the canary ends.
     pub async fn pin(&self, name: &str, version: u64) -> Result<(), AdminError> {
-        let keep = move |policy: Policy, _| {
+        let pin = move |policy: Policy, _| {
             let canary = policy.canary.filter(|split| split.version != version);
             Ok(Policy { pinned: Some(version), canary })
         };
-        self.change(name, Some(version), keep).await
+        self.change(name, Some(version), pin).await
     }
 
-    /// Has the newest valid version serve again, for every graph.
+    /// Makes the newest valid version serve every graph.
     pub async fn unpin(&self, name: &str) -> Result<(), AdminError> {
         self.change(name, None, |_, _| Ok(Policy::default())).await?;
-        self.look().await
+        self.scan().await
     }
 
-    /// Pins the version that served before this one, or the next older one; ends a canary.
+    /// Pins the previously stable version, or else the next older one. Ends a canary.
     pub async fn rollback(&self, name: &str) -> Result<(), AdminError> {
-        self.known(name).await?;
+        self.find(name).await?;
         let target = self.shared.catalogue().get(name).and_then(Versions::rollback_target);
         let version = target.ok_or_else(|| AdminError::NoOlderVersion { name: name.to_owned() })?;
         let policy = Policy { pinned: Some(version), canary: None };
         self.change(name, Some(version), move |_, _| Ok(policy)).await
     }
 
-    /// Has a second version serve a part of the graphs beside the stable one, which is pinned. Loads and checks it
-    /// first where it is not loaded.
+    /// Makes a second version serve a share of the graphs, and pins the stable version. Loads and checks the canary
+    /// first if it is not loaded.
     pub async fn set_canary(&self, name: &str, split: CanarySplit) -> Result<(), AdminError> {
-        self.known(name).await?;
+        self.find(name).await?;
         let (owned, stable) = (name.to_owned(), self.shared.catalogue().get(name).and_then(Versions::stable));
-        let beside = move |stable: Option<u64>| match stable {
+        let with_canary = move |stable: Option<u64>| match stable {
             None => Err(AdminError::NothingServes { name: owned }),
             Some(version) if version == split.version => {
                 Err(AdminError::ServesAlready { name: owned, version })
             }
             Some(_) => Ok(Policy { pinned: stable, canary: Some(split) }),
         };
-        // Before it is loaded, and again with what serves then.
-        beside.clone()(stable)?;
-        self.change(name, Some(split.version), move |_, stable| beside(stable)).await
+        // Checked before the canary is loaded, and again with the version that is stable after that.
+        with_canary.clone()(stable)?;
+        self.change(name, Some(split.version), move |_, stable| with_canary(stable)).await
     }
 
-    /// Has the stable version serve every graph; it stays pinned.
+    /// Makes the stable version serve every graph. It stays pinned.
     pub async fn end_canary(&self, name: &str) -> Result<(), AdminError> {
         self.change(name, None, |policy, _| Ok(Policy { canary: None, ..policy })).await
     }
 
-    /// Loads the version that a change needs, sets the policy, which is made of the one before and the stable version,
-    /// and lets that decide from then on. A change that a later one overtakes is not made.
+    /// Loads the version that a change needs, and replaces the policy. `policy` computes the new policy from the previous
+    /// one and the stable version. A change that a later one supersedes is not made.
     async fn change(
         &self,
         name: &str,
         needed: Option<u64>,
         policy: impl FnOnce(Policy, Option<u64>) -> Result<Policy, AdminError> + Send + 'static,
     ) -> Result<(), AdminError> {
-        self.known(name).await?;
+        self.find(name).await?;
         let begin = |catalogue: &mut Catalogue| Some(catalogue.get_mut(name)?.begin_change(needed));
         let unknown = || AdminError::UnknownModel { name: name.to_owned() };
         let number = self.shared.change(begin).ok_or_else(unknown)?;
-        let made = async {
+        let change = async {
             if let Some(version) = needed {
                 self.wait_until_loaded(name, version).await?;
             }
             self.set_policy(name, number, policy).await
         };
-        let made = made.await;
+        let made = change.await;
         self.shared.with_model(name, |versions| versions.end_change(number));
         self.shared.wake();
         made
@@ -159,7 +162,7 @@ impl Registry {
         if self.is_loaded(name, version) {
             return Ok(());
         }
-        self.look().await?;
+        self.scan().await?;
         if self.is_loaded(name, version) {
             return Ok(());
         }
@@ -168,8 +171,8 @@ impl Registry {
             self.models().into_iter().find(|report| (&report.name, report.version) == (&name, version));
         Err(match report.map(|report| report.rejection) {
             Some(Some(rejection)) => AdminError::Rejected { name, version, rejection },
-            // It is there, and nobody waits for it any more.
-            Some(None) => AdminError::Overtaken { name },
+            // It was not loaded, because a later change does not need it.
+            Some(None) => AdminError::Superseded { name },
             None => AdminError::UnknownVersion { name, version },
         })
     }
@@ -178,17 +181,17 @@ impl Registry {
         self.shared.catalogue().get(name).is_some_and(|versions| versions.is_loaded(version))
     }
 
-    /// Looks for a name that is not known yet.
-    async fn known(&self, name: &str) -> Result<(), AdminError> {
+    /// Scans the model folder if the name is unknown.
+    async fn find(&self, name: &str) -> Result<(), AdminError> {
         let known = || self.shared.catalogue().get(name).is_some();
         if !known() {
-            self.look().await?;
+            self.scan().await?;
         }
         if known() { Ok(()) } else { Err(AdminError::UnknownModel { name: name.to_owned() }) }
     }
 
-    /// Has the loader look, and waits until it has done everything there was to do.
-    async fn look(&self) -> Result<(), AdminError> {
+    /// Makes the loader scan the folder, and waits until it has loaded every wanted version.
+    async fn scan(&self) -> Result<(), AdminError> {
         let (done, waited) = oneshot::channel();
         {
             let mut catalogue = self.shared.catalogue();
@@ -201,7 +204,7 @@ impl Registry {
         Ok(waited.await.map_err(|_| AdminError::Stopping)??)
     }
 
-    /// Keeps the policy on disk, then follows it.
+    /// Saves the policy to disk, then follows it.
     async fn set_policy(
         &self,
         name: &str,
@@ -210,7 +213,7 @@ impl Registry {
     ) -> Result<(), AdminError> {
         let (shared, name) = (Arc::clone(&self.shared), name.to_owned());
         let set = spawn_blocking(move || {
-            let _turn = shared.policy_turn();
+            let _lock = shared.lock_policies();
             if shared.is_stopping() {
                 return Err(AdminError::Stopping);
             }
@@ -219,7 +222,7 @@ impl Registry {
             });
             let stable = match stable {
                 None => return Err(AdminError::UnknownModel { name }),
-                Some(Err(())) => return Err(AdminError::Overtaken { name }),
+                Some(Err(())) => return Err(AdminError::Superseded { name }),
                 Some(Ok(stable)) => stable,
             };
             let policies = Policies::change(&shared.folder, &name, |before| policy(before, stable))?;

@@ -3,27 +3,28 @@ use std::{collections::BTreeMap, sync::Arc};
 use tokio::sync::oneshot;
 
 use super::{
-    Defaults, LookError,
+    error::ScanError,
     folder::FoundVersions,
     policy::Policies,
-    serving::Serving,
-    versions::{Report, Versions},
+    serving::ServingSnapshot,
+    settings::Defaults,
+    versions::{VersionReport, Versions},
 };
 use crate::{
     metrics::Metrics,
     model::{Model, ModelState},
 };
 
-/// Everything that is known of every model; who changes it publishes what then serves.
+/// Everything that is known about every model.
 pub(super) struct Catalogue {
     models: BTreeMap<String, Versions<Arc<Model>>>,
     policies: Policies,
     defaults: Defaults,
     retain: usize,
-    /// Who waits for the loader to have looked and done everything there was to do.
-    pub(super) waiting: Vec<oneshot::Sender<Result<(), LookError>>>,
-    /// Names that are gone, and still shown.
-    gone: Vec<String>,
+    /// Calls that wait until the loader has scanned the folder and loaded every wanted version.
+    pub(super) waiting: Vec<oneshot::Sender<Result<(), ScanError>>>,
+    /// Names of removed models whose metrics are not updated yet.
+    removed: Vec<String>,
 }
 
 impl Catalogue {
@@ -34,15 +35,15 @@ impl Catalogue {
             defaults,
             retain,
             waiting: Vec::new(),
-            gone: Vec::new(),
+            removed: Vec::new(),
         }
     }
 
-    /// Takes note of what is on disk.
+    /// Updates the models with what is on disk.
     pub(super) fn found(&mut self, mut found: BTreeMap<String, Option<FoundVersions>>) {
         for (name, versions) in &found {
-            let some = versions.as_ref().is_some_and(|versions| !versions.is_empty());
-            if some && !self.models.contains_key(name) {
+            let has_versions = versions.as_ref().is_some_and(|versions| !versions.is_empty());
+            if has_versions && !self.models.contains_key(name) {
                 let mut versions = Versions::new(name.clone(), self.retain);
                 versions.set_policy(self.policies.get(name));
                 self.models.insert(name.clone(), versions);
@@ -51,19 +52,20 @@ impl Catalogue {
         for (name, versions) in &mut self.models {
             match found.remove(name) {
                 Some(Some(found)) => versions.found(&found),
-                // It could not be read.
+                // The folder could not be read.
                 Some(None) => {}
                 None => versions.found(&FoundVersions::new()),
             }
         }
-        self.gone.extend(self.models.extract_if(.., |_, versions| versions.is_empty()).map(|(name, _)| name));
+        let removed = self.models.extract_if(.., |_, versions| versions.is_empty());
+        self.removed.extend(removed.map(|(name, _)| name));
     }
 
-    /// What policies ask for and cannot have, for people.
+    /// Describes the policies that cannot be followed.
     pub(super) fn unmet_policies(&self) -> Vec<String> {
         let unknown = |name: &&String| !self.models.contains_key(*name);
         let unknown = self.policies.iter().map(|(name, _)| name).filter(unknown);
-        let unknown = unknown.map(|name| format!("policy.json: there is no model `{name}`"));
+        let unknown = unknown.map(|name| format!("policy.json: no model is named `{name}`"));
         unknown.chain(self.models.values().filter_map(Versions::unmet)).collect()
     }
 
@@ -94,38 +96,41 @@ impl Catalogue {
         self.models.values_mut().for_each(Versions::retry_rejected);
     }
 
-    /// The model and version to load next.
+    /// Returns the model and version to load next.
     pub(super) fn next_to_load(&self) -> Option<(String, u64)> {
         self.models.iter().find_map(|(name, versions)| Some((name.clone(), versions.next_to_load()?)))
     }
 
-    pub(super) fn is_any_leaving(&self) -> bool {
-        self.models.values().any(Versions::is_leaving)
+    pub(super) fn is_any_draining(&self) -> bool {
+        self.models.values().any(Versions::is_draining)
     }
 
-    /// Whether [`Self::take_unused`] would take any.
+    /// Returns whether [`Self::take_unused`] would take any model.
     pub(super) fn is_any_unused(&self) -> bool {
         self.models.values().any(|versions| versions.has_unused(is_unused))
     }
 
-    /// Takes the models that only this catalogue holds and that no request can reach.
+    /// Takes the models that no request can reach and that only this catalogue still holds.
     pub(super) fn take_unused(&mut self) -> Vec<Arc<Model>> {
         self.models.values_mut().flat_map(|versions| versions.take_unused(is_unused)).collect()
     }
 
-    pub(super) fn serving(&self) -> Serving {
+    pub(super) fn serving(&self) -> ServingSnapshot {
         let served = |(name, versions): (&String, &Versions<_>)| Some((name.clone(), versions.served()?));
-        Serving { models: self.models.iter().filter_map(served).collect(), defaults: self.defaults.clone() }
+        ServingSnapshot {
+            models: self.models.iter().filter_map(served).collect(),
+            defaults: self.defaults.clone(),
+        }
     }
 
-    /// Every version of every model, by name, then version.
-    pub(super) fn reports(&self) -> impl Iterator<Item = (&Versions<Arc<Model>>, Report<Arc<Model>>)> {
+    /// Reports every version of every model, by name, then version.
+    pub(super) fn reports(&self) -> impl Iterator<Item = (&Versions<Arc<Model>>, VersionReport<Arc<Model>>)> {
         self.models.values().flat_map(|versions| versions.reports().map(move |report| (versions, report)))
     }
 
-    /// Shows the states of all versions.
-    pub(super) fn show(&mut self, metrics: &Metrics) {
-        for name in self.gone.drain(..) {
+    /// Sets the metrics of the states of all versions.
+    pub(super) fn update_metrics(&mut self, metrics: &Metrics) {
+        for name in self.removed.drain(..) {
             metrics.model(&name).versions.set_versions(&[], None, None);
         }
         for (name, versions) in &self.models {
@@ -141,7 +146,7 @@ impl Catalogue {
     }
 }
 
-/// Whether nobody else holds a model.
+/// Returns whether the catalogue is the only holder of a model.
 fn is_unused(model: &Arc<Model>) -> bool {
     Arc::strong_count(model) == 1
 }

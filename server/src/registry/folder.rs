@@ -8,24 +8,24 @@ use hlorank_graph::Digest;
 
 use crate::model::MANIFEST_FILE;
 
-/// What was seen of a model folder.
+/// The result of a scan of a model folder.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
-    /// By name; `None` for a folder that could not be read.
+pub(super) struct FolderScan {
+    /// The versions by model name, or `None` for a folder that could not be read.
     pub(super) models: BTreeMap<String, Option<FoundVersions>>,
-    /// What could not be read, and why.
+    /// Descriptions of what could not be read, with the causes.
     pub(super) problems: Vec<String>,
 }
 
-/// The versions of a name that have a manifest, and a fingerprint of each, which changes when one of its files does;
-/// `None` for a folder that could not be read.
+/// The versions of a model that have a manifest. Each has a fingerprint, which changes when one of its files does, or
+/// `None` if its folder could not be read.
 pub(super) type FoundVersions = BTreeMap<u64, Option<Digest>>;
 
-/// Looks through `NAME/VERSION` for manifests. Folders that are no version numbers are no versions.
+/// Scans `NAME/VERSION` for manifests. Folders that are not named by a version number are ignored.
 ///
-/// An error means that nothing was learnt: what is on a disk that cannot be read is not gone.
-pub(super) fn look(folder: &Path) -> io::Result<Found> {
-    let mut found = Found::default();
+/// An error says nothing about the versions: those on a disk that cannot be read are not removed.
+pub(super) fn scan(folder: &Path) -> io::Result<FolderScan> {
+    let mut found = FolderScan::default();
     for (name, path) in subfolders(folder)? {
         let versions = found.read(&path, || versions(&path)).map(|versions| {
             let fingerprint = |(version, path): (u64, PathBuf)| match found.read(&path, || fingerprint(&path))
@@ -40,12 +40,12 @@ pub(super) fn look(folder: &Path) -> io::Result<Found> {
     Ok(found)
 }
 
-/// It is among the problems.
+/// Something could not be read, and was added to the problems.
 #[derive(Debug, PartialEq, Eq)]
 struct Unreadable;
 
-impl Found {
-    /// Reads something of a folder; `None` where it vanished meanwhile.
+impl FolderScan {
+    /// Reads something from a folder. Returns `None` if it was removed in the meantime.
     fn read<T>(
         &mut self,
         path: &Path,
@@ -62,7 +62,7 @@ impl Found {
     }
 }
 
-/// The folders of a name that are versions.
+/// Returns the numbers and folders of a model's versions.
 fn versions(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let versions = subfolders(folder)?.into_iter().filter_map(|(name, path)| {
         let version = version_number(&name)?;
@@ -71,17 +71,17 @@ fn versions(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(versions.collect())
 }
 
-/// The folder of a version.
+/// Returns the folder of a version.
 pub(super) fn version_folder(folder: &Path, name: &str, version: u64) -> PathBuf {
     folder.join(name).join(version.to_string())
 }
 
-/// 1 or more, written in the one way.
+/// Parses a version number: 1 or more, without a sign or leading zeros.
 fn version_number(name: &str) -> Option<u64> {
     name.parse().ok().filter(|version: &u64| *version > 0 && version.to_string() == name)
 }
 
-/// Name and path of each folder in a folder.
+/// Returns the name and path of each folder in a folder.
 fn subfolders(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut folders = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -95,7 +95,8 @@ fn subfolders(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     Ok(folders)
 }
 
-/// Whether there is something of a kind at a path; yes where that cannot be told, so that reading it tells why.
+/// Returns whether a path exists and is of a kind. The answer is yes if that is unknown, so that reading the path
+/// reports the cause.
 fn is_there(path: &Path, kind: impl FnOnce(&fs::Metadata) -> bool) -> bool {
     match fs::metadata(path) {
         Ok(found) => kind(&found),
@@ -103,12 +104,12 @@ fn is_there(path: &Path, kind: impl FnOnce(&fs::Metadata) -> bool) -> bool {
     }
 }
 
-/// Digest of the names, sizes and times of a folder's files.
+/// Returns a digest of the names, sizes and modification times of a folder's files.
 fn fingerprint(folder: &Path) -> io::Result<Digest> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        // A link that leads nowhere is a file without size and time.
+        // A dangling link counts as a file without size and time.
         let file = fs::metadata(&path).ok().map(|file| (file.len(), file.modified().ok()));
         files.push((path, file));
     }
@@ -130,7 +131,7 @@ mod tests {
     }
 
     fn versions(folder: &Path) -> Vec<u64> {
-        look(folder).unwrap().models["m"].as_ref().unwrap().keys().copied().collect()
+        scan(folder).unwrap().models["m"].as_ref().unwrap().keys().copied().collect()
     }
 
     #[test]
@@ -144,28 +145,28 @@ mod tests {
     #[test]
     fn a_changed_file_changes_the_fingerprint() {
         let folder = registry(&["m/1"]);
-        let before = look(folder.path()).unwrap();
-        assert_eq!(look(folder.path()).unwrap(), before);
+        let before = scan(folder.path()).unwrap();
+        assert_eq!(scan(folder.path()).unwrap(), before);
         fs::write(folder.path().join("m/1/encoder.onnx"), "half").unwrap();
-        assert_ne!(look(folder.path()).unwrap(), before);
+        assert_ne!(scan(folder.path()).unwrap(), before);
     }
 
     #[test]
-    fn a_folder_that_cannot_be_read_is_told_and_the_others_are_found() {
+    fn an_unreadable_folder_is_reported_and_the_others_are_found() {
         let folder = registry(&["m/1"]);
-        // A loop of links cannot be read by anybody.
+        // No user can read a loop of links.
         std::os::unix::fs::symlink("n", folder.path().join("n")).unwrap();
-        let found = look(folder.path()).unwrap();
+        let found = scan(folder.path()).unwrap();
         assert!(found.models["m"].is_some() && found.models["n"].is_none());
         assert!(found.problems.len() == 1 && found.problems[0].contains("/n`"), "{:?}", found.problems);
     }
 
     #[test]
-    fn a_model_folder_that_is_gone_is_an_error() {
+    fn a_removed_model_folder_is_an_error() {
         let folder = registry(&["m/1"]);
         let path = folder.path().to_owned();
-        assert!(look(&path).is_ok());
+        assert!(scan(&path).is_ok());
         drop(folder);
-        assert!(look(&path).is_err());
+        assert!(scan(&path).is_err());
     }
 }

@@ -9,33 +9,34 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
-/// Which version of a model the operator wants to serve. By default the newest valid one does.
+/// Which version of a model should serve. By default, the newest valid version does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
-    /// This version serves, whatever newer ones there are.
+    /// The version that serves even if there are newer ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<u64>,
-    /// A second version serves some of the graphs.
+    /// A second version that serves a share of the graphs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<CanarySplit>,
 }
 
-/// How many graphs a canary serves. Which ones depends on their hash alone, so that one tuning run sees one model.
+/// The share of graphs that a canary serves. A graph's hash decides whether it is one of them, so one tuning run sees
+/// one model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CanarySplit {
-    /// The version that is tried.
+    /// The version of the canary.
     pub version: u64,
-    /// Of all graphs, 1 to 100.
+    /// Percentage of all graphs, 1 to 100.
     pub percent: u8,
 }
 
-/// The policies of all models by name: `policy.json` of the model folder.
+/// The policies of all models by name, which `policy.json` in the model folder holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Policies(BTreeMap<String, Policy>);
 
-/// Why policies were not read or written.
+/// Why policies could not be read or written.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PolicyError {
     /// The file cannot be read.
@@ -43,11 +44,11 @@ pub enum PolicyError {
     Read {
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         detail: String,
     },
-    /// Not the JSON that is expected.
-    #[error("`{path}` is no policy: {detail}; it looks like {EXAMPLE}")]
+    /// The file is not the expected JSON.
+    #[error("`{path}` is not a valid policy: {detail}; an example is {EXAMPLE}")]
     Malformed {
         /// The file.
         path: String,
@@ -56,26 +57,28 @@ pub enum PolicyError {
     },
     /// The file cannot be written.
     #[error(
-        "cannot write `{path}`: {detail}; which version serves is kept there, so the server must be able to write it"
+        "cannot write `{path}`: {detail}; the server saves pins and canaries there, so it needs write permission"
     )]
     Write {
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         detail: String,
     },
 }
 
 const FILE_NAME: &str = "policy.json";
-/// By everybody, as models are: other servers follow the same file.
-const READABLE: u32 = 0o644;
+
+/// Everybody may read the file, as other servers follow it too.
+const MODE: u32 = 0o644;
+
 const EXAMPLE: &str = r#"{"NAME": {"pinned": 2, "canary": {"version": 3, "percent": 10}}}"#;
 
 impl Policy {
     fn check(&self) -> Result<(), String> {
         let versions = self.pinned.into_iter().chain(self.canary.map(|split| split.version));
         if versions.into_iter().any(|version| version == 0) {
-            return Err("versions count from 1".to_owned());
+            return Err("version numbers start at 1".to_owned());
         }
         match self.canary {
             Some(CanarySplit { percent, .. }) if !(1..=100).contains(&percent) => {
@@ -87,7 +90,7 @@ impl Policy {
 }
 
 impl Policies {
-    /// Reads the policies of a model folder; a missing file has none.
+    /// Reads the policies of a model folder. A missing file means that there are none.
     pub(super) fn read(folder: &Path) -> Result<Self, PolicyError> {
         let path = folder.join(FILE_NAME);
         let name = || path.display().to_string();
@@ -104,17 +107,17 @@ impl Policies {
         Ok(Self(policies))
     }
 
-    /// The models that have one.
+    /// Returns the models that have a policy.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&String, &Policy)> {
         self.0.iter()
     }
 
-    /// The policy of a model.
+    /// Returns the policy of a model.
     pub(super) fn get(&self, name: &str) -> Policy {
         self.0.get(name).copied().unwrap_or_default()
     }
 
-    /// Changes the policy of a model in the model folder; what is there of other models stays.
+    /// Changes the policy of one model in the file, and keeps those of the other models.
     pub(super) fn change<E: From<PolicyError>>(
         folder: &Path,
         name: &str,
@@ -131,7 +134,7 @@ impl Policies {
         Ok(policies)
     }
 
-    /// Replaces the file at once: a server that reads it sees the old or the new one.
+    /// Replaces the file atomically: a server that reads it sees the old one or the new one.
     fn write(&self, folder: &Path) -> Result<(), PolicyError> {
         let path = folder.join(FILE_NAME);
         let write = || -> io::Result<()> {
@@ -139,7 +142,7 @@ impl Policies {
             serde_json::to_writer_pretty(&mut new, &self.0)?;
             new.write_all(b"\n")?;
             new.as_file().sync_all()?;
-            fs::set_permissions(new.path(), Permissions::from_mode(READABLE))?;
+            fs::set_permissions(new.path(), Permissions::from_mode(MODE))?;
             new.persist(&path)?;
             Ok(())
         };
@@ -155,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_set_is_read_and_other_models_keep_theirs() {
+    fn a_written_policy_is_read_and_other_models_keep_theirs() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(Policies::read(folder.path()).unwrap(), Policies::default());
         let pinned = Policy { pinned: Some(2), canary: Some(CanarySplit { version: 3, percent: 10 }) };
@@ -174,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_policy_is_told() {
+    fn an_invalid_policy_file_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         for wrong in [
             "{",

@@ -1,124 +1,35 @@
 use std::{collections::BTreeMap, sync::Arc};
 
-use hlorank_graph::{Digest, Task};
+use hlorank_graph::Task;
 
-use super::versions::Served;
+use super::{
+    selection::{SelectError, Selection, Wanted},
+    settings::Defaults,
+    versions::ServedVersions,
+};
 use crate::model::Model;
 
-/// What answers requests at one moment. Never changed: a new one takes its place.
-pub(super) struct Serving {
-    pub(super) models: BTreeMap<String, Served<Arc<Model>>>,
+/// An immutable snapshot of the versions that answer requests. A change publishes a new snapshot.
+pub(super) struct ServingSnapshot {
+    pub(super) models: BTreeMap<String, ServedVersions<Arc<Model>>>,
     pub(super) defaults: Defaults,
 }
 
-/// The model of each task for requests that name none.
-#[derive(Clone, Debug)]
-pub struct Defaults {
-    /// For layouts.
-    pub layout: String,
-    /// For tiles.
-    pub tile: String,
-}
+/// Maximum number of characters of an unknown name in an error message.
+const MAX_SHOWN_NAME: usize = 80;
 
-impl Defaults {
-    /// The name for a task.
-    #[must_use]
-    pub fn name(&self, task: Task) -> &str {
-        match task {
-            Task::Layout => &self.layout,
-            Task::Tile => &self.tile,
-        }
-    }
-}
-
-/// Which version of a model a request asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// Whatever serves: the stable version, or the canary where the graph is one of its.
-    Any,
-    /// The stable version.
-    Stable,
-    /// The canary.
-    Canary,
-    /// This version.
-    Version(u64),
-}
-
-/// The versions that a request may be answered by; its graph settles by which.
-#[derive(Clone)]
-pub struct Selection {
-    stable: Arc<Model>,
-    /// And which percentage of graphs is its.
-    canary: Option<(Arc<Model>, u8)>,
-}
-
-/// Why a request's model was not found.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SelectError {
-    /// No such name.
-    #[error("no model is named `{name}`; serving are {serving}")]
-    UnknownName {
-        /// What was asked for.
-        name: String,
-        /// The names there are.
-        serving: String,
-    },
-    /// No such version.
-    #[error("version {version} of model `{name}` is not loaded; loaded are {loaded}")]
-    NotLoaded {
-        /// The model.
-        name: String,
-        /// What was asked for.
-        version: u64,
-        /// The versions there are.
-        loaded: String,
-    },
-    /// No canary.
-    #[error("model `{name}` has no canary at present; ask for its stable version, or for none")]
-    NoCanary {
-        /// The model.
-        name: String,
-    },
-    /// A model of the other task.
-    #[error("model `{name}` ranks {model} configurations, but the batch holds {batch} configurations")]
-    WrongTask {
-        /// The model.
-        name: String,
-        /// What it ranks.
-        model: Task,
-        /// What was sent.
-        batch: Task,
-    },
-}
-
-/// Characters of an unknown name that an error shows.
-const SHOWN_NAME: usize = 80;
-
-impl Serving {
-    /// Whether requests are answered alike by another.
+impl ServingSnapshot {
+    /// Returns whether another snapshot answers requests in the same way.
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        let same_model = |one: &(u64, Arc<Model>), other: &(u64, Arc<Model>)| Arc::ptr_eq(&one.1, &other.1);
-        let same = |one: &Served<Arc<Model>>, other: &Served<Arc<Model>>| {
-            let canaries = (&one.canary, &other.canary);
-            same_model(&one.stable, &other.stable)
-                && match canaries {
-                    (Some((_, one, share)), Some((_, other, others))) => {
-                        Arc::ptr_eq(one, other) && share == others
-                    }
-                    (one, other) => one.is_none() && other.is_none(),
-                }
-                && one.loaded.len() == other.loaded.len()
-                && one.loaded.values().zip(other.loaded.values()).all(|(one, other)| Arc::ptr_eq(one, other))
-        };
         self.models.len() == other.models.len()
             && self
                 .models
                 .iter()
                 .zip(&other.models)
-                .all(|(one, other)| one.0 == other.0 && same(one.1, other.1))
+                .all(|(one, other)| one.0 == other.0 && is_same(one.1, other.1))
     }
 
-    /// What may answer a request for a model, the default of the task for an empty name.
+    /// Returns the versions that may answer a request for a model. An empty name means the default model of the task.
     pub(super) fn select(&self, name: &str, wanted: &Wanted, task: Task) -> Result<Selection, SelectError> {
         let name = if name.is_empty() { self.defaults.name(task) } else { name };
         let selection = self.find(name, wanted)?;
@@ -151,58 +62,22 @@ impl Serving {
 
     fn unknown_name(&self, name: &str) -> SelectError {
         let names: Vec<String> = self.models.keys().map(|name| format!("`{name}`")).collect();
-        // Whoever asks may have made it megabytes long.
-        let name = name.chars().take(SHOWN_NAME).collect();
+        // A client may send a name of megabytes.
+        let name = name.chars().take(MAX_SHOWN_NAME).collect();
         SelectError::UnknownName { name, serving: names.join(", ") }
     }
 }
 
-impl Selection {
-    /// Name of the model.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.stable.manifest().name
-    }
-
-    /// The one that answers for a graph: always the same as long as the percentage is, and a canary keeps its graphs
-    /// when its percentage grows.
-    #[must_use]
-    pub fn of_graph(self, graph: Digest) -> Arc<Model> {
-        match self.canary {
-            Some((canary, percent)) if is_canarys(graph, percent) => canary,
-            _ => self.stable,
+/// Returns whether two sets of versions of a model answer requests in the same way.
+fn is_same(one: &ServedVersions<Arc<Model>>, other: &ServedVersions<Arc<Model>>) -> bool {
+    let same_canary = match (&one.canary, &other.canary) {
+        (Some((_, one, percent)), Some((_, other, other_percent))) => {
+            Arc::ptr_eq(one, other) && percent == other_percent
         }
-    }
-}
-
-/// Whether a graph is among the so many per cent that a canary serves.
-fn is_canarys(graph: Digest, percent: u8) -> bool {
-    let [a, b, c, d, ..] = graph.0;
-    let drawn = u64::from(u32::from_le_bytes([a, b, c, d]));
-    drawn * 100 < u64::from(percent) << 32
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn graphs() -> impl Iterator<Item = Digest> {
-        (0..10_000_u32).map(|graph| Digest(*blake3::hash(&graph.to_le_bytes()).as_bytes()))
-    }
-
-    #[test]
-    fn a_canary_gets_its_percentage_of_graphs() {
-        for percent in [1, 10, 50] {
-            let count = graphs().filter(|&graph| is_canarys(graph, percent)).count();
-            let expected = usize::from(percent) * 100;
-            assert!(count.abs_diff(expected) < 200, "{count} of 10,000 at {percent} %");
-        }
-        assert!(graphs().all(|graph| is_canarys(graph, 100)));
-        assert!(is_canarys(Digest([255; 32]), 100) && !is_canarys(Digest([255; 32]), 99));
-    }
-
-    #[test]
-    fn a_growing_canary_keeps_its_graphs() {
-        assert!(graphs().filter(|&graph| is_canarys(graph, 10)).all(|graph| is_canarys(graph, 20)));
-    }
+        (one, other) => one.is_none() && other.is_none(),
+    };
+    Arc::ptr_eq(&one.stable.1, &other.stable.1)
+        && same_canary
+        && one.loaded.len() == other.loaded.len()
+        && one.loaded.values().zip(other.loaded.values()).all(|(one, other)| Arc::ptr_eq(one, other))
 }

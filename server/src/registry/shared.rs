@@ -11,16 +11,16 @@ use arc_swap::ArcSwap;
 use crossbeam_channel::Sender;
 use tokio::sync::watch;
 
-use super::{RegistrySettings, catalogue::Catalogue, serving::Serving, versions::Versions};
+use super::{catalogue::Catalogue, serving::ServingSnapshot, settings::RegistrySettings, versions::Versions};
 use crate::{metrics::Metrics, model::Model};
 
-/// What requests, admin calls and the loader share.
+/// State that requests, admin calls and the loader share.
 pub(super) struct Shared {
     pub(super) folder: PathBuf,
     catalogue: Mutex<Catalogue>,
-    /// Held by whoever reads or changes the policies on disk until they are followed here.
-    policy_turn: Mutex<()>,
-    pub(super) serving: ArcSwap<Serving>,
+    /// Held while the policies on disk are read or changed, until the catalogue follows them.
+    policy_lock: Mutex<()>,
+    pub(super) serving: ArcSwap<ServingSnapshot>,
     pub(super) changes: watch::Sender<()>,
     pub(super) wake: Sender<()>,
     stopping: AtomicBool,
@@ -34,7 +34,7 @@ impl Shared {
             folder: settings.folder.clone(),
             serving: ArcSwap::from_pointee(catalogue.serving()),
             catalogue: Mutex::new(catalogue),
-            policy_turn: Mutex::new(()),
+            policy_lock: Mutex::new(()),
             changes: watch::Sender::new(()),
             wake,
             stopping: AtomicBool::new(false),
@@ -42,12 +42,12 @@ impl Shared {
         }
     }
 
-    /// Each of its operations leaves the catalogue sound, so a panic elsewhere does not spoil it.
+    /// Locks the catalogue. Each of its operations leaves it consistent, so a panic elsewhere does not corrupt it.
     pub(super) fn catalogue(&self) -> MutexGuard<'_, Catalogue> {
         self.catalogue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the catalogue, and publishes what serves then: requests see all of a change or nothing.
+    /// Changes the catalogue, and publishes the versions that serve after that. Requests see all of a change or none.
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut Catalogue) -> T) -> T {
         let mut catalogue = self.catalogue();
         let result = change(&mut catalogue);
@@ -57,14 +57,14 @@ impl Shared {
             self.serving.store(Arc::new(serving));
             self.metrics.loading.swapped(changed.elapsed());
         }
-        catalogue.show(&self.metrics);
+        catalogue.update_metrics(&self.metrics);
         drop(catalogue);
         self.changes.send_replace(());
         result
     }
 
-    pub(super) fn policy_turn(&self) -> MutexGuard<'_, ()> {
-        self.policy_turn.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn lock_policies(&self) -> MutexGuard<'_, ()> {
+        self.policy_lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn with_model(&self, name: &str, change: impl FnOnce(&mut Versions<Arc<Model>>)) {
@@ -82,15 +82,15 @@ impl Shared {
     pub(super) fn stop(&self) {
         let mut catalogue = self.catalogue();
         self.stopping.store(true, Ordering::Release);
-        // Nobody will do what they wait for.
+        // Dropping the senders fails the calls that wait.
         catalogue.waiting.clear();
         drop(catalogue);
         self.wake();
     }
 
-    /// Has the loader look at once.
+    /// Makes the loader scan the model folder at once.
     pub(super) fn wake(&self) {
-        // Where there is no room, it will look anyway.
+        // If the channel is full, the loader is about to scan.
         let _ = self.wake.try_send(());
     }
 }

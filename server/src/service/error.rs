@@ -11,7 +11,7 @@ use crate::{
     compute::WorkerFailed,
     engine::EngineError,
     memory::MemoryFull,
-    registry::{AdminError, LookError, SelectError},
+    registry::{AdminError, ScanError, SelectError},
     security::Scope,
 };
 
@@ -285,11 +285,11 @@ impl ServiceError {
                 AdminError::NoOlderVersion { .. } => (FailedPrecondition, "NO_OLDER_VERSION", None),
                 AdminError::ServesAlready { .. } => (FailedPrecondition, "SERVES_ALREADY", Some("version")),
                 AdminError::NothingServes { .. } => (FailedPrecondition, "NOTHING_SERVES", None),
-                AdminError::Overtaken { .. } => (Code::Aborted, "OVERTAKEN", None),
-                AdminError::Policy(_) | AdminError::Look(LookError::Policy(_)) => {
+                AdminError::Superseded { .. } => (Code::Aborted, "OVERTAKEN", None),
+                AdminError::Policy(_) | AdminError::Scan(ScanError::Policy(_)) => {
                     (FailedPrecondition, "POLICY_NOT_KEPT", None)
                 }
-                AdminError::Look(LookError::Folder { .. }) => (FailedPrecondition, "MODELS_UNREADABLE", None),
+                AdminError::Scan(ScanError::Folder { .. }) => (FailedPrecondition, "MODELS_UNREADABLE", None),
                 AdminError::Stopping => (Code::Unavailable, "STOPPING", None),
                 AdminError::Failed => (Internal, "WORKER_FAILED", None),
             },

@@ -1,4 +1,5 @@
-use super::{super::CanarySplit, *};
+use super::*;
+use crate::registry::policy::CanarySplit;
 
 type Names = Versions<&'static str>;
 
@@ -12,7 +13,7 @@ fn rejection() -> Rejection {
     Rejection { reason: "GOLDEN_MISMATCH", message: "on purpose".to_owned(), transient: false }
 }
 
-/// Loads what is wanted, but for versions that are bad.
+/// Loads the wanted versions, and rejects the bad ones.
 fn load(names: &mut Names, bad: &[u64]) -> Vec<u64> {
     let mut order = Vec::new();
     while let Some(version) = names.next_to_load() {
@@ -28,7 +29,7 @@ fn load(names: &mut Names, bad: &[u64]) -> Vec<u64> {
     order
 }
 
-/// With these versions on disk, loaded.
+/// Returns a model with these versions on disk, loaded.
 fn names(versions: &[u64], bad: &[u64]) -> Names {
     let mut names = Names::new("m".to_owned(), 1);
     names.found(&on_disk(versions));
@@ -66,7 +67,7 @@ fn a_new_version_takes_over_once_it_is_loaded() {
     names.loaded(3, "new");
     assert_eq!(names.served().unwrap().stable, (3, "new"));
     assert_eq!(names.served().unwrap().loaded.into_keys().collect::<Vec<_>>(), [2, 3]);
-    assert!(names.is_leaving());
+    assert!(names.is_draining());
     assert_eq!(names.take_unused(|_| false), [""; 0]);
     assert_eq!(states(&names)[0], (1, "retained"), "as long as a request uses it");
     assert_eq!(names.take_unused(|_| true), ["model"]);
@@ -89,14 +90,14 @@ fn a_bad_version_changes_nothing_until_its_files_change() {
 }
 
 #[test]
-fn a_version_that_was_rejected_for_what_passes_is_tried_again_at_each_look() {
+fn a_version_with_a_transient_rejection_is_retried_at_each_scan() {
     let mut names = names(&[1, 2], &[2]);
     assert!(load(&mut names, &[]).is_empty());
     names.found(&on_disk(&[1, 2, 3]));
     for _ in 0..2 {
         assert_eq!(names.next_to_load(), Some(3));
         names.rejected(3, Rejection { transient: true, ..rejection() });
-        assert_eq!(names.next_to_load(), None, "once a look");
+        assert_eq!(names.next_to_load(), None, "once per scan");
         names.found(&on_disk(&[1, 2, 3]));
     }
     assert_eq!(load(&mut names, &[]), [3]);
@@ -120,7 +121,7 @@ fn the_serving_version_outlives_its_folder() {
     load(&mut names, &[]);
     assert_eq!(states(&names), [(1, "retained"), (2, "retained"), (3, "serving")]);
     names.take_unused(|_| true);
-    assert_eq!(states(&names), [(1, "retained"), (3, "serving")], "nothing to say of it any more");
+    assert_eq!(states(&names), [(1, "retained"), (3, "serving")], "it is neither loaded nor on disk");
 }
 
 #[test]
@@ -170,7 +171,7 @@ fn a_pin_that_cannot_serve_leaves_what_serves() {
 }
 
 #[test]
-fn a_rollback_goes_back_in_time_and_not_forth() {
+fn a_rollback_goes_back_and_not_forth() {
     let mut names = names(&[1, 2, 3], &[]);
     assert_eq!(names.rollback_target(), Some(2));
     names.set_policy(pin(2));
@@ -202,31 +203,31 @@ fn a_canary_serves_beside_the_stable_version() {
 }
 
 #[test]
-fn what_a_change_needs_is_loaded_first_and_stays_so_long() {
+fn the_version_that_a_change_needs_is_loaded_first_and_stays_until_the_change_ends() {
     let mut names = names(&[1, 2, 3], &[]);
     names.found(&on_disk(&[1, 2, 3, 4]));
     let change = names.begin_change(Some(1));
     assert_eq!(load(&mut names, &[4]), [1], "and nothing takes over meanwhile");
     assert!(names.is_loaded(1) && names.is_loaded(2));
     names.end_change(change);
-    assert!(!names.is_loaded(1) && names.is_leaving());
+    assert!(!names.is_loaded(1) && names.is_draining());
     assert_eq!(names.next_to_load(), Some(4));
     names.begin_change(Some(1));
-    assert!(names.is_loaded(1), "it had not left yet");
+    assert!(names.is_loaded(1), "it was still draining");
 }
 
 #[test]
-fn a_later_change_overtakes_one_that_waits() {
+fn a_later_change_supersedes_one_that_waits() {
     let mut names = names(&[1, 2, 3], &[]);
     let (slow, quick) = (names.begin_change(Some(1)), names.begin_change(Some(2)));
     assert!(!names.is_last_change(slow) && names.is_last_change(quick));
     names.end_change(slow);
-    assert!(names.is_last_change(quick), "it ends its own alone");
-    assert_eq!(names.next_to_load(), None, "nobody asks for 1 any more");
+    assert!(names.is_last_change(quick), "a change ends only itself");
+    assert_eq!(names.next_to_load(), None, "1 is no longer needed");
 }
 
 #[test]
-fn a_change_retries_its_own_version_alone() {
+fn a_change_retries_only_its_own_version() {
     let mut names = names(&[1, 2, 3, 4], &[4, 3]);
     names.begin_change(Some(3));
     assert_eq!(load(&mut names, &[3]), [3]);
@@ -234,7 +235,7 @@ fn a_change_retries_its_own_version_alone() {
 }
 
 #[test]
-fn what_is_not_wanted_stays_rejected_on_a_retry() {
+fn an_unwanted_version_stays_rejected_on_a_retry() {
     let mut names = names(&[1, 2], &[2]);
     names.set_policy(pin(1));
     names.retry_rejected();
@@ -243,7 +244,7 @@ fn what_is_not_wanted_stays_rejected_on_a_retry() {
 }
 
 #[test]
-fn a_state_is_told_since_when() {
+fn a_changed_state_has_the_time_of_the_change() {
     let mut names = names(&[1, 2], &[]);
     let since = |names: &Names| names.reports().map(|report| report.since).collect::<Vec<_>>();
     let before = since(&names);
@@ -252,13 +253,13 @@ fn a_state_is_told_since_when() {
 }
 
 #[test]
-fn a_canary_that_begins_and_ends_is_told_too() {
+fn the_begin_and_end_of_a_canary_are_reported() {
     let mut names = names(&[1, 2], &[]);
-    let told = |names: &Names| names.known[&1].told.name();
+    let reported = |names: &Names| names.known.0[&1].reported.name();
     names.set_policy(Policy { pinned: Some(2), canary: Some(CanarySplit { version: 1, percent: 10 }) });
-    assert_eq!(told(&names), "serving");
+    assert_eq!(reported(&names), "serving");
     names.set_policy(pin(2));
-    assert_eq!(told(&names), "retained");
+    assert_eq!(reported(&names), "retained");
 }
 
 #[test]
@@ -266,11 +267,11 @@ fn what_is_retained_stays_while_others_are_tried_again() {
     let mut names = names(&[1, 2, 3, 4], &[3, 4]);
     assert_eq!(states(&names)[..2], [(1, "retained"), (2, "serving")]);
     names.retry_rejected();
-    assert!(names.is_loaded(1) && !names.is_leaving());
+    assert!(names.is_loaded(1) && !names.is_draining());
 }
 
 #[test]
-fn a_policy_that_asks_for_what_is_not_there_is_told() {
+fn a_policy_that_names_a_missing_version_is_reported() {
     let mut names = names(&[1, 2], &[]);
     assert_eq!(names.unmet(), None);
     names.set_policy(pin(9));
@@ -278,7 +279,7 @@ fn a_policy_that_asks_for_what_is_not_there_is_told() {
 }
 
 #[test]
-fn what_cannot_be_read_is_as_it_was() {
+fn an_unreadable_version_keeps_its_state() {
     let mut names = names(&[1, 2], &[]);
     names.found(&FoundVersions::from([(1, None), (2, None), (3, None)]));
     assert_eq!(states(&names), [(1, "retained"), (2, "serving")]);

@@ -1,0 +1,139 @@
+use std::sync::Arc;
+
+use crossbeam_channel::bounded;
+use hlorank_graph::Task;
+use tokio::sync::watch;
+
+use super::{
+    error::RegistryError,
+    folder,
+    loader::Loader,
+    policy::Policies,
+    report::ModelReport,
+    selection::{SelectError, Selection, Wanted},
+    settings::RegistrySettings,
+    shared::Shared,
+    validation::ValidationEngine,
+    version_loader::VersionLoader,
+};
+use crate::{
+    compute::Worker,
+    engine::Engine,
+    metrics::Metrics,
+    model::{ModelState, Rejection},
+    runtime::Runtime,
+};
+
+/// The models of a folder, kept up to date until the registry is dropped.
+pub struct Registry {
+    pub(super) shared: Arc<Shared>,
+}
+
+impl Registry {
+    /// Loads the versions that should serve, and starts the thread that scans for new ones. Blocks until every wanted
+    /// version was tried. A rejected version is logged and left out; a missing default model is an error. `engine`
+    /// forgets the embeddings of models that are freed.
+    pub fn open(
+        settings: RegistrySettings,
+        runtime: Runtime,
+        engine: Arc<Engine>,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self, RegistryError> {
+        folder::scan(&settings.folder).map_err(|source| RegistryError::Folder {
+            path: settings.folder.display().to_string(),
+            source,
+        })?;
+        Policies::read(&settings.folder)?;
+        let engines = (0..settings.workers).map(|worker| ValidationEngine::new(Worker(worker)));
+        let engines = engines.collect::<Result<_, _>>().map_err(RegistryError::Thread)?;
+        let (wake, woken) = bounded(1);
+        let shared = Arc::new(Shared::new(&settings, wake, metrics));
+        let registry = Self { shared: Arc::clone(&shared) };
+        let versions = VersionLoader { shared: Arc::clone(&shared), settings, runtime, engine, engines };
+        let mut loader = Loader::new(shared, versions, woken);
+        loader.update();
+        registry.check_defaults()?;
+        loader.spawn().map_err(RegistryError::Thread)?;
+        Ok(registry)
+    }
+
+    fn check_defaults(&self) -> Result<(), RegistryError> {
+        for task in [Task::Layout, Task::Tile] {
+            match self.select("", &Wanted::Any, task) {
+                Ok(_) => {}
+                Err(source @ SelectError::WrongTask { .. }) => {
+                    return Err(RegistryError::WrongDefault { task, source });
+                }
+                Err(_) => return Err(self.missing_default(task)),
+            }
+        }
+        Ok(())
+    }
+
+    fn missing_default(&self, task: Task) -> RegistryError {
+        let name = self.shared.serving.load().defaults.name(task).to_owned();
+        let reports = self.models().into_iter().filter(|report| report.name == name);
+        let rejected = reports.filter_map(|report| Some((report.version, report.rejection?)));
+        let rejected: Vec<String> = rejected
+            .map(|(version, Rejection { message, .. })| format!("{name}/{version}: {message}"))
+            .collect();
+        let reason = if rejected.is_empty() { String::new() } else { format!(" ({})", rejected.join("; ")) };
+        RegistryError::MissingDefault { name, task, path: self.shared.folder.display().to_string(), reason }
+    }
+
+    /// Returns the versions that may answer a request for a model. An empty name means the default model of the task.
+    pub fn select(&self, name: &str, wanted: &Wanted, task: Task) -> Result<Selection, SelectError> {
+        self.shared.serving.load().select(name, wanted, task)
+    }
+
+    /// Reports every version of every model, by name, then version.
+    #[must_use]
+    pub fn models(&self) -> Vec<ModelReport> {
+        let catalogue = self.shared.catalogue();
+        let reports = catalogue.reports().map(|(versions, report)| {
+            let (policy, name) = (versions.policy(), versions.name());
+            let model = report.model;
+            let default = model
+                .as_ref()
+                .is_some_and(|model| catalogue.defaults().name(model.manifest().task()) == name);
+            let canary = policy.canary.filter(|split| split.version == report.version);
+            let canary = canary.filter(|_| report.state == ModelState::Serving);
+            ModelReport {
+                name: name.to_owned(),
+                version: report.version,
+                state: report.state,
+                since: report.since,
+                rejection: report.rejection,
+                stable: versions.stable() == Some(report.version),
+                canary_percent: canary.map(|split| split.percent),
+                pinned: policy.pinned == Some(report.version),
+                default_for_task: default,
+                model,
+            }
+        });
+        reports.collect()
+    }
+
+    /// Returns the names of the models that serve now.
+    #[must_use]
+    pub fn serving_names(&self) -> Vec<String> {
+        self.shared.serving.load().models.keys().cloned().collect()
+    }
+
+    /// Stops the loader. Calls that wait for it fail, and nothing changes any more.
+    pub fn stop(&self) {
+        self.shared.stop();
+    }
+
+    /// Returns a receiver that is notified of every change.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.shared.changes.subscribe()
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        self.shared.stop();
+    }
+}

@@ -1,0 +1,28 @@
+use std::{sync::Arc, time::SystemTime};
+
+use crate::model::{Model, ModelState, Rejection};
+
+/// What is known about one version of one model.
+#[derive(Clone)]
+pub struct ModelReport {
+    /// Name of the model.
+    pub name: String,
+    /// Version number, from 1.
+    pub version: u64,
+    /// Life-cycle state.
+    pub state: ModelState,
+    /// When the version entered that state.
+    pub since: SystemTime,
+    /// Why the version was rejected, if it was.
+    pub rejection: Option<Rejection>,
+    /// The model, if it is loaded.
+    pub model: Option<Arc<Model>>,
+    /// Whether requests that name no version reach it, except those that the canary serves.
+    pub stable: bool,
+    /// The percentage of graphs that it serves as the canary.
+    pub canary_percent: Option<u8>,
+    /// Whether the policy pins it.
+    pub pinned: bool,
+    /// Whether requests that name no model reach this model.
+    pub default_for_task: bool,
+}

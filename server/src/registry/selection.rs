@@ -1,0 +1,117 @@
+use std::sync::Arc;
+
+use hlorank_graph::{Digest, Task};
+
+use crate::model::Model;
+
+/// Which version of a model a request asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The stable version, or the canary if the graph is assigned to it.
+    Any,
+    /// The stable version.
+    Stable,
+    /// The canary.
+    Canary,
+    /// The version with this number.
+    Version(u64),
+}
+
+/// The versions that may answer a request. The request's graph decides which of them does.
+#[derive(Clone)]
+pub struct Selection {
+    pub(super) stable: Arc<Model>,
+    /// The canary, and the percentage of graphs that it serves.
+    pub(super) canary: Option<(Arc<Model>, u8)>,
+}
+
+/// Why a request's model was not found.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectError {
+    /// No model has this name.
+    #[error("no model is named `{name}`; the models are {serving}")]
+    UnknownName {
+        /// The requested name.
+        name: String,
+        /// The names of the models that serve.
+        serving: String,
+    },
+    /// The requested version is not loaded.
+    #[error("version {version} of model `{name}` is not loaded; the loaded versions are {loaded}")]
+    NotLoaded {
+        /// The model.
+        name: String,
+        /// The requested version.
+        version: u64,
+        /// The loaded versions.
+        loaded: String,
+    },
+    /// The model has no canary.
+    #[error("model `{name}` has no canary; request its stable version, or name no version")]
+    NoCanary {
+        /// The model.
+        name: String,
+    },
+    /// The model ranks configurations of another task.
+    #[error("model `{name}` ranks {model} configurations, but the batch holds {batch} configurations")]
+    WrongTask {
+        /// The model.
+        name: String,
+        /// The task of the model.
+        model: Task,
+        /// The task of the batch.
+        batch: Task,
+    },
+}
+
+impl Selection {
+    /// Returns the name of the model.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.stable.manifest().name
+    }
+
+    /// Returns the version that answers for a graph. It stays the same as long as the percentage does, and a canary
+    /// keeps its graphs when its percentage grows.
+    #[must_use]
+    pub fn of_graph(self, graph: Digest) -> Arc<Model> {
+        match self.canary {
+            Some((canary, percent)) if routes_to_canary(graph, percent) => canary,
+            _ => self.stable,
+        }
+    }
+}
+
+/// Returns whether a graph is among the `percent` of all graphs that a canary serves.
+fn routes_to_canary(graph: Digest, percent: u8) -> bool {
+    let [a, b, c, d, ..] = graph.0;
+    let drawn = u64::from(u32::from_le_bytes([a, b, c, d]));
+    drawn * 100 < u64::from(percent) << 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn graphs() -> impl Iterator<Item = Digest> {
+        (0..10_000_u32).map(|graph| Digest(*blake3::hash(&graph.to_le_bytes()).as_bytes()))
+    }
+
+    #[test]
+    fn a_canary_gets_its_percentage_of_graphs() {
+        for percent in [1, 10, 50] {
+            let count = graphs().filter(|&graph| routes_to_canary(graph, percent)).count();
+            let expected = usize::from(percent) * 100;
+            assert!(count.abs_diff(expected) < 200, "{count} of 10,000 at {percent} %");
+        }
+        assert!(graphs().all(|graph| routes_to_canary(graph, 100)));
+        assert!(routes_to_canary(Digest([255; 32]), 100) && !routes_to_canary(Digest([255; 32]), 99));
+    }
+
+    #[test]
+    fn a_growing_canary_keeps_its_graphs() {
+        assert!(
+            graphs().filter(|&graph| routes_to_canary(graph, 10)).all(|graph| routes_to_canary(graph, 20))
+        );
+    }
+}

@@ -1,0 +1,40 @@
+use std::{path::PathBuf, time::Duration};
+
+use hlorank_graph::Task;
+
+/// Where models come from, and what a version must pass before it serves.
+#[derive(Clone, Debug)]
+pub struct RegistrySettings {
+    /// The folder with `NAME/VERSION/manifest.json` and `policy.json`.
+    pub folder: PathBuf,
+    /// The models of requests that name none.
+    pub defaults: Defaults,
+    /// Number of workers of the compute pool. Each has a session of every loaded model.
+    pub workers: usize,
+    /// Number of versions per model that stay loaded beside those that serve.
+    pub retain: usize,
+    /// Maximum time for a version's golden cases, as a multiple of the serving version's time.
+    pub max_slowdown: f64,
+    /// Interval between scans of the folder.
+    pub poll: Duration,
+}
+
+/// The model of each task that answers requests which name none.
+#[derive(Clone, Debug)]
+pub struct Defaults {
+    /// The model for layouts.
+    pub layout: String,
+    /// The model for tiles.
+    pub tile: String,
+}
+
+impl Defaults {
+    /// Returns the name of a task's default model.
+    #[must_use]
+    pub fn name(&self, task: Task) -> &str {
+        match task {
+            Task::Layout => &self.layout,
+            Task::Tile => &self.tile,
+        }
+    }
+}

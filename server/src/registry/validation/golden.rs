@@ -1,0 +1,116 @@
+use std::{path::Path, sync::Arc, time::Duration};
+
+use hlorank_graph::{Configurations, Limits, SegmentedGraph, read_golden_cases};
+
+use super::{engine::ValidationEngine, error::ValidationError};
+use crate::model::{Artifact, Model};
+
+/// The golden cases of an artifact, ready to be scored.
+pub(in crate::registry) struct GoldenCases(Vec<GoldenCase>);
+
+struct GoldenCase {
+    /// Position in the file.
+    case: usize,
+    graph: Arc<SegmentedGraph>,
+    configurations: Configurations,
+    scores: Vec<f32>,
+}
+
+/// Maximum deviation of a score, as a fraction of the largest absolute score of its case, or of 1 if that is larger.
+const GOLDEN_TOLERANCE: f32 = 1e-5;
+
+/// Number of timed runs, of which the fastest counts.
+const TIMED_RUNS: usize = 5;
+
+impl GoldenCases {
+    pub(in crate::registry) fn read(artifact: &Artifact) -> Result<Self, ValidationError> {
+        let cases =
+            read_golden_cases(Path::new("golden.npz"), artifact.golden().to_vec(), &Limits::default())?;
+        if cases.is_empty() {
+            return Err(ValidationError::NoGoldenCases);
+        }
+        let expected = artifact.manifest().task();
+        for (case, golden) in cases.iter().enumerate() {
+            let found = golden.graph.task();
+            if found != expected {
+                return Err(ValidationError::GoldenTask { case, found, expected });
+            }
+        }
+        let ready = cases.into_iter().enumerate().map(|(case, golden)| GoldenCase {
+            case,
+            graph: Arc::new(SegmentedGraph::new(&golden.graph)),
+            configurations: golden.configurations,
+            scores: golden.scores,
+        });
+        Ok(Self(ready.collect()))
+    }
+
+    /// Checks that the sessions of an engine's worker give the expected scores.
+    pub(in crate::registry) fn check(
+        &self,
+        model: &Arc<Model>,
+        engine: &ValidationEngine,
+    ) -> Result<(), ValidationError> {
+        self.0.iter().try_for_each(|golden| golden.compare(&golden.score(model, engine)?))
+    }
+
+    /// Checks that a model takes at most `limit` times as long as an older version with sessions of its own. Cases that
+    /// the older version cannot answer do not count.
+    pub(in crate::registry) fn compare_time(
+        &self,
+        model: &Arc<Model>,
+        older: &Arc<Model>,
+        engine: &ValidationEngine,
+        limit: f64,
+    ) -> Result<(), ValidationError> {
+        let answered = |golden: &&GoldenCase| golden.score(older, engine).is_ok();
+        let cases: Vec<&GoldenCase> = self.0.iter().filter(answered).collect();
+        if cases.is_empty() {
+            return Ok(());
+        }
+        let (mut found, mut expected) = (Duration::MAX, Duration::MAX);
+        for _ in 0..TIMED_RUNS {
+            found = found.min(time(&cases, model, engine)?);
+            expected = expected.min(time(&cases, older, engine)?);
+        }
+        let ratio = found.as_secs_f64() / expected.as_secs_f64();
+        if ratio <= limit {
+            return Ok(());
+        }
+        Err(ValidationError::TooSlow { version: older.manifest().version, found, ratio, limit })
+    }
+}
+
+impl GoldenCase {
+    fn score(&self, model: &Arc<Model>, engine: &ValidationEngine) -> Result<Vec<f32>, ValidationError> {
+        let scores = engine.score(model, &self.graph, self.configurations.clone());
+        scores.map_err(|source| ValidationError::Evaluation { case: self.case, source })
+    }
+
+    fn compare(&self, scores: &[f32]) -> Result<(), ValidationError> {
+        let scale = self.scores.iter().fold(1.0_f32, |scale, score| scale.max(score.abs()));
+        let (case, tolerance) = (self.case, GOLDEN_TOLERANCE * scale);
+        let compared = scores.iter().zip(&self.scores).enumerate();
+        for (config, (&found, &expected)) in compared {
+            // If the expected score is not a number, no score matches it.
+            let matches = (found - expected).abs() <= tolerance;
+            if !matches {
+                return Err(ValidationError::GoldenMismatch { case, config, found, expected, tolerance });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the processor time that a model takes for some cases.
+fn time(
+    cases: &[&GoldenCase],
+    model: &Arc<Model>,
+    engine: &ValidationEngine,
+) -> Result<Duration, ValidationError> {
+    let before = engine.processor_time()?;
+    for golden in cases {
+        golden.score(model, engine)?;
+    }
+    Ok(engine.processor_time()?.saturating_sub(before))
+}

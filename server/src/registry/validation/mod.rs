@@ -1,0 +1,10 @@
+//! What a version must pass before it serves: it answers its golden cases with the scores that its exporter saw, and is
+//! not much slower than the version before.
+
+mod engine;
+mod error;
+mod golden;
+
+pub(super) use engine::ValidationEngine;
+pub(super) use error::ValidationError;
+pub(super) use golden::GoldenCases;

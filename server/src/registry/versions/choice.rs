@@ -1,0 +1,158 @@
+use super::known::KnownVersions;
+use crate::registry::policy::Policy;
+
+/// Decides which version of a model serves, and which versions are loaded.
+#[derive(Debug)]
+pub(super) struct Choice {
+    pub(super) policy: Policy,
+    /// Number of versions that stay loaded beside those that serve.
+    retain: usize,
+    /// The version that answers requests by default; always loaded.
+    stable: Option<u64>,
+    /// The version that was stable before.
+    previous: Option<u64>,
+    /// The last change that an operator requested.
+    change: Change,
+}
+
+/// A change that may have to wait for a version to be loaded. A later change supersedes it.
+#[derive(Debug, Default)]
+struct Change {
+    number: u64,
+    /// The version that the change needs.
+    needed: Option<u64>,
+}
+
+impl Choice {
+    pub(super) fn new(retain: usize) -> Self {
+        Self { policy: Policy::default(), retain, stable: None, previous: None, change: Change::default() }
+    }
+
+    pub(super) fn stable(&self) -> Option<u64> {
+        self.stable
+    }
+
+    pub(super) fn canary(&self) -> Option<u64> {
+        self.policy.canary.map(|split| split.version)
+    }
+
+    /// Returns whether a version serves if it is loaded.
+    pub(super) fn serves(&self, version: u64) -> bool {
+        self.stable == Some(version) || self.canary() == Some(version)
+    }
+
+    /// Begins a change, and returns its number. The version that it needs is loaded whatever the policy says.
+    pub(super) fn begin_change(&mut self, needed: Option<u64>) -> u64 {
+        let number = self.change.number + 1;
+        self.change = Change { number, needed };
+        number
+    }
+
+    /// Returns whether no other change began since.
+    pub(super) fn is_last_change(&self, number: u64) -> bool {
+        self.change.number == number
+    }
+
+    /// Ends the last change. The version that it needed is no longer wanted.
+    pub(super) fn end_change(&mut self) {
+        self.change.needed = None;
+    }
+
+    /// Replaces the stable version if the best candidate is loaded.
+    pub(super) fn update_stable<M>(&mut self, known: &KnownVersions<M>) {
+        let stable = self.best_loaded(known);
+        if stable != self.stable {
+            self.previous = std::mem::replace(&mut self.stable, stable);
+        }
+    }
+
+    /// Returns the best candidate if it is loaded. Until then the stable version stays, rather than another in between.
+    fn best_loaded<M>(&self, known: &KnownVersions<M>) -> Option<u64> {
+        let candidates = self.candidates(known);
+        let best = candidates.first().copied().filter(|&best| known.has_model(best));
+        let any = || candidates.iter().copied().find(|&version| known.has_model(version));
+        best.or(self.stable).or_else(any)
+    }
+
+    /// Returns whether a version would serve if it were loaded.
+    pub(super) fn would_serve<M>(&self, known: &KnownVersions<M>, version: u64) -> bool {
+        let wanted_for = [self.candidates(known).first().copied(), self.canary(), self.change.needed];
+        wanted_for.contains(&Some(version))
+    }
+
+    /// Returns the version that a rollback pins: the previously stable version, or else the next older one.
+    pub(super) fn rollback_target<M>(&self, known: &KnownVersions<M>) -> Option<u64> {
+        let stable = self.stable?;
+        let older = |&version: &u64| version < stable && known.is_usable(version);
+        self.previous.filter(older).or_else(|| known.newest_first().find(older))
+    }
+
+    /// Returns a version that the policy names and that cannot serve.
+    pub(super) fn unmet<M>(&self, known: &KnownVersions<M>) -> Option<u64> {
+        let unmet = |version: &u64| !known.is_usable(*version);
+        self.policy.pinned.filter(unmet).or(self.canary().filter(unmet))
+    }
+
+    /// Returns the versions that should be stable, the best one first.
+    fn candidates<M>(&self, known: &KnownVersions<M>) -> Vec<u64> {
+        if self.change.needed.is_some()
+            && let Some(stable) = self.stable
+        {
+            // Nothing else takes over while a change is in progress.
+            return vec![stable];
+        }
+        if let Some(pinned) = self.policy.pinned.filter(|&pinned| known.is_usable(pinned)) {
+            return vec![pinned];
+        }
+        if self.policy.pinned.is_some() && self.stable.is_some() {
+            // The stable version is better than one that nobody chose.
+            return self.stable.into_iter().collect();
+        }
+        self.newest(known)
+    }
+
+    /// Returns the usable versions, the newest first. The canary is one of them only if there is no other.
+    fn newest<M>(&self, known: &KnownVersions<M>) -> Vec<u64> {
+        // A stable version whose folder is gone serves until there is a newer one.
+        let available = |&version: &u64| {
+            known.is_usable(version) && (known.is_on_disk(version) || self.stable == Some(version))
+        };
+        let newest: Vec<u64> = known.newest_first().filter(available).collect();
+        let stable: Vec<u64> =
+            newest.iter().copied().filter(|&version| self.canary() != Some(version)).collect();
+        if stable.is_empty() { newest } else { stable }
+    }
+
+    /// Returns the versions that should be loaded, the most urgent one first.
+    pub(super) fn wanted<M>(&self, known: &KnownVersions<M>) -> Vec<u64> {
+        let best = self.candidates(known).first().copied();
+        let canary = self.canary().filter(|&canary| known.is_usable(canary));
+        let mut serving = Vec::new();
+        best.into_iter().chain(canary).chain(self.stable).for_each(|version| push_new(&mut serving, version));
+        let retained = self.retained(known, best, &serving);
+        let mut wanted = Vec::from_iter(self.change.needed.filter(|&version| known.is_usable(version)));
+        serving.into_iter().chain(retained).for_each(|version| push_new(&mut wanted, version));
+        wanted
+    }
+
+    /// Returns the versions that stay loaded beside those that serve.
+    fn retained<M>(&self, known: &KnownVersions<M>, best: Option<u64>, serving: &[u64]) -> Vec<u64> {
+        let older = known.newest_first().filter(|&version| best > Some(version));
+        let available = |version: &u64| known.is_usable(*version) && known.is_on_disk(*version);
+        let mut retained = Vec::new();
+        let candidates = self.previous.into_iter().chain(older);
+        candidates
+            .filter(|version| available(version) && !serving.contains(version))
+            .for_each(|version| push_new(&mut retained, version));
+        // A loaded version is not unloaded in favour of one that might be loaded.
+        retained.sort_by_key(|&version| !known.has_model(version));
+        retained.truncate(self.retain);
+        retained
+    }
+}
+
+fn push_new(versions: &mut Vec<u64>, version: u64) {
+    if !versions.contains(&version) {
+        versions.push(version);
+    }
+}

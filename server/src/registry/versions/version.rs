@@ -1,0 +1,105 @@
+use std::time::SystemTime;
+
+use hlorank_graph::Digest;
+
+use crate::model::{ModelState, Rejection};
+
+/// One version of a model. `M` is a loaded version.
+#[derive(Debug)]
+pub(super) struct Version<M> {
+    pub(super) fingerprint: Digest,
+    pub(super) on_disk: bool,
+    pub(super) stage: Stage<M>,
+    /// The state that was logged last, and the time of that change.
+    pub(super) reported: ModelState,
+    pub(super) since: SystemTime,
+    /// Whether to load the version again although it was rejected.
+    pub(super) retry: bool,
+}
+
+/// How far a version is.
+#[derive(Debug)]
+pub(super) enum Stage<M> {
+    Discovered,
+    Validating,
+    Warming,
+    Loaded(M),
+    /// Loaded, but no new request reaches it. It is unloaded when its last request has ended.
+    Draining(M),
+    Rejected(Rejection),
+    Unloaded,
+}
+
+impl<M> Version<M> {
+    /// Returns a version whose folder was found.
+    pub(super) fn new(fingerprint: Digest) -> Self {
+        Self {
+            fingerprint,
+            on_disk: true,
+            stage: Stage::Discovered,
+            reported: ModelState::Discovered,
+            since: now(),
+            retry: false,
+        }
+    }
+
+    /// Notes that the version is in a state. Returns whether that is a change.
+    pub(super) fn report(&mut self, state: ModelState) -> bool {
+        let changed = self.reported != state;
+        if changed {
+            (self.reported, self.since) = (state, now());
+        }
+        changed
+    }
+
+    /// Returns whether the version could be loaded, as far as is known.
+    pub(super) fn is_loadable(&self) -> bool {
+        self.on_disk
+            && match self.stage {
+                Stage::Discovered | Stage::Unloaded => true,
+                Stage::Rejected(_) => self.retry,
+                _ => false,
+            }
+    }
+
+    /// Returns whether the version may serve, as far as is known.
+    pub(super) fn is_usable(&self) -> bool {
+        match self.stage {
+            Stage::Loaded(_) | Stage::Draining(_) => true,
+            Stage::Rejected(_) => self.retry && self.on_disk,
+            _ => self.on_disk,
+        }
+    }
+
+    /// Returns whether there is anything left to know of the version.
+    pub(super) fn exists(&self) -> bool {
+        self.on_disk || self.stage.model().is_some()
+    }
+}
+
+impl<M> Stage<M> {
+    /// Returns the model of a loaded or draining version.
+    pub(super) fn model(&self) -> Option<&M> {
+        match self {
+            Self::Loaded(model) | Self::Draining(model) => Some(model),
+            _ => None,
+        }
+    }
+
+    /// Returns the state that is reported of a version which does not serve.
+    pub(super) fn state(&self) -> ModelState {
+        match self {
+            Self::Discovered => ModelState::Discovered,
+            Self::Validating => ModelState::Validating,
+            Self::Warming => ModelState::Warming,
+            Self::Loaded(_) | Self::Draining(_) => ModelState::Retained,
+            Self::Rejected(_) => ModelState::Rejected,
+            Self::Unloaded => ModelState::Unloaded,
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "wall-clock time is only reported")]
+fn now() -> SystemTime {
+    SystemTime::now()
+}
