@@ -1,11 +1,9 @@
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::time::Duration;
 
-use hlorank_proto::FILE_DESCRIPTOR_SET;
 use metrics::{Counter, Histogram};
-use prost_types::FileDescriptorSet;
 use tonic::Code;
 
-use super::{family::Family, model::ModelSeries, recorder::Recorder};
+use super::{family::Family, recorder::Recorder};
 
 const REQUESTS: Family<Counter, 3> = Family::new(
     "hlorank_requests_total",
@@ -20,23 +18,8 @@ const SECONDS: Family<Histogram, 2> = Family::new(
     "Time from the headers of a call to the end of its answer, including messages and streams",
 );
 
-const ERRORS: Family<Counter, 1> = Family::new(
-    "hlorank_errors_total",
-    ["reason"],
-    "Failed calls by the reason in their ErrorInfo; OTHER for a reason that is not listed",
-);
-
-/// Protobuf package of our services.
-const PACKAGE: &str = "hlorank.v1";
-
 /// Methods that select a model.
 pub(super) const RANKING: [&str; 2] = ["RankConfigs", "RankConfigsStream"];
-
-/// Value of the label `model` for a call without a model.
-const NO_MODEL: &str = "none";
-
-/// Value of the label `reason` for an unlisted reason.
-const OTHER: &str = "OTHER";
 
 /// Names of the gRPC status codes, in the order of their numbers.
 const CODES: [&str; 17] = [
@@ -59,21 +42,6 @@ const CODES: [&str; 17] = [
     "UNAUTHENTICATED",
 ];
 
-/// Metrics of the methods of our services, and of the reasons of failed calls.
-pub struct Methods {
-    by_path: HashMap<String, Arc<Method>>,
-    errors: HashMap<&'static str, Counter>,
-}
-
-/// Metrics of one method.
-pub struct Method {
-    /// Name of the service, such as `hlorank.v1.CostModelService`.
-    pub service: String,
-    /// Name of the method, such as `PutGraph`.
-    pub name: String,
-    without_model: CallSeries,
-}
-
 /// Metrics of the calls to one method, per selected model.
 pub struct CallSeries {
     /// Indexed by the number of the status code.
@@ -87,56 +55,6 @@ pub fn code_name(code: Code) -> &'static str {
     CODES[code as usize]
 }
 
-impl Methods {
-    pub(super) fn new(recorder: &Recorder, reasons: &[&'static str]) -> Self {
-        let methods = methods().into_iter().map(|(service, name)| {
-            let (path, without_model) =
-                (format!("/{service}/{name}"), CallSeries::new(recorder, &name, NO_MODEL));
-            (path, Arc::new(Method { service, name, without_model }))
-        });
-        let reasons = reasons.iter().copied().chain([OTHER]);
-        Self {
-            by_path: methods.collect(),
-            errors: reasons.map(|reason| (reason, ERRORS.series(recorder, [reason]))).collect(),
-        }
-    }
-
-    /// Returns the method at a path such as `/hlorank.v1.CostModelService/PutGraph`, if it is one of ours.
-    #[must_use]
-    pub fn get(&self, path: &str) -> Option<Arc<Method>> {
-        self.by_path.get(path).cloned()
-    }
-
-    /// Counts an ended call of the model that it selected. `reason` is that of a failed call.
-    pub fn ended(
-        &self,
-        method: &Method,
-        model: Option<&ModelSeries>,
-        code: Code,
-        reason: Option<&str>,
-        duration: Duration,
-    ) {
-        let of_model = model.and_then(|model| model.calls(&method.name));
-        of_model.unwrap_or(&method.without_model).ended(code, duration);
-        if let Some(reason) = reason
-            && let Some(counter) = self.errors.get(reason).or_else(|| self.errors.get(OTHER))
-        {
-            counter.increment(1);
-        }
-    }
-}
-
-/// Returns the service name and the method name of each method of our services.
-fn methods() -> Vec<(String, String)> {
-    let descriptors: FileDescriptorSet =
-        prost::Message::decode(FILE_DESCRIPTOR_SET).expect("the descriptors were built in");
-    let files = descriptors.file.iter().filter(|file| file.package() == PACKAGE);
-    let services = files.flat_map(|file| &file.service);
-    let methods = services.flat_map(|service| service.method.iter().map(move |method| (service, method)));
-    let service_name = |service: &str| format!("{PACKAGE}.{service}");
-    methods.map(|(service, method)| (service_name(service.name()), method.name().to_owned())).collect()
-}
-
 impl CallSeries {
     pub(super) fn new(recorder: &Recorder, method: &str, model: &str) -> Self {
         Self {
@@ -145,7 +63,7 @@ impl CallSeries {
         }
     }
 
-    fn ended(&self, code: Code, duration: Duration) {
+    pub(super) fn ended(&self, code: Code, duration: Duration) {
         self.codes[code as usize].increment(1);
         self.seconds.record(duration);
     }
@@ -161,11 +79,5 @@ mod tests {
             let shown: String = format!("{:?}", Code::from_i32(number)).to_uppercase();
             assert_eq!(name.replace('_', ""), shown);
         }
-    }
-
-    #[test]
-    fn methods_that_select_a_model_exist() {
-        let names: Vec<String> = methods().into_iter().map(|(_, name)| name).collect();
-        assert!(RANKING.iter().all(|ranking| names.iter().any(|name| name == ranking)), "{names:?}");
     }
 }

@@ -8,10 +8,10 @@ use metrics::Gauge;
 
 use super::{
     caches::{CacheSeries, GraphCacheSeries},
-    calls::Methods,
     family::Family,
     life_cycle::LoadingSeries,
     load::LoadSeries,
+    methods::Methods,
     model::ModelSeries,
     recorder::Recorder,
     security::SecuritySeries,
