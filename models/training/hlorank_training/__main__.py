@@ -7,13 +7,13 @@ import hlorank_training
 from hlorank_training import commands
 
 TASKS = ("layout", "tile")
-# What collect_tile and loss name too: written out, so that --help needs neither jax nor torch.
+# Repeats names of collect_tile and loss, so that --help needs neither jax nor torch.
 SOURCES = ("xla", "halide")
 LOSSES = ("logistic", "hinge", "list_mle", "log_mse")
 
 
 def main() -> None:
-    """Parse the command line and run one command."""
+    """Parses the command line and runs one command."""
     arguments = _parser().parse_args()
     arguments.command(arguments)
 
@@ -44,7 +44,7 @@ def _add(subparsers, command, tasks=TASKS) -> argparse.ArgumentParser:
     name, description = command.__name__.replace("_", "-"), command.__doc__
     parser = subparsers.add_parser(name, help=description, description=description)
     if tasks:
-        parser.add_argument("task", choices=tasks, help="what is tuned")
+        parser.add_argument("task", choices=tasks, help="kind of configurations")
     parser.set_defaults(command=command)
     return parser
 
@@ -52,9 +52,11 @@ def _add(subparsers, command, tasks=TASKS) -> argparse.ArgumentParser:
 def _add_collect(subparsers) -> None:
     parser = _add(subparsers, commands.collect)
     parser.add_argument("--out", type=Path, required=True, help="folder for the tuning files")
-    parser.add_argument("--minutes", type=float, default=240.0, help="when to stop")
     parser.add_argument(
-        "--source", choices=SOURCES, default="xla", help="what runs the tiles (default: xla)"
+        "--minutes", type=float, default=240.0, help="maximum duration (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--source", choices=SOURCES, default="xla", help="compiler of the tiles (default: xla)"
     )
 
 
@@ -69,10 +71,12 @@ def _add_train(subparsers) -> None:
     _add_data(parser)
     parser.add_argument("--out", type=Path, required=True, help="folder for the checkpoint")
     _add_minutes(parser)
-    parser.add_argument("--seed", type=int, default=1, help="of weights, order and draws")
-    parser.add_argument("--loss", choices=LOSSES, default="logistic", help="what is minimised")
+    parser.add_argument("--seed", type=int, default=1, help="random seed (default: 1)")
     parser.add_argument(
-        "--without-transformer", action="store_true", help="GraphSAGE alone: faster to serve"
+        "--loss", choices=LOSSES, default="logistic", help="loss function (default: logistic)"
+    )
+    parser.add_argument(
+        "--without-transformer", action="store_true", help="train GraphSAGE alone, which is faster"
     )
 
 
@@ -87,7 +91,7 @@ def _add_compare(subparsers) -> None:
     _add_data(parser)
     parser.add_argument("--out", type=Path, required=True, help="folder for the checkpoints")
     _add_minutes(parser)
-    parser.add_argument("--workers", type=int, default=2, help="models trained at a time")
+    parser.add_argument("--workers", type=int, default=2, help="models trained in parallel")
 
 
 def _add_within_graph(subparsers) -> None:
@@ -99,10 +103,10 @@ def _add_within_graph(subparsers) -> None:
 def _add_study(subparsers) -> None:
     parser = _add(subparsers, commands.study)
     _add_data(parser)
-    parser.add_argument("--server", default="127.0.0.1:7070", help="the hlorank server")
+    parser.add_argument("--server", default="127.0.0.1:7070", help="address of the hlorank server")
     parser.add_argument("--out", type=Path, required=True, help="folder of the searches")
-    parser.add_argument("--subjects", type=int, default=10, help="programs or kernels")
-    parser.add_argument("--seeds", type=int, default=3, help="searches of each")
+    parser.add_argument("--subjects", type=int, default=10, help="number of programs or kernels")
+    parser.add_argument("--seeds", type=int, default=3, help="number of searches of each")
 
 
 def _add_export(subparsers) -> None:
@@ -129,7 +133,7 @@ def _add_whole_graph_fixtures(subparsers) -> None:
 
 def _add_text_fixtures(subparsers) -> None:
     parser = _add(subparsers, commands.text_fixtures, tasks=())
-    parser.add_argument("--data", type=Path, required=True, help="the folder tests/data")
+    parser.add_argument("--data", type=Path, required=True, help="path of the folder tests/data")
 
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
@@ -138,11 +142,11 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_hlorank(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--hlorank", type=Path, required=True, help="the hlorank program")
+    parser.add_argument("--hlorank", type=Path, required=True, help="path of the program hlorank")
 
 
 def _add_minutes(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--minutes", type=float, default=6.0, help="longest training of a model")
+    parser.add_argument("--minutes", type=float, default=6.0, help="maximum minutes per model")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What the command line does: one function per command.
+"""The commands of the command line, one function each.
 
-Each imports what it needs when it runs: ``--help`` needs neither torch nor jax, and collecting
-sets up the process before jax starts.
+A command imports what it needs when it runs: ``--help`` needs neither torch nor jax, and
+``collect`` sets up the process before jax starts.
 """
 
 import argparse
@@ -11,12 +11,12 @@ from typing import Any
 
 
 def collect(arguments: argparse.Namespace) -> None:
-    """Measure run times on the backend at hand."""
-    # XLA reads this when it starts: one thread runs the programs.
+    """Measure run times on the first JAX device."""
+    # XLA reads NPROC when it starts; programs then run on one thread.
     os.environ["NPROC"] = "1"
     if arguments.task == "layout":
         if arguments.source != "xla":
-            raise SystemExit("layouts are measured on XLA alone: leave --source out")
+            raise SystemExit("layouts are measured with XLA only: omit --source")
         from hlorank_training.measuring.collect_layout import PROTOCOL, LayoutLimits, collect_layout
 
         collect_layout(arguments.out, arguments.minutes, PROTOCOL, LayoutLimits())
@@ -30,14 +30,14 @@ def collect(arguments: argparse.Namespace) -> None:
 
 
 def describe(arguments: argparse.Namespace) -> None:
-    """Show what was measured as a table, and as plots."""
+    """Describe the measurements in a table and in plots."""
     from hlorank_training.measuring.describe import describe as run
 
     print(run(arguments.data, arguments.out))
 
 
 def train(arguments: argparse.Namespace) -> None:
-    """Train a model and measure it on what was held out."""
+    """Train a model and measure its quality on held-out graphs."""
     from hlorank_training.data.prepare import prepare
     from hlorank_training.models.train import MODEL_SETTINGS, TASK_SETTINGS, save_checkpoint
     from hlorank_training.models.train import train as run
@@ -64,7 +64,7 @@ def train(arguments: argparse.Namespace) -> None:
 
 
 def evaluate(arguments: argparse.Namespace) -> None:
-    """Measure a trained model again on what its training held out."""
+    """Measure the quality of a trained model on held-out graphs again."""
     from hlorank.measure.atomic_files import read_json
 
     from hlorank_training.data.prepare import prepare
@@ -80,7 +80,7 @@ def evaluate(arguments: argparse.Namespace) -> None:
 
 
 def held_out(arguments: argparse.Namespace) -> None:
-    """List the files of the graphs that are held out: `hlorank eval` ranks them by a server."""
+    """List the files of the held-out graphs, for `hlorank eval`."""
     from hlorank_training.data.prepare import prepare
 
     prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
@@ -89,7 +89,7 @@ def held_out(arguments: argparse.Namespace) -> None:
 
 
 def compare(arguments: argparse.Namespace) -> None:
-    """Train the papers' ablations, and set them and the baselines beside the model."""
+    """Train the papers' ablations, and compare the model with them and with baselines."""
     from hlorank_training.data.prepare import prepare
     from hlorank_training.judging.compare import compare as run
 
@@ -98,7 +98,7 @@ def compare(arguments: argparse.Namespace) -> None:
 
 
 def within_graph(arguments: argparse.Namespace) -> None:
-    """Fit a model to one graph and rank those of its configurations that were left out."""
+    """Fit a model to one graph and rank its left-out configurations."""
     from hlorank_training.data.prepare import prepare
     from hlorank_training.judging.within_graph import within_graph as run
     from hlorank_training.reports.tables import markdown
@@ -112,7 +112,7 @@ def within_graph(arguments: argparse.Namespace) -> None:
 
 
 def study(arguments: argparse.Namespace) -> None:
-    """Tune held-out programs with a server's model and without, and count the measurements."""
+    """Tune held-out programs with and without a server's model, and count the measurements."""
     from hlorank_training.data.prepare import prepare
     from hlorank_training.judging.study import study as run
 
@@ -162,7 +162,7 @@ def fixtures(arguments: argparse.Namespace) -> None:
 
 
 def whole_graph_fixtures(arguments: argparse.Namespace) -> None:
-    """Write whole-graph artifacts with random weights for the server's tests."""
+    """Write whole-graph artifacts with random weights, for the server's tests."""
     from hlorank_training.shipping.whole_graph_fixtures import write_whole_graph_fixtures
 
     written = write_whole_graph_fixtures(arguments.measured, arguments.hlorank, arguments.out)
@@ -171,7 +171,7 @@ def whole_graph_fixtures(arguments: argparse.Namespace) -> None:
 
 
 def text_fixtures(arguments: argparse.Namespace) -> None:
-    """Write HLO text of modules, and modules of HLO text, for the tests."""
+    """Write HLO modules as text, and HLO text as modules, for the tests."""
     from hlorank_training.shipping.text_fixtures import write_text_fixtures
 
     for path in write_text_fixtures(arguments.data):
@@ -179,7 +179,7 @@ def text_fixtures(arguments: argparse.Namespace) -> None:
 
 
 def _report_quality(prepared, model, report: dict[str, Any], folder) -> None:
-    """Write the report of a training with the held-out quality, and show it."""
+    """Writes the report of a training with the held-out quality, and prints the quality."""
     from hlorank.measure.atomic_files import write_json
 
     from hlorank_training.judging.held_out import held_out_quality, quality_table
@@ -191,10 +191,10 @@ def _report_quality(prepared, model, report: dict[str, Any], folder) -> None:
 
 
 def _refuse_other_features(report: dict[str, Any], prepared) -> None:
-    """A model scores rightly only the features of the featurizer that it was trained with."""
+    """Refuses features of another featurizer, on which the model's scores would be wrong."""
     trained_with = report.get("feature_digest", "unknown")
     if trained_with != prepared.feature_digest:
         raise RuntimeError(
-            f"trained with featurizer {trained_with}, not with this program's "
+            f"the model was trained with featurizer {trained_with}, but this program has "
             f"{prepared.feature_digest}; train again"
         )

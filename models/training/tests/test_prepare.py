@@ -53,7 +53,7 @@ def test_graphs_whose_passes_disagree_are_left_out(data):
 
 
 def test_a_program_without_a_digest_is_refused(data):
-    with pytest.raises(RuntimeError, match="no feature digest"):
+    with pytest.raises(RuntimeError, match="expected a feature digest"):
         prepare_with("not a digest", data)
 
 

@@ -1,4 +1,4 @@
-"""Encoder inputs for chosen configurations: every distinct (segment, local configuration) once."""
+"""Encoder inputs of chosen configurations, with every distinct row once."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,38 +8,38 @@ import numpy as np
 from hlorank_training.data.dataset import NOT_CONFIGURABLE, Graph, Segment
 
 BUCKETS = (4, 8, 12, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 256, 384, 512)
-"""Padded segment sizes, in nodes: a row costs what its padded size does, and every size in use a
-block of its own."""
+"""Padded segment sizes in nodes. The cost of a row depends on its padded size; rows of different
+sizes need separate blocks."""
 INPUTS = ("opcode", "features", "operands", "mask", "segment", "config")
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """Rows of one padded size. ``inputs`` are the encoder's, in the order of ``INPUTS``."""
+    """Rows of one padded size. ``inputs`` has the encoder's inputs in the order of ``INPUTS``."""
 
     inputs: tuple[np.ndarray, ...]
     row: np.ndarray
-    """i64 [t]: a row of this bucket ..."""
+    """i64 [t]: indices of rows of this bucket"""
     configuration: np.ndarray
-    """... and the configuration, over the whole batch, that adds its embedding: i64 [t]."""
+    """i64 [t]: indices of the configurations in the batch that their embeddings are added to"""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Configurations of several graphs, laid one after the other."""
+    """Configurations of several graphs, concatenated."""
 
     buckets: tuple[Bucket, ...]
     runtimes: tuple[np.ndarray, ...]
-    """Per graph, nanoseconds, i64 [c]."""
+    """Run times of each graph in nanoseconds, i64 [c]."""
 
     @property
     def configurations(self) -> int:
-        """How many configurations the batch holds."""
+        """Number of configurations in the batch."""
         return sum(map(len, self.runtimes))
 
 
 def make_batch(graphs: Sequence[Graph], chosen: Sequence[np.ndarray]) -> Batch:
-    """A batch of the ``chosen`` configuration indices of each graph."""
+    """Returns a batch of the ``chosen`` configuration indices of each graph."""
     pieces: dict[int, list[_Piece]] = {}
     offset = 0
     for graph, indices in zip(graphs, chosen, strict=True):
@@ -53,7 +53,7 @@ def make_batch(graphs: Sequence[Graph], chosen: Sequence[np.ndarray]) -> Batch:
 
 
 def bucket_of(nodes: int) -> int:
-    """The smallest padded size that holds a segment."""
+    """Returns the smallest padded size for a segment of ``nodes`` nodes."""
     return next(size for size in BUCKETS if size >= nodes)
 
 
@@ -109,7 +109,7 @@ Head = Callable[[np.ndarray], np.ndarray]
 
 
 def score(batch: Batch, encode: Encode, head: Head) -> np.ndarray:
-    """Scores f32 [c]: encode the rows, sum embeddings per configuration, apply the head."""
+    """Encodes the rows, sums embeddings per configuration, and applies the head: f32 [c]."""
     total: np.ndarray | None = None
     for bucket in batch.buckets:
         embedding = encode(bucket.inputs)

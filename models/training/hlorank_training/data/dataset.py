@@ -1,4 +1,4 @@
-"""Graphs with their measured configurations, cut into the segments that the model encodes."""
+"""Graphs with their measured configurations, divided into the segments that a model encodes."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 
 NOT_CONFIGURABLE = -2
-"""Layout value of a node that has no layout to choose."""
+"""Layout value of a node that is not configurable."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """One piece of a graph, as the featurizer cut it, and all that its embedding depends on."""
+    """One segment of a graph, as the featurizer cut it: everything its embedding depends on."""
 
     opcode: np.ndarray
     """i64 [n]"""
@@ -22,7 +22,7 @@ class Segment:
     local: np.ndarray
     """Distinct local configurations: i64 [u, n, 18] for layouts, f32 [u, 24] for tiles."""
     choice: np.ndarray
-    """i64 [c]: which local configuration each of the graph's configurations means."""
+    """i64 [c]: index of each configuration's local configuration"""
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Graph:
     runtimes: np.ndarray
     """i64 [c], nanoseconds"""
     default_runtime: int | None
-    """Run time of the compiler's own choice, nanoseconds, where it was measured."""
+    """Run time of the compiler's choice in nanoseconds, if it was measured."""
 
 
 def read_graph(path: Path, name: str) -> Graph:
-    """Read the arrays that ``hlorank graph features`` wrote."""
+    """Reads the arrays that ``hlorank graph features`` wrote."""
     with np.load(path) as arrays:
         data = {key: arrays[key] for key in arrays.files}
     tile = "config_feat" in data
@@ -53,7 +53,7 @@ def _default_runtime(data: dict[str, np.ndarray], tile: bool) -> int | None:
 
 
 def _segments(data: dict[str, np.ndarray]) -> tuple[Segment, ...]:
-    """The pieces that the featurizer cut, so that training sees the very segments of serving."""
+    """Returns the featurizer's segments, so that training and serving use the same segments."""
     kept, piece = data["pruned_node_ids"], data["pruned_segment"]
     edges = kept[data["pruned_edge_index"]]
     local = _tile_local if "config_feat" in data else _layout_local
@@ -62,7 +62,7 @@ def _segments(data: dict[str, np.ndarray]) -> tuple[Segment, ...]:
 
 
 def _tile_local(data: dict[str, np.ndarray], _: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    # The tile is the kernel's: every segment of it sees the same one.
+    # A tile belongs to the kernel, so every segment has the same one.
     local, choice = np.unique(data["config_feat"], axis=0, return_inverse=True)
     return local.astype(np.float32), choice
 
@@ -88,10 +88,10 @@ def _segment(data, nodes, edges, local, choice) -> Segment:
 
 
 def distinct(graph: Graph) -> Graph:
-    """The graph with every distinct configuration once, at its mean run time.
+    """Returns the graph with every distinct configuration once, at its mean run time.
 
-    Real data repeat: 29,905 of 47,712 AlexNet configurations are distinct, and repeats would
-    only weigh some of them more.
+    Real data have repetitions, which would only give more weight to some configurations: of 47,712
+    AlexNet configurations, 29,905 are distinct.
     """
     choices = np.stack([segment.choice for segment in graph.segments], 1)
     _, first, member = np.unique(choices, axis=0, return_index=True, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Features of tuning files, by the same program that the server is made of."""
+"""Featurizes tuning files with the program ``hlorank``, which has the server's featurizer."""
 
 import subprocess
 from collections.abc import Sequence
@@ -11,17 +11,17 @@ PAD_VALUE = 0
 
 
 def feature_digest(hlorank: Path) -> str:
-    """The digest of the featurizer's definition, 64 hex digits."""
+    """Returns the digest of the featurizer's definition, 64 hex digits."""
     digest = run(hlorank, "graph", "features", "--digest").strip()
     if len(digest) != 64:
-        raise RuntimeError(f"'{hlorank.name}' gave no feature digest but '{digest[:80]}'")
+        raise RuntimeError(f"'{hlorank.name}' printed '{digest[:80]}', expected a feature digest")
     return digest
 
 
 def featurize(
     hlorank: Path, graphs: Sequence[tuple[Path, int | None]], outputs: Sequence[Path]
 ) -> None:
-    """Write one npz per graph (file, and which of its modules); those newer are kept."""
+    """Writes one npz per graph (file and module); skips an npz that is newer than its file."""
     jobs = list(zip(graphs, outputs, strict=True))
     with ThreadPoolExecutor(2) as pool:
         done = pool.map(lambda job: _featurize(hlorank, *job[0], job[1]), jobs)
@@ -38,7 +38,7 @@ def _featurize(hlorank: Path, file: Path, module: int | None, output: Path) -> N
 
 
 def run(hlorank: Path, *arguments: str) -> str:
-    """What the program prints; a failure raises with what it says."""
+    """Runs the program and returns its output; raises a RuntimeError if it fails."""
     command = [str(hlorank), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:

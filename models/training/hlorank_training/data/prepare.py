@@ -1,4 +1,4 @@
-"""From a folder of measurements to featurized graphs, split for training and test."""
+"""Prepares a folder of measurements: featurizes the graphs and splits them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -10,16 +10,15 @@ from hlorank_training.data.sources import FEATURES_FOLDER, PARTS, Source, source
 from hlorank_training.data.split import RULES, Split, split
 
 LEAST_AGREEMENT = 0.5
-"""Kendall's tau between two measuring passes below which an order is noise: it can neither teach
-nor test."""
+"""Minimum Kendall's tau between two measuring passes; graphs below it are noise and not used."""
 LEAST_TO_TEACH = {"layout": 0.75, "tile": LEAST_AGREEMENT}
-"""The same below which it tests alone. Many layouts differ by less than their noise, and models
-that learned from such lists, too, ordered left-out graphs worse."""
+"""Minimum tau for training; graphs below it are only used for the test. Many layouts differ by less
+than their noise, and models that were also trained on such lists ordered left-out graphs worse."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Featurized graphs by name, and which of them are for what."""
+    """Featurized graphs by name, and their split."""
 
     feature_digest: str
     split: Split
@@ -27,14 +26,14 @@ class Prepared:
     sources: dict[str, Source]
 
     def graphs(self, names: Iterable[str]) -> list[Graph]:
-        """Read the named graphs."""
+        """Reads the named graphs."""
         return [read_graph(self.features[name], name) for name in names]
 
 
 def prepare(task: str, data: Path, hlorank: Path) -> Prepared:
-    """Featurize every graph that was measured steadily enough, and split them.
+    """Featurizes and splits every graph with a sufficient agreement of its measurements.
 
-    Features are kept in a folder of the featurizer's digest: another featurizer starts anew.
+    Features are kept in a folder named by the featurizer's digest, one for each featurizer.
     """
     digest = feature_digest(hlorank)
     steady = [s for s in sources(data, hlorank) if _agrees(s, LEAST_AGREEMENT)]
@@ -57,7 +56,7 @@ def _agrees(source: Source, least: float) -> bool:
 
 
 def split_sources(task: str, found: Sequence[Source]) -> Split:
-    """As the folders say, or by our own rule where they say nothing."""
+    """Splits as the folders define, or by our own rule if they define no split."""
     if any(source.part for source in found):
         parts = {p: tuple(s.name for s in found if s.part == p) for p in PARTS.values()}
         return Split(**parts)

@@ -1,7 +1,7 @@
-"""The measured graphs that lie in a folder: collected here, or TpuGraphs' own files.
+"""Finds the measured graphs of a folder: our own collections, or TpuGraphs' files.
 
-A folder of TpuGraphs, ``{train,valid,test}/NAME.{npz,pb}``, says which graphs train. What
-``collect`` wrote has a record beside every file instead, with the graph's family and noise.
+TpuGraphs' folders, ``{train,valid,test}/NAME.{npz,pb}``, define the split. In our own collections,
+every file has a record with the graph's family and noise.
 """
 
 import json
@@ -14,7 +14,7 @@ from hlorank.measure.atomic_files import read_json
 from hlorank_training.data.featurize import run
 
 PARTS = {"train": "train", "valid": "validation", "test": "test"}
-"""The folders of TpuGraphs, and what their graphs are for."""
+"""TpuGraphs' folders, and the parts of the split that they are."""
 FEATURES_FOLDER = "features"
 _SUFFIXES = (".pb", ".npz")
 
@@ -27,23 +27,23 @@ class Source:
     """The path below the data folder without its suffix; unique."""
     file: Path
     module: int | None
-    """Which graph of a file that holds several."""
+    """Index of the graph in the file; None for a file with one graph."""
     graph: str
-    """What collections of the same graph share, so that one part of a split holds them all."""
+    """Name of the graph, which all its collections share; they belong to one part of a split."""
     family: str
     part: str | None
-    """``train``, ``validation`` or ``test`` where the folders tell."""
+    """``train``, ``validation`` or ``test`` if the folders define the split."""
     noise_ceiling: float | None
-    """Kendall's tau between two measuring passes, where it was measured."""
+    """Kendall's tau between two measuring passes, if known."""
 
 
 def sources(data: Path, hlorank: Path) -> list[Source]:
-    """Every graph of a folder, or of one file, in the order of their names."""
+    """Returns every graph of a folder or of one file, sorted by name."""
     found = [source for file in _files(data) for source in _of_file(file, data, hlorank)]
     if not found:
         raise RuntimeError(
-            f"'{data}' holds no measured graphs (.pb or .npz); collect some, unpack "
-            "measured.tar.xz, or give a folder of TpuGraphs"
+            f"'{data}' contains no measured graphs (.pb or .npz); collect some, unpack "
+            "measured.tar.xz, or pass a folder of TpuGraphs"
         )
     return found
 
@@ -75,13 +75,13 @@ def _of_file(file: Path, data: Path, hlorank: Path) -> Iterator[Source]:
 
 
 def _family(stem: str) -> str:
-    """A kernel file of TpuGraphs is ``PROGRAM_HASH``; a layout file is named by its program."""
+    """Returns the program of a TpuGraphs file: ``PROGRAM_HASH`` for kernels, else ``PROGRAM``."""
     program, _, digest = stem.rpartition("_")
     return program if program and len(digest) >= 16 else stem
 
 
 def _modules(file: Path, hlorank: Path) -> list[int]:
-    """The graphs of a file that have configurations to rank."""
+    """Returns the indices of the graphs of a file that have several configurations."""
     if file.suffix == ".npz":
         return [0]
     shown = json.loads(run(hlorank, "graph", "inspect", "--json", str(file)))

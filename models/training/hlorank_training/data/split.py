@@ -1,4 +1,4 @@
-"""Which graphs and kernels train the model, stop the training, or are held out."""
+"""Assigns graphs and kernels to training, validation and test."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,23 +7,23 @@ from hashlib import sha256
 
 @dataclass(frozen=True)
 class Split:
-    """Names by use. No graph or kernel is in two of them."""
+    """Names by part. No graph or kernel is in two parts."""
 
     train: tuple[str, ...]
     validation: tuple[str, ...]
     test: tuple[str, ...]
     unseen_family: tuple[str, ...] = ()
-    """Those of the test whose whole family is held out."""
+    """Names of the test part whose whole family is held out."""
 
 
 @dataclass(frozen=True)
 class SplitRule:
-    """Shares are of the names in the order of their SHA-256, so that nobody picks."""
+    """The sizes of the parts, as shares of the names sorted by SHA-256, so that nobody chooses."""
 
     test: float = 0.2
     validation: float = 0.15
     unseen_families: int = 0
-    """How many families are held out whole, by the SHA-256 of their names too."""
+    """Number of families that are held out whole, also chosen by the SHA-256 of their names."""
 
 
 RULES = {
@@ -34,7 +34,7 @@ RULES = {
 
 
 def split(families: dict[str, str], rule: SplitRule) -> Split:
-    """Split names, given with their family."""
+    """Splits names, given with their families."""
     apart = shuffled(sorted(set(families.values())))[: rule.unseen_families]
     unseen = shuffled([name for name, family in families.items() if family in apart])
     names = shuffled([name for name, family in families.items() if family not in apart])
@@ -48,5 +48,5 @@ def split(families: dict[str, str], rule: SplitRule) -> Split:
 
 
 def shuffled(names: Sequence[str]) -> list[str]:
-    """In the order of the SHA-256 of the names, so that nobody picks."""
+    """Sorts names by their SHA-256, so that nobody chooses the order."""
     return sorted(names, key=lambda name: sha256(name.encode()).digest())

@@ -1,4 +1,4 @@
-"""What a learned model has to beat: costs that need no training, and trees on summed features."""
+"""Baselines: an analytical cost without training, and boosted trees on summed features."""
 
 from collections.abc import Sequence
 
@@ -15,14 +15,14 @@ from hlorank_training.models.segment_batch import SegmentBatch
 from hlorank_training.models.tile_part import READ, STEPS, TilePart
 
 _STEP_ELEMENTS = 512
-"""What one more step of a loop costs, in elements moved."""
+"""Cost of one loop step, in moved elements."""
 
 
 def analytical_cost(graph: Graph) -> np.ndarray:
-    """Bytes that a configuration moves, f64 [c]; for tiles with a price for every step.
+    """Returns an estimate of the data that each configuration moves: f64 [c].
 
-    Layouts: the elements that are copied into other orders, more the further apart neighbours
-    lie. Tiles: the number of steps times what one of them reads.
+    Layouts: the elements that are copied to another order, weighted by their strides. Tiles: the
+    number of steps times the elements that a step reads plus a cost per step.
     """
     totals = _summed(graph)
     if _is_tile(graph):
@@ -32,21 +32,21 @@ def analytical_cost(graph: Graph) -> np.ndarray:
 
 
 class BoostedTrees:
-    """Gradient-boosted trees on features summed over nodes, as compilers' cost models use them.
+    """Gradient-boosted trees on features summed over nodes, as in compilers' cost models.
 
-    They see all that the neural model is told of a configuration, but not which node is where.
+    The trees have the same information on a configuration as the neural model, without the graph.
     """
 
     def __init__(self, graphs: Sequence[Graph], seed: int = 1):
         self._trees = HistGradientBoostingRegressor(max_iter=300, random_state=seed)
         features = np.concatenate([_features(graph) for graph in graphs])
         runtimes = np.concatenate([_relative(graph.runtimes) for graph in graphs])
-        # Several threads wait for each other by spinning, for minutes on a machine with other work.
+        # Several threads spin while they wait for each other, for minutes on a busy machine.
         with threadpool_limits(1):
             self._trees.fit(features, runtimes)
 
     def score(self, graph: Graph) -> np.ndarray:
-        """Predicted log run time over the graph's mean, f64 [c]."""
+        """Returns the predicted log run time relative to the graph's mean: f64 [c]."""
         with threadpool_limits(1):
             return self._trees.predict(_features(graph))
 
@@ -66,7 +66,7 @@ def _features(graph: Graph) -> np.ndarray:
 
 
 def _summed(graph: Graph) -> dict[str, np.ndarray]:
-    """By kind, f64 [c, columns]: sums over the graph's nodes; ``loop`` once a row."""
+    """Returns sums over the graph's nodes by kind, f64 [c, columns]; ``loop`` is per row."""
     count = len(graph.runtimes)
     batch = make_batch([graph], [np.arange(count)])
     totals: dict[str, np.ndarray] = {}

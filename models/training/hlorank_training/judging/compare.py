@@ -1,4 +1,4 @@
-"""One table of models and baselines on the same split: which part of the model pays."""
+"""Compares models and baselines on the same split, to show what each part of the model adds."""
 
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -34,13 +34,13 @@ _ENSEMBLE = f"ensemble of {len(_SEEDS)}"
 
 @dataclass(frozen=True)
 class Variant:
-    """In what a model differs from the full one."""
+    """The differences of a model from the full model."""
 
     changes: dict[str, Any] = field(default_factory=dict)
-    """Of its ``ModelSettings``."""
+    """Changed ``ModelSettings``."""
     loss: str = LossSettings().name
     share: float = 1.0
-    """Of the training graphs: whether more of them would help."""
+    """Share of the training graphs, which shows whether more graphs would help."""
 
 
 _COMMON = {
@@ -57,13 +57,13 @@ VARIANTS = {
     "layout": _COMMON,
     "tile": {**_COMMON, "late join": Variant({"late_join": True})},
 }
-"""The full model first, then the papers' ablations."""
+"""The full model, then the papers' ablations."""
 
 
 def compare(task: str, prepared: Prepared, folder: Path, minutes: float, workers: int) -> str:
-    """Train every variant, judge all; returns the table as Markdown and writes a plot.
+    """Trains and evaluates every variant; returns a Markdown table and writes a plot.
 
-    What is in ``folder`` already is kept, so a comparison that was stopped goes on.
+    Checkpoints in ``folder`` are reused, so the same call continues a stopped comparison.
     """
     runs = [(label, seed) for label in VARIANTS[task] for seed in _seeds(label)]
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
@@ -82,7 +82,7 @@ def compare(task: str, prepared: Prepared, folder: Path, minutes: float, workers
 def train_variant(
     task: str, prepared: Prepared, run: tuple[str, int], folder: Path, minutes: float
 ) -> None:
-    """Train one variant with one seed and keep its checkpoint."""
+    """Trains one variant with one seed and writes its checkpoint."""
     variant = VARIANTS[task][run[0]]
     settings = replace(TASK_SETTINGS[task], seed=run[1], minutes=minutes)
     settings = replace(settings, loss=replace(settings.loss, name=variant.loss))
@@ -103,7 +103,7 @@ def _checkpoint(folder: Path, run: tuple[str, int]) -> Path:
 
 
 def _qualities(task: str, prepared: Prepared, folder: Path) -> dict[str, dict[str, Any]]:
-    """By label, what ``held_out_quality`` says; also written beside the checkpoints."""
+    """Returns the held-out quality by label, and writes it next to the checkpoints."""
     scores = _scores(task, prepared, folder)
     qualities = {label: held_out_quality(prepared, score) for label, score in scores.items()}
     write_json(folder / "comparison.json", qualities)
@@ -126,13 +126,13 @@ def _scores(task: str, prepared: Prepared, folder: Path) -> dict[str, Score]:
 
 
 def _taus(label: str, quality: dict[str, Any]) -> tuple[str, float, list[float]]:
-    """What the plot shows of a model: every held-out graph."""
+    """Returns the label, the mean tau and the taus of all held-out graphs, for the plot."""
     taus = [values["kendall_tau"] for values in quality["per_graph"].values()]
     return label, float(np.mean(taus)), taus
 
 
 def table(qualities: dict[str, dict[str, Any]]) -> str:
-    """Markdown, one row a model; means over held-out graphs, and tau on unseen families."""
+    """Returns a Markdown table with one row per model: means, and tau on unseen families."""
     head = ["", *QUALITY_HEAD, "tau, unseen families"]
     rows = []
     for label, quality in qualities.items():

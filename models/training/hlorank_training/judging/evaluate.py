@@ -1,4 +1,4 @@
-"""Ranking quality per graph, beside what needs no model."""
+"""Ranking quality per graph, compared with choices that need no model."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,24 +17,24 @@ from hlorank_training.models.metrics import (
 
 TOPS = (1, 5, 10)
 Score = Callable[[Graph], np.ndarray]
-"""Scores f32 [c] of a graph's configurations; lower is predicted faster."""
+"""Returns scores f32 [c] of a graph's configurations; lower is predicted faster."""
 
 
 @dataclass(frozen=True)
 class GraphQuality:
-    """One graph's quality; slowdowns are relative to the best measured configuration."""
+    """Quality on one graph; slowdowns are relative to the best measured configuration."""
 
     name: str
     values: dict[str, float]
 
 
 def mean_of(scores: Sequence[Score]) -> Score:
-    """An ensemble: the mean of the models' scores, as TGraph 2024 averages them."""
+    """Returns an ensemble: the mean of the models' scores, as in TGraph (2024)."""
     return lambda graph: np.mean([score(graph) for score in scores], 0)
 
 
 def graph_quality(graph: Graph, scores: np.ndarray) -> GraphQuality:
-    """Quality of scores, with the expectation of a random choice and the default beside it."""
+    """Returns the quality of scores, and of a random choice and the default for comparison."""
     runtimes = graph.runtimes
     values = {
         "kendall_tau": kendall_tau(scores, runtimes),
@@ -49,12 +49,12 @@ def graph_quality(graph: Graph, scores: np.ndarray) -> GraphQuality:
 
 
 def evaluate(graphs: Sequence[Graph], score: Score) -> list[GraphQuality]:
-    """Quality per graph."""
+    """Returns the quality on each graph."""
     return [graph_quality(graph, score(graph)) for graph in graphs]
 
 
 def summary(qualities: Sequence[GraphQuality]) -> dict[str, Any]:
-    """Means over the graphs that have a value, and how many graphs there are."""
+    """Returns the number of graphs, and means over the graphs that have a value."""
     keys = dict.fromkeys(key for quality in qualities for key in quality.values)
     return {"graphs": len(qualities)} | {
         key: round(mean(q.values[key] for q in qualities if key in q.values), 4) for key in keys

@@ -1,4 +1,4 @@
-"""Quality of a model on the graphs that its training held out, as its manifest tells it."""
+"""Quality of a model on held-out graphs, as recorded in its manifest."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,9 +12,9 @@ HOW_FOLDERS = "whole graphs held out, as the folders of the data set say"
 
 
 def held_out_quality(prepared: Prepared, score: Score) -> dict[str, Any]:
-    """Means over the held-out graphs beside the noise ceiling, and every graph's own figures.
+    """Returns means over the held-out graphs with the noise ceiling, and figures of every graph.
 
-    Graphs of a family that no training saw stand apart, under ``unseen_family.``.
+    Means over families without any training graph are separate, under ``unseen_family.``.
     """
     qualities = evaluate(prepared.graphs(prepared.split.test), score)
     unseen = [q for q in qualities if q.name in prepared.split.unseen_family]
@@ -27,7 +27,7 @@ def held_out_quality(prepared: Prepared, score: Score) -> dict[str, Any]:
 
 
 def _means(prepared: Prepared, qualities: Sequence[GraphQuality]) -> dict[str, Any]:
-    """Flat keys: the server passes on names with a number each, and nothing nested."""
+    """Returns means under flat keys, since the server transmits a map of names to numbers."""
     ceilings = [prepared.sources[quality.name].noise_ceiling for quality in qualities]
     known = [ceiling for ceiling in ceilings if ceiling is not None]
     means = summary(qualities)
@@ -35,7 +35,7 @@ def _means(prepared: Prepared, qualities: Sequence[GraphQuality]) -> dict[str, A
 
 
 def quality_table(prepared: Prepared, quality: dict[str, Any]) -> str:
-    """Markdown: every held-out graph, then the means, beside the noise ceiling."""
+    """Returns a Markdown table of every held-out graph and the means, with noise ceilings."""
     measured = quality["measured_quality"]
     rows = [
         [name, *quality_cells(values), _ceiling(prepared.sources[name].noise_ceiling)]

@@ -1,6 +1,6 @@
-"""How many measurements the tuner saves: its searches on held-out programs and kernels.
+"""Counts the measurements that the tuner saves in searches on held-out programs and kernels.
 
-Every search of a program runs under the same protocol; a search that has ended is not run again.
+All searches of a program use the same protocol. Completed searches are not repeated.
 """
 
 from collections.abc import Sequence
@@ -22,50 +22,50 @@ from hlorank_training.measuring.zoo import Network, networks
 from hlorank_training.reports.tables import markdown
 
 TILES = 40
-"""Tiles to choose from, where a kernel has as many."""
-QUIET = 0.05
-"""A search whose last measurements differ by more from each other is run again."""
+"""Maximum number of tiles per kernel."""
+MAX_NOISE = 0.05
+"""Maximum difference between the final measurements of a search; a noisier search is repeated."""
 WITHIN = 0.02
-"""Two run times that differ by no more are equal: two passes over one program do (median)."""
-REACHED = "with the model"
+"""Difference up to which run times count as equal: the median of two passes over one program."""
+WITH_MODEL = "with the model"
 
 
 @dataclass(frozen=True)
 class Search:
-    """One way to search."""
+    """One kind of search."""
 
     name: str
     settings: Settings
     seeds: int | None = None
-    """At most so many; all, where it is None."""
+    """Maximum number of seeds; None for no limit."""
 
     def of(self, seeds: int) -> range:
-        """Those that it runs with, of so many."""
+        """Returns the seeds of this kind of search, out of ``seeds``."""
         return range(seeds if self.seeds is None else min(seeds, self.seeds))
 
 
 SEARCHES = {
     "layout": (
-        Search("with the model", Settings("genetic", measurements=9)),
+        Search(WITH_MODEL, Settings("genetic", measurements=9)),
         Search("without", Settings("genetic", with_model=False, measurements=40)),
         Search("random", Settings("random", with_model=False, measurements=40), seeds=1),
     ),
     "tile": (
-        Search("with the model", Settings("exhaustive", measurements=9)),
+        Search(WITH_MODEL, Settings("exhaustive", measurements=9)),
         Search("without", Settings("exhaustive", with_model=False, measurements=TILES)),
     ),
 }
-"""By task. Without a model, tiles are tried in a random order."""
+"""By task. Without a model, tiles are measured in random order."""
 
 
 def study(task: str, prepared: Prepared, server: str, out: Path, subjects: int, seeds: int) -> str:
-    """Runs what has not run, plots into ``out``, and gives the table."""
+    """Runs the missing searches, plots into ``out``, and returns the table."""
     chosen = held_out_subjects(task, prepared, subjects)
     plan = [(n, s, i) for s in SEARCHES[task] for i in s.of(seeds) for n in chosen]
     for name, search, seed in tqdm(plan, desc="searches"):
         folder = _folder(out, name, search, seed)
-        _remove_if_disturbed(folder)
-        if not _has_ended(folder):
+        _remove_if_noisy(folder)
+        if not _is_complete(folder):
             settings = replace(search.settings, seed=seed)
             address = server if settings.with_model else None
             tune(_subject(task, name), address, folder, settings)
@@ -73,7 +73,7 @@ def study(task: str, prepared: Prepared, server: str, out: Path, subjects: int, 
 
 
 def held_out_subjects(task: str, prepared: Prepared, count: int) -> list[str]:
-    """The first of the held-out graphs in the order of the SHA-256 of their names."""
+    """Returns the first held-out graphs in the order of the SHA-256 of their names."""
     names = {prepared.sources[name].graph for name in prepared.split.test}
     return shuffled(sorted(names))[:count]
 
@@ -82,16 +82,16 @@ def _folder(out: Path, name: str, search: Search, seed: int) -> Path:
     return out / name / f"{search.name.replace(' ', '-')}-{seed}"
 
 
-def _remove_if_disturbed(folder: Path) -> None:
-    """Removes the results of a search that a busy machine disturbed."""
+def _remove_if_noisy(folder: Path) -> None:
+    """Removes the results of a search if its final measurements are too noisy."""
     results = folder / RESULTS_FILE
     if results.exists():
         _, run = read_run(folder)
-        if run.noise is not None and run.noise > QUIET:
+        if run.noise is not None and run.noise > MAX_NOISE:
             results.unlink()
 
 
-def _has_ended(folder: Path) -> bool:
+def _is_complete(folder: Path) -> bool:
     return (folder / RESULTS_FILE).exists() and read_run(folder)[1].best is not None
 
 
@@ -114,16 +114,17 @@ def _tiled(kernel: Kernel) -> TiledKernel:
 
 @dataclass(frozen=True)
 class Saving:
-    """One seed of one program: the search without the model, and the one with it."""
+    """The searches without and with the model of one program and seed."""
 
     without: Run
     with_model: Run
 
     @property
     def measurements(self) -> int | None:
-        """After how many the model's search is as good as the other in the end; None for never.
+        """Measurements until the model's search is as good as the final result of the other.
 
-        That end is measured again, longer: the best of forty short measurements is partly luck.
+        None if it never is. The final result is measured again, longer, since the best of forty
+        short measurements is partly luck.
         """
         goal = self.without.final_ratio * (1 + WITHIN)
         reached = np.flatnonzero(self.with_model.curve() <= goal)
@@ -131,17 +132,17 @@ class Saving:
 
     @property
     def factor(self) -> float:
-        """Measurements without the model over those with it; 0 where it never got there."""
+        """Measurements without the model divided by those with it; 0 if it was never as good."""
         spent = len(self.without.measurements)
         return spent / self.measurements if self.measurements else 0.0
 
 
 def report(task: str, names: Sequence[str], out: Path, seeds: int) -> str:
-    """The table of every program, and a plot of all of them."""
+    """Returns the table of all programs, and plots their searches."""
     rows, savings, every = [], [], {search.name: [] for search in SEARCHES[task]}
     for name in names:
         runs = {s.name: _runs(out, name, s, seeds) for s in SEARCHES[task]}
-        pairs = zip(runs["without"], runs[REACHED], strict=True)
+        pairs = zip(runs["without"], runs[WITH_MODEL], strict=True)
         its_savings = [Saving(without, with_model) for without, with_model in pairs]
         savings += its_savings
         rows.append(_row(name, runs, its_savings))
@@ -179,12 +180,12 @@ def _median(runs: Sequence[Run]) -> str:
 
 
 def _mean(runs: Sequence[Run]) -> str:
-    """Geometric, as ratios want."""
+    """Formats the geometric mean of ratios."""
     return f"{np.exp(np.mean(np.log([run.final_ratio for run in runs]))):.3f}"
 
 
 def _spent(savings: Sequence[Saving]) -> list[str]:
-    """Medians: measurements without the model, those with it, and the factor between them."""
+    """Formats medians: measurements without the model, with it, and the factor between them."""
     measured = np.median([len(saving.without.measurements) for saving in savings])
     until = np.median([saving.measurements or np.inf for saving in savings])
     factor = np.median([saving.factor for saving in savings])

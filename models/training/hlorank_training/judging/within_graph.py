@@ -1,8 +1,8 @@
-"""How well the model ranks unseen configurations of one graph that it was fitted on.
+"""Measures how well a model that was fitted to one graph ranks its unseen configurations.
 
-One graph cannot tell architectures apart, but it shows that features, segments, model and training
-fit together on real measurements: TpuGraphs' AlexNet has 29,905 distinct layouts. Ridge regression
-on the choices of single nodes stands beside the model, on the same splits.
+One graph is not enough to compare architectures, but it checks features, segments, model and
+training on real measurements: TpuGraphs' AlexNet has 29,905 distinct layouts. The model is compared
+with ridge regression on the choices of single nodes, on the same splits.
 """
 
 from collections.abc import Callable, Iterator
@@ -41,13 +41,16 @@ class Fit:
 
     split: str
     test: int
-    """Configurations left out."""
+    """Number of configurations left out."""
     model: float
     ridge: float
 
 
 def within_graph(features: Path, minutes: float, repeats: int = 3) -> Iterator[Fit]:
-    """Fit and judge: a fifth of the configurations left out, then whole choices of nodes."""
+    """Fits and evaluates models that leave out a fifth of the configurations.
+
+    The first leaves out random configurations, the others all that have certain choices of nodes.
+    """
     graph = distinct(read_graph(features, features.stem))
     nodes = _node_choices(graph)
     random = np.random.default_rng(0)
@@ -58,7 +61,7 @@ def within_graph(features: Path, minutes: float, repeats: int = 3) -> Iterator[F
 
 
 def _node_choices(graph: Graph) -> np.ndarray:
-    """i64 [c, nodes]: which of its layouts every configurable node has."""
+    """Returns the index of every configurable node's layout: i64 [c, nodes]."""
     columns = []
     for segment in graph.segments:
         for node in np.flatnonzero((segment.local[0] >= -1).any(-1)):
@@ -68,7 +71,7 @@ def _node_choices(graph: Graph) -> np.ndarray:
 
 
 LeaveOut = Callable[[np.ndarray, float], np.ndarray]
-"""(configurations that are left, share of them to take) to those taken; i64 both."""
+"""Maps (remaining configurations, share to leave out) to those left out; both i64."""
 
 
 def _at_random(random: np.random.Generator, left: np.ndarray, share: float) -> np.ndarray:
@@ -78,7 +81,7 @@ def _at_random(random: np.random.Generator, left: np.ndarray, share: float) -> n
 def _with_unseen_choice(
     nodes: np.ndarray, random: np.random.Generator, left: np.ndarray, share: float
 ) -> np.ndarray:
-    """Those that hold one of some (node, layout) choices, which no other then holds."""
+    """Leaves out all configurations with certain (node, layout) choices."""
     pairs = [(n, value) for n in range(nodes.shape[1]) for value in np.unique(nodes[left, n])]
     taken = np.zeros(len(left), bool)
     for index in random.permutation(len(pairs)):
@@ -92,7 +95,7 @@ def _fit(split: str, graph: Graph, nodes: np.ndarray, leave_out: LeaveOut, minut
     everything = np.arange(len(graph.runtimes))
     test = leave_out(everything, _TEST)
     rest = np.setdiff1d(everything, test)
-    # Chosen by the same rule: what stops the training is what it is judged by.
+    # By the same rule as the test, so that training stops by the criterion of the evaluation.
     validation = leave_out(rest, _VALIDATION)
     parts = [_subset(graph, np.setdiff1d(rest, validation))], [_subset(graph, validation)]
     unseen = _subset(graph, test)
@@ -105,7 +108,7 @@ def _fit(split: str, graph: Graph, nodes: np.ndarray, leave_out: LeaveOut, minut
 
 
 def _ensemble(parts: tuple[list[Graph], list[Graph]], minutes: float) -> Score:
-    """The mean of a few models: what one of them makes of an unseen choice varies by its seed."""
+    """Averages a few models, since their scores of unseen choices vary with the seed."""
     training, validation = parts
     scores = []
     for seed in _SEEDS:

@@ -1,4 +1,4 @@
-"""The tiles of a kernel that are measured, and the default one."""
+"""Chooses the tiles of a kernel to measure, and the default tile."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ from hlorank_training.measuring.kernel import Kernel
 
 @dataclass(frozen=True)
 class TileLimits:
-    """What a tile must fit into to be a candidate."""
+    """Limits of the candidates."""
 
     scratchpad_bytes: int = 128 * 1024
-    """Without a budget the largest tile nearly always wins on a CPU and there is no choice."""
+    """Maximum footprint. Without it, the largest tile nearly always wins on a CPU."""
     steps: int = 4096
-    """Beyond this many steps the loop's own cost drowns the tile."""
+    """Maximum loop steps. Beyond it, the cost of the loop itself dominates."""
     tiles: int = 18
-    """Tiles measured per kernel, the default included."""
+    """Maximum tiles per kernel, the default included."""
 
 
 def candidates(kernel: Kernel, limits: TileLimits) -> list[Tile]:
-    """Every tile of divisors that fits the limits."""
+    """Returns every tile within the limits whose sizes divide the dimensions."""
     return [
         tile
         for tile in _divisor_tiles(kernel)
@@ -33,12 +33,12 @@ def candidates(kernel: Kernel, limits: TileLimits) -> list[Tile]:
 
 
 def default_tile(kernel: Kernel, tiles: list[Tile]) -> Tile:
-    """The largest footprint; among equals the longest rows, then the longest reduction."""
+    """Returns the tile of the largest footprint; of equals, the longest rows, then reduction."""
     return max(tiles, key=lambda t: (kernel.footprint(t), t.output[::-1], t.reduction))
 
 
 def choose_tiles(kernel: Kernel, limits: TileLimits, random: np.random.Generator) -> list[Tile]:
-    """The default first, then others drawn without preference."""
+    """Returns the default first, then others, drawn uniformly."""
     tiles = candidates(kernel, limits)
     default = default_tile(kernel, tiles)
     others = [tile for tile in tiles if tile != default]
@@ -48,7 +48,7 @@ def choose_tiles(kernel: Kernel, limits: TileLimits, random: np.random.Generator
 
 
 def measured_tiles(kernel: Kernel, limits: TileLimits) -> list[Tile]:
-    """The same choice for a kernel whenever it is measured."""
+    """Chooses tiles with a seed that depends only on the kernel's name."""
     return choose_tiles(kernel, limits, np.random.default_rng(crc32(kernel.name.encode())))
 
 

@@ -1,7 +1,7 @@
-"""Measure the run times of layouts: two ModuleTuningData files per graph, resumable.
+"""Measures the run times of layouts: two ModuleTuningData files per graph, resumable.
 
-As in TpuGraphs, ``random`` holds uniform draws and ``default`` what a genetic search finds that
-starts from the compiler's own choice. Both are measured together and begin with that choice.
+As in TpuGraphs, ``random`` has uniform draws, and ``default`` has the configurations of a genetic
+search that starts from the compiler's choice. Both are measured together and begin with it.
 """
 
 import time
@@ -27,19 +27,19 @@ from hlorank_training.measuring.zoo import Network, networks
 
 COLLECTIONS = ("random", "default")
 PROTOCOL = Protocol(rounds=5, seconds=0)
-"""Fewer rounds of more programs: a graph has many, of ten milliseconds and more."""
+"""Few rounds, since a graph has many programs that take ten milliseconds or more."""
 TOLERANCE = 1e-3
 _QUICK = Protocol(warmups=0, rounds=2, seconds=0)
-"""What the genetic search judges by; the label is measured apart."""
+"""Protocol of the genetic search; labels are measured separately."""
 _COMPILERS = 2
-"""Programs compiled at a time; nothing is measured meanwhile."""
+"""Number of programs compiled in parallel, while nothing is measured."""
 _TRIES = 4
-"""Draws per configuration that is wanted: a small graph may run out of new ones."""
+"""Maximum draws per wanted configuration, since a small graph may run out of new ones."""
 
 
 @dataclass(frozen=True)
 class LayoutLimits:
-    """How many configurations a graph gets, the default apart."""
+    """Maximum configurations of a graph, besides the default."""
 
     random: int = 64
     generations: int = 2
@@ -62,7 +62,7 @@ class _Candidates:
         self._expected = self.executables[0]()
 
     def grow(self, collection: str, count: int, make: Callable[[], Configuration]) -> None:
-        """Add up to ``count`` new configurations to a collection."""
+        """Adds up to ``count`` new configurations to a collection."""
         fresh = self._draw(count, make)
         with ThreadPoolExecutor(_COMPILERS) as pool:
             compiled = list(pool.map(self._compile, fresh))
@@ -86,13 +86,13 @@ class _Candidates:
         return fresh
 
     def fastest(self, collection: str, count: int) -> list[Configuration]:
-        """The fastest of a collection by a short measurement."""
+        """Returns the fastest of a collection by a short measurement."""
         members = self.members[collection]
         quick = measure([self.executables[i] for i in members], _QUICK).label()
         return [self.configurations[members[i]] for i in np.argsort(quick)[:count]]
 
     def _compile(self, configuration: Configuration) -> Executable | None:
-        """The program of a configuration; ``None`` where the compiler refuses it."""
+        """Compiles a configuration; returns None if the compiler rejects it."""
         module = constrained(self.module, self.nodes, configuration)
         try:
             return Executable(module, self.arguments)
@@ -107,7 +107,7 @@ class _Candidates:
 
 
 def collect_layout(folder: Path, minutes: float, protocol: Protocol, limits: LayoutLimits) -> None:
-    """Measure graph after graph of the zoo until the time is over; files that exist are kept."""
+    """Measures the zoo's graphs until the time limit; skips graphs whose files exist."""
     collections = {
         name: Collection(folder / name, "layout", protocol, limits, backend())
         for name in COLLECTIONS

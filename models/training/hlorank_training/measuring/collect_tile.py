@@ -1,4 +1,4 @@
-"""Measure the run times of tiles: one TuningData file per kernel, resumable."""
+"""Measures the run times of tiles: one TuningData file per kernel, resumable."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -25,20 +25,20 @@ TOLERANCE = 1e-4
 
 
 HALIDE_SHAPES = 8
-"""Kernels of each family that are measured as Halide loop nests too."""
+"""Kernels of each family that are also measured as Halide loop nests."""
 
 Run = Callable[[], Any]
-"""Runs one tile to the end and returns the output."""
+"""Runs one tile to its end and returns the output."""
 
 
 @dataclass(frozen=True)
 class TileSource:
-    """Where run times come from: what runs the tiles, and of which kernels."""
+    """A compiler of tiles, and the kernels that it supports."""
 
     name: str
     kernels: Sequence[Kernel]
     compile: Callable[[Kernel, Sequence[Tile], Sequence[Any]], list[Run]]
-    """(kernel, tiles, arguments) to one run per tile, in the tiles' order."""
+    """Maps (kernel, tiles, arguments) to one run per tile, in the order of the tiles."""
     packages: tuple[str, ...]
     """The Python packages whose versions matter."""
 
@@ -46,9 +46,9 @@ class TileSource:
 def collect_tile(
     folder: Path, minutes: float, protocol: Protocol, limits: TileLimits, source: str = "xla"
 ) -> None:
-    """Measure kernel after kernel until the time is over; files that exist are kept.
+    """Measures kernels until the time limit; skips kernels whose files exist.
 
-    ``source`` is one of ``SOURCES``; each wants a folder of its own.
+    ``source`` is one of ``SOURCES``; each needs a folder of its own.
     """
     tiles_from = SOURCES[source]()
     collection = Collection(folder, "tile", protocol, limits, tiles_from.name, tiles_from.packages)
@@ -69,7 +69,7 @@ def _halide() -> TileSource:
     from hlorank_training.measuring.halide_kernels import compile_halide, runs_on_halide
 
     supported = [kernel for kernel in measured_kernels() if runs_on_halide(kernel)]
-    # Families alternate, so the first kernels are the first shapes of each.
+    # Families alternate, so the first kernels have the first shapes of each family.
     count = HALIDE_SHAPES * len({kernel.family for kernel in supported})
     return TileSource("halide", supported[:count], compile_halide, ("jax", "jaxlib", "halide"))
 
@@ -88,9 +88,11 @@ def _collect(kernel: Kernel, source: TileSource, collection: Collection) -> None
     tiles = measured_tiles(kernel, collection.limits)
     runs = source.compile(kernel, tiles, arguments)
     error = _error(kernel, arguments, runs)
-    # Not "greater than": what is not a number must stop the collection too.
+    # Not "greater than", since NaN must stop the collection too.
     if not error <= TOLERANCE:
-        raise RuntimeError(f"a tiled '{kernel.name}' differs from the untiled one by {error:.1e}")
+        raise RuntimeError(
+            f"a tiled '{kernel.name}' differs from the untiled kernel by {error:.1e}"
+        )
     timing = measure(runs, collection.protocol)
     module = lower(kernel.name, kernel.whole, arguments)
     data = TuningData(modules=[tile_tuning_data(module, tiles, timing.label())])

@@ -1,4 +1,4 @@
-"""What was measured, for people: a Markdown table and a plot per collection."""
+"""Describes measurements: a Markdown table and a plot per collection."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,14 +21,14 @@ _COLUMNS: dict[str, Callable[[Sequence[Measured]], str]] = {
     "noise": lambda graphs: f"{100 * np.median([graph.noise for graph in graphs]):.1f} %",
 }
 _LEGEND = (
-    "Medians over graphs, but the mean of the taus. p90/p10: spread of a graph's run times; "
-    "tau of passes: how well the orders of the two passes agree, about the most that a model can "
-    "reach; noise: by how much their times differ."
+    "Medians over graphs; taus are means. p90/p10: spread of a graph's run times; tau of passes: "
+    "agreement of the orders of the two passes, which is about the upper bound for a model; noise: "
+    "relative difference of their times."
 )
 
 
 def describe(data: Path, out: Path) -> str:
-    """Markdown on every collection at or under ``data``; writes a plot of each into ``out``."""
+    """Returns Markdown on every collection in ``data`` and below, and plots each into ``out``."""
     collections = measured_collections(data)
     if not collections:
         raise FileNotFoundError(f"no measurements in '{data}'")
@@ -50,7 +50,7 @@ def _rows(collection: MeasuredCollection) -> list[list[str]]:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
-    """The first row is the heading; the first column is text, the others are numbers."""
+    """Returns a Markdown table; the first row is its heading, the first column is text."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
     lines = [rows[0], rule, *rows[1:]]
@@ -68,7 +68,7 @@ def _range(values: Sequence[float]) -> str:
 
 
 def _origin(collection: MeasuredCollection) -> str:
-    """One line on how the collection came about."""
+    """Describes the provenance of a collection in one line."""
     source, records = collection.provenance, [graph.record for graph in collection.graphs]
     return (
         f"{source['processor']}, threads a program: {source['threads']}. "
@@ -99,7 +99,7 @@ def _load(records: Sequence[dict[str, Any]]) -> str:
 
 
 def _sum(records: Sequence[dict[str, Any]], key: str) -> str:
-    """The sum over the records; older ones may lack the key."""
+    """Sums a key over the records, of which older ones may lack the key."""
     values = [record[key] for record in records if key in record]
     if not values:
         return "an unknown number"

@@ -1,4 +1,4 @@
-"""Layout configurations as TpuGraphs draws them: at random, and by a genetic search."""
+"""Draws layout configurations as TpuGraphs does: at random, and by a genetic search."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,10 @@ from hlorank.measure.constrain import (
 def random_configuration(
     nodes: list[ConfigurableNode], random: np.random.Generator
 ) -> Configuration:
-    """Perturbs a random share of the nodes; a preferred order per rank lets neighbours agree."""
+    """Draws layouts for a random share of the nodes.
+
+    Each configuration prefers one order per rank, so that neighbouring nodes often agree.
+    """
     share = random.choice([0.05, 0.15, 0.3, 0.6, 1.0])
     coherence = random.choice([0.0, 0.5, 0.9])
     preferred = {rank: _permutation(rank, random) for rank in range(2, MAX_RANK + 1)}
@@ -38,7 +41,7 @@ def _permutation(rank: int, random: np.random.Generator) -> Permutation:
 def offspring(
     parents: Sequence[Configuration], nodes: list[ConfigurableNode], random: np.random.Generator
 ) -> Configuration:
-    """A child of two parents with one to three mutated nodes, as a genetic search makes it."""
+    """Returns a child of two random parents with one to three mutated nodes."""
     first, second = (parents[i] for i in random.integers(0, len(parents), 2))
     child = [a if random.random() < 0.5 else b for a, b in zip(first, second, strict=True)]
     for index in random.integers(0, len(nodes), random.integers(1, 4)):

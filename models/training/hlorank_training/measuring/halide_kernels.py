@@ -1,4 +1,4 @@
-"""Kernels as Halide loop nests, compiled to run on one thread."""
+"""Kernels as Halide loop nests that run on one thread."""
 
 import operator
 from collections.abc import Callable, Sequence
@@ -16,18 +16,18 @@ from hlorank_training.measuring.loop_nest import LARGEST, SUM, Array, LoopNest, 
 def compile_halide(
     kernel: Kernel, tiles: Sequence[Tile], arguments: Sequence[Any]
 ) -> list[Callable[[], np.ndarray]]:
-    """One program per tile; all read the same arrays, so that only the tile differs."""
+    """Compiles one program per tile; all read the same arrays, so only the tile differs."""
     inputs = [_buffer(argument) for argument in arguments]
     return [_compile(kernel, tile, inputs) for tile in tiles]
 
 
 def runs_on_halide(kernel: Kernel) -> bool:
-    """Whether the kernel's family has a loop nest here."""
+    """Returns whether the kernel's family has a loop nest in this module."""
     return kernel.family in _FAMILIES
 
 
 def _buffer(argument: Any) -> hl.Buffer:
-    # Halide takes no read-only array, and does not keep alive the one that it takes.
+    # Halide rejects read-only arrays, and does not keep the array alive.
     array = np.array(argument, np.float32)
     return hl.Buffer(array).copy()
 
@@ -52,7 +52,7 @@ def _sigmoid(x: hl.Expr) -> hl.Expr:
 
 
 def _tanh(x: hl.Expr) -> hl.Expr:
-    # Halide's own calls the C library for every element; its exponential is vectorised.
+    # Halide's tanh calls the C library for every element; its exponential is vectorized.
     return 2.0 * _sigmoid(2.0 * x) - 1.0
 
 
@@ -117,7 +117,7 @@ def _elementwise_chain(nest: LoopNest, x: Array, y: Array, bias: Array) -> hl.Ex
 
 def _stencil(nest: LoopNest, x: Array) -> hl.Expr:
     i, j = nest.loops
-    # Rows are summed once per tile, two more than the tile has: small tiles repeat work.
+    # A tile sums its rows and two more, so small tiles repeat work.
     row = nest.keep((i, j), x[i, j] + x[i, j + 1] + x[i, j + 2])
     return _tanh(row[i, j] + row[i + 1, j] + row[i + 2, j])
 

@@ -1,7 +1,7 @@
 """A kernel whose tiles are measured: a small array program that runs output tile by output tile.
 
-A kernel is described once; its untiled form is the graph that the model sees, and its tiled
-form, a loop over output tiles (and, inside, over tiles of the reduced dimension), is what runs.
+A kernel is defined once. Its untiled form is the graph that the model sees. Its tiled form, a loop
+over output tiles and, inside, over tiles of the reduced dimension, is measured.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from jax import lax
 
 Shape = tuple[int, ...]
 Window = tuple[Sequence[Any], Shape]
-"""Start indices and sizes of the piece of one input."""
+"""Start indices and sizes of a slice of one input."""
 
 
 @dataclass(frozen=True)
@@ -28,45 +28,45 @@ class Kernel:
     inputs: tuple[Shape, ...]
     output: Shape
     windows: Callable[[Sequence[Any], Shape, Any, int], list[Window]]
-    """(output start, output tile, reduction start, reduction tile) to the pieces that are read."""
+    """Maps (output start, output tile, reduction start, reduction tile) to the slices to read."""
     compute: Callable[..., Any]
-    """Pieces to an output tile; a partial sum where the reduction is tiled."""
+    """Maps slices to an output tile, which is a partial sum if the reduction is tiled."""
     reduction: int = 0
-    """Length of the summed dimension that may be tiled; 0 where there is none."""
+    """Length of the reduced dimension that may be tiled; 0 if there is none."""
     finish: Callable[..., Any] | None = None
-    """(sum, *pieces) to the final output tile."""
+    """Maps (sum, *slices) to the final output tile."""
     fixed_reduction: Shape = ()
     """Reduced dimensions that a tile always covers whole; reported with every tile."""
     whole_rows: bool = False
     """Whether a tile always covers the last dimension of the output."""
 
     def arguments(self) -> list[Any]:
-        """Concrete inputs, the same on every call."""
+        """Returns inputs, the same on every call."""
         random = np.random.default_rng(0)
         return [jnp.asarray(random.standard_normal(s) * 0.1, jnp.float32) for s in self.inputs]
 
     def whole(self, *arguments):
-        """The untiled kernel."""
+        """Runs the untiled kernel."""
         out = self.compute(*arguments)
         return self.finish(out, *arguments) if self.finish else out
 
     def tile(self, output: Shape, reduction: int) -> Tile:
-        """The tile configuration of an output tile and a reduction tile."""
+        """Returns the tile configuration of an output tile and a reduction tile."""
         return Tile(output, (reduction,) if self.reduction else self.fixed_reduction)
 
     def footprint(self, tile: Tile) -> int:
-        """Bytes that one step of the loop touches: the input pieces and the output tile."""
+        """Returns the bytes that one step of the loop accesses: input slices and output tile."""
         reduction = tile.reduction[0] if self.reduction else 0
         windows = self.windows([0] * len(self.output), tile.output, 0, reduction)
         return 4 * (sum(prod(size) for _, size in windows) + prod(tile.output))
 
     def steps(self, tile: Tile) -> int:
-        """How many times the loop body runs."""
+        """Returns how many times the loop body runs."""
         tiles = prod(o // t for o, t in zip(self.output, tile.output, strict=True))
         return tiles * (self.reduction // tile.reduction[0] if self.reduction else 1)
 
     def tiled(self, tile: Tile) -> Callable[..., Any]:
-        """The kernel as a loop over the tiles of its output."""
+        """Returns the kernel as a loop over the tiles of its output."""
         grid = [o // t for o, t in zip(self.output, tile.output, strict=True)]
 
         def run(*arguments):

@@ -1,4 +1,4 @@
-"""The kernels that are measured: every family at several shapes."""
+"""The kernels to measure: every family at several shapes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -23,9 +23,9 @@ _WIDTHS = (16, 24, 32, 48, 64, 96, 128)
 class _Family:
     make: Callable[..., Kernel]
     choices: tuple[tuple[int, ...], ...]
-    """Lengths to draw from, one tuple per argument."""
+    """Lengths to choose from, one tuple per argument."""
     work: tuple[int, int]
-    """Smallest and largest product of the arguments, which keeps a run near a few milliseconds."""
+    """Minimum and maximum product of the arguments, so that a run takes a few milliseconds."""
 
 
 _FAMILIES = (
@@ -64,7 +64,10 @@ SHAPES = 22
 
 
 def measured_kernels(shapes: int = SHAPES) -> list[Kernel]:
-    """``shapes`` kernels of every family; families alternate, so a stop keeps the balance."""
+    """Returns ``shapes`` kernels of every family.
+
+    Families alternate, so a collection that is stopped early has equally many of each.
+    """
     drawn = [_draw(family, shapes) for family in _FAMILIES]
     return [kernel for row in zip(*drawn, strict=True) for kernel in row]
 

@@ -84,7 +84,7 @@ def softmax(m: int, n: int, k: int) -> Kernel:
     def windows(s, t, _r, _rt):
         return [((s[0], s[1], 0), (t[0], t[1], k))]
 
-    # The output tile's last dimension is the whole row: rows are what is tiled.
+    # A tile always covers whole rows, so only the number of rows is chosen.
     return _rowwise("softmax", ((m, n, k),), windows, lambda x: jax.nn.softmax(x, -1), k)
 
 

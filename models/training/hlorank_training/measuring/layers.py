@@ -1,6 +1,6 @@
-"""The layers that the zoo's networks are made of.
+"""The layers of the zoo's networks.
 
-``order`` names an image's dimensions, such as NHWC or NCHW; ``p`` hands out parameters.
+``order`` names the dimensions of an image, such as NHWC or NCHW; ``p`` returns parameters.
 """
 
 from typing import Any
@@ -11,14 +11,14 @@ from jax import lax
 
 
 class Scope:
-    """Hands out parameters in order: records their shapes first, then replays their values."""
+    """Returns parameters in order: without values it records their shapes."""
 
     def __init__(self, values: list[Any] | None = None):
         self.shapes: list[tuple[int, ...]] = []
         self._values = None if values is None else iter(values)
 
     def __call__(self, *shape: int):
-        """The next parameter, f32 of ``shape``."""
+        """Returns the next parameter, f32 of ``shape``."""
         self.shapes.append(shape)
         return jnp.zeros(shape, jnp.float32) if self._values is None else next(self._values)
 

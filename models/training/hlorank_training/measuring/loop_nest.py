@@ -1,7 +1,8 @@
 """The loops of a kernel in Halide, scheduled by a tile.
 
-The output is made tile by tile, and what a tile needs first (partial sums, rows, exponentials)
-is computed and kept for that tile alone. Indices are written as in JAX, the major-most first.
+The output is computed tile by tile. Intermediate values of a tile (partial sums, rows,
+exponentials) are computed and kept for that tile only. Indices are in JAX's order, the most major
+first.
 """
 
 import operator
@@ -19,7 +20,7 @@ try:
     import halide as hl
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError(
-        "tiles of Halide need the package 'halide': .venv/bin/python -m pip install -e '.[halide]'"
+        "Halide tiles need the package 'halide': .venv/bin/python -m pip install -e '.[halide]'"
     ) from missing
 
 _MOST_LANES = 16
@@ -29,7 +30,7 @@ _MOST_ROWS = 4
 
 @dataclass(frozen=True)
 class Combination:
-    """How a reduction combines two values, and what it begins with."""
+    """A reduction: the function that combines two values, and the initial value."""
 
     pair: Callable[[Any, Any], hl.Expr]
     initial: Any
@@ -40,7 +41,7 @@ LARGEST = Combination(hl.max, hl.Float(32).min())
 
 
 class Array:
-    """A buffer or a function, indexed the major-most dimension first."""
+    """A buffer or a function, indexed with the most major dimension first."""
 
     def __init__(self, values: hl.Buffer | hl.Func):
         self._values = values
@@ -57,13 +58,13 @@ class LoopNest:
         self.reduced = (kernel.reduction,) if kernel.reduction else kernel.fixed_reduction
         self._whole = kernel.output
         self._block = tile.reduction[0] if kernel.reduction else 0
-        """Length of the pieces in which a tile's reduction is done; 0 where it is not cut."""
+        """Length of the blocks of a tile's reduction; 0 if the reduction is not tiled."""
         names = (loop.name() for loop in self.loops)
         self._lengths = dict(zip(names, tile.output, strict=True))
         self._kept: list[hl.Func] = []
 
     def keep(self, loops: Sequence[hl.Var], value: hl.Expr) -> Array:
-        """A value over some of the loops, computed once per tile."""
+        """Computes a value over some of the loops once per tile."""
         function = hl.Func()
         function[_innermost_first(loops)] = value
         self._vectorise(function, loops[-1])
@@ -71,14 +72,14 @@ class LoopNest:
         return Array(function)
 
     def total(self, loops: Sequence[hl.Var], term: Callable[..., hl.Expr]) -> hl.Expr:
-        """The sum of ``term(*indices)`` over the reduced dimensions."""
+        """Sums ``term(*indices)`` over the reduced dimensions."""
         parts = self._combine(loops, self.reduced, self._block, term, SUM)
         return parts[tuple(loops)]
 
     def along_row(self, loops: Sequence[hl.Var], term, how: Combination) -> hl.Expr:
-        """``term(index)`` combined over one dimension whose elements are neighbours in memory.
+        """Combines ``term(index)`` over one dimension whose elements are contiguous in memory.
 
-        Vectors run along it: every lane has a result of its own, and those are combined last.
+        It is vectorized along that dimension: the results of the lanes are combined last.
         """
         (length,) = self.reduced
         lane, lanes = hl.Var("lane"), gcd(self._block or length, _MOST_LANES)
@@ -93,7 +94,7 @@ class LoopNest:
         return reduce(how.pair, [parts[(*loops, number)] for number in range(lanes)])
 
     def output(self, value: hl.Expr) -> hl.Func:
-        """The whole kernel: loops over tiles, and inside them the loops of one tile."""
+        """Returns the whole kernel: loops over tiles, and inside them the loops of one tile."""
         function = hl.Func()
         function[_innermost_first(self.loops)] = value
         tiles = [hl.Var(f"tile_{loop.name()}") for loop in self.loops]
@@ -118,7 +119,7 @@ class LoopNest:
         return Array(function)
 
     def _order(self, update: hl.Stage, loops, indices, block: int) -> None:
-        """Inside the reduction lies what fits registers, outside the rest of the tile."""
+        """Orders loops: what fits registers inside the reduction, the rest of the tile outside."""
         *others, row, last = loops
         inside = [self._vectorise(update, last), self._unroll(update, row)]
         outside = [last, row, *_innermost_first(others)]
@@ -129,7 +130,7 @@ class LoopNest:
         update.reorder(*inside, *indices, *outside)
 
     def _vectorise(self, stage: hl.Func | hl.Stage, loop: hl.Var) -> hl.Var:
-        """Vectors of a length that divides the tile: no lane is idle, none repeats work."""
+        """Vectorizes with a length that divides the tile, so that every lane does useful work."""
         lanes = hl.Var("lanes")
         stage.split(loop, loop, lanes, gcd(self._lengths[loop.name()], _MOST_LANES))
         stage.vectorize(lanes)

@@ -1,4 +1,4 @@
-"""Measurements read back from the folders that they were collected into."""
+"""Reads measurements back from the folders that they were collected into."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ _MODULES: dict[str, Callable[[bytes], Sequence[Any]]] = {
 
 
 def spread(runtimes: np.ndarray) -> float:
-    """90th over 10th percentile of run times."""
+    """Returns the ratio of the 90th to the 10th percentile of run times."""
     low, high = np.percentile(runtimes, [10, 90])
     return float(high / low)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One graph or kernel: its run times and the record beside them."""
+    """One graph or kernel: its run times and its record."""
 
     runtimes: np.ndarray
     """Nanoseconds, i64 [configurations]."""
@@ -32,7 +32,7 @@ class Measured:
 
     @property
     def family(self) -> str:
-        """The family that the graph belongs to."""
+        """The family of the graph."""
         return self.record["family"]
 
     @property
@@ -42,17 +42,17 @@ class Measured:
 
     @property
     def spread(self) -> float:
-        """90th over 10th percentile of the run times."""
+        """Ratio of the 90th to the 10th percentile of the run times."""
         return spread(self.runtimes)
 
     @property
     def default_over_best(self) -> float:
-        """The default's run time over the shortest one."""
+        """The default's run time divided by the shortest."""
         return self.record["default_over_best"]
 
     @property
     def tau(self) -> float:
-        """Kendall's tau between the two passes; 0 where one is constant."""
+        """Kendall's tau between the two passes; 0 if one is constant."""
         return float(np.nan_to_num(self.record["tau_between_passes"]))
 
     @property
@@ -70,17 +70,17 @@ class MeasuredCollection:
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
-        """How all of the folder was measured."""
+        """The settings of all measurements in the folder."""
         return read_json(self.folder / "provenance.json")
 
     @cached_property
     def graphs(self) -> list[Measured]:
-        """What is complete; a record without its tuning file is still being written."""
+        """The complete measurements; a record without a tuning file is still being written."""
         return [self._read(file) for file in sorted(self.folder.glob("*.pb"))]
 
     @property
     def families(self) -> dict[str, list[Measured]]:
-        """The graphs of each family, families in the order of the alphabet."""
+        """The graphs of each family, in alphabetical order."""
         names = sorted({graph.family for graph in self.graphs})
         return {name: [g for g in self.graphs if g.family == name] for name in names}
 
@@ -91,7 +91,7 @@ class MeasuredCollection:
 
 
 def measured_collections(data: Path) -> list[MeasuredCollection]:
-    """The collections at or under a folder that hold anything yet, named from that folder on."""
+    """Returns the non-empty collections in a folder and below it, named by relative path."""
     data = data.resolve()
     folders = sorted(path.parent for path in data.rglob("provenance.json"))
     named = [MeasuredCollection(path.relative_to(data.parent).as_posix(), path) for path in folders]

@@ -1,4 +1,4 @@
-"""The zoo's networks as functions ``body(p, *inputs)``, where ``p`` hands out parameters."""
+"""The networks of the zoo: functions ``body(p, *inputs)``, where ``p`` returns parameters."""
 
 import jax
 import jax.numpy as jnp
@@ -56,7 +56,7 @@ def mobile_net(p, x, widths, order="NHWC", squeeze=False):
 
 
 def shuffle_net(p, x, width, blocks, groups=4):
-    """Grouped 1x1 convolutions as batched dots, with a channel shuffle between them."""
+    """Grouped 1x1 convolutions as batched dots, with channel shuffles between them."""
     batch, height, side, _ = x.shape
     x = conv(p, x, width)
     for _ in range(blocks):
@@ -93,7 +93,7 @@ def transformer(p, x, layers, heads, causal=False, transposed=False, heads_first
 
 
 def window_attention(p, x, layers, heads, window, order="NHWC"):
-    """Attention inside square windows of an image, shifted by half a window every other layer."""
+    """Attention inside square windows of an image; every other layer shifts them by half."""
     if order == "NCHW":
         x = x.transpose(0, 2, 3, 1)
     batch, height, side, width = x.shape
@@ -110,7 +110,7 @@ def window_attention(p, x, layers, heads, window, order="NHWC"):
 
 
 def linear_attention(p, x, layers, heads, transposed=False):
-    """Attention without the softmax: keys meet values first, so its cost is linear in length."""
+    """Attention without softmax: it multiplies keys by values first, at a cost linear in length."""
     batch, length, width = x.shape
     for _ in range(layers):
         y = layer_norm(p, x)

@@ -1,4 +1,4 @@
-"""How measurements came about, kept beside them as JSON."""
+"""The provenance of measurements, as JSON files beside them."""
 
 import os
 import platform
@@ -21,9 +21,9 @@ class Collection:
     protocol: Protocol
     limits: Any
     source: str
-    """What compiled the programs that ran, such as ``xla:cpu``."""
+    """Compiler and device of the programs, such as ``xla:cpu``."""
     packages: tuple[str, ...] = ("jax", "jaxlib")
-    """The Python packages whose versions matter."""
+    """Python packages whose versions are recorded."""
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -32,20 +32,20 @@ class Collection:
         write_json(path, self._provenance())
 
     def path(self, name: str) -> Path:
-        """The tuning file of one graph or kernel."""
+        """Returns the path of the tuning file of a graph or kernel."""
         return self.folder / f"{name}.pb"
 
     def has(self, name: str) -> bool:
-        """Whether a complete file is there already."""
+        """Returns whether a graph or kernel was measured already."""
         return self.path(name).exists()
 
     def _refuse_another_source(self, path: Path) -> None:
-        """Files that exist are kept, and those of another source would count as this one's."""
+        """Raises if the folder has files of another source, since existing files are kept."""
         other = read_json(path)["source"] if path.exists() else self.source
         if other != self.source:
             raise RuntimeError(
-                f"'{self.folder}' has measurements of {other}; "
-                f"collect those of {self.source} into another folder"
+                f"'{self.folder}' contains measurements of {other}; "
+                f"choose another folder for {self.source}"
             )
 
     def _provenance(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def record(
     timing: Timing,
     details: dict[str, Any],
 ) -> None:
-    """Write the record of one measured graph or kernel; the tuning file follows it."""
+    """Writes the record of a measured graph or kernel; its tuning file is written afterwards."""
     label = timing.label()
     write_json(
         collection.folder / f"{name}.json",
@@ -91,5 +91,5 @@ def record(
 
 
 def load_average() -> float:
-    """The one-minute load average."""
+    """Returns the load average over one minute."""
     return round(os.getloadavg()[0], 2)

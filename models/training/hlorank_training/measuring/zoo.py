@@ -2,7 +2,7 @@
 
 Every network takes its parameters as arguments, so that no weights enter the module.
 Channel order and the orientation of weights vary: where everything is in the compiler's
-favourite order already, the default layout always wins and there is nothing to learn.
+preferred order already, the default layout always wins and there is nothing to learn.
 """
 
 from collections.abc import Callable
@@ -52,17 +52,17 @@ class Network:
     inputs: tuple[tuple[int, ...], ...]
     train: bool = False
     reverse: bool = False
-    """Whether arguments arrive with their dimensions reversed, as a column-major caller has them."""
+    """Whether the dimensions of arguments are reversed, as in a column-major caller."""
 
     def arguments(self) -> list[Any]:
-        """Concrete inputs and parameters, the same on every call."""
+        """Returns inputs and parameters, the same on every call."""
         random = np.random.default_rng(0)
         shapes = list(self.inputs) + self._parameter_shapes()
         filled = [_fill(random, shape) for shape in shapes]
         return [array.transpose() for array in filled] if self.reverse else filled
 
     def function(self) -> Callable[..., Any]:
-        """The function to lower: the forward pass, or the loss and all its gradients."""
+        """Returns the function to lower: the forward pass, or the loss and all its gradients."""
         return self._gradients if self.train else self._forward
 
     def _parameter_shapes(self) -> list[tuple[int, ...]]:
@@ -97,7 +97,7 @@ def _image(order: str, batch: int, side: int, channels: int = 3) -> tuple[tuple[
 
 
 def networks() -> list[Network]:
-    """Every graph, in the order in which it is measured: families alternate."""
+    """Returns every graph in the order of measurement: families alternate."""
     f, nchw, chwn, n = partial, "NCHW", "CHWN", Network
     return [
         n("plain_nchw", "plain", f(plain_convnet, widths=(16, 32, 64), order=nchw, kernel="OIHW"), _image(nchw, 12, 64)),

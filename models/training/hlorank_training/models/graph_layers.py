@@ -1,45 +1,45 @@
-"""The layers that both encoders are made of, written so that they export to fast ONNX."""
+"""The layers of both encoders, implemented so that their ONNX export is fast."""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 _CLIP = 6.0
-"""Standard deviations beyond which a feature says nothing more; bounds unseen graphs."""
+"""Standardized features are clipped at this many deviations, which bounds unseen graphs."""
 _EPSILON = 1e-6
 """Keeps the norm of a row of zeros finite."""
 
 
 def symmetric_log(x: Tensor) -> Tensor:
-    """sign(x) log(1 + |x|): sizes and products span ten orders of magnitude."""
+    """Returns sign(x) log(1 + |x|), since sizes and products span ten orders of magnitude."""
     return torch.sign(x) * torch.log1p(torch.abs(x))
 
 
 def look_up(table: Tensor, index: Tensor) -> Tensor:
-    """Rows of ``table`` [R, ...] by an ``index`` of any shape.
+    """Returns rows of ``table`` [R, ...] by an ``index`` of any shape.
 
-    Exports as Gather; plain indexing becomes the slower GatherND.
+    This exports as Gather, while plain indexing exports as GatherND, which is slower.
     """
     return torch.index_select(table, 0, index.flatten()).view(*index.shape, *table.shape[1:])
 
 
 def rows_of(static: Tensor, segment: Tensor) -> Tensor:
-    """[S, ...] to [B, ...], or to [1, ...] in an exported model where S is 1."""
+    """Maps [S, ...] to [B, ...]; in an exported model to [1, ...] if S is 1."""
     return torch.index_select(static, 0, segment)
 
 
 def mean_weights(edges: Tensor) -> Tensor:
-    """Edges [S, N, N] to weights whose rows sum to 1, or to 0 where there is no edge."""
+    """Maps edges [S, N, N] to weights whose rows sum to 1, or to 0 without edges."""
     return edges / edges.sum(-1, keepdim=True).clamp(min=1)
 
 
 def neighbour_weights(edges: Tensor) -> Tensor:
-    """Edges [S,N,N] to [S,N,2N]: the weights of every operand beside those of every user."""
+    """Maps edges [S,N,N] to [S,N,2N]: weights of operands and of users, interleaved."""
     return torch.stack([mean_weights(edges), mean_weights(edges.mT)], -1).flatten(2)
 
 
 class Standardise(nn.Module):
-    """Symmetric log, then zero mean and unit deviation on the training rows; constants become 0."""
+    """Symmetric log, then standardization by the training rows; constant columns become 0."""
 
     def __init__(self, columns: int):
         super().__init__()
@@ -47,7 +47,7 @@ class Standardise(nn.Module):
         self.register_buffer("scale", torch.ones(columns))
 
     def fit(self, rows: Tensor) -> None:
-        """Take the statistics of raw ``rows`` [n, columns]."""
+        """Computes the statistics of raw ``rows`` [n, columns]."""
         logged = symmetric_log(rows.double())
         deviation = logged.std(0, unbiased=False)
         constant = deviation < 1e-6
@@ -59,7 +59,7 @@ class Standardise(nn.Module):
 
 
 class RootMeanSquareNorm(nn.Module):
-    """Scales rows to unit root mean square; faster than LayerNorm in ONNX Runtime."""
+    """Scales rows to a root mean square of 1; faster than LayerNorm in ONNX Runtime."""
 
     def __init__(self, width: int):
         super().__init__()
@@ -70,9 +70,9 @@ class RootMeanSquareNorm(nn.Module):
 
 
 class Sage(nn.Module):
-    """GraphSAGE with means over operands and over users, and a residual.
+    """GraphSAGE with means over operands and over users, and a residual connection.
 
-    Without edges it is a layer that sees each node alone.
+    Without edges, the layer processes each node separately.
     """
 
     def __init__(self, hidden: int, dropout: float, edges: bool):
@@ -84,11 +84,11 @@ class Sage(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, h: Tensor, neighbours: Tensor) -> Tensor:
-        """h [B*N,H] and ``neighbour_weights`` [B,N,2N] to [B*N,H]."""
+        """Maps h [B*N,H] and ``neighbour_weights`` [B,N,2N] to [B*N,H]."""
         out = self.self_part(h)
         if self.around:
-            # Project first, then average: the same, and the products stay H wide. A node's two
-            # projections lie behind each other, so one product adds up both averages.
+            # Projecting before averaging is equivalent, and the products stay H wide. A node's two
+            # projections are adjacent, so one product adds up both averages.
             projected = F.linear(h, torch.cat([linear.weight for linear in self.around]))
             rows, _, neighbour = neighbours.shape
             projected = projected.view(rows, neighbour, h.shape[-1])
@@ -112,7 +112,7 @@ class Attention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, h: Tensor, hidden_keys: Tensor) -> Tensor:
-        """h [B*N,H]; ``hidden_keys`` [B,1,N,N] is hugely negative where a key pads."""
+        """Maps h [B*N,H] to [B*N,H]; ``hidden_keys`` [B,1,N,N] is very negative at padding keys."""
         h = h + self.dropout(self._attend(self.before_attention(h), hidden_keys))
         return h + self.dropout(self.dense(self.before_dense(h)))
 
@@ -120,17 +120,18 @@ class Attention(nn.Module):
         rows, _, nodes, _ = hidden_keys.shape
         query, key, value = self.query_key_value.weight.chunk(3)
         query_bias, _, value_bias = self.query_key_value.bias.chunk(3)
-        # A key's bias adds the same to the attention that a query pays all keys, which changes
-        # nothing; a value's arrives as it is, since attention sums to 1: the output's takes it.
+        # A bias of keys adds the same amount to all attention scores of a query, which softmax
+        # cancels. A bias of values passes through unchanged, since attention sums to 1, so it is
+        # folded into the output's bias.
         parts = (F.linear(h, query, query_bias), F.linear(h, key), F.linear(h, value))
         mixed = self._mix(*(part.view(rows, nodes, -1) for part in parts), hidden_keys)
         bias = torch.addmv(self.output.bias, self.output.weight, value_bias)
         return F.linear(mixed.flatten(0, 1), self.output.weight, bias)
 
     def _mix(self, query: Tensor, key: Tensor, value: Tensor, hidden_keys: Tensor) -> Tensor:
-        """Attention over the nodes of each row: [B,N,H] each to [B,N,H]."""
+        """Applies attention over the nodes of each row: [B,N,H] each to [B,N,H]."""
         if torch.compiler.is_exporting():
-            # ONNX's own operator takes the heads as they lie; it has no gradient in torch.
+            # ONNX's Attention operator needs no transposed heads; torch has no gradient of it.
             mixed, *_ = torch.onnx.ops.attention(
                 query, key, value, hidden_keys, q_num_heads=self.heads, kv_num_heads=self.heads
             )

@@ -1,9 +1,10 @@
-"""What a layout configuration adds to every node of a segment, and the data that it moves there.
+"""The layout configuration's part of a model: its values, and the copies that it causes.
 
-One order of dimensions suits an operation: row-major, but of a convolution with its features
-minor-most. Where a configuration asks for another one XLA copies: what an operation writes into
-the order asked of it, what arrives at an input into the order asked there, and that into the one
-that suits. Between such operations an order lives on in everything of the same shape.
+Every operation has a preferred order of dimensions: row-major, or with the features minor-most for
+a convolution. If a configuration sets another order, XLA inserts copies: from the preferred order
+of an operation to the order set for its output, from an input's arriving order to the order set
+for it, and from there to the preferred order. Operations without a choice keep the order of
+operands of the same shape.
 """
 
 import torch
@@ -15,30 +16,30 @@ from hlorank_training.models.layout_tensors import COPIES, ELEMENTS, MEASURES, R
 from hlorank_training.models.segment_batch import SegmentBatch
 
 SLOTS = 18
-"""Of a node's configuration: six for the output, six for each of two inputs."""
+"""Slots of a node's configuration: six for the output, six for each of two inputs."""
 _TENSORS = 3
 _VALUES = 8
-"""-2 not configurable, -1 default, 0 to 5 a dimension."""
+"""-2 for not configurable, -1 for the default, and the dimensions 0 to 5."""
 _TOGETHER = 3
-"""Slots that are looked up together: fewer, longer copies are faster in ONNX Runtime."""
+"""Slots per lookup: few long copies are faster than many short ones in ONNX Runtime."""
 _HOPS = 2
-"""Over how many nodes without a choice an order lives on: segments hold chains no longer."""
+"""Maximum nodes without a choice that propagate an order; segments have no longer chains."""
 _STRIDE_BITS = 8.0
-"""A stride that counts as one more copy."""
+"""Bits of a stride that count as one more copy."""
 _LARGE = 64.0
-"""Units towards which larger amounts saturate, so that no tensor drowns all others."""
+"""Units at which amounts saturate, so that no tensor dominates all others."""
 _KINDS = (0, 1, 1, 2, 2)
-"""Of a node's copies: of its output, of what arrives, into what suits."""
+"""Kind of each copy of a node: of its output, of arriving data, to the preferred order."""
 WORDS = len(COPIES) * MEASURES * 3
-"""What a node sees of copies: their measures alone and times the tensor's size, two ways."""
+"""Features of a node's copies: their measures, alone and multiplied by two functions of size."""
 AMOUNTS = 3 * MEASURES
-"""Copied data of a node, by kind of copy and measure."""
+"""Amounts of copied data of a node, by kind of copy and measure."""
 
 
 class LayoutPart(nn.Module):
-    """The configuration's part of the first layer: its values themselves, and its copies.
+    """The configuration's part of the first layer: its values and its copies.
 
-    What is said of a node lies in one long row: ONNX Runtime is slow along short ones.
+    All features of a node are in one long row, since ONNX Runtime is slow along short rows.
     """
 
     def __init__(self, hidden: int, hidden_share: float):
@@ -46,7 +47,7 @@ class LayoutPart(nn.Module):
         self.hide = nn.Dropout(hidden_share)
         self.values = nn.Linear(SLOTS * _VALUES, hidden)
         self.copies = nn.Linear(WORDS, hidden, bias=False)
-        # Constants; sums of a few numbers, by products with small whole ones.
+        # Constant matrices, which compute sums of a few numbers as products.
         self.register_buffer("pack", _pack(), persistent=False)
         self.register_buffer("one_hot", _one_hot(), persistent=False)
         self.register_buffer("more_minor", _more_minor(), persistent=False)
@@ -58,18 +59,18 @@ class LayoutPart(nn.Module):
         self.register_buffer("kinds", _sums_of_kinds(), persistent=False)
 
     def forward(self, batch: SegmentBatch, static: Tensor) -> tuple[Tensor, Tensor]:
-        """``static`` [S,N,H] and the configuration, joined to [B,N,H], and amounts [B,9,N]."""
+        """Joins ``static`` [S,N,H] and the configuration to [B,N,H]; adds amounts [B,9,N]."""
         one_hot = self._one_hot_values(batch)
         words, amounts = self._copies(batch, one_hot)
         joined = self.values(self.hide(one_hot)) + self.copies(words.flatten(0, 1))
         return joined.view(*words.shape[:2], -1) + rows_of(static, batch.segment), amounts
 
     def words(self, batch: SegmentBatch) -> tuple[Tensor, Tensor]:
-        """What a node sees of copies, [B,N,45], and the amounts [B,9,N]."""
+        """Returns the features of copies [B,N,45], and the amounts [B,9,N]."""
         return self._copies(batch, self._one_hot_values(batch))
 
     def _one_hot_values(self, batch: SegmentBatch) -> Tensor:
-        """[B*N,144]: every slot as one of eight values."""
+        """Returns every slot's value one-hot: [B*N,144]."""
         slots = batch.config.flatten(0, 1).to(torch.float32)
         codes = F.linear(slots, self.pack, 2 * self.pack.sum(1)).to(torch.int64)
         return look_up(self.one_hot, codes).flatten(1)
@@ -81,11 +82,11 @@ class LayoutPart(nn.Module):
         wanted = asked[..., :RANK] + suits[..., :RANK] * (1 - chosen[..., :RANK])
         arrives = _arriving(batch, tensors, wanted)
         taken = asked[..., RANK:] + arrives * (1 - chosen[..., RANK:])
-        # Of the output what is wanted stands for what is read: one row for all is faster.
+        # For outputs, the wanted order stands for the order read: one row for all is faster.
         read = torch.cat([wanted, arrives, taken], -1)
         write = F.pad(taken, (RANK, 2 * RANK)) + rows_of(tensors.suits_copies, batch.segment)
         real = rows_of(tensors.real, batch.segment)
-        # The minor-most dimension of an order is the long one whose stride is 0 bits.
+        # The minor-most dimension of an order is the one above size 1 with a stride of 0 bits.
         parts = [
             (read - write).abs() * real,
             torch.relu(real - 2 * write) * read,
@@ -95,16 +96,16 @@ class LayoutPart(nn.Module):
         return self._weighed(measures, rows_of(tensors.elements, batch.segment))
 
     def _asked(self, batch: SegmentBatch, one_hot: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-        """Strides [B,N,18] that a configuration asks for, 0 where it does not, and whether it
-        does, [B,N,18]."""
+        """Returns the strides [B,N,18] that a configuration sets, 0 for unset tensors, and whether
+        they are set [B,N,18]."""
         values = one_hot.view(*batch.config.shape[:2], -1)
         strides = (values * sizes) @ self.more_minor
         return ((strides @ self.at_place) * values) @ self.of_dimension, values @ self.is_chosen
 
     def _weighed(self, measures: Tensor, elements: Tensor) -> tuple[Tensor, Tensor]:
-        """What a node sees of its copies, [B,N,45], and the amounts [B,9,N], from their measures
-        and the elements of their tensors, both [B,N,15]."""
-        # The logarithm orders sizes, the root keeps sums over nodes comparable.
+        """Returns the features of copies [B,N,45] and the amounts [B,9,N], from their measures and
+        the elements of their tensors, both [B,N,15]."""
+        # The logarithm separates sizes; the root keeps sums over nodes comparable.
         logarithm, root = torch.log1p(elements * ELEMENTS) / 8, torch.sqrt(elements)
         words = torch.cat([measures, measures * logarithm, measures * root], -1)
         amounts = (measures * elements @ self.kinds).mT
@@ -112,8 +113,10 @@ class LayoutPart(nn.Module):
 
 
 def _arriving(batch: SegmentBatch, tensors: LayoutTensors, wanted: Tensor) -> Tensor:
-    """Strides [B,N,12] of what arrives at every node's inputs; ``wanted`` [B,N,6] are those of its
-    output, which live on in what has no choice."""
+    """Returns the strides [B,N,12] of the orders that arrive at every node's inputs.
+
+    ``wanted`` [B,N,6] are the strides of outputs, which nodes without a choice propagate.
+    """
     same = rows_of(tensors.same, batch.segment)
     own = wanted * (1 - same.sum(-1, keepdim=True))
     written = wanted
@@ -124,51 +127,51 @@ def _arriving(batch: SegmentBatch, tensors: LayoutTensors, wanted: Tensor) -> Te
 
 
 def _pack() -> Tensor:
-    """[6,18]: three slots to one number, base 8."""
+    """Maps three slots to one number to base 8: [6,18]."""
     base = _VALUES ** torch.arange(_TOGETHER - 1, -1, -1)
     return torch.block_diag(*[base.float()] * (SLOTS // _TOGETHER))
 
 
 def _one_hot() -> Tensor:
-    """[512,24]: three values by their number, each as one of eight."""
+    """Maps such a number to its three values, one-hot: [512,24]."""
     digits = torch.cartesian_prod(*[torch.arange(_VALUES)] * _TOGETHER)
     return F.one_hot(digits, _VALUES).flatten(1).float()
 
 
 def _of_tensors(one: Tensor) -> Tensor:
-    """The same for each of a node's three tensors."""
+    """Repeats a matrix for each of a node's three tensors."""
     return torch.block_diag(*[one] * _TENSORS)
 
 
 def _dimensions() -> Tensor:
-    """[8,6]: which dimension a value of a slot is."""
+    """Maps a slot's value to its dimension, one-hot: [8,6]."""
     return F.pad(torch.eye(RANK), (0, 0, _VALUES - RANK, 0))
 
 
 def _more_minor() -> Tensor:
-    """[144,18]: sums over what stands at more minor places, by place."""
+    """Sums over the slots of more minor places, by place: [144,18]."""
     before = torch.ones(RANK, RANK).triu(1)
     return _of_tensors(before.repeat_interleave(_VALUES, 0))
 
 
 def _at_place() -> Tensor:
-    """[18,144]: what stands at a place, at every value there."""
+    """Repeats a place's number for each of its values: [18,144]."""
     return torch.eye(SLOTS).repeat_interleave(_VALUES, 1)
 
 
 def _of_dimension() -> Tensor:
-    """[144,18]: sums over places, by dimension."""
+    """Sums over places, by dimension: [144,18]."""
     return _of_tensors(_dimensions().repeat(RANK, 1))
 
 
 def _is_chosen() -> Tensor:
-    """[144,18]: at every dimension of a tensor 1 where its first place holds one."""
+    """Tells for every dimension of a tensor whether its first place is set: [144,18]."""
     first = _dimensions().sum(1, keepdim=True).expand(-1, RANK)
     return _of_tensors(F.pad(first, (0, 0, 0, (RANK - 1) * _VALUES)))
 
 
 def _sums_of_measures() -> Tensor:
-    """[90,15]: sums over dimensions, from measures of copies to copies and their measures."""
+    """Sums the measures of copies over dimensions: [90,15]."""
     scale = torch.tensor([1, 1 / _STRIDE_BITS, 1 / _STRIDE_BITS])
     sums = torch.zeros(MEASURES, len(COPIES), RANK, len(COPIES), MEASURES)
     for measure in range(MEASURES):
@@ -178,11 +181,11 @@ def _sums_of_measures() -> Tensor:
 
 
 def _most() -> Tensor:
-    """[15]: that there is a copy is 1 however much the orders differ."""
+    """Upper bounds of measures: the existence of a copy counts at most 1: [15]."""
     return torch.tensor([1.0, torch.inf, torch.inf]).repeat(len(COPIES))
 
 
 def _sums_of_kinds() -> Tensor:
-    """[15,9]: sums over the inputs, by kind of copy and measure."""
+    """Sums over the inputs, by kind of copy and measure: [15,9]."""
     kinds = F.one_hot(torch.tensor(_KINDS)).float()
     return torch.kron(kinds, torch.eye(MEASURES))

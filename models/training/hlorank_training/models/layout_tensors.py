@@ -1,4 +1,4 @@
-"""What is known of the tensors of a segment before any layout is chosen."""
+"""The tensors of a segment, independent of any layout configuration."""
 
 from dataclasses import dataclass
 
@@ -10,17 +10,17 @@ from hlorank_training.models.graph_layers import mean_weights
 from hlorank_training.models.segment_batch import SegmentBatch
 
 RANK = 6
-"""Dimensions of a tensor at most."""
+"""Maximum dimensions of a tensor."""
 COPIES = (0, 1, 2, 1, 2)
-"""A node's copies, by the tensor: its output; what arrives at two inputs; these into what suits."""
+"""Tensors of a node's copies: its output, arriving at two inputs, and to their preferred orders."""
 MEASURES = 3
-"""Of a copy: that there is one; how far apart neighbours along the minor-most dimension of the
-order written lie in the order read; and the same the other way round."""
+"""Measures of a copy: its existence; the stride, in the order read, of the minor-most dimension of
+the order written; and the same in the other direction."""
 ELEMENTS = 2.0**16
 """Elements that count as one unit of copied data."""
 _CONVOLUTION, _DOT, _REDUCE, _REDUCE_WINDOW, _RESHAPE = 26, 34, 70, 72, 75
 _PARTICULAR = (_CONVOLUTION, _DOT, _REDUCE, _REDUCE_WINDOW, _RESHAPE)
-"""Operations that one order suits; others take data in whatever order they come."""
+"""Operations with a preferred order; others accept any order."""
 _CONVOLUTION_COLUMNS = slice(93, 107)
 _INPUT_BATCH, _INPUT_FEATURES, _KERNEL_INPUT, _KERNEL_OUTPUT = 0, 1, 6, 7
 _OUTPUT_BATCH, _OUTPUT_FEATURES = 12, 13
@@ -28,31 +28,31 @@ _OUTPUT_BATCH, _OUTPUT_FEATURES = 12, 13
 
 @dataclass(frozen=True)
 class LayoutTensors:
-    """What is known of the output and two inputs of every node before any choice.
+    """Properties of the output and two inputs of every node.
 
-    An order is kept as its strides: per dimension the logarithm, base 2, of how many elements
-    apart its neighbours lie.
+    An order is represented by its strides: for each dimension, the logarithm to base 2 of the
+    distance of neighbours in elements.
     """
 
     sizes: Tensor
-    """[S,N,144]: at every value of a slot the size of that dimension, in bits"""
+    """[S,N,144]: size of the dimension of every value of a slot, in bits"""
     suits: Tensor
-    """[S,N,18]: strides of the order that suits"""
+    """[S,N,18]: strides of the preferred order"""
     suits_copies: Tensor
-    """[S,N,30]: the same of every copy that reads or writes such an order"""
+    """[S,N,30]: the same for every copy that reads or writes a preferred order"""
     real: Tensor
-    """[S,N,30]: of every copy 1 where the dimension is longer than 1; 0 at operations that take
-    data as they come"""
+    """[S,N,30]: for every copy 1 if the dimension is longer than 1; 0 at operations without a
+    preferred order"""
     elements: Tensor
-    """[S,N,15]: of the tensor of each measure, in units"""
+    """[S,N,15]: elements of the tensor of each measure, in units"""
     roles: Tensor
-    """[S,2N,N]: which node is the first and the second input of each"""
+    """[S,2N,N]: the first and the second input of each node, one-hot"""
     same: Tensor
-    """[S,N,N]: operands of the node's own shape; rows sum to 1, or to 0 where there is none"""
+    """[S,N,N]: weights of operands of the node's own shape; rows sum to 1, or to 0 without any"""
 
     @classmethod
     def of(cls, batch: SegmentBatch) -> "LayoutTensors":
-        """Of the segments of a batch."""
+        """Computes the properties of the segments of a batch."""
         own, elements = torch.log2(batch.dimensions().clamp(min=1)), batch.elements()
         roles = _roles(batch, elements)
         sizes = torch.stack([own, *(role @ own for role in roles)], 2)
@@ -73,24 +73,24 @@ class LayoutTensors:
 
 
 def _any_is(batch: SegmentBatch, *opcodes: int) -> Tensor:
-    """[S,N,1]: 1 at operations of these codes."""
+    """Returns 1 at operations with these opcodes: [S,N,1]."""
     found = [(batch.opcode == opcode).to(batch.features.dtype) for opcode in opcodes]
     return torch.stack(found, -1).sum(-1, keepdim=True)
 
 
 def _same(batch: SegmentBatch, sizes: Tensor) -> Tensor:
-    """[S,N,N]: operands of the node's own shape, but for convolutions and products."""
-    # A number for every shape; products of sizes are too often equal.
+    """Returns weights of operands of the node's own shape, except at convolutions and dots."""
+    # One number per shape; products of sizes would be equal too often.
     shape = sizes @ (2.6 ** torch.arange(RANK, dtype=sizes.dtype))
     alike = ((shape.unsqueeze(-1) - shape.unsqueeze(-2)).abs() < 1e-3).to(sizes.dtype)
     return mean_weights(batch.edges * alike * (1 - _any_is(batch, _CONVOLUTION, _DOT)))
 
 
 def _roles(batch: SegmentBatch, elements: Tensor) -> list[Tensor]:
-    """Twice [S,N,N]: the first and the second input of every node among its operands.
+    """Returns the first and the second input of every node among its operands: twice [S,N,N].
 
-    Edges do not say which operand is which. The first input [.., M, K] of a product [.., M, N] is
-    the larger one where M exceeds N, and that of a convolution is larger than its kernel.
+    Edges have no operand numbers. The first input [.., M, K] of a dot [.., M, N] is the larger one
+    if M exceeds N, and the first input of a convolution is larger than its kernel.
     """
     of_operands = batch.edges * elements.mT
     largest = batch.edges * (of_operands == of_operands.amax(-1, keepdim=True)).to(elements.dtype)
@@ -107,8 +107,11 @@ def _roles(batch: SegmentBatch, elements: Tensor) -> list[Tensor]:
 
 
 def _suits(batch: SegmentBatch, sizes: Tensor) -> Tensor:
-    """Strides [S,N,3,6] of the orders that suit: row-major; of a convolution batch, spatial
-    dimensions, features, and of its kernel spatial dimensions, input and output features."""
+    """Returns the strides of the preferred orders: [S,N,3,6].
+
+    They are row-major, except for convolutions: batch, spatial dimensions, features, and for
+    kernels spatial dimensions, input features, output features.
+    """
     columns = batch.features[..., _CONVOLUTION_COLUMNS]
     major = torch.arange(RANK, dtype=sizes.dtype)
     convolution = _any_is(batch, _CONVOLUTION)
@@ -116,7 +119,7 @@ def _suits(batch: SegmentBatch, sizes: Tensor) -> Tensor:
     def at(column: int) -> Tensor:
         return (columns[..., column, None] == major).to(sizes.dtype) * convolution
 
-    # Where each dimension stands from major to minor.
+    # The place of each dimension from major to minor.
     output = major - 10 * at(_OUTPUT_BATCH) + 10 * at(_OUTPUT_FEATURES)
     first = major - 10 * at(_INPUT_BATCH) + 10 * at(_INPUT_FEATURES)
     kernel = major + 10 * at(_KERNEL_INPUT) + 20 * at(_KERNEL_OUTPUT)

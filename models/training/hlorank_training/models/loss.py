@@ -10,18 +10,18 @@ from torch.nn.functional import relu, softplus
 
 @dataclass(frozen=True)
 class LossSettings:
-    """Which loss, and for the pairwise ones which pairs count by their log run times."""
+    """The loss function, and for pairwise losses the weights of pairs."""
 
     name: str = "logistic"
     """``logistic``, ``hinge``, ``list_mle`` or ``log_mse``"""
     noise: float = 0.01
-    """Pairs closer than this are noise and are ignored."""
+    """Difference of log run times up to which a pair is ignored as noise."""
     full_weight: float = 0.1
-    """Pairs further apart than this all weigh the same."""
+    """Difference of log run times from which all pairs have the weight 1."""
 
 
 def loss_of(settings: LossSettings) -> Callable[[Tensor, Tensor], Tensor]:
-    """The loss that the settings name."""
+    """Returns the loss function that the settings name."""
     losses = {
         "logistic": _pairwise(softplus),
         "hinge": _pairwise(lambda margin: relu(1 + margin)),
@@ -29,7 +29,7 @@ def loss_of(settings: LossSettings) -> Callable[[Tensor, Tensor], Tensor]:
         "log_mse": _log_mse,
     }
     if settings.name not in losses:
-        raise ValueError(f"no loss is named '{settings.name}'; there are {', '.join(losses)}")
+        raise ValueError(f"loss '{settings.name}' does not exist, expected: {', '.join(losses)}")
     loss = losses[settings.name]
     return lambda scores, runtimes: loss(scores, runtimes, settings)
 
@@ -39,7 +39,7 @@ def _log(runtimes: Tensor) -> Tensor:
 
 
 def _pairwise(cost: Callable[[Tensor], Tensor]):
-    """Mean cost of how far the faster's score lies above the slower's (TpuGraphs section 4)."""
+    """Mean cost of the faster's score minus the slower's over pairs (TpuGraphs section 4)."""
 
     def loss(scores: Tensor, runtimes: Tensor, settings: LossSettings) -> Tensor:
         times = _log(runtimes)

@@ -21,9 +21,9 @@ from hlorank_training.models.segment_batch import FEATURES, OPCODES, SegmentBatc
 from hlorank_training.models.tile_part import TILE_FEATURES, TilePart
 
 _AMOUNT_SHARES = {"layout": 12, "tile": 4}
-"""One channel of an embedding in so many is the cost of each amount."""
+"""Each amount has one of this many embedding channels as its cost."""
 _HIDDEN_KEY = 1e9
-"""Subtracted from the attention that a padding node would get."""
+"""Subtracted from the attention scores of padding nodes."""
 
 
 @dataclass(frozen=True)
@@ -37,20 +37,20 @@ class ModelSettings:
     heads: int = 4
     dropout: float = 0.1
     feature_dropout: float = 0.0
-    """Share of node features, and of single layout choices, that training hides: it keeps the
-    model from learning single graphs and choices by heart."""
+    """Share of node features and of single layout choices that training hides, so that the model
+    does not memorize single graphs and choices."""
     attention: bool = True
     """The Transformer layer; without it the model is GraphSAGE alone."""
     edges: bool = True
-    """Without them every node is seen alone: a multi-layer perceptron over nodes."""
+    """Without edges the model is a multi-layer perceptron over nodes."""
     pooling: str = "sum"
-    """``sum``, ``mean`` or ``max`` over the nodes of a segment; segments are summed always."""
+    """``sum``, ``mean`` or ``max`` over the nodes of a segment; segments are always summed."""
     late_join: bool = False
-    """Tiles only: join the configuration after pooling, so that nodes never see it."""
+    """Tiles only: whether the configuration is joined after pooling instead of at every node."""
 
 
 class Encoder(nn.Module):
-    """Rows of (segment, local configuration) to embeddings; see ``forward`` for shapes."""
+    """Encodes rows of (segment, local configuration); see ``forward`` for shapes."""
 
     def __init__(self, settings: ModelSettings):
         super().__init__()
@@ -70,7 +70,7 @@ class Encoder(nn.Module):
         self.project = nn.Linear(hidden, settings.embedding)
         self.amount_channels = settings.embedding // _AMOUNT_SHARES[settings.task]
         if settings.task == "layout":
-            # Start near the plain count of moved elements and learn what one costs, where.
+            # The initial cost is about the number of moved elements; training refines it.
             nn.init.constant_(self.project.bias[: AMOUNTS * self.amount_channels], 0.5)
 
     def forward(
@@ -82,8 +82,8 @@ class Encoder(nn.Module):
         segment: Tensor,
         config: Tensor,
     ) -> Tensor:
-        """opcode i64 [S,N], features f32 [S,N,140], operands f32 [S,N,N], mask f32 [S,N],
-        segment i64 [B], config i64 [B,N,18] or f32 [B,24] to embedding f32 [B,D]."""
+        """Maps opcode i64 [S,N], features f32 [S,N,140], operands f32 [S,N,N], mask f32 [S,N],
+        segment i64 [B] and config i64 [B,N,18] or f32 [B,24] to embeddings f32 [B,D]."""
         edges = operands * mask.unsqueeze(-1) * mask.unsqueeze(-2)
         batch = SegmentBatch(opcode, features, edges, mask, segment, config)
         static = self.static(self.hide(self.standardise(features)))
@@ -93,8 +93,8 @@ class Encoder(nn.Module):
         return self._pooled(batch, segment, *self.configuration(batch, static))
 
     def _pooled(self, batch: SegmentBatch, rows: Tensor, joined: Tensor, amounts: Tensor) -> Tensor:
-        """Nodes [B,N,H] to embeddings; ``rows`` i64 [B] says which segment each row is."""
-        # Between the layers nodes lie as [B*N,H]: ONNX Runtime is fastest at plain products.
+        """Maps nodes [B,N,H] to embeddings; ``rows`` i64 [B] is the segment of each row."""
+        # Nodes are flattened to [B*N,H]: ONNX Runtime is fastest at two-dimensional products.
         h = self.first(joined.flatten(0, 1))
         neighbours = rows_of(neighbour_weights(batch.edges), rows)
         for sage in self.sages:
@@ -107,11 +107,11 @@ class Encoder(nn.Module):
         return self._pool(parts, torch.cat([amounts, free], 1) * real)
 
     def _pool(self, parts: Tensor, weights: Tensor) -> Tensor:
-        """``parts`` [B,N,D] to [B,D]: some channels are the cost of each amount in ``weights``
-        [B,A+1,N], the rest are free and weigh 1, as the last of the weights does."""
+        """Pools ``parts`` [B,N,D] to [B,D]. Some channels are the cost of each amount in
+        ``weights`` [B,A+1,N]; the other channels use the last weight, which is 1."""
         amount = torch.arange(self.settings.embedding) // self.amount_channels
         amount = amount.clamp(max=weights.shape[1] - 1)
-        # Padding nodes weigh 0 and nothing is negative: they change neither sum nor maximum.
+        # Padding nodes have the weight 0 and no value is negative, so sum and maximum ignore them.
         if self.settings.pooling == "max":
             return (parts * weights[:, amount].mT).amax(1)
         chosen = F.one_hot(amount, weights.shape[1]).to(parts.dtype).mT
@@ -129,7 +129,7 @@ class Encoder(nn.Module):
 
 
 def _hidden_keys(mask: Tensor) -> Tensor:
-    """[S,N] to [S,1,N,N]: what is added to the attention that every node pays every other."""
+    """Maps [S,N] to [S,1,N,N], which is added to the attention scores."""
     return ((mask - 1) * _HIDDEN_KEY)[:, None, None].expand(-1, -1, mask.shape[1], -1)
 
 
@@ -145,7 +145,7 @@ class LateJoin(nn.Module):
         )
 
     def forward(self, config: Tensor, nodes: Tensor) -> Tensor:
-        """config f32 [B,24] and pooled nodes f32 [B,D] to [B,D]."""
+        """Maps config f32 [B,24] and pooled nodes f32 [B,D] to [B,D]."""
         return self.layers(torch.cat([self.standardise(config), symmetric_log(nodes)], -1))
 
 
@@ -158,7 +158,7 @@ def _configuration_part(settings: ModelSettings) -> nn.Module:
 
 
 class Head(nn.Module):
-    """Summed embeddings f32 [C, D] to scores f32 [C]."""
+    """Maps summed embeddings f32 [C, D] to scores f32 [C]."""
 
     def __init__(self, settings: ModelSettings):
         super().__init__()

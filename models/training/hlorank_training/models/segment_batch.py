@@ -1,4 +1,4 @@
-"""The encoder's inputs, and what both tasks derive from the raw features of a segment."""
+"""The encoder's inputs, and quantities derived from the raw features for both tasks."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from torch import Tensor
 OPCODES = 128
 FEATURES = 140
 _DIMENSIONS = slice(21, 27)
-"""The columns of the node features that hold the output shape, major dimension first."""
+"""Feature columns of the output shape, the major dimension first."""
 
 
 @dataclass(frozen=True)
@@ -24,22 +24,22 @@ class SegmentBatch:
     mask: Tensor
     """f32 [S,N]: 1 for a real node"""
     segment: Tensor
-    """i64 [B]: which of the S each row is"""
+    """i64 [B]: index of each row's segment"""
     config: Tensor
     """i64 [B,N,18] for layouts, f32 [B,24] for tiles"""
 
     def dimensions(self) -> Tensor:
-        """Output shapes [S,N,6]; 0 where there is no such dimension."""
+        """Returns output shapes [S,N,6]; missing dimensions are 0."""
         return self.features[..., _DIMENSIONS]
 
     def elements(self) -> Tensor:
-        """Elements of every node's output, [S,N,1]."""
+        """Returns the number of elements of every node's output: [S,N,1]."""
         return self.dimensions().clamp(min=1).prod(-1, keepdim=True)
 
     def output_node(self) -> Tensor:
-        """One-hot [S,N]: the root with the largest result.
+        """Returns the root with the largest result, one-hot [S,N].
 
-        Every computation has a root; those of reductions are scalars.
+        Every computation has a root; the roots of reductions are scalars.
         """
         root = self.features[..., 0] * self.mask
         size = torch.log1p(self.elements().squeeze(-1)) * root

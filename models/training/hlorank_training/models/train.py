@@ -1,4 +1,4 @@
-"""Train one segment model on featurized graphs."""
+"""Trains one segment model on featurized graphs."""
 
 import io
 import time
@@ -24,7 +24,7 @@ from hlorank_training.models.model import ModelSettings, SegmentModel
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """How long, how fast and on what to train."""
+    """Hyperparameters of a training."""
 
     seed: int = 1
     epochs: int = 200
@@ -33,35 +33,35 @@ class TrainSettings:
     weight_decay: float = 0.02
     clip: float = 1.0
     averaging: float = 0.98
-    """Per step, what the moving average of the weights keeps; the average is what is shipped."""
+    """Decay of the moving average of the weights per step; the average is the trained model."""
     graphs_per_step: int = 2
     configurations_per_graph: int = 32
     patience: int = 25
-    """Epochs without a better validation tau after which training stops."""
+    """Maximum epochs without a better validation tau."""
     loss: LossSettings = field(default_factory=LossSettings)
 
 
 MODEL_SETTINGS = {
-    # Few graphs: what hides features and units raised tau on left-out graphs.
+    # There are few graphs: dropout of features and units raised tau on left-out graphs.
     "layout": ModelSettings("layout", dropout=0.2, feature_dropout=0.3),
     "tile": ModelSettings("tile", feature_dropout=0.2),
 }
 TASK_SETTINGS = {
-    # Layouts differ by a few per cent and bring many segments a graph ...
+    # Layouts differ by a few per cent, and their graphs have many segments.
     "layout": TrainSettings(loss=LossSettings(noise=0.005, full_weight=0.05)),
-    # ... tiles by factors, on small kernels of which many fit into a step.
+    # Tiles differ by factors, and kernels are small, so that many fit into a step.
     "tile": TrainSettings(
         learning_rate=2e-3, graphs_per_step=8, loss=LossSettings(noise=0.02, full_weight=0.2)
     ),
 }
 
 OnBest = Callable[[SegmentModel], None]
-"""Called with the model of every epoch that is the best so far."""
+"""Called with the model after every epoch that is the best so far."""
 
 
 @dataclass(frozen=True)
 class Trained:
-    """The model of the best epoch, and the way there."""
+    """The model of the best epoch, and the history of the training."""
 
     model: SegmentModel
     history: list[dict[str, float]]
@@ -74,9 +74,9 @@ def train(
     validation_graphs: Sequence[Graph],
     on_best: OnBest = lambda _: None,
 ) -> Trained:
-    """Train until the validation tau stops rising, the epochs end, or the time is over."""
+    """Trains until the validation tau stops rising, or the maximum epochs or time is reached."""
     torch.manual_seed(settings.seed)
-    # The products are small: more threads wait for each other longer than they work.
+    # The products are small: more threads would mostly wait for each other.
     torch.set_num_threads(1)
     model = SegmentModel(model_settings)
     graphs = [distinct(graph) for graph in train_graphs]
@@ -88,7 +88,7 @@ def train(
 
 
 def fit_statistics(model: SegmentModel, graphs: Sequence[Graph]) -> None:
-    """Take the standardisation's statistics from the training graphs."""
+    """Computes the statistics of the standardization from the training graphs."""
     segments = [segment for graph in graphs for segment in graph.segments]
     rows = np.concatenate([segment.features for segment in segments])
     model.encoder.standardise.fit(torch.from_numpy(rows))
@@ -98,7 +98,7 @@ def fit_statistics(model: SegmentModel, graphs: Sequence[Graph]) -> None:
 
 
 def forward(model: SegmentModel, batch: Batch) -> Tensor:
-    """Scores f32 [c] of a batch, with gradients."""
+    """Returns scores f32 [c] of a batch, with gradients."""
     width = model.encoder.settings.embedding
     total = torch.zeros(batch.configurations, width)
     for bucket in batch.buckets:
@@ -109,7 +109,7 @@ def forward(model: SegmentModel, batch: Batch) -> Tensor:
 
 
 def score_graph(model: SegmentModel, graph: Graph) -> np.ndarray:
-    """Scores f32 [c] of all of a graph's configurations."""
+    """Returns scores f32 [c] of all configurations of a graph."""
 
     def call(part: torch.nn.Module) -> Callable[..., np.ndarray]:
         return lambda *arrays: part(*map(torch.from_numpy, arrays)).numpy()
@@ -121,7 +121,7 @@ def score_graph(model: SegmentModel, graph: Graph) -> np.ndarray:
 
 
 def validation_tau(model: SegmentModel, graphs: Sequence[Graph]) -> float:
-    """Mean Kendall tau over graphs."""
+    """Returns the mean Kendall's tau over graphs."""
     return mean(kendall_tau(score_graph(model, graph), graph.runtimes) for graph in graphs)
 
 
@@ -190,14 +190,14 @@ class _Trainer:
 
 
 def save_checkpoint(path: Path, model: SegmentModel) -> None:
-    """Write weights and sizes."""
+    """Writes weights and model settings."""
     content = io.BytesIO()
     torch.save({"settings": asdict(model.encoder.settings), "state": model.state_dict()}, content)
     write_atomically(path, content.getvalue())
 
 
 def load_checkpoint(path: Path) -> SegmentModel:
-    """Read what ``save_checkpoint`` wrote."""
+    """Reads a checkpoint that ``save_checkpoint`` wrote."""
     content = torch.load(path, weights_only=True)
     model = SegmentModel(ModelSettings(**content["settings"]))
     model.load_state_dict(content["state"])

@@ -1,4 +1,4 @@
-"""Whole-graph models: GraphSAGE over all nodes, with or without attention across configurations."""
+"""Whole-graph models: GraphSAGE over all nodes, optionally with attention across configurations."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from hlorank_training.models.segment_batch import FEATURES, OPCODES
 from hlorank_training.models.tile_part import TILE_FEATURES
 
 LAYOUT_VALUES = 7
-"""-1 default, 0 to 5 a dimension."""
+"""-1 for the default, and the dimensions 0 to 5."""
 _VALUE_WIDTH = 4
 
 
@@ -24,12 +24,12 @@ class WholeGraphSettings:
     hidden: int = 8
     layers: int = 2
     cross_configuration: bool = False
-    """TGraph's attention across configurations: a score then depends on the others of its
-    chunk."""
+    """TGraph's attention across configurations; scores then depend on the other configurations of
+    the chunk."""
 
 
 class WholeGraphModel(nn.Module):
-    """A graph and some of its configurations to their scores: TpuGraphs' early join.
+    """Scores configurations of a graph with TpuGraphs' early join.
 
     Node features and the configuration are joined before the first layer, at every node for a
     tile and at the configurable nodes for a layout.
@@ -50,8 +50,8 @@ class WholeGraphModel(nn.Module):
         self.head = nn.Linear(hidden, 1)
 
     def forward(self, opcode, features, edges, configuration: tuple[Tensor, ...]) -> Tensor:
-        """opcode i64 [N], features f32 [N,140], edges i64 [2,E] (consumers, producers) and
-        what ``LayoutJoin`` or ``TileJoin`` takes to score f32 [C]."""
+        """Maps opcode i64 [N], features f32 [N,140], edges i64 [2,E] (consumers, producers) and
+        the inputs of ``LayoutJoin`` or ``TileJoin`` to scores f32 [C]."""
         static = self.static(self.standardise(features)) + self.opcode(opcode)
         configured = self.configuration(opcode.shape[0], *configuration)
         nodes = static.expand(configured.shape[0], -1, -1)
@@ -62,7 +62,7 @@ class WholeGraphModel(nn.Module):
 
 
 class LayoutJoin(nn.Module):
-    """Layouts at their nodes and 0 elsewhere; every value is embedded, as TGraph does."""
+    """Joins layouts at their nodes, and 0 elsewhere; every value is embedded, as in TGraph."""
 
     width = SLOTS * _VALUE_WIDTH
 
@@ -71,14 +71,14 @@ class LayoutJoin(nn.Module):
         self.value = nn.Embedding(LAYOUT_VALUES, _VALUE_WIDTH)
 
     def forward(self, nodes: int, configurable: Tensor, config: Tensor) -> Tensor:
-        """configurable i64 [K], config i64 [C,K,18] to [C,N,72]."""
+        """Maps configurable i64 [K] and config i64 [C,K,18] to [C,N,72]."""
         values = self.value(config + 1).flatten(2)
         nothing = values.new_zeros(config.shape[0], nodes, self.width)
         return nothing.index_add(1, configurable, values)
 
 
 class TileJoin(nn.Module):
-    """The tile at every node."""
+    """Joins the tile at every node."""
 
     width = TILE_FEATURES
 
@@ -87,16 +87,16 @@ class TileJoin(nn.Module):
         self.standardise = Standardise(TILE_FEATURES)
 
     def forward(self, nodes: int, config: Tensor) -> Tensor:
-        """config f32 [C,24] to [C,N,24]."""
+        """Maps config f32 [C,24] to [C,N,24]."""
         return self.standardise(config).unsqueeze(1).expand(-1, nodes, -1)
 
 
 class Block(nn.Module):
-    """GraphSAGE with means over operands and over users, and a residual."""
+    """GraphSAGE with means over operands and over users, and a residual connection."""
 
     def __init__(self, hidden: int, cross_configuration: bool):
         super().__init__()
-        # Attention doubles the channels: TGraph halves those before it.
+        # Attention doubles the channels, so TGraph halves them before it.
         width = hidden // 2 if cross_configuration else hidden
         self.self_part = nn.Linear(hidden, width)
         self.operands = nn.Linear(hidden, width, bias=False)
@@ -104,7 +104,7 @@ class Block(nn.Module):
         self.cross = CrossConfigurationAttention() if cross_configuration else nn.Identity()
 
     def forward(self, h: Tensor, edges: Tensor) -> Tensor:
-        """h [C,N,H], edges [2,E]."""
+        """Maps h [C,N,H] and edges [2,E] to [C,N,H]."""
         consumers, producers = edges[0], edges[1]
         out = self.self_part(h)
         out = out + self.operands(_means(h, consumers, producers))
@@ -113,9 +113,9 @@ class Block(nn.Module):
 
 
 class CrossConfigurationAttention(nn.Module):
-    """Channels beside themselves times their softmax over the configurations.
+    """Concatenates channels with their product with the softmax over configurations.
 
-    TGraph (2024), section 2.3.2, equation 6: elementwise, one temperature that is learned.
+    TGraph (2024), section 2.3.2, equation 6: elementwise, with one learned temperature.
     """
 
     def __init__(self):
@@ -123,15 +123,15 @@ class CrossConfigurationAttention(nn.Module):
         self.temperature = nn.Parameter(torch.tensor(0.5))
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [C,N,W] to [C,N,2W]."""
+        """Maps x [C,N,W] to [C,N,2W]."""
         return torch.cat([x, x * torch.softmax(x / self.temperature, 0)], -1)
 
 
 def _means(h: Tensor, at: Tensor, of: Tensor) -> Tensor:
-    """[C,N,H]: at each node the mean of ``h`` over its neighbours, 0 where it has none.
+    """Returns the mean of ``h`` over each node's neighbours, 0 without neighbours: [C,N,H].
 
-    Adding up edge by edge is slow in ONNX Runtime. It does not matter for fixtures, and a matrix
-    [N,N] would be too large for a whole graph; segment models have small ones.
+    Adding up edge by edge is slow in ONNX Runtime, which is acceptable for fixtures. A matrix [N,N]
+    would be too large for a whole graph.
     """
     total = torch.zeros_like(h).index_add(1, at, h.index_select(1, of))
     count = h.new_zeros(h.shape[1]).index_add(0, at, torch.ones_like(at, dtype=h.dtype))

@@ -1,4 +1,4 @@
-"""Plots as small SVG files whose bytes depend on nothing but what is plotted."""
+"""Plots as small SVG files whose bytes depend only on the plotted data."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -116,7 +116,7 @@ def plot_curves(history: Sequence[Mapping[str, float]], path: Path) -> None:
 
 
 def figure(height: float, title: str = "") -> Figure:
-    """An empty figure of a README's width; ``height`` in inches."""
+    """Returns an empty figure of a README's width; ``height`` is in inches."""
     made = Figure(figsize=(_WIDTH, height), layout="constrained")
     made.get_layout_engine().set(wspace=0.05)
     if title:
@@ -125,10 +125,10 @@ def figure(height: float, title: str = "") -> Figure:
 
 
 def save(made: Figure, path: Path) -> None:
-    """Write a figure as SVG, coordinates to a hundredth of a point."""
+    """Writes a figure as SVG with coordinates rounded to a hundredth of a point."""
     content = BytesIO()
     made.savefig(content, format="svg", metadata={"Date": None, "Creator": None})
-    # Only within tags: numbers between them are text.
+    # Only inside tags, since numbers between tags are text.
     write_atomically(path, re.sub(rb"<[^>]+>", _rounded, content.getvalue()))
 
 
@@ -137,13 +137,13 @@ def _rounded(tag: re.Match[bytes]) -> bytes:
 
 
 def _rules(axes: Axes, count: int) -> None:
-    """A line across each row, all in one path: a grid would take half of the file."""
+    """Draws a line across each row as one path; a grid would be half of the file."""
     y, x = _segments(np.arange(count, dtype=float), np.zeros(count), 1)
     axes.plot(x, y, color=_GRID, linewidth=0.8, transform=axes.get_yaxis_transform(), zorder=1)
 
 
 def _dots(axes: Axes, rows: Sequence[Sequence[float]]) -> None:
-    """All dots are one line of round ends: a marker each would make the file thrice as large."""
+    """Draws all dots as one line with round caps; markers would triple the size of the file."""
     x = np.concatenate([np.asarray(row, float) for row in rows])
     y = np.concatenate([index + _scatter(len(row)) for index, row in enumerate(rows)])
     line = _segments(x, y, _SPECK)
@@ -157,13 +157,13 @@ def _bars(axes: Axes, centres: Sequence[float]) -> None:
 
 
 def _segments(x: np.ndarray, y: np.ndarray, length: float) -> tuple[np.ndarray, np.ndarray]:
-    """Vertical segments that begin at the points; NaN parts them."""
+    """Returns vertical segments that start at the points, separated by NaN."""
     gap = np.full(len(x), np.nan)
     return np.stack([x, x, gap], 1).ravel(), np.stack([y, y + length, gap], 1).ravel()
 
 
 def _scatter(count: int) -> np.ndarray:
-    """Offsets that keep equal values of a row apart, the same every time."""
+    """Returns deterministic offsets that separate equal values of a row."""
     golden = (np.sqrt(5) - 1) / 2
     return ((np.arange(count) + 0.5) * golden % 1 - 0.5) * 0.5
 

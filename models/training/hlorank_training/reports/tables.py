@@ -1,11 +1,11 @@
-"""Tables for people: Markdown whose columns align in the source too."""
+"""Markdown tables whose columns are aligned in the source too."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of text cells."""
+    """Returns a table of text cells."""
     lines = [list(head), ["---"] * len(head), *map(list, rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     return "\n".join(
@@ -21,13 +21,13 @@ _SLOWDOWNS = ("top1_slowdown", "top5_slowdown", "top10_slowdown")
 
 
 def quality_cells(values: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """The cells below ``QUALITY_HEAD``."""
+    """Returns the cells of the columns in ``QUALITY_HEAD``."""
     ratios = [f"{values[prefix + key]:.2f}" for key in ("kendall_tau", "ordered_pair_accuracy")]
     return [*ratios, *(f"{values[prefix + key]:.1%}" for key in _SLOWDOWNS)]
 
 
 def without_model(measured: Mapping[str, Any]) -> list[list[str]]:
-    """Rows of what needs no model: a random choice, and always the default."""
+    """Returns the rows of choices without a model: a random choice, and the default."""
     slowdowns = [f"{measured[f'random_{key}']:.1%}" for key in _SLOWDOWNS]
     default = measured.get("default_slowdown")
     shown = "" if default is None else f"{default:.1%}"

@@ -1,4 +1,4 @@
-"""Turn a trained model into an artifact: ONNX files, golden cases, and the manifest, last."""
+"""Writes the artifact of a trained model: ONNX files, golden cases, and at last the manifest."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from hlorank_training.shipping.golden import GoldenRule, golden_cases, npz_bytes
 from hlorank_training.shipping.onnx_model import OnnxModel, write_onnx
 
 TOLERANCE = 1e-5
-"""Largest difference between ONNX Runtime and torch, relative to the scores' scale."""
+"""Maximum difference between ONNX Runtime and torch, relative to the scores' scale."""
 
 
 @dataclass(frozen=True)
 class ArtifactIdentity:
-    """What the manifest says besides what the model itself tells."""
+    """The fields of the manifest that the model itself does not define."""
 
     name: str
     version: int
@@ -39,7 +39,10 @@ def export(
     graphs: Sequence[Graph],
     quality: dict[str, Any],
 ) -> None:
-    """Write the artifact; ``features`` may become golden cases, ``graphs`` check the export."""
+    """Writes the artifact.
+
+    Golden cases are chosen from ``features``; ``graphs`` are used to check the export.
+    """
     (folder / "manifest.json").unlink(missing_ok=True)
     write_onnx(model, folder)
     onnx_model = OnnxModel(folder)
@@ -66,7 +69,7 @@ def export(
 def refuse_if_different(
     model: SegmentModel, onnx_model: OnnxModel, graphs: Sequence[Graph]
 ) -> None:
-    """Raise where the exported model scores a graph differently from the trained one."""
+    """Raises if the exported model scores a graph differently from the trained model."""
     for graph in graphs:
         expected = score_graph(model, graph)
         actual = onnx_model.score(make_batch([graph], [np.arange(len(graph.runtimes))]))
@@ -74,7 +77,8 @@ def refuse_if_different(
         difference = float(np.abs(expected - actual).max()) / scale
         if difference > TOLERANCE:
             raise RuntimeError(
-                f"ONNX and torch differ by {difference:.1e} of the scores' scale on '{graph.name}'"
+                f"scores of ONNX Runtime and torch on '{graph.name}' differ by {difference:.1e}, "
+                f"the maximum is {TOLERANCE:.0e} of their scale"
             )
 
 
@@ -85,7 +89,7 @@ def manifest(
     kind: dict[str, Any],
     quality: dict[str, Any],
 ) -> dict[str, Any]:
-    """The manifest of the ``files`` in ``folder``; ``kind`` is what models differ in."""
+    """Returns the manifest of the ``files`` in ``folder``; ``kind`` has the model's own fields."""
     return {
         "schema": 1,
         "name": identity.name,
@@ -105,7 +109,7 @@ def _architecture(settings: ModelSettings) -> str:
 
 
 def digest(files: Sequence[Path]) -> str:
-    """SHA-256, hex, over the contents of files in the order of their names."""
+    """Returns the SHA-256 in hex over the contents of files, sorted by name."""
     state = sha256()
     for file in sorted(files, key=lambda path: path.name):
         state.update(file.read_bytes())

@@ -1,4 +1,4 @@
-"""Small held-out measurements for the demo and the tests."""
+"""Writes small held-out measurements for the demo and the tests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ from hlorank_training.measuring.measured import spread
 
 @dataclass(frozen=True)
 class FixtureRule:
-    """Which held-out graphs become fixtures; no score enters the choice."""
+    """Numbers of held-out graphs that become fixtures; the choice does not depend on scores."""
 
     layouts: int = 2
-    """The held-out graphs with the largest spread of run times (90th over 10th percentile)."""
+    """Held-out graphs with the largest spread of run times (90th over 10th percentile)."""
     tiles: int = 5
-    """The first held-out kernels, each of another family."""
+    """First held-out kernels of different families."""
 
 
 def write_fixtures(task: str, prepared: Prepared, folder: Path, rule: FixtureRule) -> list[Path]:
-    """Write the fixtures of a task; returns the files."""
+    """Writes the fixtures of a task and returns the files."""
     return _layouts(prepared, folder, rule) if task == "layout" else _tiles(prepared, folder, rule)
 
 

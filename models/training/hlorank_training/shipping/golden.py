@@ -17,16 +17,16 @@ _CONFIGURATION_KEYS = ("node_config_feat", "config_feat")
 
 @dataclass(frozen=True)
 class GoldenRule:
-    """Which graphs and configurations become golden cases."""
+    """Limits of the golden cases."""
 
     cases: int = 4
     configurations: int = 12
     nodes: int = 600
-    """Larger graphs are left out, so that the file stays small."""
+    """Maximum nodes of a graph, so that the file stays small."""
 
 
 def golden_cases(features: Sequence[Path], score: Score, rule: GoldenRule) -> dict[str, np.ndarray]:
-    """Arrays by ``CASE/KEY``, of the first graphs that are small enough."""
+    """Returns arrays by ``CASE/KEY`` from the first graphs within the limits."""
     small = [path for path in features if _nodes(path) <= rule.nodes][: rule.cases]
     arrays: dict[str, np.ndarray] = {}
     for number, path in enumerate(small):
@@ -53,7 +53,7 @@ def _case(path: Path, score: Score, rule: GoldenRule) -> dict[str, np.ndarray]:
 
 
 def npz_bytes(arrays: dict[str, np.ndarray]) -> bytes:
-    """A deflated npz without time stamps: the same arrays give the same bytes."""
+    """Returns a compressed npz without time stamps, so that equal arrays give equal bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for key, value in arrays.items():

@@ -1,4 +1,4 @@
-"""Write the encoder and the head as ONNX and run them as the server does."""
+"""Writes the encoder and the head as ONNX, and runs them as the server does."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ OPSET = 23
 
 
 def write_onnx(model: SegmentModel, folder: Path) -> None:
-    """Write ``encoder.onnx`` and ``head.onnx``, each with its weights inside."""
+    """Writes ``encoder.onnx`` and ``head.onnx``, which contain their weights."""
     encoder, head = model.encoder.eval(), model.head.eval()
     export_module(
         encoder,
@@ -37,7 +37,7 @@ def write_onnx(model: SegmentModel, folder: Path) -> None:
 
 
 def export_module(module, example, inputs, output: str, dimensions, path: Path) -> None:
-    """Write one module as ONNX: named inputs and output, ``dimensions`` that may vary."""
+    """Writes one module as ONNX with named inputs and output, and variable ``dimensions``."""
     program = torch.onnx.export(
         module,
         example,
@@ -57,9 +57,9 @@ def export_module(module, example, inputs, output: str, dimensions, path: Path) 
 
 
 def _broadcast_a_lone_segment(model: onnx.ModelProto) -> None:
-    """Where all rows are of one segment, take it once: what follows broadcasts, nothing is copied.
+    """Broadcasts a single segment to all rows instead of copying it.
 
-    Gathers by ``segment[:end]``, where ``end`` is 1 for a single segment and beyond B for more.
+    Gathers by ``segment[:end]``, where ``end`` is 1 for a single segment and beyond B for several.
     """
     for node in model.graph.node:
         if node.op_type != "Shape":
@@ -79,11 +79,11 @@ def _broadcast_a_lone_segment(model: onnx.ModelProto) -> None:
     nodes.extend(model.graph.node)
     del model.graph.node[:]
     model.graph.node.extend(nodes)
-    del model.graph.value_info[:]  # the shapes that the exporter knew no longer hold
+    del model.graph.value_info[:]  # the shapes that the exporter inferred are no longer valid
 
 
 def _strip(model: onnx.ModelProto) -> None:
-    """Drop what the exporter notes about the source, so that a file says nothing but the model."""
+    """Removes the exporter's notes about the source code, so that a file has only the model."""
     del model.metadata_props[:]
     model.doc_string = model.graph.doc_string = ""
     for part in (
@@ -130,20 +130,20 @@ class OnnxModel:
         self._head = session(folder / "head.onnx")
 
     def score(self, batch: Batch) -> np.ndarray:
-        """Scores f32 [c]: segments encoded, embeddings summed, head applied."""
+        """Encodes rows, sums embeddings and applies the head; returns scores f32 [c]."""
         return score_batch(batch, self.encode, self.head)
 
     def encode(self, inputs: Sequence[np.ndarray]) -> np.ndarray:
-        """Embeddings f32 [B, D] of the encoder's six inputs."""
+        """Returns embeddings f32 [B, D] of the encoder's six inputs."""
         return self._encoder.run(None, dict(zip(INPUTS, inputs, strict=True)))[0]
 
     def head(self, total: np.ndarray) -> np.ndarray:
-        """Scores f32 [C] of summed embeddings f32 [C, D]."""
+        """Returns scores f32 [C] of summed embeddings f32 [C, D]."""
         return self._head.run(None, {"sum": total})[0]
 
 
 def session(path: Path) -> onnxruntime.InferenceSession:
-    """A session of one thread, as the server's are."""
+    """Opens a session with one thread, like the server's sessions."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])

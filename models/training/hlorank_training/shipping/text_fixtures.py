@@ -1,4 +1,4 @@
-"""Modules as HLO text and as protobuf, for the tests of the reader of text."""
+"""Writes modules as HLO text and as protobuf, for the tests of the text reader."""
 
 from pathlib import Path
 
@@ -8,11 +8,11 @@ from jaxlib import _hlo
 TEXT = ".hlo.txt"
 PROTO = ".hlo_module.pb"
 RANDOM = "fuzz_all_columns"
-"""A module of random instructions, which XLA refuses."""
+"""A module of random instructions, which XLA rejects."""
 
 
 def write_text_fixtures(folder: Path) -> list[Path]:
-    """Print the modules of ``hlo`` and parse the texts of ``hlo_text``; returns the files."""
+    """Prints the modules of ``hlo`` and parses the texts of ``hlo_text``; returns the files."""
     return [*_print_modules(folder / "hlo"), *_parse_texts(folder / "hlo_text")]
 
 

@@ -1,6 +1,6 @@
-"""Whole-graph artifacts for the server's tests: papers' architectures, small and untrained.
+"""Writes whole-graph artifacts for the server's tests: small architectures of the papers.
 
-Their weights are random, so they say nothing of run times; they hold the server to its rule.
+Their weights are random, so their scores have no meaning; they only test serving.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from hlorank_training.shipping.whole_graph_onnx import OnnxWholeGraphModel, writ
 
 @dataclass(frozen=True)
 class WholeGraphFixture:
-    """One artifact: its name, its model, and how many configurations the model takes at a time."""
+    """One artifact: its name, its model, and the configurations per chunk."""
 
     name: str
     settings: WholeGraphSettings
@@ -43,7 +43,7 @@ FIXTURES = (
 
 
 def write_whole_graph_fixtures(measured: Path, hlorank: Path, out: Path) -> list[Path]:
-    """Write every fixture as version 1; its graphs are those in ``measured``."""
+    """Writes every fixture as version 1, with golden cases from the graphs in ``measured``."""
     kernels = measured / "tile_kernels.pb"
     kernel_count = len(TuningData.FromString(kernels.read_bytes()).modules)
     graphs = {
@@ -77,7 +77,7 @@ def _write(
         "chunk_configs": fixture.chunk_configs,
         "batch_dependent": fixture.settings.cross_configuration,
     }
-    # No data trained it: the digest is that of nothing.
+    # There is no training data, so the digest is that of no files.
     identity = ArtifactIdentity(fixture.name, 1, featurizer, digest([]))
     files = ("model.onnx", "golden.npz")
     write_json(folder / "manifest.json", manifest(folder, files, identity, kind, quality={}))
@@ -85,7 +85,7 @@ def _write(
 
 
 def untrained(fixture: WholeGraphFixture, features: Sequence[Path]) -> WholeGraphModel:
-    """The model with seeded random weights, standardised by the rows of ``features``."""
+    """Returns the model with seeded random weights, standardized by the rows of ``features``."""
     torch.manual_seed(fixture.seed)
     model = WholeGraphModel(fixture.settings).eval()
     model.standardise.fit(_rows(features, "node_feat"))

@@ -1,4 +1,4 @@
-"""Write a whole-graph model as ONNX and run it as the server does."""
+"""Writes a whole-graph model as ONNX, and runs it as the server does."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,13 +15,13 @@ from hlorank_training.shipping.onnx_model import export_module, session
 
 
 def inputs(task: str) -> tuple[str, ...]:
-    """The inputs of ``model.onnx`` in order."""
+    """Returns the inputs of ``model.onnx`` in order."""
     configurable = ("configurable",) if task == "layout" else ()
     return ("opcode", "features", "edges", *configurable, "config")
 
 
 def write_whole_graph_onnx(model: WholeGraphModel, path: Path) -> None:
-    """Write ``model.onnx`` with its weights inside."""
+    """Writes ``model.onnx``, which contains its weights."""
     task = model.settings.task
     example, dimensions = _example(task), _dimensions(task)
     export_module(model, example, inputs(task), "score", dimensions, path)
@@ -50,7 +50,7 @@ def _dimensions(task: str) -> tuple:
 
 
 def model_inputs(arrays: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """What ``model.onnx`` takes of a file of features: the graph by input, and ``config``."""
+    """Returns the inputs of ``model.onnx`` from a features file: the graph's, and ``config``."""
     graph = {
         "opcode": arrays["node_opcode"].astype(np.int64),
         "features": arrays["node_feat"],
@@ -70,13 +70,13 @@ class OnnxWholeGraphModel:
         self._chunk_configs = chunk_configs
 
     def score_file(self, path: Path, chosen: np.ndarray) -> np.ndarray:
-        """Scores f32 [c] of the ``chosen`` configurations of a file of features."""
+        """Returns scores f32 [c] of the ``chosen`` configurations of a features file."""
         with np.load(path) as arrays:
             graph, config = model_inputs(arrays)
         return self.score(graph, config[chosen])
 
     def score(self, graph: dict[str, np.ndarray], config: np.ndarray) -> np.ndarray:
-        """Scores f32 [C] of the configurations in the order given, a chunk at a time."""
+        """Scores configurations chunk by chunk in the given order: f32 [C]."""
         starts = range(0, len(config), self._chunk_configs)
         chunks = [config[start : start + self._chunk_configs] for start in starts]
         return np.concatenate(
