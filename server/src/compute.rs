@@ -1,4 +1,4 @@
-//! The threads that do everything that takes processor time, so that the async threads never wait for it.
+//! The threads that do all work that takes processor time, so that it never blocks the async threads.
 
 use std::{
     io,
@@ -16,23 +16,23 @@ use crossbeam_channel::{Receiver, Sender, select, unbounded};
 use tokio::sync::oneshot;
 use tracing::Span;
 
-/// A fixed number of worker threads. They take interactive work before bulk work, and within each class in the order it
-/// came, whoever it came from: calls take turns by that. A thread whose work panics is replaced. The threads end once
-/// the pool is dropped and its work is done.
+/// A fixed number of worker threads. They run interactive work before bulk work, and the work of each class in the order
+/// of submission, so that calls take turns. A thread whose work panics is replaced. The threads end when the pool has
+/// been dropped and its work is done.
 pub struct ComputePool {
     interactive: Sender<Work>,
     bulk: Sender<Work>,
     workers: usize,
     panics: Arc<AtomicU64>,
     started: Instant,
-    /// Milliseconds from the start to the last interactive call; 0 where there was none.
+    /// Milliseconds from the start to the last interactive call; 0 if there was none.
     last_interactive: AtomicU64,
 }
 
-/// What work belongs to.
+/// Priority of work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
-    /// Small calls, whose callers wait for them.
+    /// Small calls, whose clients wait for the answer.
     Interactive,
     /// Everything else.
     #[default]
@@ -41,27 +41,27 @@ pub enum Class {
 
 type Work = Box<dyn FnOnce(Worker) + Send>;
 
-/// Where one worker takes its work from.
-struct Taking {
+/// The queues from which one worker takes its work.
+struct WorkQueue {
     interactive: Receiver<Work>,
     bulk: Receiver<Work>,
-    /// Interactive work that was taken since the last bulk work, while that waited.
+    /// Number of interactive pieces taken since the last bulk piece, while bulk work was queued.
     in_a_row: u32,
-    /// Of the pool's work.
+    /// Number of panics in the whole pool.
     panics: Arc<AtomicU64>,
 }
 
-/// Of so much work that is taken while both classes wait, one is bulk, so that it goes on whatever there is.
+/// One in this many pieces of work is bulk while both classes are queued, so that bulk work always makes progress.
 const BULK_SHARE: u32 = 8;
 
-/// How long a worker that has done interactive work waits for more before it takes bulk work: a small call needs it
-/// several times, with a few microseconds in between, and bulk work takes milliseconds.
+/// Time that a worker waits for more interactive work before it takes bulk work. A small call submits several pieces a
+/// few microseconds apart, and one piece of bulk work takes milliseconds.
 const LINGER: Duration = Duration::from_micros(200);
 
-/// For how long bulk work comes in smaller pieces after an interactive call.
-const LATELY: Duration = Duration::from_millis(100);
+/// Time after an interactive call during which bulk work comes in smaller pieces.
+const INTERACTIVE_PERIOD: Duration = Duration::from_millis(100);
 
-/// Which worker is running, from 0: what picks its own sessions.
+/// Number of a worker, from 0. It selects the worker's own sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Worker(pub usize);
 
@@ -70,37 +70,41 @@ pub struct Worker(pub usize);
 #[error("a worker failed while computing")]
 pub struct WorkerFailed;
 
-/// A result, and how long its work waited for a worker.
+/// The result of work.
 pub struct Computed<T> {
-    /// What the work returned.
+    /// The value that the work returned.
     pub value: T,
-    /// From submission to start.
+    /// Time from submission to start.
     pub waited: Duration,
 }
 
 impl ComputePool {
     /// Starts the threads.
     pub fn new(workers: NonZeroUsize) -> io::Result<Self> {
-        let (pool, taking) = Self::without_threads(workers.get());
+        let (pool, queue) = Self::without_threads(workers.get());
         for worker in 0..workers.get() {
-            taking.clone().start(Worker(worker), format!("compute-{worker}"))?;
+            queue.clone().start(Worker(worker), format!("compute-{worker}"))?;
         }
         Ok(pool)
     }
 
-    /// Starts one thread that works with the sessions of this worker.
+    /// Starts a pool of one thread that uses the sessions of this worker.
     pub fn background(worker: Worker) -> io::Result<Self> {
-        let (pool, taking) = Self::without_threads(1);
-        taking.start(worker, "compute-background".to_owned())?;
+        let (pool, queue) = Self::without_threads(1);
+        queue.start(worker, "compute-background".to_owned())?;
         Ok(pool)
     }
 
-    fn without_threads(workers: usize) -> (Self, Taking) {
-        let ((interactive, taken), (bulk, taken_bulk)) = (unbounded(), unbounded());
+    fn without_threads(workers: usize) -> (Self, WorkQueue) {
+        let ((interactive, receiver), (bulk, bulk_receiver)) = (unbounded(), unbounded());
         let (started, last_interactive, panics) = (Instant::now(), AtomicU64::new(0), Arc::default());
-        let taking =
-            Taking { interactive: taken, bulk: taken_bulk, in_a_row: 0, panics: Arc::clone(&panics) };
-        (Self { interactive, bulk, workers, panics, started, last_interactive }, taking)
+        let queue = WorkQueue {
+            interactive: receiver,
+            bulk: bulk_receiver,
+            in_a_row: 0,
+            panics: Arc::clone(&panics),
+        };
+        (Self { interactive, bulk, workers, panics, started, last_interactive }, queue)
     }
 
     /// Number of threads.
@@ -109,43 +113,43 @@ impl ComputePool {
         self.workers
     }
 
-    /// How often work has panicked.
+    /// Number of times that work has panicked.
     #[must_use]
     pub fn panics(&self) -> u64 {
         self.panics.load(Ordering::Relaxed)
     }
 
-    /// Tasks that wait for a worker.
+    /// Number of pieces of work that wait for a worker.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.interactive.len() + self.bulk.len()
     }
 
-    /// Takes note of a call that is interactive to its end.
+    /// Records that an interactive call is in flight now.
     pub fn note_interactive(&self) {
         let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last_interactive.store(now.max(1), Ordering::Relaxed);
     }
 
-    /// Whether interactive calls come at present, so that bulk work should come in smaller pieces.
+    /// Returns whether there was an interactive call recently, so that bulk work should come in smaller pieces.
     #[must_use]
     pub fn is_interactive(&self) -> bool {
         let last = self.last_interactive.load(Ordering::Relaxed);
-        last > 0 && self.started.elapsed() < Duration::from_millis(last) + LATELY
+        last > 0 && self.started.elapsed() < Duration::from_millis(last) + INTERACTIVE_PERIOD
     }
 
-    /// Has a worker run work that nobody waits for.
+    /// Queues work without waiting for its result.
     pub fn spawn(&self, class: Class, work: impl FnOnce(Worker) + Send + 'static) {
         let queue = match class {
             Class::Interactive => &self.interactive,
             Class::Bulk => &self.bulk,
         };
-        // The workers receive for as long as this sender is there.
+        // Sending cannot fail: the workers receive as long as this sender exists.
         let _ = queue.send(Box::new(work));
     }
 
-    /// Runs work on a worker, in the span of the call that it is for. Dropping the future before the work starts cancels
-    /// it.
+    /// Runs work on a worker, in the span of the calling task. Dropping the future before the work starts cancels the
+    /// work.
     pub async fn run<T: Send + 'static>(
         &self,
         class: Class,
@@ -160,73 +164,73 @@ impl ComputePool {
             }
             let waited = submitted.elapsed();
             let value = work(worker);
-            // An error means that nobody waits any more.
+            // An error means that the caller no longer waits.
             let _ = sender.send(Computed { value, waited });
         });
         receiver.await.map_err(|_| WorkerFailed)
     }
 }
 
-/// Of threads that yield: a tenth of what another thread gets beside it. With the lowest, 19, a seventieth, they do not get
-/// anything done on a busy machine.
+/// Niceness of background threads. They get a tenth of the processor time of a normal thread; with the lowest priority,
+/// 19, they get a seventieth, and make no progress on a busy machine.
 const NICE: i32 = 10;
 
 /// Gives the calling thread a low priority.
 pub fn yield_to_others() {
-    // Of the calling thread alone, on Linux.
+    // On Linux, this changes only the calling thread.
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
-        tracing::warn!(%error, "a background thread keeps its priority");
+        tracing::warn!(%error, "a background thread keeps its normal priority");
     }
 }
 
-impl Clone for Taking {
+impl Clone for WorkQueue {
     fn clone(&self) -> Self {
         let (interactive, bulk) = (self.interactive.clone(), self.bulk.clone());
         Self { interactive, bulk, in_a_row: 0, panics: Arc::clone(&self.panics) }
     }
 }
 
-impl Taking {
-    /// Starts a worker's thread.
+impl WorkQueue {
+    /// Starts the thread of a worker.
     fn start(self, worker: Worker, name: String) -> io::Result<()> {
-        thread::Builder::new().name(name.clone()).spawn(move || self.work_through(worker, &name))?;
+        thread::Builder::new().name(name.clone()).spawn(move || self.run(worker, &name))?;
         Ok(())
     }
 
-    /// Ends with the pool, or with the first panic, so that nothing outlives it that the thread holds for libraries:
-    /// another thread takes its place. One that cannot be replaced goes on.
-    fn work_through(mut self, worker: Worker, name: &str) {
+    /// Runs work until the pool is dropped, or until work panics. A new thread then replaces this one, because libraries
+    /// may have left broken state in thread-local storage. If no thread can be started, this one continues.
+    fn run(mut self, worker: Worker, name: &str) {
         let mut last = Class::Bulk;
         while let Some((class, work)) = self.next(last) {
             last = class;
-            // The panic is printed already; the one who waits gets `WorkerFailed`.
+            // The panic is printed already, and the caller receives `WorkerFailed`.
             if catch_unwind(AssertUnwindSafe(|| work(worker))).is_ok() {
                 continue;
             }
             self.panics.fetch_add(1, Ordering::Relaxed);
             match self.clone().start(worker, name.to_owned()) {
-                Ok(()) => return tracing::error!("a worker panicked; another takes its place"),
-                Err(error) => tracing::error!(%error, "a worker panicked and cannot be replaced; it goes on"),
+                Ok(()) => return tracing::error!("a worker panicked and was replaced"),
+                Err(error) => tracing::error!(%error, "a worker panicked and cannot be replaced"),
             }
         }
     }
 
-    /// What to do next, after work of this class; `None` once the pool is dropped and nothing is left.
+    /// Returns the next work after work of class `last`; `None` if the pool has been dropped and no work is left.
     fn next(&mut self, last: Class) -> Option<(Class, Work)> {
         if self.in_a_row + 1 < BULK_SHARE
-            && let Some(work) = self.waiting_interactive(last)
+            && let Some(work) = self.next_interactive(last)
         {
             self.in_a_row = if self.bulk.is_empty() { 0 } else { self.in_a_row + 1 };
             return Some((Class::Interactive, work));
         }
         self.in_a_row = 0;
-        // To whoever waits for a processor, above all the threads that carry calls: bulk work would keep it for all of
-        // the scheduler's slice, which is longer.
+        // Lets waiting threads run first, above all those that carry calls: bulk work would keep the processor for the
+        // rest of the scheduler's time slice.
         thread::yield_now();
         if let Ok(work) = self.bulk.try_recv() {
             return Some((Class::Bulk, work));
         }
-        // Whichever comes first. One that is closed has nothing, and nor will the other once it is empty.
+        // If one queue is closed, so is the other, which may still hold work.
         select! {
             recv(self.interactive) -> work => match work {
                 Ok(work) => Some((Class::Interactive, work)),
@@ -239,7 +243,7 @@ impl Taking {
         }
     }
 
-    fn waiting_interactive(&self, last: Class) -> Option<Work> {
+    fn next_interactive(&self, last: Class) -> Option<Work> {
         if last == Class::Bulk || self.bulk.is_empty() {
             return self.interactive.try_recv().ok();
         }
@@ -264,7 +268,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_work_spawns_waits_its_turn() {
+    async fn work_spawned_by_work_is_queued_behind_earlier_work() {
         let pool = Arc::new(ComputePool::new(NonZeroUsize::MIN).unwrap());
         let order = Arc::new(Mutex::new(Vec::new()));
         let (sender, receiver) = oneshot::channel::<()>();
@@ -275,7 +279,7 @@ mod tests {
         let (first, spawned, second) = (note("first"), note("spawned by the first"), note("second"));
         let own = Arc::clone(&pool);
         pool.spawn(Class::Bulk, move |_| {
-            // The second is there by then.
+            // The second piece is queued by then.
             let _ = receiver.blocking_recv();
             first();
             own.spawn(Class::Bulk, move |_| spawned());
@@ -312,7 +316,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_replaces_a_background_worker_yields_to_others() {
+    async fn the_replacement_of_a_background_worker_has_its_low_priority() {
         let pool = ComputePool::background(Worker(7)).unwrap();
         pool.spawn(Class::Bulk, |_| yield_to_others());
         assert!(pool.run(Class::Bulk, |_| panic!("on purpose")).await.is_err());
@@ -320,8 +324,8 @@ mod tests {
         assert_eq!(pool.run(Class::Bulk, priority).await.unwrap().value, (Worker(7), NICE));
     }
 
-    /// A pool of one worker that is held until the sender is used, and the order in which work was done.
-    fn held() -> (ComputePool, oneshot::Sender<()>, Arc<Mutex<Vec<Class>>>) {
+    /// Returns a pool of one worker that is blocked until the sender is used, and the order in which work was done.
+    fn blocked() -> (ComputePool, oneshot::Sender<()>, Arc<Mutex<Vec<Class>>>) {
         let pool = ComputePool::new(NonZeroUsize::MIN).unwrap();
         let (sender, receiver) = oneshot::channel::<()>();
         pool.spawn(Class::Bulk, move |_| receiver.blocking_recv().unwrap());
@@ -337,8 +341,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn interactive_work_comes_first_and_leaves_bulk_work_its_share() {
-        let (pool, go, order) = held();
+    async fn interactive_work_comes_first_and_bulk_work_keeps_its_share() {
+        let (pool, go, order) = blocked();
         (0..3).for_each(|_| note(&pool, Class::Bulk, &order));
         (0..20).for_each(|_| note(&pool, Class::Interactive, &order));
         go.send(()).unwrap();
@@ -349,8 +353,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_left_is_done_once_the_pool_is_dropped() {
-        let (pool, go, order) = held();
+    async fn queued_work_is_done_after_the_pool_is_dropped() {
+        let (pool, go, order) = blocked();
         for class in [Class::Bulk, Class::Interactive, Class::Bulk] {
             note(&pool, class, &order);
         }
@@ -362,13 +366,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_pool_knows_whether_interactive_calls_come() {
+    async fn a_pool_is_interactive_for_a_while_after_an_interactive_call() {
         let pool = pool();
         pool.run(Class::Interactive, |_| ()).await.unwrap();
         assert!(!pool.is_interactive());
         pool.note_interactive();
         assert!(pool.is_interactive());
-        tokio::time::sleep(2 * LATELY).await;
+        tokio::time::sleep(2 * INTERACTIVE_PERIOD).await;
         assert!(!pool.is_interactive());
     }
 }

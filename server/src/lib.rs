@@ -14,11 +14,14 @@ pub mod model;
 mod monitoring;
 pub mod outcome;
 pub mod registry;
+mod routers;
 pub mod runtime;
 pub mod security;
 mod serve;
 pub mod service;
 pub mod settings;
+mod start_error;
 pub mod telemetry;
 
-pub use serve::{RunningServer, StartError, start};
+pub use serve::{RunningServer, start};
+pub use start_error::StartError;

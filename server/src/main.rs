@@ -22,8 +22,8 @@ use tokio::{
 
 use self::stop_signals::StopSignals;
 
-/// ONNX Runtime's builds report over the network that they are used, and keep a device id in the home folder, unless
-/// this is set when they are loaded; its own setting for that does not reach those for Linux (1.31.1).
+/// Unless this is set when ONNX Runtime is loaded, its builds report their use over the network and keep a device id in
+/// the home folder. The setting in its interface has no effect on Linux (1.31.1).
 const NO_TELEMETRY: &str = "ORT_DISABLE_TELEMETRY";
 
 /// Exit codes.
@@ -34,23 +34,23 @@ fn main() {
     let settings = Settings::parse();
     if env::var_os(NO_TELEMETRY).is_none() {
         let error = start_without_telemetry();
-        tell(format_args!("cannot set {NO_TELEMETRY}, so ONNX Runtime may report its use: {error}"));
+        print_error(format_args!("cannot set {NO_TELEMETRY}, so ONNX Runtime may report its use: {error}"));
     }
-    let code = run_to_the_end(settings).unwrap_or_else(|error| {
-        tell(error);
+    let code = run_until_stopped(settings).unwrap_or_else(|error| {
+        print_error(error);
         FAILED
     });
-    // Without ONNX Runtime's destructors: a thread that is still in it would crash.
+    // Skips the destructors of ONNX Runtime, which would crash a thread that still uses it.
     exit(code)
 }
 
-/// Where standard error cannot be written, too, which `eprintln!` would panic at.
-fn tell(message: impl Display) {
+/// Prints to standard error. Unlike `eprintln!`, it does not panic if that fails.
+fn print_error(message: impl Display) {
     let _ = writeln!(io::stderr(), "hlorank-server: {message}");
 }
 
-/// Replaces this program by itself with the variable set: setting it in a running one is not sound. Returns only if it
-/// fails.
+/// Starts this program again with the variable set, because setting a variable in a running program is not sound.
+/// Returns only if that fails.
 fn start_without_telemetry() -> io::Error {
     match env::current_exe() {
         Ok(program) => Command::new(program).args(env::args_os().skip(1)).env(NO_TELEMETRY, "1").exec(),
@@ -58,29 +58,29 @@ fn start_without_telemetry() -> io::Error {
     }
 }
 
-/// Returns the exit code.
-fn run_to_the_end(settings: Settings) -> Result<i32, Box<dyn Error>> {
+/// Runs the server and returns the exit code.
+fn run_until_stopped(settings: Settings) -> Result<i32, Box<dyn Error>> {
     allow_all_descriptors();
     let runtime = Runtime::new()?;
     let ended = runtime.block_on(run(settings));
-    // A thread that waits for a file system which does not answer holds up nobody.
+    // Does not wait for threads, one of which may be blocked by a file system that does not answer.
     runtime.shutdown_background();
     ended
 }
 
-/// As many files and connections as the system grants on demand; many grant 1,024 before.
+/// Raises the limit of open files and connections to the maximum that the system grants. The default is often 1,024.
 fn allow_all_descriptors() {
     let limit = getrlimit(Resource::Nofile);
-    // What was granted before stays.
+    // An error leaves the limit as it was.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 async fn run(settings: Settings) -> Result<i32, Box<dyn Error>> {
     let logging = telemetry::init(&settings.log, settings.log_format)?;
     let mut stop = StopSignals::new()?;
-    // Before the models are loaded, so that it never ends the program.
+    // Registered before the models are loaded, so that SIGHUP never ends the program.
     let mut hangup = signal(SignalKind::hangup())?;
-    // A file at its largest allowed size is then an error of whoever writes it, as a full disk is.
+    // A file that reaches its maximum size then fails the write, as a full disk does.
     let _ = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
     let server = tokio::select! {
         server = start(settings) => server?,
@@ -95,7 +95,7 @@ async fn run(settings: Settings) -> Result<i32, Box<dyn Error>> {
     tokio::select! {
         () = server.stop() => Ok(STOPPED),
         signal = stop.next() => {
-            tracing::warn!("stopping at once, for a second signal: calls in progress are lost");
+            tracing::warn!("stopping at once, for a second signal: calls in flight are lost");
             drop(logging);
             exit(signal.exit_code())
         }

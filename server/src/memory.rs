@@ -1,60 +1,60 @@
-//! Bytes that calls in progress hold, counted before they are taken.
+//! The memory that calls in flight hold, counted before it is allocated.
 
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
 
-/// What all calls may hold together.
+/// Counts the bytes that all calls hold together, up to a limit.
 #[derive(Debug)]
 pub struct Memory {
     limit: usize,
     held: AtomicUsize,
 }
 
-/// What something holds, until it is dropped.
+/// A number of bytes that are held until this is dropped.
 #[derive(Debug)]
 pub struct Held {
     memory: Arc<Memory>,
     bytes: usize,
 }
 
-/// There is no room for so much more.
+/// The limit does not allow this many more bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "calls in progress hold {held} bytes already, of at most {limit}, and this one needs {bytes} more; send fewer \
-     configurations at a time, try again later, or raise --max-call-bytes on the server"
+    "calls in flight hold {held} bytes, the maximum is {limit}, and this call needs {bytes} more; send fewer \
+     configurations at a time, retry later, or raise --max-call-bytes on the server"
 )]
 pub struct MemoryFull {
-    /// Bytes that there is no room for.
+    /// Requested bytes.
     pub bytes: usize,
-    /// Bytes that calls hold, this one included.
+    /// Bytes that all calls hold, including the one that requests more.
     pub held: usize,
-    /// Bytes that they may hold.
+    /// Maximum number of bytes.
     pub limit: usize,
 }
 
 impl Memory {
-    /// Of at most so many bytes.
+    /// Allows at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self { limit, held: AtomicUsize::new(0) })
     }
 
-    /// Holds nothing yet.
+    /// Returns a hold of zero bytes.
     #[must_use]
     pub fn hold_nothing(self: &Arc<Self>) -> Held {
         Held { memory: Arc::clone(self), bytes: 0 }
     }
 
-    /// Holds so many bytes.
+    /// Holds `bytes` bytes.
     pub fn hold(self: &Arc<Self>, bytes: usize) -> Result<Held, MemoryFull> {
         let mut held = self.hold_nothing();
         held.add(bytes)?;
         Ok(held)
     }
 
-    /// Bytes that are held, and that may be.
+    /// Returns the number of bytes that are held and the maximum.
     #[must_use]
     pub fn bytes(&self) -> (usize, usize) {
         (self.held.load(Ordering::Relaxed), self.limit)
@@ -62,7 +62,7 @@ impl Memory {
 }
 
 impl Held {
-    /// Holds so many bytes more, or as many as before.
+    /// Holds `bytes` more bytes. If they exceed the limit, the hold stays as it was.
     pub fn add(&mut self, bytes: usize) -> Result<(), MemoryFull> {
         let Memory { limit, held } = &*self.memory;
         let sum = |held: usize| held.checked_add(bytes).filter(|sum| sum <= limit);
@@ -75,11 +75,11 @@ impl Held {
         Ok(())
     }
 
-    /// Holds so many bytes and no more, if it held more.
+    /// Releases what is held beyond `bytes`.
     pub fn shrink_to(&mut self, bytes: usize) {
-        let given_back = self.bytes.saturating_sub(bytes);
-        self.bytes -= given_back;
-        self.memory.held.fetch_sub(given_back, Ordering::Relaxed);
+        let released = self.bytes.saturating_sub(bytes);
+        self.bytes -= released;
+        self.memory.held.fetch_sub(released, Ordering::Relaxed);
     }
 }
 
@@ -94,13 +94,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_is_held_than_may_be() {
+    fn the_limit_is_never_exceeded() {
         let memory = Memory::new(100);
         let mut one = memory.hold(60).unwrap();
         let full = MemoryFull { bytes: 41, held: 60, limit: 100 };
         assert_eq!(memory.hold(41).unwrap_err(), full);
         assert_eq!(one.add(usize::MAX), Err(MemoryFull { bytes: usize::MAX, ..full }));
-        assert_eq!(memory.bytes(), (60, 100), "what was refused is not held");
+        assert_eq!(memory.bytes(), (60, 100), "rejected bytes are not held");
         let other = memory.hold(40).unwrap();
         drop(other);
         one.add(40).unwrap();

@@ -1,5 +1,5 @@
-//! What operators ask over HTTP: `/metrics` for Prometheus, `/healthz` (the process answers) and `/readyz` (calls
-//! would be answered, or why not).
+//! HTTP endpoints for operators: `/metrics` for Prometheus, `/healthz` (the process answers) and `/readyz` (whether calls
+//! would be answered, and otherwise why not).
 
 use std::{
     net::SocketAddr,
@@ -20,38 +20,45 @@ use hlorank_graph::Task;
 use tokio::{sync::oneshot, task::spawn_blocking};
 
 use crate::{
-    listening::HeldAddress,
+    listening::BoundAddress,
     metrics::Metrics,
     registry::{Registry, Wanted},
-    serve::StartError,
     service::CostModel,
+    start_error::StartError,
 };
 
-/// What there is to tell.
+/// The sources of the answers.
 pub(crate) struct Monitored {
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) cost_model: CostModel,
-    pub(crate) readiness: Arc<Readiness>,
+    metrics: Arc<Metrics>,
+    cost_model: CostModel,
+    readiness: Arc<Readiness>,
 }
 
-/// Whether calls would be answered.
+/// Decides whether calls would be answered.
 pub(crate) struct Readiness {
     registry: Arc<Registry>,
     stopping: AtomicBool,
 }
 
-/// A listener that answers operators until this is dropped.
+/// An HTTP listener, until it is dropped.
 pub(crate) struct Monitoring {
     address: SocketAddr,
     _running: oneshot::Sender<()>,
 }
 
-/// Of Prometheus' text format.
+/// Content type of Prometheus' text format.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
+impl Monitored {
+    pub(crate) fn new(metrics: &Arc<Metrics>, cost_model: &CostModel, readiness: &Arc<Readiness>) -> Self {
+        let (metrics, readiness) = (Arc::clone(metrics), Arc::clone(readiness));
+        Self { metrics, cost_model: cost_model.clone(), readiness }
+    }
+}
+
 impl Monitoring {
-    /// Answers on an address from now on.
-    pub(crate) fn start(address: HeldAddress, monitored: Monitored) -> Result<Self, StartError> {
+    /// Serves the endpoints on an address.
+    pub(crate) fn start(address: BoundAddress, monitored: Monitored) -> Result<Self, StartError> {
         let (address, listener) = address.listen()?;
         let router = Router::new()
             .route("/metrics", get(metrics))
@@ -60,7 +67,7 @@ impl Monitoring {
             .with_state(Arc::new(monitored));
         let (running, stopped) = oneshot::channel::<()>();
         let until_stopped = async {
-            // It only ever is dropped.
+            // Dropping the sender is the signal.
             let _ = stopped.await;
         };
         let serving = axum::serve(listener, router).with_graceful_shutdown(until_stopped);
@@ -78,12 +85,12 @@ impl Readiness {
         Self { registry, stopping: AtomicBool::new(false) }
     }
 
-    /// From now on no new call should come.
+    /// Reports from now on that the server is stopping.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Why a call that names no model would not be answered.
+    /// Returns why a call that names no model would not be answered, or `None` if it would be.
     fn obstacle(&self) -> Option<String> {
         if self.stopping.load(Ordering::Relaxed) {
             return Some("the server is stopping".to_owned());
@@ -96,7 +103,7 @@ impl Readiness {
 
 async fn metrics(State(monitored): State<Arc<Monitored>>) -> Result<impl IntoResponse, StatusCode> {
     monitored.cost_model.sample().await;
-    // Some milliseconds of work, which those who wait for calls are not to do.
+    // Rendering takes some milliseconds, which would block an async thread.
     let text = spawn_blocking(move || monitored.metrics.render()).await;
     let text = text.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
     Ok(([(header::CONTENT_TYPE, TEXT_FORMAT)], text))

@@ -1,4 +1,4 @@
-//! ONNX Runtime: its library, and sessions of one thread each.
+//! The ONNX Runtime library, and sessions of one thread each.
 
 use std::{path::Path, sync::Mutex};
 
@@ -8,20 +8,20 @@ use ort::{
     session::{Session, builder::GraphOptimizationLevel},
 };
 
-/// Why ONNX Runtime could not be used.
+/// Why ONNX Runtime cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeError {
     /// The library cannot be loaded.
     #[error(
-        "cannot load ONNX Runtime from `{path}`: {detail}; run `make setup`, or give its path with --onnxruntime"
+        "cannot load ONNX Runtime from `{path}`: {detail}; run `make setup`, or set --onnxruntime to its path"
     )]
     Library {
-        /// The path tried.
+        /// The path of the library.
         path: String,
-        /// What the loader said.
+        /// The error of the loader.
         detail: String,
     },
-    /// A session cannot be made or run.
+    /// A session cannot be created or run.
     #[error("ONNX Runtime: {0}")]
     Session(String),
 }
@@ -38,11 +38,11 @@ pub struct Runtime {
     environment: Environment,
 }
 
-/// ONNX Runtime allows one environment a process, so servers of one process share it.
+/// ONNX Runtime allows one environment per process, so the servers of a process share it.
 static LOADED: Mutex<Option<Runtime>> = Mutex::new(None);
 
 impl Runtime {
-    /// Loads the library; a second call in a process gets the one already loaded.
+    /// Loads the library, or returns the one that the process has loaded already.
     pub fn load(library: &Path) -> Result<Self, RuntimeError> {
         let mut loaded = LOADED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(runtime) = loaded.as_ref() {
@@ -56,11 +56,11 @@ impl Runtime {
         Ok(loaded.insert(Self { environment }).clone())
     }
 
-    /// Makes a session of a serialized ONNX model that runs on the calling thread alone.
+    /// Creates a session of a serialized ONNX model. It runs only on the calling thread.
     pub fn session(&self, model: &[u8]) -> Result<Session, RuntimeError> {
         let mut builder = Session::builder(&self.environment)?
             .with_optimization_level(GraphOptimizationLevel::All)?
-            // Errors come back and are logged by whoever gets them: its own lines have another form than ours.
+            // Callers log the errors that they receive; lines that ONNX Runtime prints have another format.
             .with_log_level(LogLevel::Fatal)?
             .with_intra_threads(1)?
             .with_inter_threads(1)?

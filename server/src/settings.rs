@@ -1,4 +1,4 @@
-//! Settings by flag and environment.
+//! Settings of the server, by flag or environment variable.
 
 use std::{fmt, net::SocketAddr, num::NonZeroUsize, path::PathBuf, str::FromStr, time::Duration};
 
@@ -12,19 +12,19 @@ use crate::{security::SecuritySettings, telemetry::LogFormat};
 #[derive(Clone, Debug, Parser)]
 #[command(name = "hlorank-server", version)]
 pub struct Settings {
-    /// Address and port to listen on; loopback unless told otherwise, since calls need no token by default
+    /// Address and port of the gRPC listener; on loopback by default, because calls require no token by default
     #[arg(long, env = "HLORANK_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:7070")]
     pub listen: SocketAddr,
 
-    /// Address and port of /metrics, /healthz and /readyz, over HTTP; `off` for none
+    /// Address and port of the HTTP listener for /metrics, /healthz and /readyz; `off` disables it
     #[arg(long, env = "HLORANK_METRICS_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:7071")]
     pub metrics_listen: AddressOrOff,
 
-    /// Folder of model artifacts, as NAME/VERSION/manifest.json
+    /// Folder of model artifacts, laid out as NAME/VERSION/manifest.json
     #[arg(long, env = "HLORANK_MODELS", value_name = "FOLDER", default_value = "models/registry")]
     pub models: PathBuf,
 
-    /// The ONNX Runtime library, version 1.24 or newer; `make setup` brings it
+    /// ONNX Runtime library, version 1.24 or newer; `make setup` installs it
     #[arg(
         long,
         env = "HLORANK_ONNXRUNTIME",
@@ -33,123 +33,130 @@ pub struct Settings {
     )]
     pub onnxruntime: PathBuf,
 
-    /// Address and port of the admin calls that change which versions serve, or `off`. Without
-    /// --tokens or --tls-client-ca whoever reaches it may: keep it on loopback or a network of its own
+    /// Address and port of the admin listener, whose calls change which model versions serve; `off` disables it.
+    /// Without --tokens or --tls-client-ca every client that reaches it may call it: keep it on loopback or on a
+    /// separate network
     #[arg(long, env = "HLORANK_ADMIN_LISTEN", value_name = "ADDRESS", default_value = "off")]
     pub admin_listen: AddressOrOff,
 
-    /// Seconds between two looks at the model folder; changes that the disk tells are seen at once
+    /// Interval at which the model folder and the files of certificates and tokens are polled, in seconds; the model
+    /// folder is also watched, so that most changes to it are seen immediately
     #[arg(long, env = "HLORANK_POLL_SECONDS", value_name = "SECONDS", default_value = "10", value_parser = positive_seconds)]
     pub poll_seconds: Duration,
 
-    /// Versions of each model that stay loaded beside those that serve, for a rollback at once
+    /// Number of versions per model that stay loaded besides those that serve, for an immediate rollback
     #[arg(long, env = "HLORANK_RETAIN_VERSIONS", value_name = "VERSIONS", default_value_t = 1)]
     pub retain_versions: usize,
 
-    /// A version that takes more than so many times as long as the serving one for its golden cases is rejected
+    /// Maximum time that a new version takes for its golden cases, as a multiple of the time of the serving version; a
+    /// slower version is rejected
     #[arg(long, env = "HLORANK_MAX_SLOWDOWN", value_name = "FACTOR", default_value_t = 3.0, value_parser = factor)]
     pub max_slowdown: f64,
 
-    /// Graphs, of those asked about last, whose embeddings a new version computes before it takes over, as their last
-    /// batch needs them; it takes over later by that
+    /// Number of recently used graphs for whose last batch a new version computes the embeddings before it serves; this
+    /// delays the new version
     #[arg(long, env = "HLORANK_RECOMPUTE_GRAPHS", value_name = "GRAPHS", default_value_t = 0)]
     pub recompute_graphs: usize,
 
-    /// Model that ranks layouts where a request names none
+    /// Model that ranks layouts if a request names no model
     #[arg(long, env = "HLORANK_DEFAULT_LAYOUT_MODEL", value_name = "NAME", default_value = "layout-xla-cpu")]
     pub default_layout_model: String,
 
-    /// Model that ranks tiles where a request names none
+    /// Model that ranks tiles if a request names no model
     #[arg(long, env = "HLORANK_DEFAULT_TILE_MODEL", value_name = "NAME", default_value = "tile-xla-cpu")]
     pub default_tile_model: String,
 
-    /// Compute threads; each holds one session of every model
+    /// Number of compute threads; each holds one session of every model
     #[arg(long, env = "HLORANK_WORKERS", value_name = "THREADS", default_value_t = cores())]
     pub workers: NonZeroUsize,
 
-    /// Bytes of graphs kept in memory
+    /// Size of the graph cache in bytes
     #[arg(long, env = "HLORANK_GRAPH_CACHE_BYTES", value_name = "BYTES", default_value_t = 1 << 30)]
     pub graph_cache_bytes: u64,
 
-    /// Bytes of embeddings kept in memory, some 400 for each pair of segment and local configuration; 0 keeps none
+    /// Size of the embedding cache in bytes; 0 disables it. A pair of segment and local configuration takes about 400
     #[arg(long, env = "HLORANK_EMBEDDING_CACHE_BYTES", value_name = "BYTES", default_value_t = 1 << 29)]
     pub embedding_cache_bytes: u64,
 
-    /// Requests in progress or waiting, in all; a stream counts until it ends; one more is refused at once
+    /// Maximum number of requests in flight, including queued ones; a stream counts until it ends, and further requests
+    /// are rejected immediately
     #[arg(long, env = "HLORANK_MAX_REQUESTS", value_name = "REQUESTS", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_requests: u32,
 
-    /// Of them, those of one client: of one token where calls need one, else of one address
+    /// Maximum number of requests in flight per client: per token if calls require one, otherwise per address
     #[arg(long, env = "HLORANK_MAX_CLIENT_REQUESTS", value_name = "REQUESTS", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_client_requests: u32,
 
-    /// Nodes that calls may wait to have evaluated, in all: rows times the nodes of each, padding included; some 100
-    /// seconds of one thread by default. A call that needs more is refused, unless it finds nothing to wait for
+    /// Maximum amount of queued work, in padded nodes: rows times the nodes of each, including padding. The default is
+    /// about 100 seconds of work for one thread. A call that exceeds it is rejected, unless the queue is empty
     #[arg(long, env = "HLORANK_MAX_QUEUED_NODES", value_name = "NODES", default_value_t = 1 << 25)]
     pub max_queued_nodes: usize,
 
-    /// Bytes that calls may hold, in all: messages as they arrive and once they are read, embeddings, and answers
-    /// until they are sent; beside the caches. A call that needs more is refused
+    /// Maximum memory of all calls in flight in bytes, in addition to the caches: messages while they arrive and after
+    /// they are decoded, embeddings, and answers until they are sent. A call that exceeds it is rejected
     #[arg(long, env = "HLORANK_MAX_CALL_BYTES", value_name = "BYTES", default_value_t = 2 << 30)]
     pub max_call_bytes: usize,
 
-    /// Bytes of one request, or of one message of a stream, before and after it is decompressed; decoding it can take some 40 times as much for a moment,
-    /// where it is made of empty messages
+    /// Maximum size of a request, or of one message of a stream, in bytes, both compressed and decompressed. Decoding a
+    /// message that consists of empty messages can briefly take about 40 times as much memory
     #[arg(long, env = "HLORANK_MAX_MESSAGE_BYTES", value_name = "BYTES", default_value_t = 64 << 20)]
     pub max_message_bytes: usize,
 
-    /// Configurations of one stream; 4 bytes each until it ends, some 20 for a moment then. The ranking of as many
-    /// as by default, whole, fits a message of 64 MiB
+    /// Maximum number of configurations per stream. Each takes 4 bytes until the stream ends, and then briefly about
+    /// 20. The full ranking of the default number fits a message of 64 MiB
     #[arg(long, env = "HLORANK_MAX_STREAM_CONFIGS", value_name = "CONFIGS", default_value_t = 8 << 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_stream_configs: u32,
 
-    /// Bytes of one serialized HLO module
+    /// Maximum size of a serialized HLO module in bytes
     #[arg(long, env = "HLORANK_MAX_GRAPH_BYTES", value_name = "BYTES", default_value_t = 32 << 20)]
     pub max_graph_bytes: usize,
 
-    /// Who may call, and how much of the server a connection may take
+    /// Settings of TLS, tokens and connections
     #[command(flatten)]
     pub security: SecuritySettings,
 
-    /// What one graph and one batch may be at most
+    /// Limits of one graph and one batch
     #[command(flatten)]
     pub limits: LimitSettings,
 
-    /// Seconds that calls in progress may take to finish after SIGTERM or SIGINT
+    /// Time that calls in flight have to finish after SIGTERM or SIGINT, in seconds
     #[arg(long, env = "HLORANK_DRAIN_SECONDS", value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     pub drain_seconds: Duration,
 
-    /// Which log lines to print: `error`, `warn`, `info`, `debug`, `trace`, or tracing's directives by module
+    /// Log lines to print: `error`, `warn`, `info`, `debug`, `trace`, or tracing directives per module
     #[arg(long, env = "HLORANK_LOG", value_name = "FILTER", default_value = "info,notify=warn")]
     pub log: String,
 
-    /// How log lines look
+    /// Format of log lines
     #[arg(long, env = "HLORANK_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormat,
 
-    /// Part of the calls that have a log line once they have ended, from 0 to 1; those that fail all have one
+    /// Fraction of successful calls that are logged when they end, from 0 to 1; failed calls are always logged
     #[arg(long, env = "HLORANK_ACCESS_LOG_SAMPLE", value_name = "RATIO", default_value_t = 1.0, value_parser = ratio)]
     pub access_log_sample: f64,
 
-    /// Collector that spans of calls are sent to, over OTLP/gRPC, such as `http://127.0.0.1:4317`; `off` for none
+    /// Collector that receives the spans of calls over OTLP/gRPC, such as `http://127.0.0.1:4317`; `off` sends none
     #[arg(long, env = "HLORANK_OTLP_ENDPOINT", value_name = "URL", default_value = "off")]
     pub otlp_endpoint: CollectorOrOff,
 
-    /// Part of the traces that begin here whose spans are sent, from 0 to 1; callers decide about those that they began
+    /// Fraction of the traces that begin at this server whose spans are sent, from 0 to 1; for other traces the client
+    /// decides
     #[arg(long, env = "HLORANK_TRACE_SAMPLE_RATIO", value_name = "RATIO", default_value_t = 1.0, value_parser = ratio)]
     pub trace_sample_ratio: f64,
 }
 
-/// Where to send spans, if anywhere: a URL, or `off`.
+/// URL of a collector, or `off`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectorOrOff(pub Option<Uri>);
 
 /// The text is neither the URL of a collector nor `off`.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("expected http://, a host and a port, such as http://127.0.0.1:4317, or `off`; https is not spoken")]
+#[error(
+    "expected http://, a host and a port, such as http://127.0.0.1:4317, or `off`; https is not supported"
+)]
 pub struct NoCollector;
 
-/// Where to listen, if at all: an address and port, or `off`.
+/// Address and port of a listener, or `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressOrOff(pub Option<SocketAddr>);
 
@@ -158,22 +165,22 @@ pub struct AddressOrOff(pub Option<SocketAddr>);
 #[error("expected an address with a port, such as 127.0.0.1:7071, or `off`")]
 pub struct NoAddress;
 
-/// Counts that are checked before memory is taken.
+/// Limits that are checked before memory is allocated.
 #[derive(Clone, Debug, Args)]
 pub struct LimitSettings {
-    /// Nodes (instructions) of one graph
+    /// Maximum number of nodes (instructions) of a graph
     #[arg(long, env = "HLORANK_MAX_NODES", value_name = "NODES", default_value_t = Limits::default().nodes)]
     pub max_nodes: usize,
 
-    /// Edges (operand and callee references) of one graph
+    /// Maximum number of edges (operand and callee references) of a graph
     #[arg(long, env = "HLORANK_MAX_EDGES", value_name = "EDGES", default_value_t = Limits::default().edges)]
     pub max_edges: usize,
 
-    /// Configurations of one batch
+    /// Maximum number of configurations of a batch
     #[arg(long, env = "HLORANK_MAX_CONFIGS", value_name = "CONFIGS", default_value_t = Limits::default().configs)]
     pub max_configs: usize,
 
-    /// Configurations times configurable nodes of one batch; 2 bytes each
+    /// Maximum number of configurations times configurable nodes of a batch; each entry takes 2 bytes
     #[arg(long, env = "HLORANK_MAX_CONFIG_ENTRIES", value_name = "ENTRIES", default_value_t = Limits::default().config_entries)]
     pub max_config_entries: usize,
 }
@@ -212,7 +219,7 @@ impl FromStr for CollectorOrOff {
 }
 
 impl LimitSettings {
-    /// As the graph crate takes them.
+    /// Returns the limits in the form of the graph crate.
     #[must_use]
     pub fn limits(&self) -> Limits {
         Limits {
@@ -294,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_collector_is_spoken_to_in_the_clear_or_not_at_all() {
+    fn a_collector_has_a_plain_http_url_or_is_off() {
         let endpoint = |url| Settings::try_parse_from(["hlorank-server", "--otlp-endpoint", url]);
         let collector = endpoint("http://collector.example:4317").unwrap().otlp_endpoint.0.unwrap();
         assert_eq!(collector.authority().unwrap().as_str(), "collector.example:4317");
@@ -305,21 +312,21 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_tells_the_settings_of_logs_and_traces() {
-        let readme = include_str!("../../docs/logs-and-traces.md");
+    fn the_page_of_logs_and_traces_lists_their_settings() {
+        let page = include_str!("../../docs/logs-and-traces.md");
         for name in ["log", "log_format", "access_log_sample", "otlp_endpoint", "trace_sample_ratio"] {
             let (settings, flag) = (Settings::command(), name.replace('_', "-"));
             let setting = settings.get_arguments().find(|setting| setting.get_id() == name).unwrap();
             let default = setting.get_default_values()[0].display();
             let row = format!("| `--{flag}`, `HLORANK_{}` | `{default}` |", name.to_uppercase());
-            assert!(readme.contains(&row), "{row}");
+            assert!(page.contains(&row), "{row}");
         }
     }
 
     #[test]
-    fn the_readme_tells_every_limit() {
-        let readme = include_str!("../../docs/limits.md");
-        let limits = readme.split("## Limits").nth(1).and_then(|rest| rest.split("## ").next()).unwrap();
+    fn the_page_of_limits_lists_every_limit() {
+        let page = include_str!("../../docs/limits.md");
+        let limits = page.split("## Limits").nth(1).and_then(|rest| rest.split("## ").next()).unwrap();
         let settings = Settings::command();
         let is_limit = |name: &str| name.starts_with("max_") && name != "max_slowdown";
         for setting in settings.get_arguments().filter(|setting| is_limit(setting.get_id().as_str())) {

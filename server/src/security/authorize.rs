@@ -19,7 +19,7 @@ use crate::service::{ServiceError, TokenName};
 #[derive(Clone)]
 pub(crate) struct AuthorizeLayer(pub(super) Option<Arc<Watched<TokenFile>>>);
 
-/// Refuses calls without a token that allows them, before anything of their messages is read.
+/// Rejects calls without a token that allows them, before their messages are read.
 #[derive(Clone)]
 pub(crate) struct Authorize<S> {
     tokens: Option<Arc<Watched<TokenFile>>>,
@@ -49,21 +49,21 @@ where
 
     fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
         if let Some(tokens) = &self.tokens
-            && let Some(scope) = needed_scope(request.uri().path())
+            && let Some(scope) = required_scope(request.uri().path())
         {
             match authorize(&tokens.current(), request.headers(), scope) {
                 Ok(name) => request.extensions_mut().insert(name),
                 Err(error) => return Either::Right(ready(Ok(Status::from(error).into_http()))),
             };
         }
-        // Nothing behind this can tell it to anybody.
+        // No handler or log can disclose the token.
         request.headers_mut().remove(AUTHORIZATION);
         Either::Left(self.inner.call(request))
     }
 }
 
-/// What a method needs; `None` for health, which probes ask without a token.
-fn needed_scope(path: &str) -> Option<Scope> {
+/// Returns the scope that a method requires; `None` for health checks, which need no token.
+fn required_scope(path: &str) -> Option<Scope> {
     match path.split('/').nth(1) {
         Some("grpc.health.v1.Health") => None,
         Some("hlorank.v1.ModelAdminService") => Some(Scope::Admin),
@@ -71,7 +71,7 @@ fn needed_scope(path: &str) -> Option<Scope> {
     }
 }
 
-/// Whose token allows a call.
+/// Returns the name of the token that allows a call.
 fn authorize(tokens: &Tokens, headers: &HeaderMap, scope: Scope) -> Result<TokenName, ServiceError> {
     let token = bearer(headers).ok_or(ServiceError::TokenMissing)?;
     let holder = tokens.holder(token).ok_or(ServiceError::TokenUnknown)?;
@@ -81,7 +81,7 @@ fn authorize(tokens: &Tokens, headers: &HeaderMap, scope: Scope) -> Result<Token
     Err(ServiceError::ScopeMissing { name: holder.name.to_string(), scope })
 }
 
-/// The token of `authorization: Bearer TOKEN`.
+/// Returns the token of `authorization: Bearer TOKEN`.
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let value = headers.get(AUTHORIZATION)?.as_bytes();
     let (scheme, token) = value.split_at_checked(b"Bearer ".len())?;
@@ -106,11 +106,11 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_not_health_needs_a_scope() {
-        assert_eq!(needed_scope("/grpc.health.v1.Health/Check"), None);
-        assert_eq!(needed_scope("/hlorank.v1.ModelAdminService/Pin"), Some(Scope::Admin));
+    fn every_service_but_health_requires_a_scope() {
+        assert_eq!(required_scope("/grpc.health.v1.Health/Check"), None);
+        assert_eq!(required_scope("/hlorank.v1.ModelAdminService/Pin"), Some(Scope::Admin));
         for path in ["/hlorank.v1.CostModelService/RankConfigs", "/no.such.Service/Method", "/", ""] {
-            assert_eq!(needed_scope(path), Some(Scope::Read), "{path}");
+            assert_eq!(required_scope(path), Some(Scope::Read), "{path}");
         }
     }
 }

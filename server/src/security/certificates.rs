@@ -14,25 +14,25 @@ use x509_cert::{Certificate, der::Decode};
 
 use super::{CredentialError, SecuritySettings, watched::Source};
 
-/// Files in PEM that TLS is spoken with.
+/// The PEM files that TLS uses.
 pub(super) struct TlsFiles {
     certificate: PathBuf,
     key: PathBuf,
     client_ca: Option<PathBuf>,
 }
 
-/// How connections begin.
+/// Configuration of TLS.
 pub(super) struct Tls {
     pub(super) config: Arc<ServerConfig>,
-    /// When the server's certificate ends, since the Unix epoch.
+    /// When the server's certificate expires, since the Unix epoch.
     pub(super) expiry: Duration,
 }
 
-/// HTTP/2, which gRPC is spoken over.
+/// HTTP/2, the protocol of gRPC.
 const ALPN: &[u8] = b"h2";
 
 impl TlsFiles {
-    /// Those that settings name; `None` if they name none.
+    /// Returns the files that settings name; `None` if they name none.
     pub(super) fn of(settings: &SecuritySettings) -> Result<Option<Self>, CredentialError> {
         let needs = |given, missing| Err(CredentialError::Incomplete { given, missing });
         let client_ca = settings.tls_client_ca.0.clone();
@@ -45,12 +45,12 @@ impl TlsFiles {
         }
     }
 
-    /// Asks for a certificate of every client.
+    /// Returns whether every client must present a certificate.
     pub(super) fn is_mutual(&self) -> bool {
         self.client_ca.is_some()
     }
 
-    fn refused(&self, source: rustls::Error) -> CredentialError {
+    fn unusable(&self, source: rustls::Error) -> CredentialError {
         let (certificate, key) = (self.certificate.clone(), self.key.clone());
         match source {
             rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
@@ -62,13 +62,13 @@ impl TlsFiles {
 }
 
 impl Source for TlsFiles {
-    type Made = Tls;
+    type Value = Tls;
 
     fn files(&self) -> Vec<&Path> {
         [&self.certificate, &self.key].into_iter().chain(&self.client_ca).map(PathBuf::as_path).collect()
     }
 
-    fn make(&self, contents: &[Vec<u8>]) -> Result<Tls, CredentialError> {
+    fn build(&self, contents: &[Vec<u8>]) -> Result<Tls, CredentialError> {
         let chain = certificates(&self.certificate, &contents[0])?;
         let expiry = expiry(&self.certificate, &chain[0])?;
         let key = PrivateKeyDer::from_pem_slice(&contents[1]).map_err(|source| CredentialError::Pem {
@@ -79,7 +79,7 @@ impl Source for TlsFiles {
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .map_err(|error| self.refused(error))?;
+            .map_err(|error| self.unusable(error))?;
         let builder = match &self.client_ca {
             None => builder.with_no_client_auth(),
             Some(path) => {
@@ -93,13 +93,13 @@ impl Source for TlsFiles {
                 builder.with_client_cert_verifier(verifier)
             }
         };
-        let mut config = builder.with_single_cert(chain, key).map_err(|error| self.refused(error))?;
+        let mut config = builder.with_single_cert(chain, key).map_err(|error| self.unusable(error))?;
         config.alpn_protocols = vec![ALPN.to_vec()];
         Ok(Tls { config: Arc::new(config), expiry })
     }
 }
 
-/// At least one.
+/// Returns the certificates of a file, at least one.
 fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, CredentialError> {
     let found = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
     let found = found.and_then(|certificates| match certificates[..] {

@@ -22,134 +22,135 @@ use tonic::transport::server::{Connected, TcpConnectInfo};
 use super::{certificates::TlsFiles, watched::Watched};
 use crate::metrics::ConnectionSeries;
 
-/// What connections to one listener come in through.
-pub(crate) struct Door {
-    pub(super) places: Arc<Semaphore>,
+/// Limits the connections to one listener, and performs their TLS handshakes.
+pub(crate) struct ConnectionGate {
+    pub(super) permits: Arc<Semaphore>,
     pub(super) tls: Option<Arc<Watched<TlsFiles>>>,
     pub(super) series: Arc<ConnectionSeries>,
 }
 
-/// A connection that holds a place until it is dropped.
+/// A connection. It counts against the limit until it is dropped.
 pub(crate) struct Connection {
     stream: Pin<Box<dyn Duplex>>,
     info: TcpConnectInfo,
-    /// Until the client has said that it speaks HTTP/2.
-    greeting: Option<Greeting>,
-    /// When to hang up, once everything was said.
-    farewell: Option<Pin<Box<Sleep>>>,
-    _place: Place,
+    /// The HTTP/2 preface, until it has been received.
+    preface: Option<ExpectedPreface>,
+    /// When to close, once the write side has been shut down.
+    linger: Option<Pin<Box<Sleep>>>,
+    _slot: Slot,
 }
 
 trait Duplex: AsyncRead + AsyncWrite + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Send> Duplex for T {}
 
-/// How long the first bytes of a client may take, and how many are to come.
-struct Greeting {
-    until: Pin<Box<Sleep>>,
+/// The rest of a client's HTTP/2 preface.
+struct ExpectedPreface {
+    deadline: Pin<Box<Sleep>>,
     bytes: usize,
 }
 
 /// One of the connections that a listener may have.
-struct Place {
+struct Slot {
     series: Arc<ConnectionSeries>,
     _permit: OwnedSemaphorePermit,
 }
 
-/// For a client's part of the TLS handshake, and again for its HTTP/2 preface: one that does neither would hold a place
-/// for ever.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time that a client has for the TLS handshake, and again for the HTTP/2 preface. A client that sends neither would
+/// otherwise occupy a connection forever.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Bytes of the HTTP/2 preface (RFC 9113, section 3.4); keep-alive pings watch a client from there on.
+/// Size of the HTTP/2 preface (RFC 9113, section 3.4). Keep-alive pings watch the client afterwards.
 const PREFACE_BYTES: usize = 24;
 
-/// For a client to hang up, once all was said. What it sends to a socket that is closed already is answered by a reset, at
-/// which `HAProxy` forgets the end of an answer that it has not read yet.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// Time that a client has to close the connection after the server has finished. Data that arrives at a closed socket is
+/// answered by a reset, on which `HAProxy` discards the end of an answer that it has not read yet.
+const LINGER: Duration = Duration::from_secs(2);
 
-/// How long to wait where the process has no room for another socket.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Delay before connections are accepted again after an error.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// How often that is told.
-const TOLD_EVERY: Duration = Duration::from_mins(1);
+/// Minimum time between two warnings about such errors.
+const WARNING_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Connections cannot be taken at present.
+/// Delays connections after an error, such as too many open files.
 #[derive(Default)]
-struct Shortage {
-    until: Option<Instant>,
-    told: Option<Instant>,
+struct AcceptBackoff {
+    retry_at: Option<Instant>,
+    warned_at: Option<Instant>,
 }
 
-/// The connections that a listener takes, each once it has shaken hands. Those that shake hands do not hold up others.
+/// Returns the connections that a listener accepts, each after its handshake. Handshakes run concurrently.
 pub(crate) fn connections(
     listener: TcpListener,
-    door: Door,
+    gate: ConnectionGate,
 ) -> impl Stream<Item = io::Result<Connection>> + Send {
-    let state = (listener, door, JoinSet::new(), Shortage::default());
-    stream::unfold(state, |(listener, door, mut entering, mut shortage)| async move {
+    let state = (listener, gate, JoinSet::new(), AcceptBackoff::default());
+    stream::unfold(state, |(listener, gate, mut handshakes, mut backoff)| async move {
         loop {
             tokio::select! {
-                accepted = shortage.accept(&listener) => match accepted {
-                    Ok((stream, _)) => door.enter(stream, &mut entering),
-                    Err(error) => shortage.note(&error),
+                accepted = backoff.accept(&listener) => match accepted {
+                    Ok((stream, _)) => gate.admit(stream, &mut handshakes),
+                    Err(error) => backoff.note(&error),
                 },
-                Some(entered) = entering.join_next() => if let Ok(Some(connection)) = entered {
-                    return Some((Ok(connection), (listener, door, entering, shortage)));
+                Some(finished) = handshakes.join_next() => if let Ok(Some(connection)) = finished {
+                    return Some((Ok(connection), (listener, gate, handshakes, backoff)));
                 },
             }
         }
     })
 }
 
-impl Shortage {
-    /// Takes a connection, once it is worth trying.
+impl AcceptBackoff {
+    /// Accepts a connection, after the delay if there is one.
     async fn accept(&self, listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
-        if let Some(until) = self.until {
-            sleep_until(until).await;
+        if let Some(retry_at) = self.retry_at {
+            sleep_until(retry_at).await;
         }
         listener.accept().await
     }
 
-    /// A client that went away is no reason to wait; that there are too many files open is.
+    /// Starts the delay, unless the error concerns only one client that disconnected.
     fn note(&mut self, error: &io::Error) {
         use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
         if matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted) {
             return;
         }
         let now = Instant::now();
-        self.until = Some(now + PAUSE);
-        if self.told.is_none_or(|told| now.duration_since(told) >= TOLD_EVERY) {
-            self.told = Some(now);
-            tracing::warn!(%error, "cannot take connections: those that are open go on, others wait");
+        self.retry_at = Some(now + ACCEPT_RETRY_DELAY);
+        if self.warned_at.is_none_or(|warned_at| now.duration_since(warned_at) >= WARNING_INTERVAL) {
+            self.warned_at = Some(now);
+            tracing::warn!(%error, "cannot take connections: open ones continue, new ones wait");
         }
     }
 }
 
-impl Door {
-    fn enter(&self, stream: TcpStream, entering: &mut JoinSet<Option<Connection>>) {
-        let Ok(permit) = Arc::clone(&self.places).try_acquire_owned() else {
+impl ConnectionGate {
+    /// Starts the handshake of a connection, or closes it if the limit is reached.
+    fn admit(&self, stream: TcpStream, handshakes: &mut JoinSet<Option<Connection>>) {
+        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
             self.series.over_limit.increment(1);
             return;
         };
-        let place = Place::new(&self.series, permit);
+        let slot = Slot::new(&self.series, permit);
         let acceptor = self.tls.as_ref().map(|tls| TlsAcceptor::from(Arc::clone(&tls.current().config)));
-        entering.spawn(place.welcome(stream, acceptor));
+        handshakes.spawn(slot.handshake(stream, acceptor));
     }
 }
 
-impl Place {
+impl Slot {
     fn new(series: &Arc<ConnectionSeries>, permit: OwnedSemaphorePermit) -> Self {
         series.open.increment(1);
         Self { series: Arc::clone(series), _permit: permit }
     }
 
-    async fn welcome(self, stream: TcpStream, acceptor: Option<TlsAcceptor>) -> Option<Connection> {
-        // Small answers do not wait for more to send; an error means that the client is gone already.
+    async fn handshake(self, stream: TcpStream, acceptor: Option<TlsAcceptor>) -> Option<Connection> {
+        // Small answers are sent without delay. An error means that the client has disconnected already.
         let _ = stream.set_nodelay(true);
         let info = stream.connect_info();
         let stream: Pin<Box<dyn Duplex>> = match acceptor {
             None => Box::pin(stream),
-            Some(acceptor) => match timeout(PATIENCE, acceptor.accept(stream)).await {
+            Some(acceptor) => match timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
                 Ok(Ok(stream)) => Box::pin(stream),
                 Ok(Err(error)) => {
                     tracing::debug!(client = ?info.remote_addr, %error, "the TLS handshake failed");
@@ -163,12 +164,13 @@ impl Place {
             },
         };
         self.series.accepted.increment(1);
-        let greeting = Some(Greeting { until: Box::pin(sleep(PATIENCE)), bytes: PREFACE_BYTES });
-        Some(Connection { stream, info, greeting, farewell: None, _place: self })
+        let preface =
+            Some(ExpectedPreface { deadline: Box::pin(sleep(HANDSHAKE_TIMEOUT)), bytes: PREFACE_BYTES });
+        Some(Connection { stream, info, preface, linger: None, _slot: self })
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         self.series.open.decrement(1);
     }
@@ -190,14 +192,14 @@ impl AsyncRead for Connection {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = self.stream.as_mut().poll_read(context, buffer);
-        let Some(greeting) = &mut self.greeting else { return read };
+        let Some(preface) = &mut self.preface else { return read };
         if read.is_pending() {
-            ready!(greeting.until.as_mut().poll(context));
+            ready!(preface.deadline.as_mut().poll(context));
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
-        greeting.bytes = greeting.bytes.saturating_sub(buffer.filled().len() - before);
-        if greeting.bytes == 0 {
-            self.greeting = None;
+        preface.bytes = preface.bytes.saturating_sub(buffer.filled().len() - before);
+        if preface.bytes == 0 {
+            self.preface = None;
         }
         read
     }
@@ -229,19 +231,19 @@ impl AsyncWrite for Connection {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Connection { stream, farewell, .. } = &mut *self;
-        let until = if let Some(until) = farewell {
-            until
+        let Connection { stream, linger, .. } = &mut *self;
+        let deadline = if let Some(deadline) = linger {
+            deadline
         } else {
             ready!(stream.as_mut().poll_shutdown(context))?;
-            farewell.insert(Box::pin(sleep(FAREWELL)))
+            linger.insert(Box::pin(sleep(LINGER)))
         };
         let mut scratch = [MaybeUninit::uninit(); 1024];
-        while until.as_mut().poll(context).is_pending() {
+        while deadline.as_mut().poll(context).is_pending() {
             let mut ignored = ReadBuf::uninit(&mut scratch);
             match ready!(stream.as_mut().poll_read(context, &mut ignored)) {
                 Ok(()) if !ignored.filled().is_empty() => {}
-                // It hung up, one way or another.
+                // The client has closed the connection, or it failed.
                 _ => break,
             }
         }

@@ -3,7 +3,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::sync::Semaphore;
 
 use super::{
-    AuthorizeLayer, CredentialError, Door, SecuritySettings,
+    AuthorizeLayer, ConnectionGate, CredentialError, SecuritySettings,
     certificates::TlsFiles,
     tokens::TokenFile,
     watched::{Source, Watched},
@@ -35,58 +35,58 @@ impl Credentials {
         Ok(credentials)
     }
 
-    /// What connections to a listener come in through.
-    pub(crate) fn door(&self, series: &Arc<ConnectionSeries>) -> Door {
-        Door {
-            places: Arc::new(Semaphore::new(self.max_connections as usize)),
+    /// Returns the gate that connections to a listener pass.
+    pub(crate) fn gate(&self, series: &Arc<ConnectionSeries>) -> ConnectionGate {
+        ConnectionGate {
+            permits: Arc::new(Semaphore::new(self.max_connections as usize)),
             tls: self.tls.clone(),
             series: Arc::clone(series),
         }
     }
 
-    /// What calls must pass.
+    /// Returns the layer that checks the tokens of calls.
     pub(crate) fn authorize(&self) -> AuthorizeLayer {
         AuthorizeLayer(self.tokens.clone())
     }
 
-    /// Tells what others on the way could read or change, given the addresses that are listened on.
+    /// Logs a warning for each of these addresses that exposes tokens or admin calls to the network.
     pub(crate) fn warn(&self, calls: SocketAddr, admin: Option<SocketAddr>) {
         let exposed = |address: &SocketAddr| !address.ip().is_loopback();
         if self.tokens.is_some()
             && self.tls.is_none()
             && let Some(address) = [Some(calls), admin].into_iter().flatten().find(exposed)
         {
-            tracing::warn!(%address, "tokens go over the network unencrypted; give --tls-certificate");
+            tracing::warn!(%address, "tokens are sent over the network unencrypted; set --tls-certificate");
         }
         if self.tokens.is_none()
             && !self.mutual
             && let Some(address) = admin.filter(exposed)
         {
-            tracing::warn!(%address, "whoever reaches the admin listener may choose versions; give --tokens");
+            tracing::warn!(%address, "every client that reaches the admin listener can change which versions serve; set --tokens");
         }
     }
 
-    /// Looks at the files every so often until it is dropped.
-    pub(crate) async fn keep_watch(self: Arc<Self>, every: Duration) {
+    /// Polls the files until the credentials are dropped.
+    pub(crate) async fn poll(self: Arc<Self>, interval: Duration) {
         let credentials = Arc::downgrade(&self);
         drop(self);
         loop {
-            tokio::time::sleep(every).await;
+            tokio::time::sleep(interval).await;
             let Some(credentials) = credentials.upgrade() else { return };
-            credentials.look().await;
+            credentials.reload().await;
         }
     }
 
-    /// Looks whether files have changed.
-    pub(crate) async fn look(self: Arc<Self>) {
-        let looked = tokio::task::spawn_blocking(move || {
+    /// Reads the files again if they have changed.
+    pub(crate) async fn reload(self: Arc<Self>) {
+        let reloaded = tokio::task::spawn_blocking(move || {
             let security = &self.metrics.security;
-            look(self.tls.as_deref(), "certificate", &security.certificate);
-            look(self.tokens.as_deref(), "tokens", &security.tokens);
+            reload(self.tls.as_deref(), "certificate", &security.certificate);
+            reload(self.tokens.as_deref(), "tokens", &security.tokens);
             self.show_expiry();
         });
-        if let Err(error) = looked.await {
-            tracing::error!(%error, "certificates and tokens were not looked at");
+        if let Err(error) = reloaded.await {
+            tracing::error!(%error, "certificates and tokens were not checked for changes");
         }
     }
 
@@ -97,16 +97,16 @@ impl Credentials {
     }
 }
 
-fn look<S: Source>(watched: Option<&Watched<S>>, what: &'static str, series: &ReloadSeries) {
-    match watched.and_then(Watched::look) {
+fn reload<S: Source>(watched: Option<&Watched<S>>, what: &'static str, series: &ReloadSeries) {
+    match watched.and_then(Watched::reload) {
         None => {}
         Some(Ok(())) => {
             series.loaded.increment(1);
-            tracing::info!(what, "changed files were read");
+            tracing::info!(what, "changed files were loaded");
         }
         Some(Err(error)) => {
             series.refused.increment(1);
-            tracing::warn!(what, %error, "changed files were refused; what was before stays");
+            tracing::warn!(what, %error, "changed files were rejected; the previous ones stay in use");
         }
     }
 }

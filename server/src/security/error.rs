@@ -2,18 +2,18 @@ use std::path::PathBuf;
 
 use rustls::pki_types::pem;
 
-/// Why certificates or tokens were not taken. Nothing that a file holds is in it.
+/// Why certificates or tokens cannot be used. Errors do not quote the contents of files.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialError {
-    /// A flag that needs another.
+    /// A flag is set without another that it requires.
     #[error("{given} needs {missing}")]
     Incomplete {
-        /// What was given.
+        /// The flag that is set.
         given: &'static str,
-        /// What to give, too.
+        /// The flag that is missing.
         missing: &'static str,
     },
-    /// A file that cannot be read.
+    /// A file cannot be read.
     #[error("cannot read `{path}`: {source}")]
     Unreadable {
         /// The file.
@@ -21,25 +21,25 @@ pub enum CredentialError {
         /// Why.
         source: std::io::Error,
     },
-    /// A file that is not what it should be.
+    /// A file has no PEM section of the expected kind.
     #[error("`{path}` is no {expected} in PEM: {source}")]
     Pem {
         /// The file.
         path: PathBuf,
-        /// What should be there.
+        /// The expected kind.
         expected: &'static str,
         /// Why.
         source: pem::Error,
     },
-    /// A certificate that cannot be read.
-    #[error("the certificate in `{path}` cannot be read: {detail}")]
+    /// A certificate cannot be parsed.
+    #[error("the certificate in `{path}` cannot be parsed: {detail}")]
     Certificate {
         /// The file.
         path: PathBuf,
         /// Why.
         detail: String,
     },
-    /// A key that belongs to another certificate.
+    /// The key belongs to another certificate.
     #[error("the key in `{key}` is not that of the certificate in `{certificate}`")]
     Mismatch {
         /// The file of the key.
@@ -47,8 +47,8 @@ pub enum CredentialError {
         /// The file of the certificate.
         certificate: PathBuf,
     },
-    /// A pair that TLS cannot be spoken with.
-    #[error("`{certificate}` and `{key}` do not serve for TLS: {source}")]
+    /// TLS does not accept the certificate and its key.
+    #[error("TLS cannot use `{certificate}` and `{key}`: {source}")]
     Tls {
         /// The file of the certificate.
         certificate: PathBuf,
@@ -57,26 +57,26 @@ pub enum CredentialError {
         /// Why.
         source: rustls::Error,
     },
-    /// Authorities of clients that cannot be trusted.
-    #[error("`{path}` has no authority that clients' certificates can be checked by: {detail}")]
+    /// The certificate authorities of clients cannot be used.
+    #[error("`{path}` has no certificate authority that can verify clients: {detail}")]
     ClientAuthority {
         /// The file.
         path: PathBuf,
         /// Why.
         detail: String,
     },
-    /// A line that names no token.
+    /// A line does not describe a token.
     #[error("line {line} of `{path}`: {detail}; a line is NAME SCOPES sha256:HEX")]
     TokenLine {
         /// The file.
         path: PathBuf,
-        /// From 1.
+        /// The line number, from 1.
         line: usize,
         /// What is wrong.
         detail: &'static str,
     },
-    /// A file of nobody's tokens.
-    #[error("`{path}` has no token; without --tokens calls need none")]
+    /// A file has no tokens.
+    #[error("`{path}` has no token; leave out --tokens to require none")]
     NoTokens {
         /// The file.
         path: PathBuf,

@@ -1,4 +1,4 @@
-//! Who may call, over what, and how much of the server a caller may take; `SECURITY.md` has the threats behind it.
+//! TLS, bearer tokens and the limits of connections; `SECURITY.md` describes the threats behind them.
 
 mod authorize;
 mod certificates;
@@ -10,7 +10,7 @@ mod tokens;
 mod watched;
 
 pub(crate) use authorize::AuthorizeLayer;
-pub(crate) use connections::{Door, connections};
+pub(crate) use connections::{ConnectionGate, connections};
 pub(crate) use credentials::Credentials;
 pub use error::CredentialError;
 pub use settings::{FileOrOff, SecuritySettings};

@@ -2,41 +2,43 @@ use std::{convert::Infallible, fmt, path::PathBuf, str::FromStr};
 
 use clap::{Args, value_parser};
 
-/// Who may call, and how much of the server a connection may take.
+/// Settings of TLS, tokens and connections.
 #[derive(Clone, Debug, Args)]
 pub struct SecuritySettings {
-    /// Certificate of the gRPC and admin listeners and those up to its authority, as PEM, for TLS; `off` for none. This
-    /// file and the next three are read again when they change, and on SIGHUP
+    /// PEM file with the certificate chain of the gRPC and admin listeners; `off` disables TLS. This file and the next
+    /// three are read again when they change, and on SIGHUP
     #[arg(long, env = "HLORANK_TLS_CERTIFICATE", value_name = "FILE", default_value = "off")]
     pub tls_certificate: FileOrOff,
 
-    /// Private key of the certificate, as PEM
+    /// PEM file with the private key of the certificate
     #[arg(long, env = "HLORANK_TLS_KEY", value_name = "FILE", default_value = "off")]
     pub tls_key: FileOrOff,
 
-    /// Authorities, as PEM, of which every client must show a certificate; `off` to ask for none
+    /// PEM file with the authorities that must have signed the certificate of every client; `off` requires no client
+    /// certificates
     #[arg(long, env = "HLORANK_TLS_CLIENT_CA", value_name = "FILE", default_value = "off")]
     pub tls_client_ca: FileOrOff,
 
-    /// Digests of the bearer tokens that calls must carry one of, a line each: NAME SCOPES sha256:HEX, with scopes
-    /// `read`, `admin` or `read,admin`; `off` to ask for none
+    /// File with the digests of valid bearer tokens, one per line: NAME SCOPES sha256:HEX, where SCOPES is `read`,
+    /// `admin` or `read,admin`; `off` requires no tokens
     #[arg(long, env = "HLORANK_TOKENS", value_name = "FILE", default_value = "off")]
     pub tokens: FileOrOff,
 
-    /// Connections of the gRPC listener, and as many of the admin listener; one more is closed at once
+    /// Maximum number of connections, for the gRPC listener and for the admin listener; further connections are closed
+    /// immediately
     #[arg(long, env = "HLORANK_MAX_CONNECTIONS", value_name = "CONNECTIONS", default_value_t = 1024, value_parser = value_parser!(u32).range(1..))]
     pub max_connections: u32,
 
-    /// Calls in progress on one connection; clients wait with more
+    /// Maximum number of calls in flight per connection; clients hold back further calls
     #[arg(long, env = "HLORANK_MAX_CONNECTION_CALLS", value_name = "CALLS", default_value_t = 200, value_parser = value_parser!(u32).range(1..))]
     pub max_connection_calls: u32,
 
-    /// Bytes of the headers of one call, names, values and 32 for each counted
+    /// Maximum size of the headers of a call in bytes: names, values and 32 bytes per header
     #[arg(long, env = "HLORANK_MAX_HEADER_BYTES", value_name = "BYTES", default_value_t = 16 << 10, value_parser = value_parser!(u32).range(1024..))]
     pub max_header_bytes: u32,
 }
 
-/// A file, if any: a path, or `off`.
+/// A path, or `off`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileOrOff(pub Option<PathBuf>);
 

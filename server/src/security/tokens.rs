@@ -10,34 +10,34 @@ use subtle::ConstantTimeEq as _;
 
 use super::{CredentialError, watched::Source};
 
-/// What a token allows.
+/// A permission of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// To rank, and to ask what models there are.
+    /// Ranking, and questions about models.
     Read,
-    /// To change which versions of models serve.
+    /// Changes of which model versions serve.
     Admin,
 }
 
-/// A file of a token's name, scopes and digest a line.
+/// A file with the name, scopes and digest of one token per line.
 pub(super) struct TokenFile(pub(super) PathBuf);
 
-/// Who may call.
+/// The valid tokens.
 pub(super) struct Tokens(Vec<Token>);
 
-/// One caller. The token itself is known to nobody but its holder.
+/// One token. The server knows only its digest.
 pub(super) struct Token {
     pub(super) name: Arc<str>,
     scopes: Vec<Scope>,
     digest: [u8; 32],
 }
 
-/// SHA-256 is what tokens are kept as: a token is 256 random bits, so there is nothing to guess that a slow hash would
-/// make costly, and a call pays for the hash.
+/// Tokens are stored as SHA-256. A slow hash would not help: a token has 256 random bits, so it cannot be guessed, and
+/// every call pays for the hash.
 const ALGORITHM: &str = "sha256:";
 
 impl Tokens {
-    /// Whose token this is. Takes the same time whichever it is, and whether or not it is one.
+    /// Returns the known token that equals `token`. Takes the same time for every token, known or not.
     pub(super) fn holder(&self, token: &[u8]) -> Option<&Token> {
         let digest = Sha256::digest(token);
         self.0.iter().fold(None, |found, known| {
@@ -54,35 +54,35 @@ impl Token {
 }
 
 impl Source for TokenFile {
-    type Made = Tokens;
+    type Value = Tokens;
 
     fn files(&self) -> Vec<&Path> {
         vec![&self.0]
     }
 
-    fn make(&self, contents: &[Vec<u8>]) -> Result<Tokens, CredentialError> {
+    fn build(&self, contents: &[Vec<u8>]) -> Result<Tokens, CredentialError> {
         let wrong = |line, detail| CredentialError::TokenLine { path: self.0.clone(), line, detail };
         let text = String::from_utf8_lossy(&contents[0]);
         let lines = (1..).zip(text.lines().map(str::trim));
         let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
         let tokens = lines.map(|(number, line)| token(line).map_err(|detail| wrong(number, detail)));
         match tokens.collect::<Result<Vec<Token>, _>>()? {
-            // Half of a file that is being written, more likely than a wish.
+            // An empty file is more likely half written than intended.
             tokens if tokens.is_empty() => Err(CredentialError::NoTokens { path: self.0.clone() }),
             tokens => Ok(Tokens(tokens)),
         }
     }
 }
 
-/// The token of a line, or what is wrong with it.
+/// Parses a line, or returns what is wrong with it.
 fn token(line: &str) -> Result<Token, &'static str> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let [name, scopes, digest] = words[..] else { return Err("it has not three words") };
-    let digest = digest.strip_prefix(ALGORITHM).ok_or("the digest does not begin with sha256:")?;
+    let [name, scopes, digest] = words[..] else { return Err("expected three words") };
+    let digest = digest.strip_prefix(ALGORITHM).ok_or("expected a digest that begins with sha256:")?;
     Ok(Token {
         name: name.into(),
         scopes: scopes.split(',').map(scope).collect::<Result<_, _>>()?,
-        digest: Digest::from_hex(digest).ok_or("the digest has not 64 hexadecimal digits")?.0,
+        digest: Digest::from_hex(digest).ok_or("expected a digest of 64 hexadecimal digits")?.0,
     })
 }
 
@@ -90,7 +90,7 @@ fn scope(text: &str) -> Result<Scope, &'static str> {
     match text {
         "read" => Ok(Scope::Read),
         "admin" => Ok(Scope::Admin),
-        _ => Err("a scope is neither read nor admin"),
+        _ => Err("expected the scopes read or admin"),
     }
 }
 
@@ -112,7 +112,7 @@ mod tests {
 
     fn tokens(text: &str) -> Result<Tokens, String> {
         let file = TokenFile(PathBuf::from("tokens"));
-        file.make(&[text.as_bytes().to_vec()]).map_err(|error| error.to_string())
+        file.build(&[text.as_bytes().to_vec()]).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -128,20 +128,20 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_is_allowed_alone() {
+    fn a_token_allows_only_its_scopes() {
         let tokens = tokens(&format!("ci read sha256:{DIGEST_OF_SECRET}")).unwrap();
         let holder = tokens.holder(b"secret").unwrap();
         assert!(holder.allows(Scope::Read) && !holder.allows(Scope::Admin));
     }
 
     #[test]
-    fn a_line_that_names_no_token_is_told_without_what_it_holds() {
+    fn the_error_of_a_malformed_line_does_not_quote_it() {
         let wrong = [
-            ("ci read", "it has not three words"),
-            ("ci read secret", "the digest does not begin with sha256:"),
-            ("ci read sha256:2bb8", "the digest has not 64 hexadecimal digits"),
-            ("ci write sha256:2bb8", "a scope is neither read nor admin"),
-            (&format!("ci read sha256:{DIGEST_OF_SECRET}00"), "the digest has not 64 hexadecimal digits"),
+            ("ci read", "expected three words"),
+            ("ci read secret", "expected a digest that begins with sha256:"),
+            ("ci read sha256:2bb8", "expected a digest of 64 hexadecimal digits"),
+            ("ci write sha256:2bb8", "expected the scopes read or admin"),
+            (&format!("ci read sha256:{DIGEST_OF_SECRET}00"), "expected a digest of 64 hexadecimal digits"),
         ];
         for (line, detail) in wrong {
             let error = tokens(&format!("# who\n{line}\n")).err().unwrap();

@@ -8,22 +8,22 @@ use arc_swap::ArcSwap;
 
 use super::CredentialError;
 
-/// Files that something is made of.
+/// A value that is built from files.
 pub(super) trait Source {
-    type Made;
+    type Value;
 
-    /// Which files.
+    /// Returns the paths of the files.
     fn files(&self) -> Vec<&Path>;
 
-    /// Makes it of what the files hold, in their order.
-    fn make(&self, contents: &[Vec<u8>]) -> Result<Self::Made, CredentialError>;
+    /// Builds the value from the contents of the files, in the order of `files`.
+    fn build(&self, contents: &[Vec<u8>]) -> Result<Self::Value, CredentialError>;
 }
 
-/// What files made last that was sound.
+/// The value of the last valid contents of files.
 pub(super) struct Watched<S: Source> {
     source: S,
-    current: ArcSwap<S::Made>,
-    /// What the files held when they were looked at last, sound or not.
+    current: ArcSwap<S::Value>,
+    /// Digest of the contents that were read last, valid or not.
     seen: Mutex<blake3::Hash>,
 }
 
@@ -33,16 +33,17 @@ impl<S: Source> Watched<S> {
     pub(super) fn open(source: S) -> Result<Self, CredentialError> {
         let contents = read(&source);
         let seen = Mutex::new(digest(&contents));
-        let current = ArcSwap::from_pointee(source.make(&contents?)?);
+        let current = ArcSwap::from_pointee(source.build(&contents?)?);
         Ok(Self { source, current, seen })
     }
 
-    pub(super) fn current(&self) -> Arc<S::Made> {
+    pub(super) fn current(&self) -> Arc<S::Value> {
         self.current.load_full()
     }
 
-    /// Whether the files changed, and what came of it: where they are not sound, what was made before stays.
-    pub(super) fn look(&self) -> Option<Result<(), CredentialError>> {
+    /// Reads the files again, and returns the result if they have changed. The current value stays if the files are not
+    /// valid.
+    pub(super) fn reload(&self) -> Option<Result<(), CredentialError>> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let mut contents = read(&self.source);
         if *seen == digest(&contents) {
@@ -50,14 +51,14 @@ impl<S: Source> Watched<S> {
         }
         loop {
             *seen = digest(&contents);
-            let error = match contents.and_then(|contents| self.source.make(&contents)) {
-                Ok(made) => {
-                    self.current.store(Arc::new(made));
+            let error = match contents.and_then(|contents| self.source.build(&contents)) {
+                Ok(value) => {
+                    self.current.store(Arc::new(value));
                     return Some(Ok(()));
                 }
                 Err(error) => error,
             };
-            // Files that are replaced one after the other may not fit each other for a moment.
+            // Files that are replaced one after the other do not match each other in between.
             contents = read(&self.source);
             if *seen == digest(&contents) {
                 return Some(Err(error));

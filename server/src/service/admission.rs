@@ -1,4 +1,4 @@
-//! Which requests are taken: so many in all, and so many of one client.
+//! Limits on the requests in flight: in total, and per client.
 
 use std::{
     collections::HashMap,
@@ -12,44 +12,44 @@ use tonic::transport::server::TcpConnectInfo;
 
 use super::ServiceError;
 
-/// Who a call is from, as its token says.
+/// Name of the token that a call carries.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct TokenName(pub(crate) Arc<str>);
 
-/// Whose requests are counted together.
+/// The client that a request counts for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Caller {
-    /// Of a server that asks for tokens.
+    /// The holder of a token, if the server requires tokens.
     Token(TokenName),
-    /// Of one that does not; a proxy counts as one.
+    /// An address, if the server requires no tokens. All clients behind one proxy count as one.
     Address(IpAddr),
-    /// Of no connection.
+    /// A call that did not arrive over a connection.
     Unknown,
 }
 
-/// The places that there are. Clones share them.
+/// Admits requests up to the limits. Clones share the counts.
 #[derive(Clone)]
 pub(super) struct Admission {
     limit: u32,
     caller_limit: u32,
-    taken: Arc<Mutex<Taken>>,
+    in_flight: Arc<Mutex<InFlight>>,
 }
 
 #[derive(Default)]
-struct Taken {
+struct InFlight {
     requests: u32,
-    /// Those with none are not kept.
+    /// Requests per client. Clients without requests have no entry.
     callers: HashMap<Caller, u32>,
 }
 
-/// A request that was taken, until it is dropped.
+/// An admitted request. It counts as in flight until it is dropped.
 pub(super) struct Admitted {
     caller: Caller,
-    taken: Arc<Mutex<Taken>>,
+    in_flight: Arc<Mutex<InFlight>>,
 }
 
 impl Caller {
-    /// Of a call with these extensions.
+    /// Returns the caller of the call with these extensions.
     pub(super) fn of_call(extensions: &Extensions) -> Self {
         if let Some(name) = extensions.get::<TokenName>() {
             return Self::Token(name.clone());
@@ -61,46 +61,46 @@ impl Caller {
 
 impl Admission {
     pub(super) fn new(limit: u32, caller_limit: u32) -> Self {
-        Self { limit, caller_limit, taken: Arc::default() }
+        Self { limit, caller_limit, in_flight: Arc::default() }
     }
 
-    /// Takes a request, or refuses it at once.
+    /// Admits a request, or rejects it immediately if a limit is reached.
     pub(super) fn admit(&self, caller: Caller) -> Result<Admitted, ServiceError> {
-        let mut taken = lock(&self.taken);
-        if taken.requests >= self.limit {
+        let mut in_flight = lock(&self.in_flight);
+        if in_flight.requests >= self.limit {
             return Err(ServiceError::Overloaded { limit: self.limit, half_done_in: Duration::ZERO });
         }
-        let of_caller = taken.callers.get(&caller).copied().unwrap_or_default();
+        let of_caller = in_flight.callers.get(&caller).copied().unwrap_or_default();
         if of_caller >= self.caller_limit {
             return Err(ServiceError::ClientLimit { limit: self.caller_limit });
         }
-        taken.requests += 1;
-        taken.callers.insert(caller.clone(), of_caller + 1);
-        Ok(Admitted { caller, taken: Arc::clone(&self.taken) })
+        in_flight.requests += 1;
+        in_flight.callers.insert(caller.clone(), of_caller + 1);
+        Ok(Admitted { caller, in_flight: Arc::clone(&self.in_flight) })
     }
 
-    /// Requests that were taken and have not ended.
+    /// Number of requests in flight.
     pub(super) fn requests(&self) -> u32 {
-        lock(&self.taken).requests
+        lock(&self.in_flight).requests
     }
 }
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        let mut taken = lock(&self.taken);
-        taken.requests -= 1;
-        if let Some(count) = taken.callers.get_mut(&self.caller) {
+        let mut in_flight = lock(&self.in_flight);
+        in_flight.requests -= 1;
+        if let Some(count) = in_flight.callers.get_mut(&self.caller) {
             *count -= 1;
             if *count == 0 {
-                taken.callers.remove(&self.caller);
+                in_flight.callers.remove(&self.caller);
             }
         }
     }
 }
 
-/// Nothing panics while it holds the lock.
-fn lock(taken: &Mutex<Taken>) -> MutexGuard<'_, Taken> {
-    taken.lock().unwrap_or_else(PoisonError::into_inner)
+/// Ignores poisoning, because nothing panics while it holds the lock.
+fn lock(in_flight: &Mutex<InFlight>) -> MutexGuard<'_, InFlight> {
+    in_flight.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_has_its_share_and_no_more() {
+    fn a_caller_is_limited_before_the_total_is_reached() {
         let admission = Admission::new(3, 2);
         let [_one, two] = [(); 2].map(|()| admission.admit(caller("a")).unwrap());
         assert!(matches!(admission.admit(caller("a")), Err(ServiceError::ClientLimit { limit: 2 })));
@@ -124,10 +124,10 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_leaves_nothing() {
+    fn a_caller_without_requests_has_no_entry() {
         let admission = Admission::new(3, 2);
         drop(["a", "b"].map(|name| admission.admit(caller(name)).unwrap()));
-        assert!(lock(&admission.taken).callers.is_empty());
+        assert!(lock(&admission.in_flight).callers.is_empty());
         assert_eq!(admission.requests(), 0);
     }
 

@@ -1,5 +1,5 @@
-//! Counts a call from its headers until the last byte of its answer was sent: its place among the requests, and what it
-//! holds in memory. A client that reads slowly keeps both.
+//! Counts a call as in flight, and the memory that it holds, from its headers until the last byte of its answer is
+//! sent. A client that reads slowly therefore keeps both.
 
 use std::{
     convert::Infallible,
@@ -9,8 +9,10 @@ use std::{
 };
 
 use bytes::Bytes;
+use futures::StreamExt;
 use http::{Extensions, Request, Response};
-use http_body::{Frame, SizeHint};
+use http_body::Frame;
+use http_body_util::{BodyStream, StreamBody};
 use tonic::{Status, body::Body, server::NamedService};
 use tower::Service;
 
@@ -20,40 +22,34 @@ use super::{
 };
 use crate::memory::{Held, MemoryFull};
 
-/// Admits the calls of a service, or refuses them before anything of their bodies is read.
+/// Admits the calls of a service, or rejects them before their bodies are read.
 #[derive(Clone)]
 pub struct AdmitCalls<S> {
     inner: S,
     cost_model: CostModel,
 }
 
-/// A call that was admitted, for whoever serves it.
+/// An admitted call, which handlers find among the extensions of the request.
 #[derive(Clone)]
 pub(super) struct AdmittedCall {
     held: Arc<Mutex<Held>>,
     _admitted: Arc<Admitted>,
 }
 
-/// The body of a request, whose bytes the call holds as they arrive.
-struct Arriving {
+/// The body of an answer. Its call is in flight until the body is dropped.
+struct AnswerBody {
     body: Body,
-    call: AdmittedCall,
-}
-
-/// The body of an answer, which the call lasts until the end of.
-struct Leaving {
-    body: Body,
-    /// Of what the body gave.
+    /// The part of the last data frame that was not passed on yet.
     rest: Bytes,
     _call: AdmittedCall,
 }
 
-/// Bytes of an answer that the transport is given at a time. It takes the next as soon as the client has room for some of
-/// the last, so an answer is at its end but for so many bytes.
+/// Maximum size of the pieces of an answer that the transport receives. It asks for a piece as soon as the client
+/// has room for a part of the previous one, so a call ends at most this many bytes before its answer is sent.
 const PIECE_BYTES: usize = 16 << 10;
 
 impl<S> AdmitCalls<S> {
-    /// Of a service of this cost model.
+    /// Wraps a service of this cost model.
     pub fn new(inner: S, cost_model: CostModel) -> Self {
         Self { inner, cost_model }
     }
@@ -64,22 +60,22 @@ impl AdmittedCall {
         Self { held: Arc::new(Mutex::new(held)), _admitted: Arc::new(admitted) }
     }
 
-    /// Of a request with these extensions; `None` where the service is called without [`AdmitCalls`].
+    /// Returns the call of the request with these extensions; `None` if the service is used without [`AdmitCalls`].
     pub(super) fn of_request(extensions: &Extensions) -> Option<Self> {
         extensions.get().cloned()
     }
 
-    /// Holds so many bytes beside what it holds.
+    /// Holds `bytes` more bytes.
     pub(super) fn hold(&self, bytes: usize) -> Result<(), MemoryFull> {
         self.held().add(bytes)
     }
 
-    /// Holds so many bytes and no more.
+    /// Releases what the call holds beyond `bytes`.
     pub(super) fn hold_only(&self, bytes: usize) {
         self.held().shrink_to(bytes);
     }
 
-    /// Nothing panics while it holds the lock.
+    /// Ignores poisoning, because nothing panics while it holds the lock.
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -105,44 +101,27 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let call = match self.cost_model.admit(Caller::of_call(request.extensions())) {
             Ok(call) => call,
-            Err(refused) => return Box::pin(async { Ok(Status::from(refused).into_http()) }),
+            Err(error) => return Box::pin(async { Ok(Status::from(error).into_http()) }),
         };
-        let mut request = request.map(|body| Body::new(Arriving { body, call: call.clone() }));
+        let mut request = request.map(|body| counted(body, call.clone()));
         request.extensions_mut().insert(call.clone());
         let response = self.inner.call(request);
-        let leaving = |body| Body::new(Leaving { body, rest: Bytes::new(), _call: call });
-        Box::pin(async { Ok(response.await?.map(leaving)) })
+        let answer_body = |body| Body::new(AnswerBody { body, rest: Bytes::new(), _call: call });
+        Box::pin(async { Ok(response.await?.map(answer_body)) })
     }
 }
 
-impl http_body::Body for Arriving {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        if let Some(Ok(frame)) = &frame
-            && let Some(data) = frame.data_ref()
-            && let Err(full) = self.call.hold(data.len())
-        {
-            return Poll::Ready(Some(Err(ServiceError::from(full).into())));
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+/// Returns the body of a request whose bytes the call holds as they arrive.
+fn counted(body: Body, call: AdmittedCall) -> Body {
+    let frames = BodyStream::new(body).map(move |frame: Result<Frame<Bytes>, Status>| {
+        let frame = frame?;
+        call.hold(frame.data_ref().map_or(0, Bytes::len)).map_err(ServiceError::from)?;
+        Ok::<_, Status>(frame)
+    });
+    Body::new(StreamBody::new(frames))
 }
 
-impl http_body::Body for Leaving {
+impl http_body::Body for AnswerBody {
     type Data = Bytes;
     type Error = Status;
 

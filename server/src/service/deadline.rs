@@ -1,5 +1,5 @@
-//! Deadlines, as `grpc-timeout` gives them. Ours come a moment before tonic's own, which would end a call without a
-//! reason, and which for a stream are over once its headers are answered.
+//! Deadlines that calls state in `grpc-timeout`. They expire slightly before those that tonic keeps, which end a call
+//! without an error reason and which no longer apply to a stream once its response headers are sent.
 
 use std::{
     pin::Pin,
@@ -15,12 +15,12 @@ use tower::{Layer, Service};
 
 use super::ServiceError;
 
-/// Until when a call may take.
+/// The deadline of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
-    /// When that is.
+    /// When the call ends.
     pub end: Instant,
-    /// How long that was when the call began.
+    /// Time that the client allowed for the call.
     pub allowed: Duration,
 }
 
@@ -28,33 +28,33 @@ pub struct Deadline {
 #[derive(Clone, Copy, Debug)]
 pub struct DeadlinesLayer;
 
-/// Ends calls at their deadlines. Those that have one find the [`Deadline`] among their extensions.
+/// Ends calls at their deadlines. Handlers find the [`Deadline`] among the extensions of the request.
 #[derive(Clone, Debug)]
 pub struct Deadlines<S> {
     inner: S,
 }
 
-/// How long before tonic does, whose timers tick every millisecond.
-const MOMENT: Duration = Duration::from_millis(1);
+/// How much earlier than tonic a call ends. Timers tick every millisecond.
+const EARLY_MARGIN: Duration = Duration::from_millis(1);
 
 impl Deadline {
-    /// Of a call that begins now.
+    /// Returns the deadline of a call with these headers that begins now.
     fn of_headers(headers: &HeaderMap) -> Option<Self> {
         let allowed = time_allowed(headers)?;
-        Some(Self { end: Instant::now() + allowed.saturating_sub(MOMENT), allowed })
+        Some(Self { end: Instant::now() + allowed.saturating_sub(EARLY_MARGIN), allowed })
     }
 
-    /// Of a call with these extensions.
+    /// Returns the deadline of the call with these extensions.
     pub(super) fn of_call(extensions: &Extensions) -> Option<Self> {
         extensions.get().copied()
     }
 
-    /// When it ends, for whoever knows no timers.
+    /// Returns when the call ends, for code that does not use tokio's clock.
     pub(super) fn instant(self) -> std::time::Instant {
         self.end.into_std()
     }
 
-    /// What is left of it.
+    /// Returns the time left until the deadline.
     fn left(self) -> Duration {
         self.end.saturating_duration_since(Instant::now())
     }
@@ -63,7 +63,7 @@ impl Deadline {
         ServiceError::DeadlineExceeded { allowed: self.allowed }.into()
     }
 
-    /// The answers until then, and then the refusal.
+    /// Returns the answers until the deadline, and then the error that it was exceeded.
     pub(super) fn end<T>(
         self,
         answers: impl Stream<Item = Result<T, Status>> + Unpin,
@@ -116,7 +116,7 @@ where
     }
 }
 
-/// How long a call may take, as its `grpc-timeout` says: at most eight digits and a unit.
+/// Reads the time that `grpc-timeout` allows: at most eight digits and a unit.
 fn time_allowed(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get("grpc-timeout")?.to_str().ok()?;
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
@@ -182,7 +182,7 @@ mod tests {
         assert!(answers.next().await.is_none());
     }
 
-    /// What comes of a call that takes two seconds, and when.
+    /// Returns the status of a call whose handler takes two seconds, and how long the call took.
     async fn answered(timeout: &'static str) -> (Option<Status>, Duration) {
         let slow = service_fn(|_: Request<()>| async {
             tokio::time::sleep(Duration::from_secs(2)).await;
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_call_ends_a_moment_before_its_deadline() {
+    async fn a_call_ends_slightly_before_its_deadline() {
         let (status, took) = answered("1500m").await;
         let status = status.unwrap();
         assert_eq!(status.code(), Code::DeadlineExceeded);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_call_that_is_done_in_time_is_answered() {
+    async fn a_call_that_completes_in_time_is_answered() {
         for timeout in ["3S", "99999999H", "nonsense"] {
             let (status, took) = answered(timeout).await;
             assert!(status.is_none(), "{status:?}");
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_call_without_any_time_is_refused_at_once() {
+    async fn a_call_without_any_time_is_rejected_immediately() {
         let (status, took) = answered("0n").await;
         assert_eq!(status.unwrap().code(), Code::DeadlineExceeded);
         assert!(took < Duration::from_millis(2), "{took:?}");

@@ -19,11 +19,11 @@ mod transport;
 
 pub(crate) use admission::TokenName;
 pub use admit_calls::AdmitCalls;
-pub use compression::answer_as_asked;
+pub use compression::compress_like_request;
 pub use cost_model::{Bounds, CostModel};
 pub use deadline::{Deadline, DeadlinesLayer};
 pub use error::{REASONS, ServiceError};
 pub use model::Models;
 pub use model_admin::ModelAdmin;
 pub use read_request::{ReadRequest, read_request};
-pub use transport::{ExplainRefusals, ExplainRefusalsLayer};
+pub use transport::explain_response;

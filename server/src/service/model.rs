@@ -12,13 +12,13 @@ use crate::{
     registry::{ModelReport, Registry, Wanted},
 };
 
-/// `hlorank.v1.ModelService`.
+/// Implements `hlorank.v1.ModelService`.
 pub struct Models {
     registry: Arc<Registry>,
 }
 
 impl Models {
-    /// Tells about the models of a registry.
+    /// Answers questions about the models of a registry.
     #[must_use]
     pub fn new(registry: Arc<Registry>) -> Self {
         Self { registry }
@@ -62,7 +62,7 @@ impl ModelService for Models {
     }
 }
 
-/// That a call about one model names it.
+/// Checks that a call about one model names it.
 pub(super) fn check_name(name: &str) -> Result<(), ServiceError> {
     if name.is_empty() {
         let hint = "give the name of a model; ListModels lists them";
@@ -71,7 +71,7 @@ pub(super) fn check_name(name: &str) -> Result<(), ServiceError> {
     Ok(())
 }
 
-/// Which version of a model a request asks for.
+/// Returns the version of a model that a request asks for.
 pub(super) fn wanted(selector: &ModelSelector) -> Result<Wanted, ServiceError> {
     let invalid = |field, found: &dyn ToString, expected: &str| {
         Err(ServiceError::Invalid { field, found: found.to_string(), expected: expected.to_owned() })
@@ -81,9 +81,9 @@ pub(super) fn wanted(selector: &ModelSelector) -> Result<Wanted, ServiceError> {
         (0, "stable") => Ok(Wanted::Stable),
         (0, "canary") => Ok(Wanted::Canary),
         (version, "") => Ok(Wanted::Version(version)),
-        // It may be megabytes long.
-        (0, _) => invalid("model.label", &"another word", "stable, canary or nothing"),
-        (version, _) => invalid("model.version", &version, "0 beside a label"),
+        // The label is not quoted because it may be megabytes long.
+        (0, _) => invalid("model.label", &"an unknown label", "stable, canary or nothing"),
+        (version, _) => invalid("model.version", &version, "0 together with a label"),
     }
 }
 
@@ -108,7 +108,7 @@ impl From<ModelReport> for v1::Model {
     }
 }
 
-/// What a loaded model says of itself.
+/// Describes a loaded model by its manifest.
 fn loaded(model: &Model) -> v1::Model {
     let manifest: &Manifest = model.manifest();
     let quality = manifest.measured_quality.iter();

@@ -10,7 +10,7 @@ use tonic::{Request, Response, Status};
 use super::{ServiceError, model::check_name};
 use crate::registry::{AdminError, CanarySplit, Registry};
 
-/// `hlorank.v1.ModelAdminService`.
+/// Implements `hlorank.v1.ModelAdminService`.
 pub struct ModelAdmin {
     registry: Arc<Registry>,
 }
@@ -22,7 +22,7 @@ impl ModelAdmin {
         Self { registry }
     }
 
-    /// Makes a change to the end, even where its caller does not wait, and tells what there is then.
+    /// Completes a change even if its caller disconnects, and returns the models that it concerns as they are then.
     async fn change<F>(
         &self,
         name: &str,
@@ -89,7 +89,7 @@ impl ModelAdminService for ModelAdmin {
     }
 }
 
-/// `None` ends the canary.
+/// Checks the split of `SetCanary`. `None` ends the canary.
 fn canary_split(version: u64, percent: u32) -> Result<Option<CanarySplit>, ServiceError> {
     match u8::try_from(percent) {
         Ok(0) => Ok(None),

@@ -1,0 +1,142 @@
+//! The services of each listener, and the layers that every call passes.
+
+use std::{sync::Arc, time::Duration};
+
+use hlorank_proto::{
+    FILE_DESCRIPTOR_SET,
+    v1::{
+        cost_model_service_server::CostModelServiceServer,
+        model_admin_service_server::ModelAdminServiceServer, model_service_server::ModelServiceServer,
+    },
+};
+use tonic::{
+    body::Body,
+    codec::CompressionEncoding,
+    transport::{Server, server::Router},
+};
+use tonic_health::pb::health_server::{Health, HealthServer};
+use tower::{
+    layer::util::{Identity, Stack},
+    util::{MapRequestLayer, MapResponseLayer},
+};
+
+use crate::{
+    registry::Registry,
+    security::{AuthorizeLayer, Credentials, SecuritySettings},
+    service::{
+        AdmitCalls, CostModel, DeadlinesLayer, ModelAdmin, Models, compress_like_request, explain_response,
+    },
+    start_error::StartError,
+    telemetry::{ObserveCallsLayer, Observer},
+};
+
+/// What the routers of all listeners share.
+pub(crate) struct Routers<'a, H: Health> {
+    pub(crate) settings: &'a SecuritySettings,
+    pub(crate) credentials: &'a Credentials,
+    pub(crate) observer: Arc<Observer>,
+    pub(crate) registry: &'a Arc<Registry>,
+    pub(crate) health: HealthServer<H>,
+}
+
+/// The layers that every call passes, the innermost first.
+pub(crate) type Layers = Stack<
+    MapRequestLayer<fn(Request) -> Request>,
+    Stack<
+        AuthorizeLayer,
+        Stack<
+            MapResponseLayer<fn(Response) -> Response>,
+            Stack<DeadlinesLayer, Stack<ObserveCallsLayer, Identity>>,
+        >,
+    >,
+>;
+
+type Request = http::Request<Body>;
+type Response = http::Response<Body>;
+
+const COST_MODEL: &str = "hlorank.v1.CostModelService";
+const MODELS: &str = "hlorank.v1.ModelService";
+const MODEL_ADMIN: &str = "hlorank.v1.ModelAdminService";
+const HEALTH: &str = "grpc.health.v1.Health";
+
+/// Compression of messages that the services accept and send.
+const ENCODINGS: [CompressionEncoding; 2] = [CompressionEncoding::Gzip, CompressionEncoding::Zstd];
+
+/// Enables compression for a generated service; such services have no trait in common.
+macro_rules! compressed {
+    ($service:expr) => {
+        ENCODINGS
+            .into_iter()
+            .fold($service, |service, encoding| service.accept_compressed(encoding).send_compressed(encoding))
+    };
+}
+
+/// HTTP/2 window of a call, large enough that a packed batch takes one round trip.
+const CALL_WINDOW_BYTES: u32 = 8 << 20;
+
+/// HTTP/2 window of a connection, large enough that a stream whose client reads no scores does not block other calls.
+const CONNECTION_WINDOW_BYTES: u32 = 4 * CALL_WINDOW_BYTES;
+
+/// Interval of keep-alive pings, and maximum time until their answer. Without them a client that vanished in the middle of
+/// a stream would count against the limits forever.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+
+impl<H: Health> Routers<'_, H> {
+    /// Returns the services of the gRPC listener.
+    pub(crate) fn calls(
+        &self,
+        cost_model: CostModel,
+        max_message_bytes: usize,
+    ) -> Result<Router<Layers>, StartError> {
+        let service = CostModelServiceServer::new(cost_model.clone())
+            .max_decoding_message_size(max_message_bytes)
+            .max_encoding_message_size(usize::MAX);
+        let router = self
+            .builder()
+            .add_service(AdmitCalls::new(compressed!(service), cost_model))
+            .add_service(compressed!(ModelServiceServer::new(Models::new(Arc::clone(self.registry)))))
+            .add_service(compressed!(self.health.clone()));
+        with_reflection(router, &[COST_MODEL, MODELS, HEALTH])
+    }
+
+    /// Returns the services of the admin listener.
+    pub(crate) fn admin(&self) -> Result<Router<Layers>, StartError> {
+        let router = self
+            .builder()
+            .add_service(compressed!(ModelAdminServiceServer::new(ModelAdmin::new(Arc::clone(
+                self.registry
+            )))))
+            .add_service(compressed!(ModelServiceServer::new(Models::new(Arc::clone(self.registry)))))
+            .add_service(compressed!(self.health.clone()));
+        with_reflection(router, &[MODEL_ADMIN, MODELS, HEALTH])
+    }
+
+    fn builder(&self) -> Server<Layers> {
+        Server::builder()
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .initial_stream_window_size(CALL_WINDOW_BYTES)
+            .http2_keepalive_interval(Some(KEEP_ALIVE))
+            .http2_keepalive_timeout(Some(KEEP_ALIVE))
+            .max_concurrent_streams(self.settings.max_connection_calls)
+            .http2_max_header_list_size(self.settings.max_header_bytes)
+            .layer(ObserveCallsLayer(Arc::clone(&self.observer)))
+            .layer(DeadlinesLayer)
+            .layer(MapResponseLayer::new(explain_response::<Body> as fn(Response) -> Response))
+            .layer(self.credentials.authorize())
+            .layer(MapRequestLayer::new(compress_like_request::<Body> as fn(Request) -> Request))
+    }
+}
+
+/// Adds the reflection service, which describes these services and itself.
+fn with_reflection(router: Router<Layers>, services: &[&str]) -> Result<Router<Layers>, StartError> {
+    let reflection = |own: &'static str| {
+        let builder = tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+            .with_service_name(own);
+        services.iter().fold(builder, |builder, service| builder.with_service_name(*service))
+    };
+    let v1 = reflection("grpc.reflection.v1.ServerReflection").build_v1()?;
+    let v1alpha = reflection("grpc.reflection.v1alpha.ServerReflection").build_v1alpha()?;
+    Ok(router.add_service(compressed!(v1)).add_service(compressed!(v1alpha)))
+}

@@ -1,0 +1,41 @@
+use std::{io, net::SocketAddr};
+
+use crate::{
+    registry::RegistryError, runtime::RuntimeError, security::CredentialError, telemetry::ExporterBuildError,
+};
+
+/// Why the server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// ONNX Runtime is missing or broken.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// There are no models to serve.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// The compute threads cannot be started.
+    #[error("cannot start the compute threads: {0}")]
+    Threads(#[from] io::Error),
+    /// Loading the models panicked.
+    #[error("loading the models failed: {0}")]
+    Loading(#[from] tokio::task::JoinError),
+    /// Certificates or tokens cannot be used.
+    #[error(transparent)]
+    Credentials(#[from] CredentialError),
+    /// The address is in use or not local.
+    #[error("cannot listen on {address}: {source}; choose another with {flag}")]
+    Listen {
+        /// The flag that sets the address.
+        flag: &'static str,
+        /// The address.
+        address: SocketAddr,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// The reflection service cannot read the built-in descriptors.
+    #[error("server reflection: {0}")]
+    Reflection(#[from] tonic_reflection::server::Error),
+    /// The exporter of spans rejects its settings.
+    #[error("cannot send spans to --otlp-endpoint: {0}")]
+    Spans(#[from] ExporterBuildError),
+}
