@@ -22,8 +22,8 @@ use tokio::{
 
 use self::stop_signals::StopSignals;
 
-/// Unless this is set when ONNX Runtime is loaded, its builds report their use over the network and keep a device id in
-/// the home folder. The setting in its interface has no effect on Linux (1.31.1).
+/// Builds of ONNX Runtime report their use over the network and keep a device id in the home folder, unless this variable
+/// is set when they are loaded. The setting in their interface has no effect on Linux (1.31.1).
 const NO_TELEMETRY: &str = "ORT_DISABLE_TELEMETRY";
 
 /// Exit codes.
