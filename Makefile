@@ -1,22 +1,23 @@
-# Every recipe of the project; .ci/run calls the same ones. `make` lists them.
+# All recipes of the project, which .ci/run also calls. `make` lists them.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
-# `--locked` in CI, so that a Cargo.lock that was not committed fails there.
+# `--locked` in CI, which fails if Cargo.lock is not up to date.
 LOCKED ?=
-# What `make serve` passes to the server, and which benchmark `make bench` runs.
+# Arguments of a recipe: the flags of the server for `make serve`, the benchmark for `make bench`.
 ARGS ?=
-# How long `make fuzz` runs each target, and how it is built.
+# How long `make fuzz` runs each target.
 FUZZ_SECONDS ?= 3600
-FUZZ_PROFILE ?= --release
-# Of the artifacts that `make train` exports.
+# Version of the artifacts that `make train` exports.
 VERSION ?= 5
 
 TOOLS := target/tools
 DENY := $(TOOLS)/bin/cargo-deny
 DENY_VERSION := 0.20.2
+CARGO_FUZZ := $(TOOLS)/bin/cargo-fuzz
+CARGO_FUZZ_VERSION := 0.13.2
 BUF_VERSION := 1.75.0
 
 PYTHON := target/python/bin/python
@@ -24,78 +25,79 @@ PYTHON_READY := target/python/ready
 PYTHON_REQUIREMENTS := .ci/python-requirements.txt
 TRAINING := models/training
 TRAINING_PYTHON := .venv/bin/python
-# Other ways to serve the models, which `make bench ARGS=baselines` compares with.
+# Other servers of the models, with which `make bench ARGS=baselines` compares.
 BASELINES := target/baselines
 BASELINES_PROTOS := $(addprefix hlorank/v1/,graph.proto configuration.proto cost_model_service.proto)
-# The messages of the Python client, as descriptors; a test holds them against the .proto files.
+# Descriptors of the messages of the Python client; a test compares them with the .proto files.
 CLIENT_MESSAGES := client/python/hlorank/messages.binpb
 CLIENT_PROTOS := hlorank/v1/cost_model_service.proto hlorank/v1/model_service.proto hlorank/v1/trace.proto tpu_graphs/tuning.proto
 # The fields of HLO that measuring reads or edits, with TpuGraphs' messages around them.
 MEASURE := client/python/hlorank/measure
-# Folders with Python code, of those that are there.
+# Folders with Python code.
 PYTHON_CODE := $(wildcard $(TRAINING)/pyproject.toml client/python/pyproject.toml tests/baselines/pyproject.toml \
 	deploy/pyproject.toml)
 PYTHON_FOLDERS := $(patsubst %/pyproject.toml,%,$(PYTHON_CODE))
 
-# The library that the server loads; tests start servers in folders of their own, so the path is absolute.
+# The library that the server loads. The path is absolute because tests start servers in other folders.
 HLORANK_ONNXRUNTIME ?= $(abspath target/onnxruntime/libonnxruntime.so)
 export HLORANK_ONNXRUNTIME
-# Or it tells its makers what it runs.
+# Turns off the telemetry of ONNX Runtime.
 export ORT_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup setup-prometheus setup-proxies build programs test test-rust test-python lint lint-rust lint-deny lint-proto \
-	lint-python fuzz demo serve image bench soak baselines-setup client-messages figures train-setup train train-test clean
+.PHONY: help setup setup-prometheus setup-proxies build programs test test-rust test-python lint lint-rust lint-deny \
+	lint-proto lint-python fuzz fuzz-replay cargo-fuzz demo serve image bench soak baselines-setup client-messages figures \
+	train-setup train train-test clean
 
-help: ## list these
+help: ## list the recipes
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)$$/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-17s %s\n", $$1, $$2 }'
 
-setup: ## fetch ONNX Runtime (digest checked, once)
+setup: ## fetch ONNX Runtime, checking its digest, if it is missing
 	@[ "$(HLORANK_ONNXRUNTIME)" != "$(abspath target/onnxruntime/libonnxruntime.so)" ] || \
 		deploy/setup-onnxruntime.sh target/onnxruntime
 
-setup-prometheus: ## fetch Prometheus and promtool for the tests that want them (Debian's package, once)
+setup-prometheus: ## fetch Prometheus and promtool from Debian's package, for the tests that use them
 	@deploy/setup-prometheus.sh target/prometheus
 
-setup-proxies: ## fetch Envoy and HAProxy for the tests that want them (once)
+setup-proxies: ## fetch Envoy and HAProxy, for the tests that use them
 	@deploy/setup-proxies.sh target/proxies
 
-build: ## build server and command line, optimized
+build: ## build the server and the command line, optimized
 	cargo build --release --workspace --bins $(LOCKED)
 
-test: test-rust test-python ## every test
+test: test-rust test-python ## run every test
 
 # With the tests, so that both share the dependencies that they are built of.
-programs: ## build server and command line for the tests that run them
+programs: ## build the server and the command line for the tests that run them
 	cargo build --workspace --bins --tests $(LOCKED)
 
-test-rust: setup programs ## the Rust tests
+test-rust: setup programs ## run the Rust tests
 	cargo test --workspace $(LOCKED)
 
-test-python: $(PYTHON_READY) ## the Python tests that need neither torch nor jax
+test-python: $(PYTHON_READY) ## run the Python tests that need neither torch nor jax
 	@for folder in $(PYTHON_FOLDERS); do \
 		[ -d "$$folder/tests" ] || continue; \
 		echo "pytest $$folder"; \
 		(cd "$$folder" && PYTHONPATH=.:$(abspath client/python) $(abspath $(PYTHON)) -m pytest -q) || exit 1; \
 	done
 
-lint: lint-rust lint-deny lint-proto lint-python ## formatting, clippy, dependencies, protos, Python
+lint: lint-rust lint-deny lint-proto lint-python ## check formatting, lints, dependencies and protos
 
-lint-rust: ## rustfmt and clippy
+lint-rust: ## run rustfmt and clippy
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets $(LOCKED) -- -D warnings
 
-# Advisories are left out: their database is fetched from the network at every run.
-lint-deny: $(DENY) ## licences and sources of dependencies
+# Advisories are not checked, because each run would fetch their database.
+lint-deny: $(DENY) ## check licences and sources of dependencies
 	$(DENY) check bans licenses sources
 
-lint-proto: ## buf
+lint-proto: ## run buf
 	@if command -v npx >/dev/null; then \
 		echo "buf lint proto"; npx --yes @bufbuild/buf@$(BUF_VERSION) lint proto; \
 	else \
 		echo "skipped: buf lint proto needs npx (Node.js)"; \
 	fi
 
-lint-python: $(PYTHON_READY) ## ruff, and no import circles
+lint-python: $(PYTHON_READY) ## run ruff, and check that imports have no circles
 	@for folder in $(PYTHON_FOLDERS); do \
 		echo "ruff $$folder"; \
 		$(PYTHON) -m ruff check --quiet "$$folder" && $(PYTHON) -m ruff format --quiet --check "$$folder" || exit 1; \
@@ -104,30 +106,45 @@ lint-python: $(PYTHON_READY) ## ruff, and no import circles
 		(cd "$$folder" && PYTHONPATH=.:$(abspath client/python) $(abspath target/python/bin/lint-imports) --no-logo --no-cache) || exit 1; \
 	done
 
-# All targets at once, one thread each.
-fuzz: ## change small inputs and read them, for an hour (FUZZ_SECONDS=60; ARGS=npz picks one target)
-	HLORANK_FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --workspace --test fuzzing $(FUZZ_PROFILE) $(LOCKED) \
+# Without a sanitizer, which the safe code of this project does not need, stable Rust can build the targets.
+FUZZ_OPTIONS := --fuzz-dir fuzz --features libfuzzer --sanitizer none --dev --target-dir target/fuzz
+FUZZ_TARGETS := $(notdir $(wildcard fuzz/corpus/*))
+
+# Every target has a process. Inputs with new coverage are kept in target/fuzz/corpus.
+fuzz: $(CARGO_FUZZ) ## fuzz every target with coverage feedback, for an hour (FUZZ_SECONDS=60; ARGS=npz picks one)
+	$(CARGO_FUZZ) build $(FUZZ_OPTIONS)
+	@mkdir -p $(addprefix target/fuzz/corpus/,$(FUZZ_TARGETS))
+	printf '%s\n' $(or $(ARGS),$(FUZZ_TARGETS)) | xargs -P 0 -I TARGET $(CARGO_FUZZ) run $(FUZZ_OPTIONS) TARGET \
+		target/fuzz/corpus/TARGET fuzz/corpus/TARGET -- -max_total_time=$(FUZZ_SECONDS) -max_len=65536 \
+		-rss_limit_mb=1024 -timeout=60 -print_final_stats=1
+
+fuzz-replay: FUZZ_SECONDS = 60
+fuzz-replay: ## run every fuzz target on its corpus and on random changes of it, for a minute, without libFuzzer
+	HLORANK_FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --workspace --test fuzzing $(LOCKED) \
 		-- --nocapture --test-threads=8 $(ARGS)
 
-demo: setup build ## start a server, rank real configurations, stop it
+cargo-fuzz: $(CARGO_FUZZ) ## run cargo-fuzz, e.g. to minimize a find (ARGS='tmin npz fuzz/artifacts/npz/crash-1')
+	$(CARGO_FUZZ) $(firstword $(ARGS)) $(FUZZ_OPTIONS) $(wordlist 2,$(words $(ARGS)),$(ARGS))
+
+demo: setup build ## start a server, rank measured configurations, stop the server
 	deploy/demo.sh
 
 serve: setup ## run the server in the foreground (ARGS='--listen 127.0.0.1:7070')
 	cargo run --release --bin hlorank-server $(LOCKED) -- $(ARGS)
 
-image: ## build the container image (docker or podman), or its root file system where neither runs
+image: ## build the container image with docker or podman, or only its root file system if neither runs
 	@deploy/image/build.sh
 
-bench: setup build $(PYTHON_READY) ## run every benchmark, then print the figures (ARGS='reading' picks one)
+bench: setup build $(PYTHON_READY) ## run every benchmark and print the figures (ARGS=reading picks one)
 	cargo bench --workspace $(LOCKED) --bench '$(or $(ARGS),*)'
 	@$(MAKE) --no-print-directory figures
 
-soak: setup ## an hour of mixed load, reloads and killed clients into target/soak (ARGS=60 for a minute)
+soak: setup ## run mixed load, reloads and killed clients for an hour, results in target/soak (ARGS=60 for a minute)
 	HLORANK_SOAK_SECONDS=$(or $(ARGS),3600) cargo test --release --package hlorank-tests --test soak $(LOCKED)
 
-baselines-setup: $(BASELINES)/ready ## install what hlorank is compared with (MLServer, gRPC for Python)
+baselines-setup: $(BASELINES)/ready ## install the servers that hlorank is compared with (MLServer, gRPC for Python)
 
-client-messages: $(PYTHON_READY) ## write the messages of the Python client, once a .proto file changed
+client-messages: $(PYTHON_READY) ## generate the messages of the Python client after a change of a .proto file
 	$(PYTHON) -m grpc_tools.protoc --proto_path=proto --include_imports --descriptor_set_out=$(CLIENT_MESSAGES) \
 		$(CLIENT_PROTOS)
 	$(PYTHON) -m grpc_tools.protoc --proto_path=$(MEASURE) --descriptor_set_out=$(MEASURE)/tuning.binpb tuning.proto
@@ -135,15 +152,15 @@ client-messages: $(PYTHON_READY) ## write the messages of the Python client, onc
 figures: ## print the figures that benchmarks and tests measured
 	@python3 tests/print_figures.py target/figures
 
-train-setup: ## install what training needs (about 5 GB)
+train-setup: ## install the dependencies of training (about 5 GB)
 	cd $(TRAINING) && { [ -x $(TRAINING_PYTHON) ] || python3 -m venv .venv; } && $(TRAINING_PYTHON) -m pip install -e '../../client/python[tune]' -e '.[dev]'
 
-# The shipped models: name, task, and what differs from the default.
+# The shipped models, and the options in which they differ.
 MODEL ?= layout-xla-cpu tile-xla-cpu layout-xla-cpu-sage tile-xla-cpu-sage
 train_options = $(if $(findstring -sage,$(1)),--without-transformer)
 TRAIN = cd $(TRAINING) && OMP_NUM_THREADS=1 $(TRAINING_PYTHON) -m hlorank_training
 
-# From the run times that ship, unless others were collected: see models/training/README.md.
+# Trains on the shipped run times unless others were collected: see models/training/README.md.
 train: $(addprefix train-model-,$(MODEL)) ## train the models and export them to models/training/runs/registry (MODEL=tile-xla-cpu picks one)
 
 train-model-%: build
@@ -153,17 +170,23 @@ train-model-%: build
 	$(TRAIN) export $(firstword $(subst -, ,$*)) --data data/$(firstword $(subst -, ,$*)) \
 		--hlorank $(abspath target/release/hlorank) --run runs/$* --out runs/registry --name $* --version $(VERSION)
 
-train-test: ## the tests of training and of the tuner, with torch and jax
+train-test: ## run the tests of training and of the tuner, with torch and jax
 	cd $(TRAINING) && $(TRAINING_PYTHON) -m pytest -q
 	cd client/python && PYTHONPATH=$(abspath client/python) $(abspath $(TRAINING))/$(TRAINING_PYTHON) -m pytest -q tests/tune
 
-clean: ## remove what was built and fetched
+clean: ## remove everything that was built or fetched
 	rm -rf target
 
-# Unoptimized: it reads one lock file, and builds in half the time.
+# Unoptimized tools build in half the time.
+INSTALL_TOOL = CARGO_PROFILE_DEV_DEBUG=0 cargo install --locked --debug --quiet --root $(TOOLS) \
+	--target-dir $(TOOLS)/build
+
 $(DENY):
-	CARGO_PROFILE_DEV_DEBUG=0 cargo install cargo-deny --version $(DENY_VERSION) --locked --debug --quiet \
-		--root $(TOOLS) --target-dir $(TOOLS)/build
+	$(INSTALL_TOOL) cargo-deny --version $(DENY_VERSION)
+	rm -rf $(TOOLS)/build
+
+$(CARGO_FUZZ):
+	$(INSTALL_TOOL) cargo-fuzz --version $(CARGO_FUZZ_VERSION)
 	rm -rf $(TOOLS)/build
 
 $(PYTHON_READY): $(PYTHON_REQUIREMENTS)

@@ -158,7 +158,7 @@ def reuse() -> Row:
                 [
                     Query(total(rows, MODELS), "before sharing"),
                     Query(total(evaluated, MODELS), "evaluated"),
-                    Query(total(cached, MODELS), "distinct, found in the cache"),
+                    Query(total(cached, MODELS), "distinct, evaluated for other calls"),
                 ],
             ),
             Panel(

@@ -1,5 +1,5 @@
-//! Writes the inputs that fuzzing begins with, from `tests/data` and `models/registry`: `cargo run -p hlorank-fuzz
-//! --example corpus`. What fuzzing found stays.
+//! Writes the corpus from `tests/data` and `models/registry`: `cargo run -p hlorank-fuzz --example corpus`. Inputs that
+//! fuzzing found are not touched.
 
 use std::{fs, path::PathBuf};
 
@@ -25,7 +25,7 @@ use hlorank_proto::{
 };
 use prost::{Message, bytes::Bytes};
 
-/// Runs of a graph that are kept.
+/// Maximum number of runs of a graph.
 const RUNS: usize = 6;
 
 fn main() {
@@ -56,7 +56,7 @@ fn write(target: &str, name: &str, input: &[u8]) {
     fs::write(folder.join(name), input).expect("an input is written");
 }
 
-/// A module with the fields that are read, and without names that say nothing.
+/// Returns a module, decoded with the fields that hlorank reads.
 fn module(name: &str) -> HloModuleProto {
     HloModuleProto::decode(&data(&format!("hlo/{name}.hlo_module.pb"))[..]).expect("a module")
 }
@@ -71,7 +71,7 @@ fn modules() {
     }
 }
 
-/// The first instructions of the first computations, and what they refer to of each other.
+/// Keeps the first instructions of the first computations, and the references between them.
 fn few_instructions(mut module: HloModuleProto) -> HloModuleProto {
     module.computations.retain(|computation| !computation.instructions.is_empty());
     module.computations.truncate(4);
@@ -99,14 +99,14 @@ fn texts() {
     }
 }
 
-/// The first computations of a text.
+/// Returns the first computations of a text.
 fn few_computations(text: &str) -> &str {
     const BYTES: usize = 2500;
     let ends = text.match_indices("\n}\n").map(|(end, closing)| end + closing.len());
     &text[..ends.take_while(|end| *end < BYTES).last().unwrap_or(text.len())]
 }
 
-/// A measured graph, and a few of its runs.
+/// Returns a measured graph with a few of its runs.
 fn measured(file: &str) -> Vec<u8> {
     match file {
         "tile.pb" => {
@@ -125,7 +125,7 @@ fn measured(file: &str) -> Vec<u8> {
     }
 }
 
-/// A graph with few nodes, of which three are configurable, and some runs.
+/// Returns a graph of six nodes, three of them configurable, with some runs.
 fn small_layout() -> ModuleTuningData {
     let layout = Some(LayoutProto { minor_to_major: vec![1, 0] });
     let shape = ShapeProto { element_type: 11, dimensions: vec![8, 8], layout, ..Default::default() };

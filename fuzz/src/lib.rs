@@ -1,14 +1,15 @@
-//! Everything that reads bytes from outside, held to its promises on millions of inputs that nobody sent yet.
+//! Fuzzing of everything that reads bytes from outside.
 //!
-//! A target reads one kind of input and checks what came of it. Its inputs are those of its folder in `corpus`,
-//! changed again and again by what knows their form; one that has an outcome that none had before is changed
-//! further.
+//! A target reads one kind of input and checks what came of it. The programs in `fuzz_targets` run a target under
+//! libFuzzer, which looks for inputs that reach new code; [`Replay`] runs it on its corpus and on random changes of it.
 
-mod environment;
+#[cfg(feature = "libfuzzer")]
+pub mod libfuzzer;
 pub mod mutate;
 mod reading;
-mod run;
+mod replay;
+mod target;
 pub mod targets;
 
-pub use environment::{Environment, corpus_folder};
-pub use run::{Report, Target, run};
+pub use replay::{Replay, corpus_folder};
+pub use target::Target;

@@ -1,4 +1,4 @@
-//! What holds of everything that was read, and of every refusal.
+//! Checks what every reader promises: of graphs and configurations that were read, and of error messages.
 
 use std::fmt;
 
@@ -9,30 +9,23 @@ use hlorank_graph::{
 use hlorank_proto::v1::{ConfigBatch, config_batch::Configs};
 use prost::Message as _;
 
-/// Small enough that inputs reach them.
+/// Limits that are small enough for small inputs to reach them.
 pub(crate) const LIMITS: Limits = Limits { nodes: 1500, edges: 6000, configs: 1000, config_entries: 50_000 };
 
-/// Bytes of a message that a person reads, whatever it quotes.
+/// Maximum length of an error message in bytes, including what it quotes.
 const MAX_MESSAGE: usize = 1000;
 
-/// Columns of features that are lists, in which a negative number may stand for nothing.
+/// Feature columns that hold lists, in which a negative number may mark an unused place.
 const LISTS: [std::ops::Range<usize>; 4] = [31..37, 95..99, 101..105, 134..140];
 
-/// What a refusal says, without numbers and quotations.
-pub(crate) fn refused(error: &impl fmt::Display) -> String {
+/// Checks the message of an error.
+pub(crate) fn check_error(error: &impl fmt::Display) {
     let message = error.to_string();
     assert!(message.len() <= MAX_MESSAGE, "a message of {} bytes: {message}", message.len());
-    let unquoted: String = message.split(['`', '"']).step_by(2).collect();
-    unquoted.chars().filter(|character| character.is_ascii_alphabetic() || *character == ' ').collect()
 }
 
-/// A size as outcomes tell it.
-fn size(count: usize) -> u32 {
-    count.checked_ilog2().map_or(0, |size| size + 1)
-}
-
-/// A module that was read.
-pub(crate) fn check_module(module: HloModule<'_>) -> String {
+/// Checks a module that was read.
+pub(crate) fn check_module(module: HloModule<'_>) {
     let nodes = module.len();
     assert!((1..=LIMITS.nodes).contains(&nodes), "{nodes} nodes");
     assert!(module.arrays.edges.len() <= LIMITS.edges, "{} edges", module.arrays.edges.len());
@@ -44,15 +37,15 @@ pub(crate) fn check_module(module: HloModule<'_>) -> String {
     assert_eq!(unknown, module.arrays.unknown_opcodes());
     let configurable = module.arrays.default_configurable();
     match module.into_graph(Task::Layout, configurable) {
-        Ok(graph) => format!("{}, {} unknown", check_graph(&graph), size(unknown)),
-        Err(error) => refused(&error),
+        Ok(graph) => check_graph(&graph),
+        Err(error) => check_error(&error),
     }
 }
 
-/// A graph that was read, and how it is cut.
-pub(crate) fn check_graph(graph: &Graph) -> String {
+/// Checks a graph that was read, and its segments.
+pub(crate) fn check_graph(graph: &Graph) {
     assert!(graph.raw_features().iter().all(|feature| feature.is_finite()), "a feature is not finite");
-    assert!(graph.edges().is_sorted_by(|one, next| one < next), "edges are sorted, each once");
+    assert!(graph.edges().is_sorted_by(|one, next| one < next), "edges are not sorted and distinct");
     check_features(graph);
     let cut = SegmentedGraph::new(graph);
     let mut nodes: Vec<u32> = cut.occurrences.iter().flat_map(|place| place.nodes.iter().copied()).collect();
@@ -64,18 +57,9 @@ pub(crate) fn check_graph(graph: &Graph) -> String {
     assert_eq!(nodes.len(), cut.summary.kept, "nodes in segments");
     assert!(slots.into_iter().eq(0..graph.configurable().len()), "slots in segments");
     assert!(cut.segments.iter().all(|segment| (1..=MAX_SEGMENT_NODES).contains(&segment.len())));
-    let summary = cut.summary;
-    format!(
-        "{} nodes, {} edges, {} slots, {} segments, {} distinct",
-        size(summary.nodes),
-        size(summary.edges),
-        size(summary.configurable),
-        size(summary.segments),
-        size(summary.distinct_segments)
-    )
 }
 
-/// A graph that is sent as its arrays is the same graph.
+/// Checks that a graph sent as arrays of features has the same hash.
 fn check_features(graph: &Graph) {
     let in_list = |column: usize| LISTS.iter().any(|list| list.contains(&column));
     let values = graph.raw_features().iter().enumerate();
@@ -92,12 +76,12 @@ fn check_features(graph: &Graph) {
     assert_eq!(again.expect("a graph").hash(), graph.hash(), "the hash of a graph that came as features");
 }
 
-/// A batch in any form, read against a graph that fits it.
-pub(crate) fn check_batch(input: &[u8]) -> String {
+/// Checks a `ConfigBatch` in any form, read for a graph that fits it.
+pub(crate) fn check_batch(input: &[u8]) {
     let batch = match ConfigBatch::decode(input) {
         Ok(ConfigBatch { configs: Some(configs) }) => configs,
-        Ok(ConfigBatch { configs: None }) => return "nothing".to_owned(),
-        Err(error) => return refused(&error),
+        Ok(ConfigBatch { configs: None }) => return,
+        Err(error) => return check_error(&error),
     };
     let slots = match &batch {
         Configs::LayoutConfigs(message) => {
@@ -108,19 +92,16 @@ pub(crate) fn check_batch(input: &[u8]) -> String {
         Configs::DeltaLayoutConfigs(message) => message.tables.len(),
         Configs::TileConfigs(_) | Configs::PackedTileConfigs(_) => 0,
     };
-    match read_batch(&batch, slots, &LIMITS) {
-        Ok(configurations) => {
-            // They are the same code for more, and reading again and again takes its time.
-            if configurations.len() < 50 {
-                check_limits(&batch, slots, &configurations);
-            }
-            check_forms(&configurations)
+    if let Ok(configurations) = read_batch(&batch, slots, &LIMITS) {
+        // Larger batches take the same paths, and are read three more times.
+        if configurations.len() < 50 {
+            check_limits(&batch, slots, &configurations);
         }
-        Err(refusal) => refusal,
+        check_forms(&configurations);
     }
 }
 
-fn read_batch(batch: &Configs, slots: usize, limits: &Limits) -> Result<Configurations, String> {
+fn read_batch(batch: &Configs, slots: usize, limits: &Limits) -> Result<Configurations, ()> {
     let configurable = nodes_of(slots);
     let read = match batch {
         Configs::LayoutConfigs(message) => {
@@ -137,14 +118,14 @@ fn read_batch(batch: &Configs, slots: usize, limits: &Limits) -> Result<Configur
             TileBatch::from_packed(message, limits).map(Configurations::Tile)
         }
     };
-    read.map_err(|error| refused(&error))
+    read.map_err(|error| check_error(&error))
 }
 
 fn nodes_of(slots: usize) -> Vec<u32> {
     (0..).take(slots).collect()
 }
 
-/// What is read at a limit is refused one past it.
+/// Checks that a batch is read at each limit and rejected one past it.
 fn check_limits(batch: &Configs, slots: usize, configurations: &Configurations) {
     let configs = configurations.len();
     let at = Limits { configs, config_entries: configs * slots, ..LIMITS };
@@ -157,11 +138,11 @@ fn check_limits(batch: &Configs, slots: usize, configurations: &Configurations) 
     assert!(past.iter().all(|limits| read_batch(batch, slots, limits).is_err()), "one past the limit");
     let fits_any =
         matches!(batch, Configs::TileConfigs(_) | Configs::PackedTileConfigs(_) | Configs::LayoutConfigs(_));
-    assert!(fits_any || read_batch(batch, slots + 1, &LIMITS).is_err(), "a graph of one slot more");
+    assert!(fits_any || read_batch(batch, slots + 1, &LIMITS).is_err(), "a graph with one more slot");
 }
 
-/// Configurations that were read are the same in every form that can hold them.
-pub(crate) fn check_forms(configurations: &Configurations) -> String {
+/// Checks that configurations read the same from every form that can hold them.
+pub(crate) fn check_forms(configurations: &Configurations) {
     let again = |form, slots| read_batch(&form, slots, &LIMITS);
     match configurations {
         Configurations::Layout(batch) => {
@@ -179,31 +160,16 @@ pub(crate) fn check_forms(configurations: &Configurations) -> String {
             assert_eq!(entries(&readable), entries(batch), "readable");
             let changes = batch.changes();
             assert!(changes <= batch.len() * slots, "{changes} changes");
-            let table = (0..slots).map(|slot| batch.table(slot).len()).max().unwrap_or(0);
-            format!(
-                "{} layouts of {} slots, {} entries, {} changes",
-                size(batch.len()),
-                size(slots),
-                size(table),
-                size(changes)
-            )
         }
         Configurations::Tile(batch) => {
             let readable = again(Configs::TileConfigs(batch.to_readable()), 0);
             assert_eq!(readable.as_ref(), Ok(configurations), "readable");
-            let packed = batch.to_packed();
-            let is_packed = packed.is_some();
-            if let Some(packed) = packed {
-                assert_eq!(
-                    again(Configs::PackedTileConfigs(packed), 0).as_ref(),
-                    Ok(configurations),
-                    "packed"
-                );
+            if let Some(packed) = batch.to_packed() {
+                let packed = again(Configs::PackedTileConfigs(packed), 0);
+                assert_eq!(packed.as_ref(), Ok(configurations), "packed");
             }
             let mut features = batch.iter().flat_map(|tile| tile.features());
             assert!(features.all(f32::is_finite), "a feature of a tile is not finite");
-            let bounds = batch.iter().map(|tile| tile.output_bounds.len()).max().unwrap_or(0);
-            format!("{} tiles of {} bounds, packed {is_packed}", size(batch.len()), size(bounds))
         }
     }
 }

@@ -1,35 +1,31 @@
-//! Bytes of which nothing is known.
-
 use fastrand::Rng;
 
-use super::{number, part};
+/// Values at which counts, signs and widths end.
+const EDGES: [u64; 12] =
+    [0, 1, 7, 127, 128, 255, 256, 65_535, 65_536, i32::MAX as u64, u32::MAX as u64, i64::MAX as u64];
 
-/// Changes some bytes once.
-pub(super) fn mutate_once(input: &mut Vec<u8>, other: &[u8], random: &mut Rng) {
-    if input.is_empty() {
-        input.extend_from_slice(&other[part(other.len(), 64, random)]);
+/// Changes some bytes at random, where libFuzzer is not there to do it.
+pub fn change_bytes(bytes: &mut Vec<u8>, random: &mut Rng) {
+    if bytes.is_empty() {
+        bytes.push(random.u8(..));
         return;
     }
-    let at = random.usize(..input.len());
-    match random.u8(..8) {
-        0 => input[at] ^= 1 << random.u8(..8),
-        1 => input[at] = random.u8(..),
-        2 => input[at] = [0, 1, 0x7f, 0x80, 0xff][random.usize(..5)],
+    let at = random.usize(..bytes.len());
+    let end = (at + 1 + random.usize(..64)).min(bytes.len());
+    match random.u8(..6) {
+        0 => bytes[at] ^= 1 << random.u8(..8),
+        1 => bytes[at] = random.u8(..),
+        2 => drop(bytes.drain(at..end)),
         3 => {
-            let bytes = number(random).to_le_bytes();
-            let width = [1, 2, 4, 8][random.usize(..4)].min(input.len() - at);
-            input[at..at + width].copy_from_slice(&bytes[..width]);
+            let copied = bytes[at..end].to_vec();
+            let to = random.usize(..bytes.len());
+            bytes.splice(to..to, copied);
         }
-        4 => drop(input.drain(part(input.len(), 64, random))),
-        5 => {
-            let copied = input[part(input.len(), 64, random)].to_vec();
-            input.splice(at..at, copied);
+        4 => bytes.truncate(at),
+        _ => {
+            let edge = EDGES[random.usize(..EDGES.len())].to_le_bytes();
+            let width = [1, 2, 4, 8][random.usize(..4)].min(bytes.len() - at);
+            bytes[at..at + width].copy_from_slice(&edge[..width]);
         }
-        6 => {
-            let taken = other[part(other.len(), 64, random)].to_vec();
-            let replaced = at..(at + random.usize(..=taken.len())).min(input.len());
-            input.splice(replaced, taken);
-        }
-        _ => input.truncate(at),
     }
 }

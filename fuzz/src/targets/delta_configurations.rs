@@ -1,5 +1,5 @@
-use crate::{Target, mutate::mutate_message, reading::check_batch};
+use crate::{Target, mutate::mutate_bytes, reading::check_batch};
 
-/// A `ConfigBatch`, as changes to a base: what is read is the same in every form, and holds the limits exactly.
+/// A `ConfigBatch` as changes to a base. A batch reads the same from every form, and limits hold exactly.
 pub const DELTA_CONFIGURATIONS: Target =
-    Target { name: "delta_configurations", mutate: mutate_message, read: check_batch };
+    Target { name: "delta_configurations", mutate: mutate_bytes, read: check_batch };

@@ -1,38 +1,41 @@
 use hlorank_graph::{GraphError, HloModule, Limits};
 use hlorank_proto::xla::HloModuleProto;
-use prost::Message as _;
+use prost::{
+    Message as _,
+    encoding::{DecodeContext, decode_key, skip_field},
+};
 
 use crate::{
     Target,
-    mutate::{field_count, mutate_message},
-    reading::{LIMITS, check_module, refused},
+    mutate::mutate_bytes,
+    reading::{LIMITS, check_error, check_module},
 };
 
-/// A serialized `HloModuleProto` or `HloProto`: what is read holds together and holds the limits exactly, and is
-/// what a reader of whole messages makes of it.
-pub const HLO_MODULE: Target = Target { name: "hlo_module", mutate: mutate_message, read };
+/// A serialized `HloModuleProto` or `HloProto`. The node limit holds exactly, and reading field by field is the same
+/// as decoding the whole message.
+pub const HLO_MODULE: Target = Target { name: "hlo_module", mutate: mutate_bytes, read };
 
-fn read(input: &[u8]) -> String {
+fn read(input: &[u8]) {
     check_written_again(input);
     match HloModule::read(input, &LIMITS) {
         Ok(module) => {
             let nodes = module.len();
             let read = |nodes| HloModule::read(input, &Limits { nodes, ..LIMITS }).map(|module| module.len());
-            // There may be as many computations as nodes, and empty ones count.
+            // The limit holds for computations too, including empty ones.
             let few =
                 |error| matches!(error, GraphError::TooMany { what: "computations", .. }).then_some(nodes);
             assert_eq!(read(nodes).or_else(|error| few(error).ok_or("refused")), Ok(nodes), "at the limit");
             assert!(read(nodes - 1).is_err(), "one past the limit");
-            check_module(module)
+            check_module(module);
         }
-        Err(error) => refused(&error),
+        Err(error) => check_error(&error),
     }
 }
 
-/// Reading field by field is like decoding the whole message, and writing it again.
+/// Checks that reading field by field is the same as decoding the whole message and encoding it again.
 fn check_written_again(input: &[u8]) {
-    // Of several modules in an `HloProto` one is read; a decoder would merge them.
-    if field_count(input, 1).is_none_or(|names| names > 1) {
+    // If an `HloProto` has several modules, one is read, but a decoder merges them.
+    if modules(input).is_none_or(|modules| modules > 1) {
         return;
     }
     let Ok(whole) = HloModuleProto::decode(input) else { return };
@@ -46,4 +49,15 @@ fn check_written_again(input: &[u8]) {
         }
         (read, again) => assert_eq!(read.err(), again.err(), "written again"),
     }
+}
+
+/// Returns how often a message has the field of the module in an `HloProto`, or `None` if it is no message.
+fn modules(mut message: &[u8]) -> Option<usize> {
+    let mut modules = 0;
+    while !message.is_empty() {
+        let (number, wire_type) = decode_key(&mut message).ok()?;
+        skip_field(wire_type, number, &mut message, DecodeContext::default()).ok()?;
+        modules += usize::from(number == 1);
+    }
+    Some(modules)
 }

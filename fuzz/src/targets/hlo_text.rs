@@ -2,28 +2,28 @@ use hlorank_graph::{GraphError, HloModule, Limits};
 
 use crate::{
     Target,
-    mutate::mutate_text,
-    reading::{LIMITS, check_module, refused},
+    mutate::mutate_bytes,
+    reading::{LIMITS, check_error, check_module},
 };
 
-/// HLO text: a refusal names a place that is there; what is read holds together, holds the limits exactly, and is
-/// the same with other space and comments around it.
-pub const HLO_TEXT: Target = Target { name: "hlo_text", mutate: mutate_text, read };
+/// HLO text. An error names a line and column that exist, the node limit holds exactly, and other white space and
+/// comments change nothing.
+pub const HLO_TEXT: Target = Target { name: "hlo_text", mutate: mutate_bytes, read };
 
-fn read(input: &[u8]) -> String {
+fn read(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     match HloModule::read_text(&text, &LIMITS) {
         Ok(module) => {
             check_limits(&text, module.len());
             check_space(&text, &module);
-            check_module(module)
+            check_module(module);
         }
         Err(error) => {
             if let GraphError::Text { line, column, .. } = &error {
-                let found = text.split('\n').nth(line - 1).expect("the line is there");
+                let found = text.split('\n').nth(line - 1).expect("the line exists");
                 assert!((1..=found.chars().count() + 1).contains(column), "line {line}, column {column}");
             }
-            refused(&error)
+            check_error(&error);
         }
     }
 }
@@ -36,7 +36,7 @@ fn check_limits(text: &str, nodes: usize) {
 
 fn check_space(text: &str, module: &HloModule<'_>) {
     let spaced = format!(" // before\r\n/* and */\t{}\r\n// after", text.replace('\n', "\r\n"));
-    let again = HloModule::read_text(&spaced, &LIMITS).expect("text with other space");
-    assert_eq!(again.arrays, module.arrays, "with other space");
-    assert_eq!(again.node_splits, module.node_splits, "with other space");
+    let again = HloModule::read_text(&spaced, &LIMITS).expect("text with other white space");
+    assert_eq!(again.arrays, module.arrays, "with other white space");
+    assert_eq!(again.node_splits, module.node_splits, "with other white space");
 }

@@ -1,18 +1,18 @@
 use hlorank_server::model::{Manifest, ModelKind};
 
-use crate::{Target, mutate::mutate_json, reading::refused};
+use crate::{Target, mutate::mutate_bytes, reading::check_error};
 
-/// `manifest.json` of an artifact: what is taken is what it says, however it is written.
-pub const MANIFEST: Target = Target { name: "manifest", mutate: mutate_json, read };
+/// `manifest.json` of an artifact. An accepted manifest is consistent, and reads the same however its JSON is written.
+pub const MANIFEST: Target = Target { name: "manifest", mutate: mutate_bytes, read };
 
-fn read(input: &[u8]) -> String {
+fn read(input: &[u8]) {
     match Manifest::read(input) {
         Ok(manifest) => check(&manifest, input),
-        Err(error) => format!("{}: {}", error.reason(), refused(&error)),
+        Err(error) => check_error(&error),
     }
 }
 
-fn check(manifest: &Manifest, input: &[u8]) -> String {
+fn check(manifest: &Manifest, input: &[u8]) {
     assert!(manifest.version > 0 && manifest.training_data_digest().is_some());
     match manifest.kind() {
         ModelKind::Segment => {
@@ -27,13 +27,12 @@ fn check(manifest: &Manifest, input: &[u8]) -> String {
         }
         ModelKind::WholeGraph { chunk_configs } => assert!(chunk_configs > 0),
     }
-    // Some numbers that are not read do not fit.
+    // `Value` rejects numbers out of range, also in fields that a manifest ignores.
     if let Ok(value) = serde_json::from_slice::<serde_json::Value>(input) {
         let mut written =
             Manifest::read(value.to_string().as_bytes()).expect("a manifest that is written again");
-        // Their last digit may be another.
+        // Writing a float may change its last digit.
         written.measured_quality.clone_from(&manifest.measured_quality);
         assert_eq!(format!("{written:?}"), format!("{manifest:?}"), "written again");
     }
-    format!("{} {} {:?} {}", manifest.kind(), manifest.task(), manifest.pad(), manifest.files.len().min(4))
 }

@@ -1,4 +1,4 @@
-//! What is fuzzed: one file for every kind of input.
+//! The fuzz targets: one file for every kind of input.
 
 mod delta_configurations;
 mod hlo_module;

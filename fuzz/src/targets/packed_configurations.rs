@@ -1,5 +1,5 @@
-use crate::{Target, mutate::mutate_message, reading::check_batch};
+use crate::{Target, mutate::mutate_bytes, reading::check_batch};
 
-/// A `ConfigBatch`, packed: what is read is the same in every form, and holds the limits exactly.
+/// A packed `ConfigBatch`. A batch reads the same from every form, and limits hold exactly.
 pub const PACKED_CONFIGURATIONS: Target =
-    Target { name: "packed_configurations", mutate: mutate_message, read: check_batch };
+    Target { name: "packed_configurations", mutate: mutate_bytes, read: check_batch };

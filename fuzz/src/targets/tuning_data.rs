@@ -5,43 +5,39 @@ use tempfile::TempDir;
 
 use crate::{
     Target,
-    mutate::mutate_message,
-    reading::{LIMITS, check_forms, check_graph, refused},
+    mutate::mutate_bytes,
+    reading::{LIMITS, check_error, check_forms, check_graph},
 };
 
-/// `TpuGraphs`' `TuningData` and `ModuleTuningData`, or any file that a client is given: what is read holds
-/// together, and is read again from the npz file that is written of it.
-pub const TUNING_DATA: Target = Target { name: "tuning_data", mutate: mutate_message, read };
+/// `TpuGraphs`' `TuningData` and `ModuleTuningData`, and every other file that the command line reads. What was read
+/// reads the same from the npz file that is written of it.
+pub const TUNING_DATA: Target = Target { name: "tuning_data", mutate: mutate_bytes, read };
 
-fn read(input: &[u8]) -> String {
+fn read(input: &[u8]) {
     match GraphFile::of(Path::new("fuzzed.pb"), input.to_vec(), Task::Layout, &LIMITS) {
-        Ok(file) => {
-            let outcomes: Vec<String> =
-                file.graphs.iter().map(|graph| check_measured(graph, input)).collect();
-            format!("{}: {}", file.kind, outcomes.last().map_or("", String::as_str))
-        }
-        Err(error) => refused(&error),
+        Ok(file) => file.graphs.iter().for_each(|graph| check_measured(graph, input)),
+        Err(error) => check_error(&error),
     }
 }
 
-/// A graph and its run times, and of some inputs what training reads of them: a file takes longer than all else.
-pub(super) fn check_measured(measured: &MeasuredGraph, input: &[u8]) -> String {
-    let mut outcome = check_graph(&measured.graph);
+/// Checks a graph and its run times. One input in eight is also written as the file that training reads, because
+/// writing takes longer than everything else.
+pub(super) fn check_measured(measured: &MeasuredGraph, input: &[u8]) {
+    check_graph(&measured.graph);
     if input.iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte)).is_multiple_of(8) {
         check_written(measured);
     }
-    let Some(measurements) = &measured.measurements else { return outcome };
+    let Some(measurements) = &measured.measurements else { return };
     let configs = measurements.configurations.len();
     assert_eq!([measurements.run_times.len(), measurements.numbers.len()], [configs; 2], "runs");
     assert!(measurements.normalizers.as_ref().is_none_or(|times| times.len() == configs), "normalizers");
     assert!(measurements.default.is_none_or(|default| default < configs), "the default");
     assert!(measurements.numbers.is_sorted_by(|one, next| one < next), "numbers of runs");
-    outcome += &check_forms(&measurements.configurations);
-    outcome
+    check_forms(&measurements.configurations);
 }
 
 thread_local! {
-    /// Where one file after the other is written.
+    /// Holds the one file that is written over and over.
     static FOLDER: TempDir = tempfile::tempdir().expect("a folder");
 }
 
@@ -77,7 +73,7 @@ fn check_written(measured: &MeasuredGraph) {
     }
 }
 
-/// Tables may come in another order.
+/// Checks that configurations are equal but for the order of their tables.
 fn check_same(again: &Configurations, measured: &Configurations) {
     match (again, measured) {
         (Configurations::Layout(again), Configurations::Layout(measured)) => {
@@ -92,7 +88,7 @@ fn check_same(again: &Configurations, measured: &Configurations) {
     }
 }
 
-/// Whether a tile is all in its features: six bounds a list, which `f32` holds, and none that leaves no trace.
+/// Returns whether features hold a tile exactly: at most six bounds a list, each exact in `f32` and not zero.
 fn holds_in_features(tile: TileConfiguration<'_>) -> bool {
     [tile.kernel_bounds, tile.output_bounds, tile.input_bounds].iter().all(|bounds| {
         let exact = bounds.iter().all(|bound| (1..1 << 10).contains(bound));
