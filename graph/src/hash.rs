@@ -1,46 +1,9 @@
 //! Canonical byte forms and their BLAKE3 digests. `graph/README.md` specifies them and has test vectors.
 
-use std::fmt;
-
-use crate::SequenceLengths;
+use crate::{Digest, SequenceLengths};
 
 /// Raised when the canonical form of a graph or segment changes.
 const FORMAT_VERSION: u32 = 1;
-
-/// A digest of 256 bits, BLAKE3 by default. It is printed as 64 hexadecimal digits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Digest(pub [u8; 32]);
-
-impl fmt::Display for Digest {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for Digest {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Digest({self})")
-    }
-}
-
-impl Digest {
-    /// Reads 64 hexadecimal digits.
-    #[must_use]
-    pub fn from_hex(text: &str) -> Option<Self> {
-        blake3::Hash::from_hex(text).ok().map(|hash| Self(*hash.as_bytes()))
-    }
-
-    /// Returns the digest of the parts in order. Digests of different purposes differ even if the parts are equal.
-    #[must_use]
-    pub fn of_parts<'a>(purpose: &str, parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
-        let mut hasher = blake3::Hasher::new_derive_key(purpose);
-        for part in parts {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part);
-        }
-        Self(*hasher.finalize().as_bytes())
-    }
-}
 
 /// Hashes a canonical form. Numbers are little endian and buffered.
 pub(crate) struct CanonicalForm {

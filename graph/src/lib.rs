@@ -6,6 +6,7 @@
 
 mod configuration;
 mod cut;
+mod digest;
 mod error;
 mod features;
 mod file;
@@ -30,12 +31,12 @@ pub use configuration::{
     TILE_FEATURES, Task, TileBatch, TileConfiguration, TooManyRows, form, read_form,
 };
 pub use cut::{MAX_SEGMENT_NODES, Occurrence, Segment, SegmentedGraph, Summary};
+pub use digest::Digest;
 pub use error::{ConfigurationError, FileError, GraphError, TextError};
 pub use features::{FEATURES, FeatureSet, Pad, SequenceLengths, feature_digest};
 pub use file::GraphFile;
 pub use file_kind::FileKind;
 pub use graph::{Graph, GraphArrays};
-pub use hash::Digest;
 pub use limits::{LimitKind, Limits};
 pub use measured_graph::{GraphSource, MeasuredGraph, Measurements};
 pub use module::HloModule;

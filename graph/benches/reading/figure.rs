@@ -33,7 +33,7 @@ impl Figure {
     }
 }
 
-/// Read, featurize, hash, prune and cut the large module.
+/// Writes the time to read, featurize, hash, prune and cut the large module.
 pub(crate) fn write_read_time(module: &Module) {
     let nodes = read(&module.bytes).len();
     Figure {
@@ -49,7 +49,7 @@ pub(crate) fn write_read_time(module: &Module) {
     .write();
 }
 
-/// Time per node of the largest module over that of the smallest.
+/// Writes the time per node of the largest module divided by that of the smallest.
 pub(crate) fn write_linearity(growing: &[Module]) {
     let [smallest, .., largest] = growing else { return };
     let (smallest_nodes, smallest_time) = time_per_node(smallest);
@@ -68,13 +68,14 @@ pub(crate) fn write_linearity(growing: &[Module]) {
     .write();
 }
 
-/// Nodes, and seconds for each in the fastest run: a busy neighbour slows a large module more than a small one.
+/// Returns the number of nodes, and the seconds per node of the fastest run: a busy machine slows a large module down
+/// more than a small one.
 fn time_per_node(module: &Module) -> (u32, f64) {
     let nodes = u32::try_from(read(&module.bytes).len()).expect("a module has fewer than 2³² nodes");
     (nodes, times(module)[0].as_secs_f64() / f64::from(nodes))
 }
 
-/// Ascending.
+/// Returns the times of all runs, ascending.
 fn times(module: &Module) -> Vec<Duration> {
     let time = || {
         let start = Instant::now();

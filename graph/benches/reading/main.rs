@@ -1,4 +1,4 @@
-//! How long reading takes, from a serialized module to segments, and that it grows with the nodes alone.
+//! Measures the time from a serialized module to its segments, and whether it grows linearly with the nodes.
 
 mod figure;
 mod modules;
@@ -9,7 +9,7 @@ use criterion::{BenchmarkId, Criterion, Throughput};
 use hlorank_graph::{Graph, HloModule, Limits, SegmentedGraph, Task};
 use modules::Module;
 
-/// Above every module here.
+/// Limits that every module of this benchmark fits.
 const LIMITS: Limits = Limits { nodes: 1 << 20, edges: 1 << 22, configs: 1, config_entries: 1 };
 
 fn main() {
@@ -39,14 +39,14 @@ fn measure(criterion: &mut Criterion, module: &Module) {
     group.finish();
 }
 
-/// Reads and featurizes.
+/// Reads and featurizes a module.
 fn read(bytes: &[u8]) -> Graph {
     let module = HloModule::read(black_box(bytes), &LIMITS).expect("the module is sound");
     let configurable = module.arrays.default_configurable();
     module.into_graph(Task::Layout, configurable).expect("the module is sound")
 }
 
-/// Reads, featurizes, hashes, prunes and cuts.
+/// Reads, featurizes, hashes, prunes and cuts a module.
 fn whole(bytes: &[u8]) -> SegmentedGraph {
     SegmentedGraph::new(&read(bytes))
 }

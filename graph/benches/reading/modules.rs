@@ -3,21 +3,21 @@ use std::{env, fs, path::Path};
 use hlorank_proto::xla::{HloComputationProto, HloModuleProto};
 use prost::Message as _;
 
-/// Apart enough for ids that are `computation << 32 | instruction`.
+/// Distance between the ids of two copies, larger than any id `computation << 32 | instruction`.
 const ID_STRIDE: i64 = 1 << 44;
-/// What is repeated: 268 nodes.
+/// The module that is repeated, with 268 nodes.
 const REPEATED: &str = "tests/data/hlo/cnn_train.cpu_after_opt.hlo_module.pb";
-/// Copies that come nearest to the large module.
+/// Number of copies that have about as many nodes as the large module.
 const LARGE_COPIES: i64 = 120;
 
-/// A serialized module that is measured.
+/// A serialized module to measure.
 pub(crate) struct Module {
     pub(crate) name: String,
     pub(crate) bytes: Vec<u8>,
 }
 
 impl Module {
-    /// One module whose computations are repeated with ids of their own.
+    /// Returns a module whose computations are repeated, each copy with its own ids.
     pub(crate) fn growing(copies: i64) -> Self {
         let bytes = fs::read(repository(REPEATED)).expect("the fixture is part of the repository");
         let module = HloModuleProto::decode(bytes.as_slice()).expect("the fixture is sound");
@@ -27,7 +27,8 @@ impl Module {
         Self { name: format!("cnn_train x {copies}"), bytes }
     }
 
-    /// The training step of a transformer of 96 layers, 32,206 nodes; where it is absent, one that is made.
+    /// Returns the training step of a transformer of 96 layers, 32,206 nodes. If its file is absent, returns a repeated
+    /// module of about the same size.
     pub(crate) fn large() -> Self {
         let name = "transformer96_train.before_opt";
         let root = env::var_os("HLORANK_SHARED").map_or_else(|| repository("../shared"), Into::into);
@@ -38,7 +39,7 @@ impl Module {
     }
 }
 
-/// A path from the root of the repository.
+/// Returns a path relative to the root of the repository.
 pub(crate) fn repository(path: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }

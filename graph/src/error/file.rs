@@ -13,7 +13,7 @@ pub enum FileError {
     },
     /// A file in none of the supported formats.
     #[error(
-        "{path}: not HLO text, a HloModuleProto, HloProto, ModuleTuningData, TuningData, or TpuGraphs npz file"
+        "{path}: the format is unknown, expected HLO text, HloModuleProto, HloProto, ModuleTuningData, TuningData or TpuGraphs npz"
     )]
     UnknownFormat {
         /// The file.

@@ -41,8 +41,8 @@ fn find_cycle(nodes: usize, edges: &[[u32; 2]]) -> Option<u32> {
     Some(node_on_cycle(left, edges, &consumers))
 }
 
-/// Returns a node on a cycle. Every remaining node has a remaining consumer, so following the consumers from `left` ends
-/// on a cycle.
+/// Returns a node on a cycle. Every remaining node has a remaining consumer, so following the consumers from `left`
+/// ends on a cycle.
 fn node_on_cycle(left: u32, edges: &[[u32; 2]], consumers: &[u32]) -> u32 {
     let mut consumer_of = vec![left; consumers.len()];
     for [consumer, producer] in edges.iter().filter(|[consumer, _]| consumers[*consumer as usize] > 0) {

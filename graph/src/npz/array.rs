@@ -74,8 +74,8 @@ impl Arrays {
         })
     }
 
-    /// Reads f32 numbers, or i8 as in compact copies of the official files, row by row, so that a large array is never in
-    /// memory as a whole. `row_length` returns the length of a row of an array of this shape; `None` if the shape is wrong.
+    /// Reads f32 numbers, or i8 as in compact copies of the official files, row by row, so that a large array is never
+    /// in memory as a whole. `row_length` returns the length of a row, or `None` if the shape is wrong.
     pub(super) fn float_rows(
         &mut self,
         name: &str,

@@ -17,8 +17,8 @@ pub struct GoldenCase {
     pub scores: Vec<f32>,
 }
 
-/// Reads the bytes of `golden.npz` of an artifact. Each case `0/`, `1/` … holds the arrays of spec §7 and `score`. Errors
-/// name the `path`.
+/// Reads the bytes of `golden.npz` of an artifact. Each case `0/`, `1/` … holds the arrays of spec §7 and `score`.
+/// Errors name the `path`.
 pub fn read_golden_cases(path: &Path, bytes: Vec<u8>, limits: &Limits) -> Result<Vec<GoldenCase>, FileError> {
     let mut arrays = Arrays::of(path, bytes)?;
     let mut cases = Vec::new();

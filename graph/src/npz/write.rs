@@ -23,8 +23,8 @@ pub struct FeatureFile<'a> {
 }
 
 impl<'a> FeatureFile<'a> {
-    /// Writes a graph and its measurements to `path`, atomically. Fails if `pad` is −1 and the features of the graph were
-    /// padded with 0.
+    /// Writes a graph and its measurements to `path`, atomically. Fails if `pad` is −1 and the features of the graph
+    /// were padded with 0.
     pub fn write(path: &'a Path, measured: &MeasuredGraph, pad: Pad) -> Result<(), FileError> {
         let io_error = |source| FileError::Io { path: path.display().to_string(), source };
         let partial = path.with_added_extension("partial");

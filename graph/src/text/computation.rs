@@ -47,8 +47,8 @@ impl<'a> Computation<'a> {
         Ok(())
     }
 
-    /// Adds the instructions to the module in the order in which XLA serializes them; the text of a scheduled module has
-    /// another order. The last instruction of the text is the root if none is marked.
+    /// Adds the instructions to the module in the order in which XLA serializes them. The text of a scheduled module
+    /// has another order. The last instruction of the text is the root if none is marked.
     pub(super) fn close(mut self, name: &str, builder: &mut ModuleBuilder<'a, '_>) -> Result<(), GraphError> {
         let count = self.nodes.len();
         let root = self.root.unwrap_or(count.saturating_sub(1));

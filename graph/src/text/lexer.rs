@@ -35,11 +35,11 @@ impl<'a> Lexer<'a> {
     /// Returns the first byte of the next token; 0 at the end of the text.
     pub(super) fn peek(&mut self) -> u8 {
         self.skip_space();
-        self.here()
+        self.next_byte()
     }
 
     /// Returns the next byte, which may be space; 0 at the end of the text.
-    pub(super) fn here(&self) -> u8 {
+    pub(super) fn next_byte(&self) -> u8 {
         self.text.as_bytes().get(self.at).copied().unwrap_or(0)
     }
 
@@ -135,10 +135,10 @@ impl<'a> Lexer<'a> {
     /// Skips a pair of brackets and everything inside.
     pub(super) fn skip_group(&mut self) -> Result<(), GraphError> {
         let start = self.position();
-        let opening = char::from(self.here());
+        let opening = char::from(self.next_byte());
         let mut closings = Vec::new();
         while !self.is_at_end() {
-            match self.here() {
+            match self.next_byte() {
                 b'(' => closings.push(b')'),
                 b'[' => closings.push(b']'),
                 b'{' => closings.push(b'}'),
@@ -163,10 +163,10 @@ impl<'a> Lexer<'a> {
     }
 
     fn skip_string(&mut self) -> Result<(), GraphError> {
-        let (start, quote) = (self.at, self.here());
+        let (start, quote) = (self.at, self.next_byte());
         self.at += 1;
         while self.at < self.text.len() {
-            let byte = self.here();
+            let byte = self.next_byte();
             self.at += if byte == b'\\' { 2 } else { 1 };
             if byte == quote {
                 return Ok(());
@@ -180,7 +180,7 @@ impl<'a> Lexer<'a> {
     pub(super) fn skip_value(&mut self) -> Result<(), GraphError> {
         self.skip_space();
         while self.at < self.text.len() {
-            match self.here() {
+            match self.next_byte() {
                 b',' | b'\n' | b')' | b']' | b'}' => break,
                 b'(' | b'[' | b'{' => self.skip_group()?,
                 b'"' | b'\'' => self.skip_string()?,
@@ -193,7 +193,7 @@ impl<'a> Lexer<'a> {
 
     fn skip_space(&mut self) {
         loop {
-            match self.here() {
+            match self.next_byte() {
                 b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
                 b'/' if self.skip_comment() => {}
                 _ => return,

@@ -14,7 +14,7 @@ pub(super) fn shape(lexer: &mut Lexer<'_>) -> Result<ShapeProto, GraphError> {
     }
     let start = lexer.position();
     let name = lexer.word();
-    match lexer.here() {
+    match lexer.next_byte() {
         b'[' if !name.is_empty() => array(lexer, element_type(name)),
         b'(' if name == "b" => {
             lexer.skip_group()?;
@@ -34,7 +34,7 @@ pub(super) fn skip_shape(lexer: &mut Lexer<'_>) -> Result<(), GraphError> {
     if lexer.peek() != b'%' {
         lexer.word();
     }
-    let is_shape = matches!(lexer.here(), b'[' | b'(');
+    let is_shape = matches!(lexer.next_byte(), b'[' | b'(');
     lexer.return_to(start);
     if is_shape { shape(lexer).map(drop) } else { Ok(()) }
 }
@@ -50,7 +50,7 @@ fn array(lexer: &mut Lexer<'_>, element_type: i32) -> Result<ShapeProto, GraphEr
     lexer.expect("[")?;
     let dimensions = lexer.list("]", dimension)?;
     let layout = if has_layout(element_type) {
-        let minor_to_major = match lexer.here() {
+        let minor_to_major = match lexer.next_byte() {
             b'{' => layout(lexer, dimensions.len())?,
             _ => (0..i64::try_from(dimensions.len()).unwrap_or(0)).rev().collect(),
         };
