@@ -119,6 +119,6 @@ async fn graphs_without_run_times_are_left_out_and_counted() {
     let report = command_line.json(&["eval", file.argument(), bare]);
     assert_eq!(report["not_measured"], 1);
     assert_eq!(report["graphs"].as_array().map(Vec::len), Some(file.graphs.len()));
-    let message = "error: none of the files holds measured run times\n";
+    let message = "error: none of the files contains measured run times\n";
     assert_eq!(command_line.failure(&["eval", bare]), (Some(2), message.to_owned()));
 }
