@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 import grpc
 import grpc.aio
 
-from hlorank.blocking import BlockingExchange, BlockingTransport, channel, done
+from hlorank.blocking import BlockingExchange, BlockingTransport, channel, run_to_end
 from hlorank.errors import RefusedError, refused
 from hlorank.graph import Graph
 from hlorank.model import Model, ModelReference
@@ -215,7 +215,7 @@ class _ThreadedExchange:
         loop = asyncio.get_running_loop()
         try:
             # After the end nothing blocks, so a thread of the event loop is enough.
-            return await loop.run_in_executor(self._threads, done, blocking)
+            return await loop.run_in_executor(self._threads, run_to_end, blocking)
         except (asyncio.CancelledError, RefusedError):
             # An abandoned thread would consume the message that the next one waits for.
             self.cancel()

@@ -13,7 +13,7 @@ from hlorank.transport import Calls, Metadata, Method
 T = TypeVar("T")
 
 
-def done(coroutine: Coroutine[Any, Any, T]) -> T:
+def run_to_end(coroutine: Coroutine[Any, Any, T]) -> T:
     """Runs a coroutine to its end; over a blocking transport it never suspends."""
     try:
         coroutine.send(None)

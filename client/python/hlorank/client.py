@@ -5,7 +5,7 @@ from typing import Self
 
 import grpc
 
-from hlorank.blocking import BlockingTransport, channel, done
+from hlorank.blocking import BlockingTransport, channel, run_to_end
 from hlorank.graph import Graph
 from hlorank.model import Model, ModelReference
 from hlorank.ranking import BatchScores, CachedGraph, Ranking
@@ -48,7 +48,7 @@ class Client:
 
     def put_graph(self, graph: Graph, *, timeout: float | None = None) -> CachedGraph:
         """Sends a graph to the server's cache; returns its hash, sizes and configurable nodes."""
-        return done(self._session.put_graph(graph, timeout))
+        return run_to_end(self._session.put_graph(graph, timeout))
 
     def rank(
         self,
@@ -80,7 +80,7 @@ class Client:
         Raises:
             RefusedError: if the call ends with an error status.
         """
-        return done(
+        return run_to_end(
             self._session.rank(
                 graph, configurations, top_k, model, with_scores, allow_partial, timeout
             )
@@ -99,17 +99,17 @@ class Client:
         Use it if the configurations exceed one message, or are not all known at once. ``timeout``
         is the deadline of the whole stream in seconds; None for no deadline.
         """
-        return RankStream(done(self._session.rank_stream(graph, top_k, model, timeout)))
+        return RankStream(run_to_end(self._session.rank_stream(graph, top_k, model, timeout)))
 
     def list_models(self, *, timeout: float | None = None) -> list[Model]:
         """Returns every model version, sorted by name and version."""
-        return done(self._session.list_models(timeout))
+        return run_to_end(self._session.list_models(timeout))
 
     def get_model(
         self, name: str, version: int | None = None, *, timeout: float | None = None
     ) -> Model:
         """Returns one version of a model; without ``version``, the stable one."""
-        return done(self._session.get_model(name, version, timeout))
+        return run_to_end(self._session.get_model(name, version, timeout))
 
     def close(self) -> None:
         """Closes the connection and cancels calls in flight."""
@@ -146,21 +146,21 @@ class RankStream:
 
     def send(self, configurations: Configurations) -> None:
         """Sends a batch, after the previous one has been sent."""
-        done(self._stream.send(configurations))
+        run_to_end(self._stream.send(configurations))
 
     def scores(self) -> BatchScores | None:
         """Waits for the scores of the earliest batch whose scores were not taken yet.
 
         Returns None if the scores of every batch were taken.
         """
-        return done(self._stream.scores())
+        return run_to_end(self._stream.scores())
 
     def finish(self) -> Ranking:
         """Closes the stream and returns the ranking over all batches.
 
         Scores that were not taken are discarded; ``timings`` and ``reuse`` cover the whole stream.
         """
-        return done(self._stream.finish())
+        return run_to_end(self._stream.finish())
 
     def cancel(self) -> None:
         """Cancels the call."""

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from hlorank.errors import ConfigurationError
 
-_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
+_MIN, _MAX = -(1 << 63), (1 << 63) - 1
 
 
 def whole_numbers(values: ArrayLike, what: str) -> np.ndarray:
@@ -30,7 +30,7 @@ def whole_numbers(values: ArrayLike, what: str) -> np.ndarray:
     if broken.any():
         _refuse(array, what, int(broken.argmax()), "not a whole number")
     for extreme in (array.argmin(), array.argmax()):
-        if not _LEAST <= int(array.flat[extreme]) <= _MOST:
+        if not _MIN <= int(array.flat[extreme]) <= _MAX:
             _refuse(array, what, int(extreme), "which does not fit 64 bits")
     return array
 

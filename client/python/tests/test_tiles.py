@@ -70,7 +70,10 @@ def test_features_of_another_shape_are_refused(shape):
     [
         ({}, "no configurations"),
         ({"output_bounds": []}, "no configurations"),
-        ({"output_bounds": [[1], [2]], "kernel_bounds": [[1]]}, r"are of \[1, 2\] configurations"),
+        (
+            {"output_bounds": [[1], [2]], "kernel_bounds": [[1]]},
+            r"different numbers of configurations: \[1, 2\]",
+        ),
         ({"output_bounds": np.zeros((2, 2, 2), int)}, "output_bounds has shape"),
         ({"output_bounds": [[1.5]]}, r"output_bounds\[0, 0\] is 1.5, not a whole number"),
         ({"output_bounds": [[1], ["a", "b"]]}, "output_bounds has type"),

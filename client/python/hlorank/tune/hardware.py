@@ -59,7 +59,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Patience:
+class Timeouts:
     """Timeouts in seconds."""
 
     start: float = 300.0
@@ -76,7 +76,7 @@ class Hardware:
     setting: Setting
     log: Path
     """File for the output of the process."""
-    patience: Patience = field(default_factory=Patience)
+    timeouts: Timeouts = field(default_factory=Timeouts)
     threads: int = 1
     """Threads of a program, 0 for as many as XLA uses; models were trained with 1."""
     _process: "subprocess.Popen[bytes] | None" = None
@@ -125,7 +125,7 @@ class Hardware:
         try:
             connection.send((batch.modules, protocol))
             while not batch.is_measured:
-                seconds = batch.patience(self.patience, protocol)
+                seconds = batch.timeout(self.timeouts, protocol)
                 if not connection.poll(seconds):
                     batch.end("timed out", f"after {seconds:g} s")
                     self.close()
@@ -174,8 +174,8 @@ class Hardware:
         """Returns why the default does not run; empty if it runs."""
         try:
             connection.send(self.setting)
-            if not connection.poll(self.patience.start):
-                return f"timeout after {self.patience.start:g} s"
+            if not connection.poll(self.timeouts.start):
+                return f"timeout after {self.timeouts.start:g} s"
             event = connection.recv()
         except (EOFError, OSError):
             return self._exit_message()
@@ -229,13 +229,13 @@ class _Batch:
             taken = event.nanoseconds.get(program, single)
             self.outcomes[program] = Outcome(status, taken, event.reference, event.noise)
 
-    def patience(self, patience: Patience, protocol: Protocol) -> float:
+    def timeout(self, timeouts: Timeouts, protocol: Protocol) -> float:
         """Returns the timeout in seconds of the next event."""
         unknown = set(self.unknown())
         if unknown - self._compiled:
-            return patience.compile
+            return timeouts.compile
         if unknown - self._first_runs.keys():
-            return patience.run
+            return timeouts.run
         # All programs are being measured: rounds, and those that are repeated under load.
         round_ = sum(self._first_runs.values()) / 1e9 + 1
         stretch = max(round_, protocol.stretch_seconds)

@@ -98,7 +98,7 @@ class Annealing:
     A change for the worse is accepted with a probability that falls with its size and with time.
     """
 
-    _LEAST_SCALE = 1e-12
+    _MIN_SCALE = 1e-12
     """Lower bound of the scale, for costs that are all equal."""
     _HOT, _COLD = 1.0, 0.02
     """First and last temperature, in standard deviations of the first costs that differ."""
@@ -134,7 +134,7 @@ class Annealing:
         with np.errstate(invalid="ignore"):
             worse = np.maximum(costs - self._costs[:count], 0)
         worse[~np.isfinite(costs)] = np.inf
-        scale = max(temperature * self._scale, self._LEAST_SCALE)
+        scale = max(temperature * self._scale, self._MIN_SCALE)
         taken = self._random.random(count) < np.exp(-worse / scale)
         self._current[:count][taken] = candidates[taken]
         self._costs[:count][taken] = costs[taken]

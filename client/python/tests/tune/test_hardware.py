@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hlorank.tune import hardware as own
-from hlorank.tune.hardware import Hardware, HardwareError, Patience
+from hlorank.tune.hardware import Hardware, HardwareError, Timeouts
 from hlorank.tune.worker import Setting
 
 jax = pytest.importorskip("jax", reason="jax is not installed")
@@ -23,7 +23,7 @@ from hlorank.measure.lower import flat_arguments, lower  # noqa: E402
 from hlorank.measure.schema import HloModuleProto  # noqa: E402
 
 ARGUMENTS = [np.arange(48, dtype=np.float32).reshape(6, 8) / 48, np.ones((8, 5), np.float32)]
-HURRY = Patience(start=60, compile=20, run=2)
+HURRY = Timeouts(start=60, compile=20, run=2)
 
 
 def module(function, *arguments):
@@ -174,19 +174,19 @@ def test_a_process_that_ended_between_two_batches_is_started_anew(machine):
 
 
 @pytest.mark.parametrize(
-    ("reference", "arguments", "patience", "words"),
+    ("reference", "arguments", "timeouts", "words"),
     [
         (unknown_call(), ARGUMENTS, HURRY, "custom-call"),
         (GOOD, ARGUMENTS[:1], HURRY, "argument"),
-        (HANGS, ARGUMENTS, Patience(start=6), "longer than 6 s"),
+        (HANGS, ARGUMENTS, Timeouts(start=6), "timeout after 6 s"),
     ],
     ids=["compile", "arguments", "hangs"],
 )
 def test_a_default_that_does_not_run_is_an_error_that_says_why(
-    tmp_path, reference, arguments, patience, words
+    tmp_path, reference, arguments, timeouts, words
 ):
     (tmp_path / "log").write_text("what an earlier process said\n")
-    hardware = Hardware(setting(reference, arguments), tmp_path / "log", patience)
+    hardware = Hardware(setting(reference, arguments), tmp_path / "log", timeouts)
     with hardware, pytest.raises(HardwareError, match="default configuration") as failed:
         hardware.measure([GOOD], HASTE)
     assert words in str(failed.value) and "earlier" not in str(failed.value)
@@ -252,8 +252,8 @@ def test_nothing_is_left_behind(tmp_path):
 PARENT = """
 import sys
 sys.path[:0] = {paths!r}
-from test_hardware import HANGS, HASTE, Hardware, Patience, Path, setting
-hardware = Hardware(setting(), Path({log!r}), Patience(compile=600, run=600))
+from test_hardware import HANGS, HASTE, Hardware, Timeouts, Path, setting
+hardware = Hardware(setting(), Path({log!r}), Timeouts(compile=600, run=600))
 with hardware:
     hardware._start()
     print(hardware._process.pid, flush=True)

@@ -9,9 +9,9 @@ from hlorank_training.data.featurize import feature_digest, featurize
 from hlorank_training.data.sources import FEATURES_FOLDER, PARTS, Source, sources
 from hlorank_training.data.split import RULES, Split, split
 
-LEAST_AGREEMENT = 0.5
+MIN_AGREEMENT = 0.5
 """Minimum Kendall's tau between two measuring passes; graphs below it are noise and not used."""
-LEAST_TO_TEACH = {"layout": 0.75, "tile": LEAST_AGREEMENT}
+MIN_TRAINING_AGREEMENT = {"layout": 0.75, "tile": MIN_AGREEMENT}
 """Minimum tau for training; graphs below it are only used for the test. Many layouts differ by less
 than their noise, and models that were also trained on such lists ordered left-out graphs worse."""
 
@@ -36,16 +36,16 @@ def prepare(task: str, data: Path, hlorank: Path) -> Prepared:
     Features are kept in a folder named by the featurizer's digest, one for each featurizer.
     """
     digest = feature_digest(hlorank)
-    steady = [s for s in sources(data, hlorank) if _agrees(s, LEAST_AGREEMENT)]
+    usable = [s for s in sources(data, hlorank) if _agrees(s, MIN_AGREEMENT)]
     base = data.parent if data.is_file() else data
     folder = base / FEATURES_FOLDER / digest[:16]
-    features = {source.name: folder / f"{source.name}.npz" for source in steady}
-    featurize(hlorank, [(s.file, s.module) for s in steady], list(features.values()))
-    by_name = {source.name: source for source in steady}
-    teaching = {source.name for source in steady if _agrees(source, LEAST_TO_TEACH[task])}
-    parts = split_sources(task, steady)
+    features = {source.name: folder / f"{source.name}.npz" for source in usable}
+    featurize(hlorank, [(s.file, s.module) for s in usable], list(features.values()))
+    by_name = {source.name: source for source in usable}
+    for_training = {source.name for source in usable if _agrees(source, MIN_TRAINING_AGREEMENT[task])}
+    parts = split_sources(task, usable)
     train, validation = (
-        tuple(name for name in names if name in teaching)
+        tuple(name for name in names if name in for_training)
         for names in (parts.train, parts.validation)
     )
     return Prepared(digest, replace(parts, train=train, validation=validation), features, by_name)

@@ -23,8 +23,8 @@ except ModuleNotFoundError as missing:
         "Halide tiles need the package 'halide': .venv/bin/python -m pip install -e '.[halide]'"
     ) from missing
 
-_MOST_LANES = 16
-_MOST_ROWS = 4
+_MAX_LANES = 16
+_MAX_ROWS = 4
 """Rows whose partial results stay in registers together."""
 
 
@@ -82,7 +82,7 @@ class LoopNest:
         It is vectorized along that dimension: the results of the lanes are combined last.
         """
         (length,) = self.reduced
-        lane, lanes = hl.Var("lane"), gcd(self._block or length, _MOST_LANES)
+        lane, lanes = hl.Var("lane"), gcd(self._block or length, _MAX_LANES)
         self._lengths[lane.name()] = lanes
         parts = self._combine(
             [*loops, lane],
@@ -132,13 +132,13 @@ class LoopNest:
     def _vectorise(self, stage: hl.Func | hl.Stage, loop: hl.Var) -> hl.Var:
         """Vectorizes with a length that divides the tile, so that every lane does useful work."""
         lanes = hl.Var("lanes")
-        stage.split(loop, loop, lanes, gcd(self._lengths[loop.name()], _MOST_LANES))
+        stage.split(loop, loop, lanes, gcd(self._lengths[loop.name()], _MAX_LANES))
         stage.vectorize(lanes)
         return lanes
 
     def _unroll(self, stage: hl.Stage, loop: hl.Var) -> hl.Var:
         rows = hl.Var("rows")
-        stage.split(loop, loop, rows, gcd(self._lengths[loop.name()], _MOST_ROWS))
+        stage.split(loop, loop, rows, gcd(self._lengths[loop.name()], _MAX_ROWS))
         stage.unroll(rows)
         return rows
 
