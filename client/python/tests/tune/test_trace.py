@@ -47,7 +47,7 @@ def test_calls_come_after_their_graph_with_what_was_asked(recorded, layout_graph
     assert not second.call.request.HasField("model")
     for record in (first, second):
         request = record.call.request
-        assert not request.HasField("graph") and request.WhichOneof("configs")
+        assert not request.HasField("graph") and request.batch.WhichOneof("configs")
     times = [(r.call.at.seconds, r.call.at.nanos) for r in (first, second)]
     assert times == sorted(times) and times[1] < (60, 0)
 
