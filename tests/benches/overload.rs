@@ -39,13 +39,13 @@ struct Ended {
 }
 
 /// Client that ranks one kernel after the other.
-struct Asking {
+struct Caller {
     client: Client,
     kernels: Vec<GraphHandle>,
     tiles: Configurations,
 }
 
-impl Asking {
+impl Caller {
     async fn start(server: &TestServer) -> Self {
         let connection = Connection { retries: 0, ..Connection::default() };
         let client = Client::connect(server.endpoint(), connection).await.expect("a connection");
@@ -75,7 +75,7 @@ impl Asking {
     /// Keeps this number of requests in flight, in a closed loop.
     async fn one_after_the_other(&self, at_once: usize) -> Vec<Ended> {
         let end = Instant::now() + TIME;
-        let asking = (0..at_once).map(async |first| {
+        let calls = (0..at_once).map(async |first| {
             let mut ended = Vec::new();
             for number in (first..).step_by(at_once) {
                 if Instant::now() >= end {
@@ -85,12 +85,12 @@ impl Asking {
             }
             ended
         });
-        futures::future::join_all(asking).await.into_iter().flatten().collect()
+        futures::future::join_all(calls).await.into_iter().flatten().collect()
     }
 
     /// Sends this number of requests per second, in an open loop.
     async fn at_rate(self, rate: f64) -> Vec<Ended> {
-        let asking = std::sync::Arc::new(self);
+        let caller = std::sync::Arc::new(self);
         let (start, mut asked, mut ended) = (Instant::now(), JoinSet::new(), Vec::new());
         for number in 0.. {
             let due = Duration::from_secs_f64(number as f64 / rate);
@@ -98,8 +98,8 @@ impl Asking {
                 break;
             }
             sleep_until(start + due).await;
-            let asking = std::sync::Arc::clone(&asking);
-            asked.spawn(async move { asking.ask(number).await });
+            let caller = std::sync::Arc::clone(&caller);
+            asked.spawn(async move { caller.ask(number).await });
             while let Some(answer) = asked.try_join_next() {
                 ended.push(answer.expect("requests do not panic"));
             }
@@ -116,13 +116,13 @@ fn main() {
 async fn measure() {
     let workers = std::thread::available_parallelism().expect("a number of cores").get();
     let server = TestServer::start_with(&[NO_CACHE]).await;
-    let asking = Asking::start(&server).await;
-    let alone = asking.one_after_the_other(1).await;
-    let peak = asking.one_after_the_other(CALLERS_PER_WORKER * workers).await;
+    let caller = Caller::start(&server).await;
+    let alone = caller.one_after_the_other(1).await;
+    let peak = caller.one_after_the_other(CALLERS_PER_WORKER * workers).await;
     let capacity = taken(&peak) / TIME.as_secs_f64();
     let requests = workers + REQUESTS_BESIDE;
     let limited = TestServer::start_with(&[NO_CACHE, &format!("--max-requests={requests}")]).await;
-    let overload = Asking::start(&limited).await.at_rate(3.0 * capacity).await;
+    let overload = Caller::start(&limited).await.at_rate(3.0 * capacity).await;
     let goodput = taken(&overload) / TIME.as_secs_f64();
     let [p99, refused] = [true, false].map(|is_taken| percentile(&overload, is_taken));
     let uncontended = percentile(&alone, true);

@@ -27,7 +27,7 @@ pub struct Question {
 /// Load that continues until it is stopped.
 pub struct Load {
     stop: Arc<AtomicBool>,
-    asking: JoinHandle<Vec<Answer>>,
+    calling: JoinHandle<Vec<Answer>>,
 }
 
 /// Result of one request.
@@ -46,8 +46,8 @@ impl Load {
     #[must_use]
     pub fn start(client: Client, questions: Vec<Question>, pause: Duration) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let asking = tokio::spawn(ask(client, questions.into(), pause, Arc::clone(&stop)));
-        Self { stop, asking }
+        let calling = tokio::spawn(ask(client, questions.into(), pause, Arc::clone(&stop)));
+        Self { stop, calling }
     }
 
     /// Stops sending, waits for the last answer and returns all answers.
@@ -56,7 +56,7 @@ impl Load {
     /// If a request panicked.
     pub async fn finish(self) -> Vec<Answer> {
         self.stop.store(true, Ordering::Relaxed);
-        self.asking.await.expect("requests do not panic")
+        self.calling.await.expect("requests do not panic")
     }
 }
 

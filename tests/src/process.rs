@@ -97,8 +97,8 @@ impl ServerProcess {
     /// # Panics
     /// If the server is not running.
     pub fn signal(&self, signal: &str) {
-        let told = Command::new("kill").args(["-s", signal, &self.id().to_string()]).status();
-        assert!(told.is_ok_and(|told| told.success()), "the server is not there");
+        let status = Command::new("kill").args(["-s", signal, &self.id().to_string()]).status();
+        assert!(status.is_ok_and(|status| status.success()), "the server is not there");
     }
 
     /// Waits for `count` log lines that satisfy a condition, and returns all such lines.
@@ -123,16 +123,16 @@ impl ServerProcess {
     /// # Panics
     /// If the signal cannot be sent.
     pub async fn stop(self) -> Stopped {
-        let told = Instant::now();
+        let signalled = Instant::now();
         self.signal("TERM");
-        self.stopped(told).await
+        self.stopped(signalled).await
     }
 
     /// Waits until the process has exited; `signalled` is when it was told to stop.
     ///
     /// # Panics
     /// If the log cannot be read.
-    pub async fn stopped(mut self, told: Instant) -> Stopped {
+    pub async fn stopped(mut self, signalled: Instant) -> Stopped {
         // Polled, because clients of this runtime have to close their connections meanwhile.
         let status = loop {
             match self.child.try_wait().expect("a child") {
@@ -140,7 +140,7 @@ impl ServerProcess {
                 None => tokio::time::sleep(Duration::from_millis(5)).await,
             }
         };
-        let took = told.elapsed();
+        let took = signalled.elapsed();
         self.reading.take().map(JoinHandle::join).expect("it is read once").expect("reading does not panic");
         let log = std::mem::take(&mut *self.log.lock().expect("nobody panics with it"));
         Stopped { status, took, log }

@@ -66,7 +66,7 @@ async fn a_default_model_of_each_task_is_listed() {
 }
 
 #[tokio::test]
-async fn one_model_is_told_by_name_and_version() {
+async fn one_model_is_reported_by_name_and_version() {
     let server = TestServer::start().await;
     let mut models = server.models().await;
     let request = |name: &str, version| GetModelRequest { name: name.to_owned(), version };

@@ -119,7 +119,7 @@ fn nodes_are_described_alike() {
 }
 
 #[test]
-fn names_and_opcodes_are_told_as_the_text_has_them() {
+fn names_and_opcodes_are_reported_as_the_text_has_them() {
     let text = "HloModule m\n\nENTRY e {\n  %p.1 = f32[2,3]{1,0} parameter(0)\n  \
                 ROOT dot.2 = f32[2,2] dot(%p.1, p.1), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n}\n";
     let module = HloModule::read_text(text, &Limits::default()).unwrap();

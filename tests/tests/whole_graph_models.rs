@@ -138,7 +138,7 @@ async fn configurations_of_the_other_task_are_refused() {
 }
 
 #[tokio::test]
-async fn a_score_that_is_no_number_is_told() {
+async fn a_score_that_is_no_number_is_reported() {
     let models = Artifacts::copy();
     models.spoil_opcode("tile-whole-graph", 119);
     let server = TestServer::start_with(&[&models.flag()]).await;

@@ -55,7 +55,7 @@ async fn calls_that_set_no_deadline_have_that_of_the_connection() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_not_made_is_told_with_its_address() {
+async fn a_connection_that_is_not_made_is_reported_with_its_address() {
     let gone = Gone::start().await;
     let connection = Connection { connect_timeout: ALLOWED, ..Connection::default() };
     let since = Instant::now();

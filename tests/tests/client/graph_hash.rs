@@ -87,7 +87,7 @@ async fn a_hash_alone_is_enough_for_a_server_that_keeps_the_graph() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_with_its_code() {
+async fn a_refusal_is_reported_with_its_code() {
     let server = TestServer::start().await;
     let error = server.client().await.get_model("other", None).await.unwrap_err();
     assert!(error.to_string().starts_with("no model is named `other`"), "{error}");

@@ -87,7 +87,7 @@ async fn a_call_that_a_killed_replica_worked_on_is_answered_by_another() {
     let client = Client::connect_replicas(endpoints(&replicas), Connection::default()).await.unwrap();
     let (graph, large) = (GraphHandle::features(&kernel_of(40)), tiles(20_000));
     client.put_graph(&graph).await.unwrap();
-    let asking = tokio::spawn(async move { client.rank(&RankRequest::new(&graph, &large).top(1)).await });
+    let call = tokio::spawn(async move { client.rank(&RankRequest::new(&graph, &large).top(1)).await });
     let since = Instant::now();
     'waiting: loop {
         for replica in &mut replicas {
@@ -96,9 +96,9 @@ async fn a_call_that_a_killed_replica_worked_on_is_answered_by_another() {
                 break 'waiting;
             }
         }
-        assert!(!asking.is_finished() && since.elapsed() < PATIENCE, "nobody works on it");
+        assert!(!call.is_finished() && since.elapsed() < PATIENCE, "nobody works on it");
     }
-    assert_eq!(asking.await.unwrap().unwrap().best.len(), 1);
+    assert_eq!(call.await.unwrap().unwrap().best.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -134,7 +134,7 @@ async fn replicas_that_are_not_there_do_not_stop_the_others() {
 }
 
 #[tokio::test]
-async fn where_none_is_there_all_are_told() {
+async fn where_none_is_there_all_are_reported() {
     let connect = |endpoints| Client::connect_replicas(endpoints, Connection::default());
     let error = connect(vec![NO_SERVER, "http://127.0.0.1:2"]).await.unwrap_err();
     assert_eq!(error.to_string(), "no connection to http://127.0.0.1:1, http://127.0.0.1:2");

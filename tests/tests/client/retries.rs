@@ -79,7 +79,7 @@ async fn a_server_that_restarts_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_stays_away_is_told_with_its_address() {
+async fn a_server_that_stays_away_is_reported_with_its_address() {
     let mut server = Replica::start().await;
     let connection = Connection { retries: 1, ..Connection::default() };
     let client = Client::connect(server.endpoint(), connection).await.unwrap();

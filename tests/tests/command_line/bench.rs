@@ -77,7 +77,7 @@ async fn a_stall_is_counted_for_every_call_that_was_due_meanwhile() {
     const STALL: Duration = Duration::from_secs(1);
     let server = TestServer::start().await;
     let proxy = Proxy::to(&server).await;
-    let command_line = CommandLine::asking(proxy.endpoint(), NO_SERVER);
+    let command_line = CommandLine::calling(proxy.endpoint(), NO_SERVER);
     let file = MeasuredFile::tile();
     let mut command =
         command_line.command(&["bench", file.argument(), "--rate", "100", "--duration", "4s", "--json"]);
@@ -103,7 +103,7 @@ async fn a_stall_is_counted_for_every_call_that_was_due_meanwhile() {
 async fn what_is_due_beyond_the_calls_in_flight_is_not_sent_and_told() {
     let server = TestServer::start().await;
     let proxy = Proxy::to(&server).await;
-    let command_line = CommandLine::asking(proxy.endpoint(), NO_SERVER);
+    let command_line = CommandLine::calling(proxy.endpoint(), NO_SERVER);
     let file = MeasuredFile::tile();
     let arguments = ["bench", file.argument(), "--rate=200", "--duration=2s", "--max-in-flight=5"];
     let child = command_line.command(&arguments).stdout(Stdio::piped()).spawn().unwrap();
@@ -158,7 +158,7 @@ async fn the_same_seed_is_the_same_load() {
 async fn a_load_that_is_interrupted_tells_what_came_of_it() {
     let server = TestServer::start().await;
     let proxy = Proxy::to(&server).await;
-    let command_line = CommandLine::asking(proxy.endpoint(), NO_SERVER);
+    let command_line = CommandLine::calling(proxy.endpoint(), NO_SERVER);
     let file = MeasuredFile::tile();
     let mut command = command_line.command(&["bench", file.argument(), "--duration", "1h", "--json"]);
     let child = command.stdout(Stdio::piped()).spawn().unwrap();
@@ -252,7 +252,7 @@ async fn a_stream_that_stalls_is_as_late_as_a_call() {
     const STALL: Duration = Duration::from_secs(1);
     let server = TestServer::start().await;
     let proxy = Proxy::to(&server).await;
-    let command_line = CommandLine::asking(proxy.endpoint(), NO_SERVER);
+    let command_line = CommandLine::calling(proxy.endpoint(), NO_SERVER);
     let file = MeasuredFile::tile();
     let arguments =
         ["bench", file.argument(), "--rate=100", "--duration=3s", "--streams=1", "--batch=10", "--json"];

@@ -29,16 +29,16 @@ impl CommandLine {
     /// Runs commands that call this server.
     pub(crate) fn of(server: &TestServer) -> Self {
         let admin = server.admin_endpoint().unwrap_or_else(|| NO_SERVER.to_owned());
-        Self::asking(server.endpoint(), &admin)
+        Self::calling(server.endpoint(), &admin)
     }
 
     /// Runs commands that need no server.
     pub(crate) fn without_server() -> Self {
-        Self::asking(NO_SERVER, NO_SERVER)
+        Self::calling(NO_SERVER, NO_SERVER)
     }
 
     /// Runs commands that call these addresses.
-    pub(crate) fn asking(endpoint: &str, admin_endpoint: &str) -> Self {
+    pub(crate) fn calling(endpoint: &str, admin_endpoint: &str) -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),
             endpoint: endpoint.to_owned(),

@@ -46,7 +46,7 @@ async fn a_request_that_is_wrong_exits_with_two() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_model_that_is_not_loaded_is_told_with_those_that_are() {
+async fn a_model_that_is_not_loaded_is_reported_with_those_that_are() {
     let server = TestServer::start().await;
     let file = MeasuredFile::layout();
     let (code, message) =
@@ -66,7 +66,7 @@ async fn more_than_the_server_takes_exits_with_three() {
 }
 
 #[test]
-fn no_server_is_told_with_its_address() {
+fn no_server_is_reported_with_its_address() {
     let (code, message) = CommandLine::without_server().failure(&["models"]);
     assert_eq!(code, Some(4));
     assert!(message.starts_with(&format!("error: no connection to {NO_SERVER}: ")), "{message}");
@@ -77,7 +77,7 @@ fn a_connection_that_breaks_exits_with_four() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let hangs_up = thread::spawn(move || drop(listener.accept()));
-    let (code, message) = CommandLine::asking(&endpoint, NO_SERVER).failure(&["models"]);
+    let (code, message) = CommandLine::calling(&endpoint, NO_SERVER).failure(&["models"]);
     assert_eq!(code, Some(4), "{message}");
     hangs_up.join().unwrap();
 }
@@ -103,7 +103,7 @@ fn output_that_cannot_be_written_exits_with_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failure_is_told_as_json_where_that_is_asked_for() {
+async fn a_failure_is_reported_as_json_where_that_is_asked_for() {
     let server = TestServer::start().await;
     let file = MeasuredFile::tile();
     let arguments = ["rank", "--graph", file.argument(), "--model", "layout-xla-cpu"];

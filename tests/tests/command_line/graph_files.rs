@@ -63,7 +63,7 @@ fn a_graph_written_as_features_is_the_same_graph() {
 }
 
 #[test]
-fn text_is_told_from_protobuf_by_content() {
+fn text_is_reported_from_protobuf_by_content() {
     let command_line = CommandLine::without_server();
     let file = |ending: &str| {
         let path = fixture(HLO_FIXTURES).join(format!("mlp_train.before_opt.{ending}"));

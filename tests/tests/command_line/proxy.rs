@@ -70,8 +70,8 @@ async fn pass(
     let mut buffer = vec![0; 64 << 10];
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
         passed.send_modify(|bytes| *bytes += count);
-        let goes_on = stalled.wait_for(|stalled| !stalled).await.is_ok();
-        if !goes_on || to.write_all(&buffer[..count]).await.is_err() {
+        let continues = stalled.wait_for(|stalled| !stalled).await.is_ok();
+        if !continues || to.write_all(&buffer[..count]).await.is_err() {
             break;
         }
     }

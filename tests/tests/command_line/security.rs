@@ -39,7 +39,7 @@ impl Secured {
 
     fn command_line(&self) -> CommandLine {
         let admin = over_tls(&self.server.admin_endpoint().unwrap());
-        CommandLine::asking(&over_tls(self.server.endpoint()), &admin)
+        CommandLine::calling(&over_tls(self.server.endpoint()), &admin)
     }
 
     /// Returns a flag with the path of a file.
@@ -94,7 +94,7 @@ async fn variables_say_who_is_trusted_and_who_calls() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_not_trusted_is_told_with_the_cause() {
+async fn a_server_that_is_not_trusted_is_reported_with_the_cause() {
     let secured = Secured::start().await;
     secured.files.write("stranger.crt", &Authority::new().pem);
     let ca = secured.flag("--ca", "stranger.crt");
@@ -113,7 +113,7 @@ async fn a_server_that_asks_for_a_certificate_is_shown_one() {
     let pair = authority.issue();
     let (certificate, key) =
         (files.write("client.crt", &pair.certificate), files.write("client.key", &pair.key));
-    let command_line = CommandLine::asking(&over_tls(server.endpoint()), NO_SERVER);
+    let command_line = CommandLine::calling(&over_tls(server.endpoint()), NO_SERVER);
     let flag = |flag, path: &Path| format!("{flag}={}", path.display());
     let (ca, certificate, key) = (
         flag("--ca", &files.folder().join("ca.crt")),
@@ -129,7 +129,7 @@ async fn a_server_that_asks_for_a_certificate_is_shown_one() {
 
 #[test]
 fn credentials_that_are_wrong_exit_with_two() {
-    let command_line = CommandLine::asking("https://127.0.0.1:1", NO_SERVER);
+    let command_line = CommandLine::calling("https://127.0.0.1:1", NO_SERVER);
     command_line.write("text", "of something else\nin lines");
     let cases = [
         (["--ca", "missing"], "error: missing: "),

@@ -17,7 +17,7 @@ const STREAMED: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[tokio::test]
-async fn a_call_that_is_no_stream_is_told_that_its_time_is_up() {
+async fn a_call_that_is_no_stream_expires_with_a_reason() {
     let server = TestServer::start().await;
     let hash = put(&server, &kernel_of(40)).await;
     let started = Instant::now();
@@ -35,7 +35,7 @@ async fn a_call_that_is_no_stream_is_told_that_its_time_is_up() {
 }
 
 #[tokio::test]
-async fn a_stream_that_has_begun_is_told_that_its_time_is_up_and_its_work_stops() {
+async fn a_stream_that_has_begun_expires_with_a_reason_and_its_work_stops() {
     let server = TestServer::start().await;
     let graph = graph_by_hash(put(&server, &kernel_of(40)).await.0.to_vec());
     let messages = [stream_start(graph), stream_batch(packed_tiles(&grid_tiles(MANY_TILES)))];

@@ -16,7 +16,7 @@ fn counted(scrape: &Scrape) -> [f64; 5] {
 }
 
 /// Returns the counts that an answer reports.
-fn told(reuse: &ReuseCounts) -> [f64; 5] {
+fn reported(reuse: &ReuseCounts) -> [f64; 5] {
     let ReuseCounts { configs, distinct_configs, segment_rows, rows_evaluated, rows_cached, .. } = *reuse;
     [configs, distinct_configs, segment_rows, rows_evaluated, rows_cached].map(|count| count as f64)
 }
@@ -31,8 +31,8 @@ async fn work_is_counted_as_answers_tell_it() {
     let (client, graph) = (server.client().await, GraphHandle::features(&kernel_of(3)));
     let batch = Configurations::Tile(tiles(&[[1, 2], [3, 4], [1, 2], [5, 6]]));
     let first = client.rank(&RankRequest::new(&graph, &batch)).await.unwrap().reuse;
-    assert_eq!(counted(&server.scrape().await), told(&first));
-    assert_eq!(told(&first), [4.0, 3.0, 4.0, 3.0, 0.0]);
+    assert_eq!(counted(&server.scrape().await), reported(&first));
+    assert_eq!(reported(&first), [4.0, 3.0, 4.0, 3.0, 0.0]);
 
     let again = client.rank(&RankRequest::new(&graph, &batch)).await.unwrap().reuse;
     assert_eq!((again.rows_evaluated, again.rows_cached), (0, 3));
@@ -66,7 +66,7 @@ async fn batches_of_a_stream_are_counted_one_by_one() {
     }
     let ranking = stream.finish().await.unwrap();
     let scrape = server.scrape().await;
-    assert_eq!(counted(&scrape), told(&ranking.reuse));
+    assert_eq!(counted(&scrape), reported(&ranking.reuse));
     assert_eq!(stage(&scrape, "rank"), 1.0);
 }
 

@@ -1,9 +1,9 @@
 //! Model versions are loaded, take over, are rolled back and removed while requests are answered.
 
-mod asking;
 mod bad_artifacts;
 mod canary;
 mod counting;
 mod pinning;
 mod reloading;
 mod removing;
+mod subject;

@@ -6,7 +6,7 @@ use hlorank_client::v1::ModelState;
 use hlorank_tests::TestServer;
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 
-use crate::asking::{MODEL, Subject, rankings};
+use crate::subject::{MODEL, Subject, rankings};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pinned_version_survives_newer_ones_and_a_restart() {
@@ -108,7 +108,7 @@ async fn admin_calls_are_answered_on_their_listener_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn health_is_told_by_the_name_of_a_model() {
+async fn health_is_reported_by_the_name_of_a_model() {
     let subject = Subject::start().await;
     let mut health = HealthClient::new(subject.server.channel().await);
     let mut check = async |service: &str| {

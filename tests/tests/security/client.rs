@@ -239,7 +239,7 @@ async fn a_handshake_takes_no_longer_than_a_connection_may() {
 }
 
 #[tokio::test]
-async fn what_makes_no_tls_is_told_before_a_connection_is_made() {
+async fn what_makes_no_tls_is_reported_before_a_connection_is_made() {
     let authority = Authority::new();
     let (one, other) = (authority.issue(), authority.issue());
     let connect = async |connection: Connection| {

@@ -122,7 +122,7 @@ async fn a_mounted_secret_is_read_when_its_link_is_swapped() {
 }
 
 #[tokio::test]
-async fn the_files_are_read_when_the_server_is_told_to_reload() {
+async fn the_files_are_read_when_the_server_is_reported_to_reload() {
     let authority = Authority::new();
     let files = Files::new();
     files.write_pair(&authority.issue_until(3000));

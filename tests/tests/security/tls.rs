@@ -67,7 +67,7 @@ async fn refusal(files: &Files) -> String {
 }
 
 #[tokio::test]
-async fn files_that_make_no_tls_are_told_at_the_start() {
+async fn files_that_make_no_tls_are_reported_at_the_start() {
     let authority = Authority::new();
     let (one, other) = (authority.issue(), authority.issue());
     let files = Files::new();

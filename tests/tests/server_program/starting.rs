@@ -37,26 +37,26 @@ fn copied_registry() -> tempfile::TempDir {
 }
 
 #[test]
-fn a_missing_library_is_told() {
+fn a_missing_library_is_reported() {
     let refusal = refusal(&["--onnxruntime", "no/such/library.so"]);
     assert!(refusal.contains("no/such/library.so") && refusal.contains("make setup"), "{refusal}");
 }
 
 #[test]
-fn a_missing_model_folder_is_told() {
+fn a_missing_model_folder_is_reported() {
     let refusal = refusal(&["--models", "no/such/folder"]);
     assert!(refusal.contains("no/such/folder") && refusal.contains("--models"), "{refusal}");
 }
 
 #[test]
-fn a_missing_artifact_is_told() {
+fn a_missing_artifact_is_reported() {
     let empty = tempfile::tempdir().unwrap();
     let refusal = refusal(&["--models", empty.path().to_str().unwrap()]);
     assert!(refusal.contains("layout-xla-cpu") && refusal.contains("make train"), "{refusal}");
 }
 
 #[test]
-fn an_artifact_whose_digest_does_not_hold_is_told() {
+fn an_artifact_whose_digest_does_not_hold_is_reported() {
     let copy = copied_registry();
     let versions = std::fs::read_dir(copy.path().join("tile-xla-cpu")).unwrap();
     for version in versions.map(|entry| entry.unwrap().path()) {

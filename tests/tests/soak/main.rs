@@ -8,7 +8,7 @@
 //! Results are written to `target/soak`. The program also runs as the server and as clients, in processes of their own,
 //! so it has no test harness.
 
-mod asking;
+mod calls;
 mod clients;
 mod plan;
 mod plot;
@@ -21,7 +21,7 @@ use hlorank_client::{Client, Connection};
 use hlorank_tests::{Artifacts, Figure, Scrape, ServerProcess, Target, http_get};
 use tokio::{runtime::Runtime, sync::watch, time::Instant};
 
-use self::{asking::Asking, clients::Clients, plan::Plan, record::Record};
+use self::{calls::Calls, clients::Clients, plan::Plan, record::Record};
 
 fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -51,21 +51,21 @@ async fn soak(plan: &Plan) {
     let client = connect(&server.endpoint).await;
     let start = Instant::now();
     let (stop, stopped) = watch::channel(());
-    let mut asking = Asking::start(client.clone(), plan.rate, stopped.clone());
+    let mut calls = Calls::start(client.clone(), plan.rate, stopped.clone());
     let clients = tokio::spawn(Clients::start(&server.endpoint).kill_until(stopped.clone()));
     let reloads = tokio::spawn(server::reload_until(stopped, artifacts, client, plan.reload_every));
 
     let mut record = Record::default();
     while start.elapsed() < plan.length {
         tokio::time::sleep(plan.sample_every).await;
-        record.add(start.elapsed(), server.resident_bytes(), asking.take());
+        record.add(start.elapsed(), server.resident_bytes(), calls.take());
         record.write();
     }
     drop(stop);
     let killed = clients.await.expect("clients are killed");
     let reloads = reloads.await.expect("versions take over");
-    asking.ended().await;
-    record.add(start.elapsed(), server.resident_bytes(), asking.take());
+    calls.ended().await;
+    record.add(start.elapsed(), server.resident_bytes(), calls.take());
     record.write();
     plot::write(&record);
     idle(&server).await;

@@ -4,7 +4,7 @@ use std::{fmt::Write as _, fs, path::PathBuf, time::Duration};
 
 use hlorank_tests::repository;
 
-use crate::asking::Answer;
+use crate::calls::Answer;
 
 /// All samples in order.
 #[derive(Debug, Default)]

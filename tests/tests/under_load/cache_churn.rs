@@ -6,7 +6,7 @@ use std::process;
 use hlorank_client::{Client, GraphHandle};
 use hlorank_tests::{Scrape, TestServer, resident_bytes, varying};
 
-use crate::asking::{alone, bits, connect, rank};
+use crate::requests::{alone, bits, connect, rank};
 
 /// Number of kernels. Each is ranked twice, the second time after everything was evicted.
 const QUESTIONS: usize = 64;

@@ -10,7 +10,7 @@ use tonic_health::pb::{
 };
 use tonic_types::StatusExt as _;
 
-use crate::asking::{alone, bits, kernels, of_tiles};
+use crate::requests::{alone, bits, kernels, of_tiles};
 
 const MODEL: &str = "tile-xla-cpu-sage";
 

@@ -8,7 +8,7 @@ use hlorank_graph::Configurations;
 use hlorank_tests::{Figure, Target, TestServer, block_graph, layouts};
 use tokio::sync::Barrier;
 
-use crate::asking::{alone, bits, connect, rank};
+use crate::requests::{alone, bits, connect, rank};
 
 const CLIENTS: usize = 256;
 const BLOCKS: usize = 60;

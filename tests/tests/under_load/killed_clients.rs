@@ -11,7 +11,7 @@ use tokio::{net::TcpStream, runtime::Runtime, sync::oneshot};
 use tonic::transport::{Channel, Uri};
 use tower::service_fn;
 
-use crate::asking::{alone, bits, connect, kernels, of_tiles, rank, requests, rows_evaluated, tiles};
+use crate::requests::{alone, bits, connect, kernels, of_tiles, rank, requests, rows_evaluated, tiles};
 
 /// Enough tiles to keep every worker busy much longer than the clients live.
 const TILES: i64 = 45_000;

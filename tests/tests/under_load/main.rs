@@ -1,13 +1,13 @@
 //! Under overload and faults no call hangs or has a wrong answer, failures stay isolated, memory is bounded, and
 //! nothing remains of clients that have gone.
 
-mod asking;
 mod cache_churn;
 mod failing_runs;
 mod herd;
 mod killed_clients;
 mod mass_cancellation;
 mod overload;
+mod requests;
 mod slow_readers;
 mod work_after_the_end;
 mod worker_panics;

@@ -7,7 +7,7 @@ use hlorank_graph::Configurations;
 use hlorank_tests::TestServer;
 use tokio::{task::JoinSet, time::Instant};
 
-use crate::asking::{alone, bits, connect, connect_with, kernels, rank, rows_evaluated, tiles};
+use crate::requests::{alone, bits, connect, connect_with, kernels, rank, rows_evaluated, tiles};
 
 const CALLS: usize = 1_000;
 

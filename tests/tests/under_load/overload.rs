@@ -9,7 +9,7 @@ use hlorank_tests::{Answer, Load, Question, TestServer, resident_bytes};
 use tokio::time::{Instant, sleep, timeout};
 use tonic::Code;
 
-use crate::asking::{PATIENCE, alone, bits, connect, connect_with, kernels, rank, tiles};
+use crate::requests::{PATIENCE, alone, bits, connect, connect_with, kernels, rank, tiles};
 
 const KERNELS: u16 = 16;
 
@@ -49,7 +49,7 @@ impl Questions {
     /// Returns the calls per second of several clients that each wait for their answers.
     async fn capacity(&self, client: &Client) -> f64 {
         let end = Instant::now() + TIME;
-        let asking = (0..4).map(async |first| {
+        let calls = (0..4).map(async |first| {
             let mut answered = 0.0;
             for graph in self.graphs.iter().cycle().skip(4 * first) {
                 if Instant::now() >= end {
@@ -60,7 +60,7 @@ impl Questions {
             }
             answered
         });
-        join_all(asking).await.iter().sum::<f64>() / TIME.as_secs_f64()
+        join_all(calls).await.iter().sum::<f64>() / TIME.as_secs_f64()
     }
 
     /// Connects clients, and caches the graphs that they ask about in turn.

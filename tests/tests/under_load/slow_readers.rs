@@ -16,7 +16,7 @@ use tonic::{Code, Status, body::Body, transport::Channel};
 use tonic_types::StatusExt as _;
 use tower::{Service as _, ServiceExt as _};
 
-use crate::asking::{PATIENCE, alone, bits, connect_with, kernels, of_tiles, rank, requests, tiles};
+use crate::requests::{PATIENCE, alone, bits, connect_with, kernels, of_tiles, rank, requests, tiles};
 
 /// Number of tiles of the small kernel in each request. Their rows are evaluated once.
 const TILES: i64 = 20_000;
@@ -106,7 +106,7 @@ impl Fixture {
         let server = TestServer::start_with(&[flag, &format!("--tokens={}", tokens.display())]).await;
         let token = Some("other".parse().unwrap());
         let other = connect_with(&server, Connection { token, ..Connection::default() }).await;
-        let graph = crate::asking::kernels_of(NODES, 1).remove(0);
+        let graph = crate::requests::kernels_of(NODES, 1).remove(0);
         let hash = other.put_graph(&graph).await.unwrap().hash;
         rank(&other, &graph, &tiles(TILES)).await;
         let slow = SlowReader::new(&server, &wanted(hash));

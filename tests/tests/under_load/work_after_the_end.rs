@@ -8,7 +8,7 @@ use hlorank_tests::{Figure, Target, TestServer};
 use tonic::Request;
 use tonic_types::StatusExt as _;
 
-use crate::asking::{alone, connect_with, kernels_of, of_tiles, rows_evaluated, tiles};
+use crate::requests::{alone, connect_with, kernels_of, of_tiles, rows_evaluated, tiles};
 
 /// Largest number of nodes whose rows are evaluated one by one: a block takes longer than reading the counter of rows.
 const NODES: usize = 500;

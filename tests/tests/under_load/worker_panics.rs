@@ -13,7 +13,7 @@ use hlorank_server::{
 use hlorank_tests::{Scrape, chain_kernel, grid_tiles, load_model};
 use tokio::sync::oneshot;
 
-use crate::asking::alone;
+use crate::requests::alone;
 
 /// One worker, so that the rows of all calls wait for it.
 const WORKERS: NonZeroUsize = NonZeroUsize::MIN;

@@ -8,7 +8,7 @@ use hlorank_tests::{TestServer, kernel_of};
 use tonic::{Code, Request, Response, Status};
 use tonic_types::StatusExt as _;
 
-use crate::asking::{alone, bits, of_tiles, rank, tiles};
+use crate::requests::{alone, bits, of_tiles, rank, tiles};
 
 /// Too little time to score a batch.
 const NO_TIME: [&str; 3] = ["0n", "1n", "1u"];

@@ -105,7 +105,7 @@ async fn no_call_that_was_accepted_is_lost_and_no_frozen_client_holds_up_the_exi
     let clients = load(&server, &expected).await;
     under_load(&server).await;
 
-    let told = Instant::now();
+    let signalled = Instant::now();
     server.signal("TERM");
     let asked = clients.join_all().await;
     // Meanwhile the server waits for the frozen clients.
@@ -114,7 +114,7 @@ async fn no_call_that_was_accepted_is_lost_and_no_frozen_client_holds_up_the_exi
     let address = server.endpoint.trim_start_matches("http://");
     let refused = TcpStream::connect(address).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
-    let stopped = server.stopped(told).await;
+    let stopped = server.stopped(signalled).await;
     drop(frozen);
 
     assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
@@ -142,7 +142,7 @@ async fn no_call_that_was_accepted_is_lost_and_no_frozen_client_holds_up_the_exi
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_server_exits_once_calls_are_answered_and_health_is_told() {
+async fn the_server_exits_once_calls_are_answered_and_health_is_reported() {
     let server = start(&["--drain-seconds=60"]);
     let mut client = cost_model(&server).await;
     let expected = ask(&mut client, QUESTION).await.unwrap();
@@ -164,7 +164,7 @@ async fn the_server_exits_once_calls_are_answered_and_health_is_told() {
     .await;
     let clients = load(&server, &expected).await;
 
-    let told = Instant::now();
+    let signalled = Instant::now();
     server.signal("TERM");
     for mut statuses in watching {
         assert_eq!(statuses.message().await.unwrap().unwrap().status(), ServingStatus::NotServing);
@@ -175,7 +175,7 @@ async fn the_server_exits_once_calls_are_answered_and_health_is_told() {
     for Asked { refused, .. } in &asked {
         assert!(is_clean(refused), "{refused:?}");
     }
-    let stopped = server.stopped(told).await;
+    let stopped = server.stopped(signalled).await;
     assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
     assert!(stopped.took < Duration::from_secs(30), "{:?}", stopped.took);
     assert!(stopped.log.contains("\"stopped\""), "{}", stopped.log);

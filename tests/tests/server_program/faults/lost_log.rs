@@ -85,9 +85,9 @@ async fn the_disk_of_the_log_is_full_for_a_while() {
     until("the log", async || log().contains("call ended")).await;
     assert_eq!(stop(server).await, Some(0));
     let log = log();
-    let told = log.lines().rfind(|line| line.contains("log lines were lost")).unwrap();
-    let told: Value = serde_json::from_str(told).unwrap();
-    let lost = told["fields"]["lines"].as_u64().unwrap();
+    let line = log.lines().rfind(|line| line.contains("log lines were lost")).unwrap();
+    let line: Value = serde_json::from_str(line).unwrap();
+    let lost = line["fields"]["lines"].as_u64().unwrap();
     let written = log.lines().filter(|line| line.contains("call ended")).count() as u64;
     assert!(lost > 0 && written + lost >= 2 * CALLS, "{CALLS} calls, twice: {log}");
 }

@@ -21,7 +21,7 @@ async fn models_serve_while_their_folder_is_away_and_new_ones_once_it_is_back() 
     let mut client = cost_model(&server).await;
     let answer = ask(&mut client, QUESTION).await.unwrap();
     let (stop, mut stopped) = tokio::sync::oneshot::channel::<()>();
-    let asking = tokio::spawn(async move {
+    let calling = tokio::spawn(async move {
         let mut answers = Vec::new();
         while stopped.try_recv().is_err() {
             answers.push(ask(&mut client, QUESTION).await.unwrap());
@@ -53,7 +53,7 @@ async fn models_serve_while_their_folder_is_away_and_new_ones_once_it_is_back() 
     artifacts.publish(MODEL, version + 1, |_| ());
     until_serving(&models, version + 1).await;
     stop.send(()).unwrap();
-    let answers = asking.await.unwrap();
+    let answers = calling.await.unwrap();
     assert!(answers.len() > 10 && answers.iter().all(|found| *found == answer), "{} answers", answers.len());
     let stopped = server.stop().await;
     assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);

@@ -5,7 +5,7 @@ use std::{net::TcpListener, time::Instant};
 use super::calls::{PATIENCE, program};
 
 #[test]
-fn an_address_that_is_taken_is_told_with_its_flag_before_models_are_loaded() {
+fn an_address_that_is_taken_is_reported_with_its_flag_before_models_are_loaded() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     for flag in ["--listen", "--metrics-listen", "--admin-listen"] {

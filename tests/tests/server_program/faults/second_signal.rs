@@ -26,9 +26,9 @@ async fn stop_twice(first: &str, second: &str) -> (Option<i32>, Duration, String
     busy(&server, 3).await;
     server.signal(first);
     server.lines(1, |line| line["fields"]["message"] == "stopping").await;
-    let told = Instant::now();
+    let signalled = Instant::now();
     server.signal(second);
-    let stopped = server.stopped(told).await;
+    let stopped = server.stopped(signalled).await;
     (stopped.status.code(), stopped.took, stopped.log)
 }
 
@@ -76,10 +76,10 @@ fn a_signal_while_models_are_loaded_ends_the_server_at_once() {
             .unwrap();
         // The signal arrives at any stage of the start.
         std::thread::sleep(wait);
-        let told = Instant::now();
+        let signalled = Instant::now();
         kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
         let status = server.wait().unwrap();
-        assert!(told.elapsed() < AT_ONCE, "{:?}", told.elapsed());
+        assert!(signalled.elapsed() < AT_ONCE, "{:?}", signalled.elapsed());
         // Before the server handles signals, they end it like any program.
         let by_default = status.signal() == Some(Signal::TERM.as_raw());
         assert!(status.code() == Some(0) || by_default, "{status:?} after {wait:?}");

@@ -62,8 +62,8 @@ async fn a_line_tells_what_the_call_was_about() {
     assert_eq!(fields(streamed, &["configs", "batches"]), [5, 2]);
 
     let page = fs::read_to_string(repository("docs/logs-and-traces.md")).unwrap();
-    let told = lines.iter().flat_map(|line| line["fields"].as_object().unwrap().keys());
-    for field in told.filter(|field| *field != "message") {
+    let logged = lines.iter().flat_map(|line| line["fields"].as_object().unwrap().keys());
+    for field in logged.filter(|field| *field != "message") {
         assert!(
             page.contains(&format!("`{field}`")),
             "{field} is not in the table of docs/logs-and-traces.md"

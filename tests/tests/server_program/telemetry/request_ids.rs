@@ -12,7 +12,7 @@ const HEADER: &str = "x-request-id";
 /// Opcode for which a modified model returns no finite score.
 const SPOILED: u8 = 119;
 
-fn told(metadata: &MetadataMap) -> &str {
+fn returned_id(metadata: &MetadataMap) -> &str {
     metadata.get(HEADER).expect("an id").to_str().unwrap()
 }
 
@@ -29,12 +29,12 @@ async fn an_id_is_echoed_or_made_and_stands_in_the_log() {
     let server = start(&[]);
     let mut models = models(&server).await;
     let given = models.list_models(with(ListModelsRequest {}, &[(HEADER, "tune-17")])).await.unwrap();
-    assert_eq!(told(given.metadata()), "tune-17");
+    assert_eq!(returned_id(given.metadata()), "tune-17");
     let made = models.list_models(ListModelsRequest {}).await.unwrap();
-    assert!(is_made(told(made.metadata())), "{made:?}");
+    assert!(is_made(returned_id(made.metadata())), "{made:?}");
     let lines = server.lines(2, is_access).await;
     let ids: Vec<&str> = lines.iter().map(|line| line["span"]["request_id"].as_str().unwrap()).collect();
-    assert_eq!(ids, ["tune-17", told(made.metadata())]);
+    assert_eq!(ids, ["tune-17", returned_id(made.metadata())]);
 }
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn an_insane_id_is_replaced() {
     let long = "x".repeat(129);
     for insane in ["", "two words", "tab\there", "caf\u{e9}", &long] {
         let answer = models.list_models(with(ListModelsRequest {}, &[(HEADER, insane)])).await.unwrap();
-        assert!(is_made(told(answer.metadata())), "{insane:?}: {answer:?}");
+        assert!(is_made(returned_id(answer.metadata())), "{insane:?}: {answer:?}");
     }
 }
 
@@ -54,13 +54,13 @@ async fn a_failure_tells_the_id() {
     let mut cost_model = cost_model(&server).await;
     let refused = cost_model.rank_configs(with(ranking("no HLO", 3), &[(HEADER, "tune-18")])).await;
     let refused = refused.unwrap_err();
-    assert_eq!((told(refused.metadata()), explained(&refused).as_str()), ("tune-18", "tune-18"));
+    assert_eq!((returned_id(refused.metadata()), explained(&refused).as_str()), ("tune-18", "tune-18"));
     assert_eq!(refused.get_details_error_info().unwrap().reason, "HLO_MALFORMED");
     assert!(refused.get_details_bad_request().is_some(), "{refused:?}");
 
     let messages = tokio_stream::iter(streamed("no HLO", &[]));
     let answer = cost_model.rank_configs_stream(with(messages, &[(HEADER, "tune-19")])).await.unwrap();
-    assert_eq!(told(answer.metadata()), "tune-19");
+    assert_eq!(returned_id(answer.metadata()), "tune-19");
     let refused = answer.into_inner().message().await.unwrap_err();
     assert_eq!(explained(&refused), "tune-19", "in the trailers");
     assert_eq!(refused.get_details_error_info().unwrap().reason, "HLO_MALFORMED");
@@ -72,7 +72,7 @@ async fn calls_of_other_services_have_ids() {
     let mut health = tonic_health::pb::health_client::HealthClient::new(channel(&server).await);
     let check = |service: &str| tonic_health::pb::HealthCheckRequest { service: service.to_owned() };
     let healthy = health.check(with(check(""), &[(HEADER, "probe")])).await.unwrap();
-    assert_eq!(told(healthy.metadata()), "probe");
+    assert_eq!(returned_id(healthy.metadata()), "probe");
     let unknown = health.check(with(check("nobody"), &[(HEADER, "probe")])).await.unwrap_err();
     assert_eq!((unknown.code(), explained(&unknown).as_str()), (Code::NotFound, "probe"));
 }

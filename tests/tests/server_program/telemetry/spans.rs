@@ -50,7 +50,7 @@ async fn a_call_is_a_span_with_its_stages_below_it() {
     assert_eq!((hex(&call.trace_id), hex(&call.parent_span_id)), (TRACE.into(), CALLER.into()));
     assert_eq!(call.trace_state, "vendor=7");
     assert_eq!(call.status.unwrap_or_default().code(), StatusCode::Unset);
-    let told = attributes(&call.attributes);
+    let found = attributes(&call.attributes);
     for (name, value) in [
         ("rpc.system", "grpc"),
         ("rpc.service", "hlorank.v1.CostModelService"),
@@ -63,7 +63,7 @@ async fn a_call_is_a_span_with_its_stages_below_it() {
         ("hlorank.cached", "false"),
         ("hlorank.configs", "5"),
     ] {
-        assert_eq!(told.get(name).map(String::as_str), Some(value), "{name}: {told:?}");
+        assert_eq!(found.get(name).map(String::as_str), Some(value), "{name}: {found:?}");
     }
 
     let spans = collector.spans();
@@ -94,9 +94,9 @@ async fn failures_and_streams_are_spans_too() {
     cost_model.put_graph(putting("no HLO")).await.unwrap_err();
     let call = collector.calls(1).await.remove(0);
     assert_eq!(call.status.clone().unwrap_or_default().code(), StatusCode::Unset, "the client is to blame");
-    let told = attributes(&call.attributes);
+    let found = attributes(&call.attributes);
     assert_eq!(
-        (told["rpc.grpc.status_code"].as_str(), told["hlorank.reason"].as_str()),
+        (found["rpc.grpc.status_code"].as_str(), found["hlorank.reason"].as_str()),
         ("3", "HLO_MALFORMED")
     );
 
@@ -104,8 +104,8 @@ async fn failures_and_streams_are_spans_too() {
     let mut answers = cost_model.rank_configs_stream(messages).await.unwrap().into_inner();
     while answers.message().await.unwrap().is_some() {}
     let call = collector.calls(2).await.remove(1);
-    let told = attributes(&call.attributes);
-    assert_eq!((told["hlorank.batches"].as_str(), told["hlorank.configs"].as_str()), ("2", "5"));
+    let found = attributes(&call.attributes);
+    assert_eq!((found["hlorank.batches"].as_str(), found["hlorank.configs"].as_str()), ("2", "5"));
     let encoded = collector.spans();
     let encoded = encoded.iter().filter(|span| span.parent_span_id == call.span_id && span.name == "encode");
     assert_eq!(encoded.count(), 2);

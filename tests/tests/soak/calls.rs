@@ -17,9 +17,9 @@ use tokio::{
 use crate::DEADLINE;
 
 /// Calls that continue until they are stopped.
-pub(crate) struct Asking {
+pub(crate) struct Calls {
     answers: mpsc::UnboundedReceiver<Answer>,
-    asking: JoinHandle<()>,
+    calling: JoinHandle<()>,
 }
 
 /// Result of a call.
@@ -40,12 +40,12 @@ struct Repeated {
 /// Number of batches of a stream.
 const BATCHES: usize = 3;
 
-impl Asking {
+impl Calls {
     /// Starts calls at this rate per second.
     pub(crate) fn start(client: Client, rate: f64, stopped: watch::Receiver<()>) -> Self {
         let (sender, answers) = mpsc::unbounded_channel();
-        let asking = tokio::spawn(ask(client, rate, stopped, sender));
-        Self { answers, asking }
+        let calling = tokio::spawn(ask(client, rate, stopped, sender));
+        Self { answers, calling }
     }
 
     /// Takes the results since the last time.
@@ -55,7 +55,7 @@ impl Asking {
 
     /// Waits for the last answer.
     pub(crate) async fn ended(&mut self) {
-        (&mut self.asking).await.expect("asking does not panic");
+        (&mut self.calling).await.expect("calling does not panic");
         // Each call in flight holds a sender.
         while self.answers.sender_strong_count() > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
