@@ -18,11 +18,11 @@ pub fn program(name: &str) -> Command {
     let test = env::current_exe().expect("this test has a path");
     let folder = test.ancestors().nth(2).expect("the test is in target/<profile>/deps");
     let program = folder.join(name);
-    let build = if folder.ends_with("release") { "make build" } else { "make programs" };
+    let recipe = if folder.ends_with("release") { "make build" } else { "make programs" };
     let built = modified(&program);
-    assert!(built.is_some(), "{} was not built: run `{build}`", program.display());
+    assert!(built.is_some(), "{} was not built: run `{recipe}`", program.display());
     let changed = sources(&program).into_iter().find(|source| modified(source) > built);
-    assert_eq!(changed, None, "{} is older than this source: run `{build}`", program.display());
+    assert_eq!(changed, None, "{} is older than this source: run `{recipe}`", program.display());
     Command::new(program)
 }
 

@@ -15,7 +15,7 @@ use crate::{
 };
 
 fn batch(configs: Configs) -> RankConfigsStreamRequest {
-    let batch = ConfigBatch { configs: Some(configs.into()) };
+    let batch = ConfigBatch { configs: Some(configs) };
     RankConfigsStreamRequest { part: Some(Part::Batch(batch)) }
 }
 
