@@ -16,6 +16,8 @@ use crossbeam_channel::{Receiver, Sender, select, unbounded};
 use tokio::sync::oneshot;
 use tracing::Span;
 
+use crate::device::DeviceProfile;
+
 /// A fixed number of worker threads. They run interactive work before bulk work, and the work of each class in the order
 /// of submission, so that calls take turns. A thread whose work panics is replaced. The threads end when the pool has
 /// been dropped and its work is done.
@@ -105,6 +107,12 @@ impl ComputePool {
             panics: Arc::clone(&panics),
         };
         (Self { interactive, bulk, workers, panics, started, last_interactive }, queue)
+    }
+
+    /// What the sessions of its workers run on.
+    #[must_use]
+    pub fn device(&self) -> &'static DeviceProfile {
+        DeviceProfile::CPU
     }
 
     /// Number of threads.

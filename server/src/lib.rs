@@ -4,6 +4,7 @@
 //! and back; [`compute`] is where all of that which takes processor time runs, off the async threads.
 
 pub mod compute;
+pub mod device;
 pub mod engine;
 pub mod graphs;
 mod health;
@@ -19,6 +20,7 @@ pub mod runtime;
 pub mod security;
 mod serve;
 pub mod service;
+pub mod session;
 pub mod settings;
 mod start_error;
 pub mod telemetry;

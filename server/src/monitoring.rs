@@ -23,14 +23,14 @@ use crate::{
     listening::BoundAddress,
     metrics::Metrics,
     registry::{Registry, Wanted},
-    service::CostModel,
+    session::Sessions,
     start_error::StartError,
 };
 
 /// The sources of the answers.
 pub(crate) struct Monitored {
     metrics: Arc<Metrics>,
-    cost_model: CostModel,
+    sessions: Sessions,
     readiness: Arc<Readiness>,
 }
 
@@ -50,9 +50,9 @@ pub(crate) struct Monitoring {
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 impl Monitored {
-    pub(crate) fn new(metrics: &Arc<Metrics>, cost_model: &CostModel, readiness: &Arc<Readiness>) -> Self {
+    pub(crate) fn new(metrics: &Arc<Metrics>, sessions: &Sessions, readiness: &Arc<Readiness>) -> Self {
         let (metrics, readiness) = (Arc::clone(metrics), Arc::clone(readiness));
-        Self { metrics, cost_model: cost_model.clone(), readiness }
+        Self { metrics, sessions: sessions.clone(), readiness }
     }
 }
 
@@ -102,7 +102,7 @@ impl Readiness {
 }
 
 async fn metrics(State(monitored): State<Arc<Monitored>>) -> Result<impl IntoResponse, StatusCode> {
-    monitored.cost_model.sample().await;
+    monitored.sessions.sample().await;
     // Rendering takes some milliseconds, which would block an async thread.
     let text = spawn_blocking(move || monitored.metrics.render()).await;
     let text = text.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;

@@ -26,6 +26,7 @@ use crate::{
     service::{
         AdmitCalls, CostModel, DeadlinesLayer, ModelAdmin, Models, compress_like_request, explain_response,
     },
+    session::Sessions,
     start_error::StartError,
     telemetry::{ObserveCallsLayer, Observer},
 };
@@ -85,15 +86,15 @@ impl<H: Health> Routers<'_, H> {
     /// Returns the services of the gRPC listener.
     pub(crate) fn calls(
         &self,
-        cost_model: CostModel,
+        sessions: &Sessions,
         max_message_bytes: usize,
     ) -> Result<Router<Layers>, StartError> {
-        let service = CostModelServiceServer::new(cost_model.clone())
+        let service = CostModelServiceServer::new(CostModel::new(sessions.clone()))
             .max_decoding_message_size(max_message_bytes)
             .max_encoding_message_size(usize::MAX);
         let router = self
             .builder()
-            .add_service(AdmitCalls::new(compressed!(service), cost_model))
+            .add_service(AdmitCalls::new(compressed!(service), sessions.clone()))
             .add_service(compressed!(ModelServiceServer::new(Models::new(Arc::clone(self.registry)))))
             .add_service(compressed!(self.health.clone()));
         with_reflection(router, &[COST_MODEL, MODELS, HEALTH])

@@ -8,6 +8,8 @@ use ort::{
     session::{Session, builder::GraphOptimizationLevel},
 };
 
+use crate::device::DeviceProfile;
+
 /// Why ONNX Runtime cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeError {
@@ -38,9 +40,6 @@ pub struct Runtime {
     environment: Environment,
 }
 
-/// Threads of a session. Each compute thread has its own sessions, so a session needs only the calling thread.
-const SESSION_THREADS: usize = 1;
-
 /// ONNX Runtime allows one environment per process, so the servers of a process share it.
 static LOADED: Mutex<Option<Runtime>> = Mutex::new(None);
 
@@ -65,8 +64,8 @@ impl Runtime {
             .with_optimization_level(GraphOptimizationLevel::All)?
             // Callers log the errors that they receive; lines that ONNX Runtime prints have another format.
             .with_log_level(LogLevel::Fatal)?
-            .with_intra_threads(SESSION_THREADS)?
-            .with_inter_threads(SESSION_THREADS)?
+            .with_intra_threads(DeviceProfile::CPU.session_threads)?
+            .with_inter_threads(DeviceProfile::CPU.session_threads)?
             .with_config_entry("session.intra_op.allow_spinning", "0")?;
         Ok(builder.commit_from_memory(model)?)
     }

@@ -16,7 +16,8 @@ use crate::{
     routers::Routers,
     runtime::Runtime,
     security::Credentials,
-    service::{Bounds, CostModel, REASONS},
+    service::REASONS,
+    session::{Bounds, Sessions},
     settings::Settings,
     start_error::StartError,
     telemetry::{AccessLog, Observer, Tracing},
@@ -49,9 +50,9 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     let health = HealthReporting::start(&registry, reporter).await;
     let readiness = Arc::new(Readiness::new(Arc::clone(&registry)));
     let graphs = GraphCache::new(settings.graph_cache_bytes, &metrics);
-    let cost_model =
-        CostModel::new(Arc::clone(&registry), engine, pool, graphs, bounds(&settings), Arc::clone(&metrics));
-    let monitored = Monitored::new(&metrics, &cost_model, &readiness);
+    let sessions =
+        Sessions::new(Arc::clone(&registry), engine, graphs, bounds(&settings), Arc::clone(&metrics));
+    let monitored = Monitored::new(&metrics, &sessions, &readiness);
     let monitoring = addresses.metrics.map(|address| Monitoring::start(address, monitored)).transpose()?;
     let tracing = Tracing::start(settings.otlp_endpoint.0.clone(), settings.trace_sample_ratio)?;
     let routers = Routers {
@@ -65,7 +66,7 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         (credentials.gate(&metrics.security.calls), credentials.gate(&metrics.security.admin));
     let admin = addresses.admin.map(|address| Listening::start(address, admin_gate, routers.admin()?));
     let admin = admin.transpose()?;
-    let router = routers.calls(cost_model, settings.max_message_bytes)?;
+    let router = routers.calls(&sessions, settings.max_message_bytes)?;
     let calls = Listening::start(addresses.calls, calls_gate, router)?;
     let drain = settings.drain_seconds;
     let server =

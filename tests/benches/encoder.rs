@@ -13,13 +13,14 @@ const RUNS: usize = 12;
 fn main() {
     for task in [Task::Layout, Task::Tile] {
         let model = load_model(task, 1);
+        let model = model.segment().expect("a segment model");
         println!("\nthousand rows of {task}s a second on one thread; fastest of {RUNS}");
         print!("{:>15}", "nodes a row");
         for block in BLOCKS {
             print!("{block:>8}");
         }
         println!("  nodes a block");
-        for nodes in model.manifest().buckets.clone() {
+        for nodes in model.settings().buckets.clone() {
             print!("{nodes:>15}");
             for block in BLOCKS {
                 let rows = (block / nodes / 4).max(1) * 4;

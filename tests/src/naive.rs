@@ -7,7 +7,7 @@ use hlorank_graph::{
 };
 use hlorank_server::{
     compute::Worker,
-    model::{EncoderInput, Model},
+    model::{EncoderInput, SegmentModel},
 };
 
 /// Marks a node that is not configurable.
@@ -28,17 +28,17 @@ struct Rows<'a> {
 /// If the model fails.
 #[must_use]
 pub fn score_naively(
-    model: &Model,
+    model: &SegmentModel,
     worker: Worker,
     graph: &SegmentedGraph,
     configurations: &Configurations,
     block_nodes: usize,
 ) -> Vec<f32> {
-    let size = model.manifest().embedding_size;
+    let size = model.settings().embedding_size;
     let mut sums = vec![0.0_f64; configurations.len() * size];
     for occurrence in &graph.occurrences {
         let segment = &graph.segments[occurrence.segment];
-        let nodes = model.manifest().bucket(segment.len());
+        let nodes = model.settings().bucket(segment.len());
         let rows = (block_nodes / nodes).max(1);
         for (block, sums) in sums.chunks_mut(rows * size).enumerate() {
             let configs = block * rows..block * rows + sums.len() / size;
@@ -82,7 +82,7 @@ fn local(
 
 impl Rows<'_> {
     /// Encodes the rows as `[rows, D]`. Each row has its own copy of its segment.
-    fn encode(mut self, model: &Model, worker: Worker) -> Vec<f32> {
+    fn encode(mut self, model: &SegmentModel, worker: Worker) -> Vec<f32> {
         let rows = self.segments.len();
         self.segments.push(self.segments[0]);
         let (nodes, count) = (self.nodes, self.segments.len());
@@ -103,14 +103,14 @@ impl Rows<'_> {
                 input.mask[row * nodes + node] = 1.0;
             }
             let features = &mut input.features[row * nodes * FEATURES..][..segment.len() * FEATURES];
-            segment.write_features(model.manifest().pad(), features);
+            segment.write_features(model.facts().pad, features);
             for &[consumer, producer] in &segment.edges {
                 let place = (row * nodes + usize::from(consumer)) * nodes + usize::from(producer);
                 input.operands[place] = 1.0;
             }
         }
         let mut embeddings = model.encode(worker, &input).expect("the encoder runs");
-        embeddings.truncate(rows * model.manifest().embedding_size);
+        embeddings.truncate(rows * model.settings().embedding_size);
         embeddings
     }
 }

@@ -96,7 +96,7 @@ fn check(task: Task, cache: u64, calls: &[Call], cancelled: &[bool]) {
     let engine = Engine::new(pool, cache, &Metrics::default());
     let scores = Runtime::new().unwrap().block_on(score_interleaved(&engine, &model, calls, cancelled));
     for ((graph, configurations), scores) in calls.iter().zip(scores) {
-        let expected = score_naively(&model, Worker(0), graph, configurations, 1);
+        let expected = score_naively(model.segment().unwrap(), Worker(0), graph, configurations, 1);
         let scale = expected.iter().fold(1.0_f32, |scale, score| scale.max(score.abs()));
         for (config, (score, expected)) in scores.iter().zip(&expected).enumerate() {
             assert!(

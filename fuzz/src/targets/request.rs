@@ -1,5 +1,8 @@
 use hlorank_proto::v1::RankConfigsRequest;
-use hlorank_server::service::{Bounds, REASONS, ReadRequest, ServiceError, read_request};
+use hlorank_server::{
+    service::{REASONS, ReadRequest, ServiceError, read_request},
+    session::Bounds,
+};
 use prost::Message as _;
 use tonic::{Code, Status, metadata::MetadataMap};
 use tonic_types::StatusExt as _;

@@ -1,6 +1,6 @@
-//! What calls have left to evaluate, and how long that takes.
+//! The work that calls have queued, and estimates of the time that it takes.
 //!
-//! Work is counted in nodes: rows times the nodes of each, padding included, since that is what takes the time.
+//! Work is counted in nodes (rows times the nodes of each, padding included), because that is what takes the time.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -10,10 +10,9 @@ use std::{
 use foldhash::{HashMap, HashMapExt};
 use hlorank_graph::Digest;
 
-use super::EngineError;
-use crate::compute::Class;
+use super::{EngineError, Terms};
 
-/// The work of all calls.
+/// The queued work of all calls.
 pub(super) struct Backlog {
     workers: usize,
     state: Mutex<State>,
@@ -21,25 +20,25 @@ pub(super) struct Backlog {
 
 #[derive(Default)]
 struct State {
-    /// Nodes that may wait.
+    /// Maximum amount of queued work, in nodes.
     limit: usize,
-    /// The number of the next call.
+    /// Number of the next call.
     next: u64,
-    calls: HashMap<u64, Owed>,
-    /// Of models, by their digests.
+    calls: HashMap<u64, Queued>,
+    /// Speed of each model, by its digest.
     speeds: HashMap<Digest, Speed>,
 }
 
-/// What one call has left.
+/// The work that one call has left.
 #[derive(Clone, Copy)]
-struct Owed {
+struct Queued {
     model: Digest,
-    /// Which the call is about.
+    /// The graph that the call is about.
     graph: Digest,
     nodes: usize,
 }
 
-/// A moving mean over the last runs of a model.
+/// A moving average over the last runs of a model.
 #[derive(Clone, Copy)]
 struct Speed {
     nodes: f64,
@@ -48,47 +47,36 @@ struct Speed {
     last: Instant,
 }
 
-/// The work of one call, until it is done or dropped.
+/// The queued work of one call, until it is done or dropped.
 pub(super) struct Work {
     backlog: Arc<Backlog>,
     call: u64,
     model: Digest,
 }
 
-/// On what terms configurations are scored.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Terms {
-    /// Refuses them where they would not be scored until then.
-    pub deadline: Option<Instant>,
-    /// Before or after other work.
-    pub class: Class,
-    /// They belong to a request of which some were scored: takes them however much there is to do.
-    pub goes_on: bool,
-}
+/// Weight of the earlier runs in the moving average after a run.
+const EARLIER_WEIGHT: f64 = 0.95;
 
-/// How much of the mean a run leaves to those before it.
-const KEPT: f64 = 0.95;
+/// Minimum number of runs for an estimate: the first runs are slower than the rest.
+const MIN_RUNS: u32 = 3;
 
-/// Runs before which nothing is estimated: the first are slower than the rest.
-const LEAST_RUNS: u32 = 3;
-
-/// For how long a mean holds. One that is too high ends by that, although it has calls refused that would correct it.
-const HOLDS: Duration = Duration::from_mins(1);
+/// How long an average is valid. One that is too high expires, although the calls that would correct it are refused.
+const VALID_FOR: Duration = Duration::from_mins(1);
 
 impl Backlog {
-    /// Of calls that so many workers serve; without a limit.
+    /// A backlog without a limit, which `workers` workers process.
     pub(super) fn new(workers: usize) -> Arc<Self> {
         let state = State { limit: usize::MAX, ..State::default() };
         Arc::new(Self { workers, state: Mutex::new(state) })
     }
 
-    /// Lets so many nodes wait.
+    /// Limits the amount of queued work, in nodes.
     pub(super) fn set_limit(&self, nodes: usize) {
         self.state().limit = nodes;
     }
 
-    /// Adds the work of a call. It is refused where it is unlikely to be done in time, and where too much waits; but a
-    /// call that finds nothing to wait for is taken however large it is.
+    /// Queues the work of a call. The work is refused if it is unlikely to be done by the deadline, or if the queue is
+    /// full. An empty queue accepts any amount of work.
     pub(super) fn add(
         self: &Arc<Self>,
         model: Digest,
@@ -97,8 +85,8 @@ impl Backlog {
         terms: Terms,
     ) -> Result<Work, EngineError> {
         let mut state = self.state();
-        let owed = Owed { model, graph, nodes };
-        if let (Some(deadline), Some(seconds)) = (terms.deadline, state.until_done(owed)) {
+        let queued_call = Queued { model, graph, nodes };
+        if let (Some(deadline), Some(seconds)) = (terms.deadline, state.until_done(queued_call)) {
             let estimate =
                 Duration::try_from_secs_f64(seconds / float(self.workers)).unwrap_or(Duration::MAX);
             let left = deadline.saturating_duration_since(Instant::now());
@@ -106,19 +94,19 @@ impl Backlog {
                 return Err(EngineError::DeadlineTooShort { estimate, left });
             }
         }
-        if !terms.goes_on && nodes > 0 && !state.has_room(nodes) {
+        if !terms.continues_request && nodes > 0 && !state.has_room(nodes) {
             return Err(self.queue_full(&state, Some(nodes)));
         }
         let call = state.next;
         state.next += 1;
-        state.calls.insert(call, owed);
+        state.calls.insert(call, queued_call);
         Ok(Work { backlog: Arc::clone(self), call, model })
     }
 
-    /// Refuses a call, whatever there is to evaluate for it, where as much waits as may.
+    /// Refuses a call whose amount of work is not known yet if the queue is full.
     pub(super) fn check_room(&self, terms: Terms) -> Result<(), EngineError> {
         let state = self.state();
-        if terms.goes_on || state.has_room(1) { Ok(()) } else { Err(self.queue_full(&state, None)) }
+        if terms.continues_request || state.has_room(1) { Ok(()) } else { Err(self.queue_full(&state, None)) }
     }
 
     fn queue_full(&self, state: &State, nodes: Option<usize>) -> EngineError {
@@ -129,33 +117,33 @@ impl Backlog {
         EngineError::QueueFull { nodes, queued, limit, room_in }
     }
 
-    /// Takes note of a run of a model.
+    /// Records a run of a model.
     pub(super) fn ran(&self, model: Digest, nodes: usize, took: Duration) {
         let now = Instant::now();
         let mut state = self.state();
         let speed =
             state.speeds.entry(model).or_insert(Speed { nodes: 0.0, seconds: 0.0, runs: 0, last: now });
-        if !speed.holds(now) {
+        if !speed.is_valid(now) {
             *speed = Speed { nodes: 0.0, seconds: 0.0, runs: 0, last: now };
         }
-        speed.nodes = speed.nodes * KEPT + float(nodes);
-        speed.seconds = speed.seconds * KEPT + took.as_secs_f64();
+        speed.nodes = speed.nodes * EARLIER_WEIGHT + float(nodes);
+        speed.seconds = speed.seconds * EARLIER_WEIGHT + took.as_secs_f64();
         speed.runs = speed.runs.saturating_add(1);
         speed.last = now;
     }
 
-    /// Drops what is known of a model.
+    /// Drops the speed of a model.
     pub(super) fn forget(&self, model: Digest) {
         self.state().speeds.remove(&model);
     }
 
-    /// Nodes that calls have left, and that may wait.
+    /// Returns the amount of queued work and its limit, in nodes.
     pub(super) fn nodes(&self) -> (usize, usize) {
         let state = self.state();
         (state.nodes(), state.limit)
     }
 
-    /// How long half of it takes; zero while that is not known.
+    /// Estimates how long half of the queued work takes; zero if that is not known.
     pub(super) fn half_done_in(&self) -> Duration {
         let seconds = self.state().seconds() / float(2 * self.workers);
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
@@ -168,31 +156,31 @@ impl Backlog {
 
 impl State {
     fn nodes(&self) -> usize {
-        self.calls.values().map(|owed| owed.nodes).fold(0, usize::saturating_add)
+        self.calls.values().map(|queued_call| queued_call.nodes).fold(0, usize::saturating_add)
     }
 
-    /// Whether so many more may wait: where nothing waits, any.
+    /// Returns whether `nodes` more may be queued. An empty queue accepts any amount.
     fn has_room(&self, nodes: usize) -> bool {
         let queued = self.nodes();
         queued == 0 || queued.saturating_add(nodes) <= self.limit
     }
 
-    /// Of one worker, for all that was measured.
+    /// Time of one worker for all work whose model was measured.
     fn seconds(&self) -> f64 {
-        self.calls.values().filter_map(|owed| self.seconds_of(*owed)).sum()
+        self.calls.values().filter_map(|queued_call| self.seconds_of(*queued_call)).sum()
     }
 
-    /// Of one worker; `None` where the model was not measured.
-    fn seconds_of(&self, owed: Owed) -> Option<f64> {
-        let speed = self.speeds.get(&owed.model)?;
-        let is_known = speed.runs >= LEAST_RUNS && speed.holds(Instant::now());
-        is_known.then(|| float(owed.nodes) * speed.seconds / speed.nodes)
+    /// Time of one worker for a call; `None` if the model was not measured.
+    fn seconds_of(&self, queued_call: Queued) -> Option<f64> {
+        let speed = self.speeds.get(&queued_call.model)?;
+        let is_known = speed.runs >= MIN_RUNS && speed.is_valid(Instant::now());
+        is_known.then(|| float(queued_call.nodes) * speed.seconds / speed.nodes)
     }
 
-    /// Seconds of one worker until a call is done. Calls take turns: one that has less left is done before, one that has
-    /// more gets as much as this one meanwhile. Those about one graph mostly need the same rows, which are evaluated
-    /// once, so that only the largest of them counts.
-    fn until_done(&self, call: Owed) -> Option<f64> {
+    /// Time of one worker until a call is done. Calls take turns: one with less work is done before this one, and one with
+    /// more work gets as much time as this one meanwhile. Calls about one graph mostly need the same rows, which are
+    /// evaluated once, so only the largest of them counts.
+    fn until_done(&self, call: Queued) -> Option<f64> {
         let own = self.seconds_of(call)?;
         let mut others: HashMap<Digest, f64> = HashMap::new();
         for other in self.calls.values().filter(|other| other.graph != call.graph) {
@@ -204,20 +192,20 @@ impl State {
 }
 
 impl Speed {
-    fn holds(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.last) < HOLDS
+    fn is_valid(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.last) < VALID_FOR
     }
 }
 
 impl Work {
-    /// So much of it is done.
+    /// Takes work that is done out of the queue.
     pub(super) fn done(&self, nodes: usize) {
-        if let Some(owed) = self.backlog.state().calls.get_mut(&self.call) {
-            owed.nodes = owed.nodes.saturating_sub(nodes);
+        if let Some(queued_call) = self.backlog.state().calls.get_mut(&self.call) {
+            queued_call.nodes = queued_call.nodes.saturating_sub(nodes);
         }
     }
 
-    /// So much of it is done, by a run of its own.
+    /// Takes work out of the queue that a run of its own did.
     pub(super) fn ran(&self, nodes: usize, took: Duration) {
         self.backlog.ran(self.model, nodes, took);
         self.done(nodes);
@@ -246,7 +234,7 @@ mod tests {
     /// Of two workers, each of which takes a millisecond for a thousand nodes.
     fn measured() -> Arc<Backlog> {
         let backlog = Backlog::new(2);
-        for _ in 0..LEAST_RUNS {
+        for _ in 0..MIN_RUNS {
             backlog.ran(MODEL, 1000, Duration::from_millis(1));
         }
         backlog
@@ -271,7 +259,7 @@ mod tests {
     #[test]
     fn nothing_is_estimated_before_it_was_measured() {
         let backlog = Backlog::new(2);
-        for _ in 1..LEAST_RUNS {
+        for _ in 1..MIN_RUNS {
             backlog.ran(MODEL, 1000, Duration::from_secs(1));
         }
         assert!(backlog.add(MODEL, GRAPH, usize::MAX, now()).is_ok());
@@ -342,7 +330,7 @@ mod tests {
             backlog.check_room(Terms::default()),
             Err(EngineError::QueueFull { nodes: None, .. })
         ));
-        let rest = Terms { goes_on: true, ..Terms::default() };
+        let rest = Terms { continues_request: true, ..Terms::default() };
         assert!(backlog.add(MODEL, GRAPH, 1_000, rest).is_ok(), "so is the rest of what was taken");
         alone.done(901_000);
         let fits = add(1_000).expect("there is room");

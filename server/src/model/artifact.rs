@@ -1,4 +1,5 @@
 use std::{
+    collections::BTreeMap,
     fs::{self, File},
     io::{self, Read as _},
     path::{Component, Path},
@@ -6,39 +7,26 @@ use std::{
 
 use bytes::Bytes;
 use hlorank_graph::Digest;
+use ort::session::Session;
 use sha2::{Digest as _, Sha256};
 
-use super::{
-    ArtifactError,
-    interface::{Interface, encoder, head, whole_graph},
-    manifest::{MANIFEST_FILE, Manifest, ModelKind},
-    onnx,
-};
+use super::{ArtifactError, interface::Interface, manifest::Manifest, manifest_error::MANIFEST_FILE, onnx};
+use crate::runtime::Runtime;
 
-/// One version of one model as it was read: digests hold, and its ONNX models are of the contract's inputs and
-/// outputs, whole in their files and of ONNX's own operators.
+/// One version of one model as it was read. Its digests hold, and its ONNX models have the inputs and outputs of the
+/// contract, hold all their weights, and use only ONNX's own operators.
 #[derive(Clone)]
 pub struct Artifact {
-    pub(super) manifest: Manifest,
-    /// BLAKE3 of the manifest, which holds the digest of every other file.
-    pub(super) digest: Digest,
-    pub(super) models: OnnxModels,
+    manifest: Manifest,
+    digest: Digest,
+    /// The serialized ONNX models by file name.
+    onnx: BTreeMap<&'static str, Bytes>,
     golden: Bytes,
 }
 
-/// The serialized ONNX models of an artifact.
-#[derive(Clone)]
-pub(super) enum OnnxModels {
-    Segment { encoder: Bytes, head: Bytes },
-    WholeGraph { model: Bytes },
-}
-
-pub(super) const ENCODER: &str = "encoder.onnx";
-pub(super) const HEAD: &str = "head.onnx";
-pub(super) const MODEL: &str = "model.onnx";
 const GOLDEN: &str = "golden.npz";
 
-/// Of one file: what ONNX allows a model that is whole in its file.
+/// Maximum size of one file: what ONNX allows for a model that is whole in its file.
 const MAX_FILE_BYTES: u64 = 2 << 30;
 
 impl Artifact {
@@ -48,29 +36,34 @@ impl Artifact {
         let manifest = Manifest::read(&manifest_bytes)?;
         check_place(folder, &manifest)?;
         let files = Files { folder, manifest: &manifest };
-        files.check_unused()?;
-        let task = manifest.task();
-        let models = match manifest.kind() {
-            ModelKind::Segment => OnnxModels::Segment {
-                encoder: files.model(ENCODER, &encoder(task, manifest.embedding_size))?,
-                head: files.model(HEAD, &head(manifest.embedding_size))?,
-            },
-            ModelKind::WholeGraph { .. } => {
-                OnnxModels::WholeGraph { model: files.model(MODEL, &whole_graph(task))? }
-            }
-        };
+        let expected = manifest.onnx_files();
+        files.check_unused(&expected)?;
+        let onnx = expected.iter().map(|(file, interface)| Ok((*file, files.model(file, interface)?)));
+        let onnx = onnx.collect::<Result<_, ArtifactError>>()?;
         let golden = files.checked(GOLDEN)?;
         let digest = Digest(*blake3::hash(&manifest_bytes).as_bytes());
-        Ok(Self { manifest, digest, models, golden })
+        Ok(Self { manifest, digest, onnx, golden })
     }
 
-    /// What it says of itself.
+    /// Makes a session of one of its ONNX models.
+    pub(super) fn session(&self, file: &'static str, runtime: &Runtime) -> Result<Session, ArtifactError> {
+        let bytes = self.onnx.get(file).ok_or(ArtifactError::Unlisted { file })?;
+        runtime.session(bytes).map_err(|source| ArtifactError::Session { file, source })
+    }
+
+    /// BLAKE3 of the manifest, which holds the digest of every other file.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The manifest.
     #[must_use]
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// `golden.npz`.
+    /// The bytes of `golden.npz`.
     #[must_use]
     pub fn golden(&self) -> &Bytes {
         &self.golden
@@ -84,7 +77,7 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    /// Reads an ONNX model that must have this interface.
+    /// Reads an ONNX model, which must have this interface.
     fn model(&self, file: &'static str, interface: &Interface) -> Result<Bytes, ArtifactError> {
         let bytes = self.checked(file)?;
         onnx::check(file, &bytes, interface)?;
@@ -97,10 +90,10 @@ impl Files<'_> {
         self.digest_holds(file, expected)
     }
 
-    /// Checks the files that no model of this kind is made of, too: what is listed is what was exported.
-    fn check_unused(&self) -> Result<(), ArtifactError> {
-        let used = [ENCODER, HEAD, MODEL, GOLDEN];
-        let unused = self.manifest.files.iter().filter(|(file, _)| !used.contains(&file.as_str()));
+    /// Checks the listed files that the model does not use, too, so that what is listed is what was exported.
+    fn check_unused(&self, used: &[(&'static str, Interface)]) -> Result<(), ArtifactError> {
+        let is_used = |file: &str| file == GOLDEN || used.iter().any(|(used, _)| *used == file);
+        let unused = self.manifest.files.iter().filter(|(file, _)| !is_used(file));
         unused.into_iter().try_for_each(|(file, expected)| self.digest_holds(file, expected).map(drop))
     }
 
@@ -114,7 +107,7 @@ impl Files<'_> {
     }
 }
 
-/// Reads a file of a folder that neither its name nor a link leads out of.
+/// Reads a file of a folder. Neither its name nor a link may lead out of the folder.
 fn read(folder: &Path, file: &str) -> Result<Bytes, ArtifactError> {
     let outside = || ArtifactError::OutsideFolder { file: file.to_owned() };
     let failed = |source| ArtifactError::File { file: file.to_owned(), source };
@@ -127,7 +120,7 @@ fn read(folder: &Path, file: &str) -> Result<Bytes, ArtifactError> {
     if !path.starts_with(folder) {
         return Err(outside());
     }
-    // Not a pipe, which would be waited for.
+    // A pipe would block.
     if !fs::metadata(&path).map_err(failed)?.is_file() {
         return Err(failed(io::Error::other("it is no file")));
     }
@@ -137,7 +130,7 @@ fn read(folder: &Path, file: &str) -> Result<Bytes, ArtifactError> {
         return Err(ArtifactError::FileTooLarge { file: file.to_owned(), found, limit: MAX_FILE_BYTES });
     }
     let mut bytes = Vec::new();
-    // It may grow while it is read.
+    // The file may grow while it is read.
     opened.take(MAX_FILE_BYTES).read_to_end(&mut bytes).map_err(failed)?;
     Ok(bytes.into())
 }

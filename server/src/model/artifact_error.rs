@@ -1,7 +1,7 @@
 use hlorank_graph::Digest;
 use rustix::io::Errno;
 
-use super::manifest::ManifestError;
+use super::ManifestError;
 use crate::runtime::RuntimeError;
 
 /// Why an artifact was refused before it was run.

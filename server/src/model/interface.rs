@@ -1,75 +1,37 @@
 //! The inputs and outputs of the artifact contract.
 
-use hlorank_graph::{FEATURES, Scope, Task};
+use hlorank_graph::{self as graph, Scope, Task};
 use hlorank_proto::onnx::{GraphProto, ValueInfoProto};
 
 use super::ArtifactError;
 
-/// What an ONNX model takes and gives.
+/// The inputs and the output of an ONNX model.
 pub(super) struct Interface {
     inputs: Vec<Outlet>,
     output: Outlet,
 }
 
 /// Name, type and shape of an input or output.
-struct Outlet {
+pub(super) struct Outlet {
     name: &'static str,
     element: Element,
-    /// `None` for a size that differs from run to run.
+    /// `None` for a size that may differ from run to run.
     shape: Vec<Option<usize>>,
 }
 
-/// Types of elements, by their numbers in ONNX's `TensorProto.DataType`.
+/// Element types, with their numbers in ONNX's `TensorProto.DataType`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Element {
+pub(super) enum Element {
     Float32 = 1,
     Int64 = 7,
 }
 
-use Element::{Float32, Int64};
-
-/// Of `encoder.onnx`.
-pub(super) fn encoder(task: Task, embedding_size: usize) -> Interface {
-    Interface {
-        inputs: vec![
-            outlet("opcode", Int64, &[None, None]),
-            outlet("features", Float32, &[None, None, Some(FEATURES)]),
-            outlet("operands", Float32, &[None, None, None]),
-            outlet("mask", Float32, &[None, None]),
-            outlet("segment", Int64, &[None]),
-            config(task),
-        ],
-        output: outlet("embedding", Float32, &[None, Some(embedding_size)]),
-    }
-}
-
-/// Of `head.onnx`.
-pub(super) fn head(embedding_size: usize) -> Interface {
-    Interface {
-        inputs: vec![outlet("sum", Float32, &[None, Some(embedding_size)])],
-        output: outlet("score", Float32, &[None]),
-    }
-}
-
-/// Of `model.onnx`.
-pub(super) fn whole_graph(task: Task) -> Interface {
-    let mut inputs = vec![
-        outlet("opcode", Int64, &[None]),
-        outlet("features", Float32, &[None, Some(FEATURES)]),
-        outlet("edges", Int64, &[Some(2), None]),
-        config(task),
-    ];
-    if task.kind().scope == Scope::Nodes {
-        inputs.push(outlet("configurable", Int64, &[None]));
-    }
-    Interface { inputs, output: outlet("score", Float32, &[None]) }
-}
-
-fn config(task: Task) -> Outlet {
+/// The input `config` for configurations of a task.
+pub(super) fn config_outlet(task: Task) -> Outlet {
     let kind = task.kind();
     let element = match kind.element {
-        hlorank_graph::Element::Float32 => Float32,
-        hlorank_graph::Element::Int64 => Int64,
+        graph::Element::Float32 => Element::Float32,
+        graph::Element::Int64 => Element::Int64,
     };
     match kind.scope {
         Scope::Kernel => outlet("config", element, &[None, Some(kind.width)]),
@@ -77,12 +39,17 @@ fn config(task: Task) -> Outlet {
     }
 }
 
-fn outlet(name: &'static str, element: Element, shape: &[Option<usize>]) -> Outlet {
+/// An input or output; `None` in its shape stands for any size.
+pub(super) fn outlet(name: &'static str, element: Element, shape: &[Option<usize>]) -> Outlet {
     Outlet { name, element, shape: shape.to_vec() }
 }
 
 impl Interface {
-    /// Checks names, types and shapes of what a graph takes and gives.
+    pub(super) fn new(inputs: Vec<Outlet>, output: Outlet) -> Self {
+        Self { inputs, output }
+    }
+
+    /// Checks the names, types and shapes of the inputs and outputs of a graph.
     pub(super) fn check(&self, file: &'static str, graph: &GraphProto) -> Result<(), ArtifactError> {
         // Older models list their weights among the inputs.
         let weights: Vec<&str> = graph.initializer.iter().map(|weight| weight.name.as_str()).collect();

@@ -1,248 +1,194 @@
 use std::{collections::BTreeMap, fmt};
 
-use hlorank_graph::{Digest, MAX_SEGMENT_NODES, Pad, Task, shortened};
+use hlorank_graph::{Digest, FeatureSet, Pad, Task, shortened};
 use serde::Deserialize;
+use serde_json::Value;
 
-/// Written last into an artifact's folder: a version without one does not exist yet.
-pub const MANIFEST_FILE: &str = "manifest.json";
-
-/// Newest manifest format that is read.
-const SCHEMA: u32 = 1;
-
-/// Nodes of the largest bucket, and numbers of an embedding: a bound of what one run of the encoder takes.
-const MAX_BUCKET: usize = 4 * MAX_SEGMENT_NODES;
-const MAX_EMBEDDING: usize = 4096;
-
-/// The one field that every format has.
-#[derive(Deserialize)]
-struct SchemaOnly {
-    schema: u32,
-}
+use super::{
+    interface::Interface,
+    manifest_error::{ManifestError, SCHEMA, check_field, require_field, unreadable},
+    segment::{SegmentSettings, WrittenSegment},
+    whole_graph::{WholeGraphSettings, WrittenWholeGraph},
+};
 
 /// Figures on held-out data: numbers by name, and how the data were held out.
-pub type MeasuredQuality = BTreeMap<String, serde_json::Value>;
+pub type MeasuredQuality = BTreeMap<String, Value>;
 
-/// How a model is evaluated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ModelKind {
-    /// `segment`: segment by segment, and embeddings summed.
-    Segment,
-    /// `graph`: the whole graph with some configurations at a time.
-    WholeGraph {
-        /// How many configurations at a time; at least 1.
-        chunk_configs: usize,
-    },
-}
-
-impl fmt::Display for ModelKind {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Segment => SEGMENT,
-            Self::WholeGraph { .. } => WHOLE_GRAPH,
-        })
-    }
-}
-
-const SEGMENT: &str = "segment";
-const WHOLE_GRAPH: &str = "graph";
-
-/// What an artifact says of itself: `manifest.json`.
-#[derive(Clone, Debug, Deserialize)]
+/// What an artifact says of itself: `manifest.json`, checked.
+#[derive(Clone, Debug)]
 pub struct Manifest {
-    /// Format of this file.
-    pub schema: u32,
-    /// Name of the model; that of the folder around the version's.
+    /// Name of the model, and of the folder that holds its versions.
     pub name: String,
-    /// Version, from 1; the name of the folder.
+    /// Version, from 1, and name of its folder.
     pub version: u64,
-    task: String,
     /// How the model is built, such as `graphsage-transformer-segment`.
     pub architecture: String,
-    kind: String,
-    feature_digest: String,
-    /// Length of an embedding; 0 for a whole-graph model.
-    #[serde(default)]
-    pub embedding_size: usize,
-    /// Padded segment sizes in nodes, ascending; none for a whole-graph model.
-    #[serde(default)]
-    pub buckets: Vec<usize>,
-    #[serde(default)]
-    chunk_configs: usize,
-    pad_value: i32,
-    /// Whether a score depends on the other configurations of its chunk, as only a whole-graph model's may.
-    pub batch_dependent: bool,
     /// SHA-256 of each file, in hexadecimal.
     pub files: BTreeMap<String, String>,
-    training_data_digest: String,
     /// Figures on held-out data.
-    #[serde(default)]
     pub measured_quality: MeasuredQuality,
     /// SPDX licence expression.
     pub licence: String,
+    task: Task,
+    kind: ModelKind,
+    feature_set: &'static FeatureSet,
+    pad: Pad,
+    training_data_digest: Digest,
 }
 
-/// Why a manifest was refused.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum ManifestError {
-    /// Not the JSON that is expected.
-    #[error("{MANIFEST_FILE} cannot be read: {0}")]
-    Unreadable(String),
-    /// Written by a newer exporter.
-    #[error("{MANIFEST_FILE} has schema {found}, this server reads up to {SCHEMA}; update the server")]
-    NewerSchema {
-        /// Its format.
-        found: u32,
-    },
-    /// Trained with another featurization than the server's.
-    #[error(
-        "{MANIFEST_FILE}: `feature_digest` is `{found}`, expected `{expected}`, the featurization of this server"
-    )]
-    FeatureDigest {
-        /// By the manifest.
-        found: String,
-        /// Of this server.
-        expected: Digest,
-    },
-    /// A field that makes no sense or does not fit this server.
-    #[error("{MANIFEST_FILE}: `{field}` is `{found}`, expected {expected}")]
-    Field {
-        /// The field.
-        field: &'static str,
-        /// Its value.
-        found: String,
-        /// What it should be.
-        expected: String,
-    },
+/// How a model is evaluated, with the settings of that kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModelKind {
+    /// `segment`: segment by segment; the sum of the embeddings is scored.
+    Segment(SegmentSettings),
+    /// `graph`: the whole graph with some configurations at a time.
+    WholeGraph(WholeGraphSettings),
 }
 
-impl ManifestError {
-    /// What was wrong, in `UPPER_SNAKE_CASE`; stable.
-    #[must_use]
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Self::Unreadable(_) => "MANIFEST_UNREADABLE",
-            Self::NewerSchema { .. } => "MANIFEST_NEWER",
-            Self::FeatureDigest { .. } => "FEATURE_DIGEST_MISMATCH",
-            Self::Field { .. } => "MANIFEST_INVALID",
-        }
-    }
+/// The manifest as it is written.
+#[derive(Deserialize)]
+struct Written {
+    name: String,
+    version: u64,
+    task: String,
+    architecture: String,
+    feature_digest: String,
+    pad_value: i32,
+    files: BTreeMap<String, String>,
+    training_data_digest: String,
+    #[serde(default)]
+    measured_quality: MeasuredQuality,
+    licence: String,
+    #[serde(flatten)]
+    kind: WrittenKind,
+}
+
+/// The fields that depend on the kind.
+#[derive(Deserialize)]
+#[serde(tag = "kind")]
+enum WrittenKind {
+    #[serde(rename = "segment")]
+    Segment(WrittenSegment),
+    #[serde(rename = "graph")]
+    WholeGraph(WrittenWholeGraph),
+}
+
+/// Names of the kinds in a manifest.
+const KINDS: [&str; 2] = ["segment", "graph"];
+
+/// The fields that decide how the others are read.
+#[derive(Deserialize)]
+struct Preamble {
+    schema: u32,
+    kind: Option<Value>,
 }
 
 impl Manifest {
     /// Reads and checks a manifest.
     pub fn read(json: &[u8]) -> Result<Self, ManifestError> {
         // The format first: a newer one may have other fields.
-        let SchemaOnly { schema } = serde_json::from_slice(json).map_err(unreadable)?;
+        let Preamble { schema, kind } = serde_json::from_slice(json).map_err(unreadable)?;
         if schema > SCHEMA {
             return Err(ManifestError::NewerSchema { found: schema });
         }
-        let manifest: Self = serde_json::from_slice(json).map_err(unreadable)?;
-        manifest.check()?;
-        Ok(manifest)
-    }
-
-    fn check(&self) -> Result<(), ManifestError> {
-        let task = ["tile", "layout"].contains(&self.task.as_str());
-        check(task, "task", &self.task, "tile or layout")?;
-        let kind = [SEGMENT, WHOLE_GRAPH].contains(&self.kind.as_str());
-        check(kind, "kind", &self.kind, &format!("{SEGMENT} or {WHOLE_GRAPH}"))?;
-        check(self.version > 0, "version", &self.version, "1 or more")?;
-        check(Pad::from_value(self.pad_value).is_some(), "pad_value", &self.pad_value, "0 or -1")?;
-        match self.kind() {
-            ModelKind::Segment => self.check_segment()?,
-            ModelKind::WholeGraph { .. } => self.check_whole_graph()?,
+        if let Some(Value::String(kind)) = kind {
+            check_field(KINDS.contains(&kind.as_str()), "kind", &kind, &KINDS.join(" or "))?;
         }
-        let expected = hlorank_graph::feature_digest();
-        if Digest::from_hex(&self.feature_digest) != Some(expected) {
-            return Err(ManifestError::FeatureDigest { found: shortened(&self.feature_digest), expected });
-        }
-        let training = Digest::from_hex(&self.training_data_digest).is_some();
-        check(training, "training_data_digest", &self.training_data_digest, "64 hexadecimal digits")
-    }
-
-    fn check_segment(&self) -> Result<(), ManifestError> {
-        check(!self.batch_dependent, "batch_dependent", &self.batch_dependent, "false for a segment model")?;
-        let sizes = 1..=MAX_EMBEDDING;
-        let size = self.embedding_size;
-        check(sizes.contains(&size), "embedding_size", &size, &format!("1 to {MAX_EMBEDDING}"))?;
-        check(self.chunk_configs == 0, "chunk_configs", &self.chunk_configs, "none for a segment model")?;
-        let ascending = self.buckets.is_sorted_by(|one, next| one < next) && self.buckets.first() > Some(&0);
-        let largest = self.buckets.last().is_some_and(|last| (MAX_SEGMENT_NODES..=MAX_BUCKET).contains(last));
-        // What is computed per segment then fills vector registers, wherever the segment stands in a block.
-        let multiples = self.buckets.iter().all(|bucket| bucket.is_multiple_of(4));
-        let expected = format!("ascending multiples of 4, the last from {MAX_SEGMENT_NODES} to {MAX_BUCKET}");
-        check(ascending && largest && multiples, "buckets", &format!("{:?}", self.buckets), &expected)
-    }
-
-    fn check_whole_graph(&self) -> Result<(), ManifestError> {
-        let none = "none for a whole-graph model";
-        check(self.chunk_configs > 0, "chunk_configs", &self.chunk_configs, "1 or more")?;
-        check(self.embedding_size == 0, "embedding_size", &self.embedding_size, none)?;
-        check(self.buckets.is_empty(), "buckets", &format!("{:?}", self.buckets), none)
-    }
-
-    /// How the model is evaluated.
-    #[must_use]
-    pub fn kind(&self) -> ModelKind {
-        if self.kind == SEGMENT {
-            return ModelKind::Segment;
-        }
-        ModelKind::WholeGraph { chunk_configs: self.chunk_configs }
+        let written: Written = serde_json::from_slice(json).map_err(unreadable)?;
+        written.checked()
     }
 
     /// What the model scores.
     #[must_use]
     pub fn task(&self) -> Task {
-        if self.task == "tile" { Task::Tile } else { Task::Layout }
+        self.task
     }
 
-    /// What pads the sequence features.
+    /// How the model is evaluated.
+    #[must_use]
+    pub fn kind(&self) -> &ModelKind {
+        &self.kind
+    }
+
+    /// The ONNX files that the model consists of, with their interfaces.
+    pub(super) fn onnx_files(&self) -> Vec<(&'static str, Interface)> {
+        match &self.kind {
+            ModelKind::Segment(settings) => settings.files(self.task, self.feature_set),
+            ModelKind::WholeGraph(_) => WholeGraphSettings::files(self.task, self.feature_set),
+        }
+    }
+
+    /// The features that the model takes.
+    #[must_use]
+    pub fn feature_set(&self) -> &'static FeatureSet {
+        self.feature_set
+    }
+
+    /// The value that pads the sequence features.
     #[must_use]
     pub fn pad(&self) -> Pad {
-        Pad::from_value(self.pad_value).unwrap_or_default()
+        self.pad
     }
 
-    /// What the model was trained on.
+    /// SHA-256 of the training data.
     #[must_use]
-    pub fn training_data_digest(&self) -> Option<Digest> {
-        Digest::from_hex(&self.training_data_digest)
-    }
-
-    /// The padded size for a segment of `nodes` nodes.
-    #[must_use]
-    pub fn bucket(&self, nodes: usize) -> usize {
-        self.buckets.iter().copied().find(|&bucket| bucket >= nodes).unwrap_or(nodes)
+    pub fn training_data_digest(&self) -> Digest {
+        self.training_data_digest
     }
 }
 
-fn check(
-    holds: bool,
-    field: &'static str,
-    found: &impl ToString,
-    expected: &str,
-) -> Result<(), ManifestError> {
-    if holds {
-        return Ok(());
+impl Written {
+    fn checked(self) -> Result<Manifest, ManifestError> {
+        let tasks = Task::ALL.map(Task::name).join(" or ");
+        let task = require_field(Task::from_name(&self.task), "task", &self.task, &tasks)?;
+        check_field(self.version > 0, "version", &self.version, "1 or more")?;
+        let pad = require_field(Pad::from_value(self.pad_value), "pad_value", &self.pad_value, "0 or -1")?;
+        let kind = match self.kind {
+            WrittenKind::Segment(written) => ModelKind::Segment(written.checked()?),
+            WrittenKind::WholeGraph(written) => ModelKind::WholeGraph(written.checked()?),
+        };
+        let feature_set = Digest::from_hex(&self.feature_digest).and_then(FeatureSet::by_digest);
+        let feature_set = feature_set.ok_or_else(|| ManifestError::FeatureDigest {
+            found: shortened(&self.feature_digest),
+            expected: FeatureSet::TPUGRAPHS.digest(),
+        })?;
+        let written = &self.training_data_digest;
+        let digest = Digest::from_hex(written);
+        let training_data_digest =
+            require_field(digest, "training_data_digest", written, "64 hexadecimal digits")?;
+        Ok(Manifest {
+            name: self.name,
+            version: self.version,
+            architecture: self.architecture,
+            files: self.files,
+            measured_quality: self.measured_quality,
+            licence: self.licence,
+            task,
+            kind,
+            feature_set,
+            pad,
+            training_data_digest,
+        })
     }
-    Err(ManifestError::Field { field, found: shortened(&found.to_string()), expected: expected.to_owned() })
 }
 
-/// What serde says, which quotes the file.
-#[expect(clippy::needless_pass_by_value, reason = "what a Result's error is mapped with")]
-fn unreadable(error: serde_json::Error) -> ManifestError {
-    let message = error.to_string();
-    let start = shortened(&message);
-    if start == message {
-        return ManifestError::Unreadable(message);
+impl fmt::Display for ModelKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [segment, whole_graph] = KINDS;
+        formatter.write_str(match self {
+            Self::Segment(_) => segment,
+            Self::WholeGraph(_) => whole_graph,
+        })
     }
-    ManifestError::Unreadable(format!("{start} at line {} column {}", error.line(), error.column()))
 }
 
 #[cfg(test)]
 mod tests {
+    use hlorank_graph::Pad;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::model::WholeGraphSettings;
 
     fn manifest() -> Value {
         json!({
@@ -271,10 +217,11 @@ mod tests {
     #[test]
     fn a_sound_manifest_is_read() {
         let manifest = read(&manifest()).unwrap();
-        assert_eq!(manifest.kind(), ModelKind::Segment);
+        assert_eq!(manifest.kind().to_string(), "segment");
+        let ModelKind::Segment(settings) = manifest.kind() else { panic!("a segment model") };
         assert_eq!(manifest.task(), Task::Tile);
         assert_eq!(manifest.pad(), Pad::MinusOne);
-        assert_eq!([1, 8, 9, 512].map(|nodes| manifest.bucket(nodes)), [8, 8, 64, 512]);
+        assert_eq!([1, 8, 9, 512].map(|nodes| settings.bucket(nodes)), [8, 8, 64, 512]);
     }
 
     #[test]
@@ -289,9 +236,9 @@ mod tests {
             let mut written = whole_graph_manifest();
             written["batch_dependent"] = json!(batch_dependent);
             let manifest = read(&written).unwrap();
-            assert_eq!(manifest.kind(), ModelKind::WholeGraph { chunk_configs: 5 });
+            let expected = WholeGraphSettings { chunk_configs: 5, batch_dependent };
+            assert_eq!(*manifest.kind(), ModelKind::WholeGraph(expected));
             assert_eq!(manifest.kind().to_string(), "graph");
-            assert_eq!(manifest.batch_dependent, batch_dependent);
         }
     }
 

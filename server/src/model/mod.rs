@@ -1,23 +1,32 @@
 //! Artifacts, and the models that are loaded from them.
 //!
-//! Everything about an artifact that can be told without running it is checked as it is read; what it answers is
-//! checked by [`crate::registry`] before it serves.
+//! Everything that can be checked without running a model is checked when its artifact is read. The registry compares
+//! the scores of the loaded model with the golden cases before the model serves.
+//!
+//! Each kind of model is one folder here (`segment`, `whole_graph`) for its settings, files and sessions, and one in
+//! `engine` for its evaluation.
 
 mod artifact;
 mod artifact_error;
+mod facts;
 mod interface;
 mod loaded;
 mod manifest;
+mod manifest_error;
 mod onnx;
 mod segment;
+mod sessions;
 mod state;
 mod tensor;
 mod whole_graph;
 
 pub use artifact::Artifact;
 pub use artifact_error::ArtifactError;
-pub use loaded::{Model, ModelFailed};
-pub use manifest::{MANIFEST_FILE, Manifest, ManifestError, MeasuredQuality, ModelKind};
-pub use segment::EncoderInput;
+pub use facts::ModelFacts;
+pub use loaded::{LoadedModel, Model};
+pub use manifest::{Manifest, MeasuredQuality, ModelKind};
+pub use manifest_error::{MANIFEST_FILE, ManifestError};
+pub use segment::{EncoderInput, SegmentModel, SegmentSettings};
+pub use sessions::ModelFailed;
 pub use state::{ModelState, REJECTION_REASONS, Rejection};
-pub use whole_graph::{Interrupt, WholeGraphInput};
+pub use whole_graph::{Interrupt, WholeGraphInput, WholeGraphModel, WholeGraphSettings};

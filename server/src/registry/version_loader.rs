@@ -5,6 +5,7 @@ use std::{
 };
 
 use futures::executor::block_on;
+use metrics::Counter;
 
 use super::{
     folder::version_folder,
@@ -97,13 +98,13 @@ impl VersionLoader {
             }
         }
         let failed_runs = self.shared.metrics.model(name).failed_runs.clone();
-        let model = Arc::new(Model::new(artifact, &self.runtime, workers)?.counting(failed_runs));
+        let model = Arc::new(Model::new(artifact, &self.runtime, workers, failed_runs)?);
         golden.check(&model, &self.engines[0])?;
         let older = reference.filter(|other| other.manifest().version < version);
         // An operator who pins a version accepts its time.
         if let Some(older) = older.filter(|_| !self.is_pinned(name, version)) {
             // The older version gets a session of its own, so that its requests do not wait.
-            if let Ok(older) = Model::new(older.artifact().clone(), &self.runtime, 1) {
+            if let Ok(older) = Model::new(older.artifact().clone(), &self.runtime, 1, Counter::noop()) {
                 let limit = self.settings.max_slowdown;
                 golden.compare_time(&model, &Arc::new(older), &self.engines[0], limit)?;
             }

@@ -13,7 +13,7 @@ use super::{
     tokens::{TokenFile, Tokens},
     watched::Watched,
 };
-use crate::service::{ServiceError, TokenName};
+use crate::{service::ServiceError, session::TokenName};
 
 /// Wraps services in [`Authorize`].
 #[derive(Clone)]

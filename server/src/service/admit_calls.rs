@@ -4,7 +4,6 @@
 use std::{
     convert::Infallible,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, ready},
 };
 
@@ -13,27 +12,16 @@ use futures::StreamExt;
 use http::{Extensions, Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyStream, StreamBody};
-use tonic::{Status, body::Body, server::NamedService};
+use tonic::{Status, body::Body, server::NamedService, transport::server::TcpConnectInfo};
 use tower::Service;
 
-use super::{
-    CostModel, ServiceError,
-    admission::{Admitted, Caller},
-};
-use crate::memory::{Held, MemoryFull};
+use crate::session::{Caller, Place, SessionError, Sessions, TokenName};
 
 /// Admits the calls of a service, or rejects them before their bodies are read.
 #[derive(Clone)]
 pub struct AdmitCalls<S> {
     inner: S,
-    cost_model: CostModel,
-}
-
-/// An admitted call, which handlers find among the extensions of the request.
-#[derive(Clone)]
-pub(super) struct AdmittedCall {
-    held: Arc<Mutex<Held>>,
-    _admitted: Arc<Admitted>,
+    sessions: Sessions,
 }
 
 /// The body of an answer. Its call is in flight until the body is dropped.
@@ -41,7 +29,7 @@ struct AnswerBody {
     body: Body,
     /// The part of the last data frame that was not passed on yet.
     rest: Bytes,
-    _call: AdmittedCall,
+    _call: Place,
 }
 
 /// Maximum size of the pieces of an answer that the transport receives. It asks for a piece as soon as the client
@@ -49,36 +37,19 @@ struct AnswerBody {
 const PIECE_BYTES: usize = 16 << 10;
 
 impl<S> AdmitCalls<S> {
-    /// Wraps a service of this cost model.
-    pub fn new(inner: S, cost_model: CostModel) -> Self {
-        Self { inner, cost_model }
+    /// Wraps a service that scores in these sessions.
+    pub fn new(inner: S, sessions: Sessions) -> Self {
+        Self { inner, sessions }
     }
 }
 
-impl AdmittedCall {
-    pub(super) fn new(admitted: Admitted, held: Held) -> Self {
-        Self { held: Arc::new(Mutex::new(held)), _admitted: Arc::new(admitted) }
+/// Returns the caller of the call with these extensions.
+pub(super) fn caller(extensions: &Extensions) -> Caller {
+    if let Some(name) = extensions.get::<TokenName>() {
+        return Caller::Token(name.clone());
     }
-
-    /// Returns the call of the request with these extensions; `None` if the service is used without [`AdmitCalls`].
-    pub(super) fn of_request(extensions: &Extensions) -> Option<Self> {
-        extensions.get().cloned()
-    }
-
-    /// Holds `bytes` more bytes.
-    pub(super) fn hold(&self, bytes: usize) -> Result<(), MemoryFull> {
-        self.held().add(bytes)
-    }
-
-    /// Releases what the call holds beyond `bytes`.
-    pub(super) fn hold_only(&self, bytes: usize) {
-        self.held().shrink_to(bytes);
-    }
-
-    /// Ignores poisoning, because nothing panics while it holds the lock.
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    let peer = extensions.get::<TcpConnectInfo>().and_then(TcpConnectInfo::remote_addr);
+    peer.map_or(Caller::Unknown, |peer| Caller::Address(peer.ip()))
 }
 
 impl<S: NamedService> NamedService for AdmitCalls<S> {
@@ -99,7 +70,7 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let call = match self.cost_model.admit(Caller::of_call(request.extensions())) {
+        let call = match self.sessions.admit(caller(request.extensions())) {
             Ok(call) => call,
             Err(error) => return Box::pin(async { Ok(Status::from(error).into_http()) }),
         };
@@ -112,10 +83,10 @@ where
 }
 
 /// Returns the body of a request whose bytes the call holds as they arrive.
-fn counted(body: Body, call: AdmittedCall) -> Body {
+fn counted(body: Body, call: Place) -> Body {
     let frames = BodyStream::new(body).map(move |frame: Result<Frame<Bytes>, Status>| {
         let frame = frame?;
-        call.hold(frame.data_ref().map_or(0, Bytes::len)).map_err(ServiceError::from)?;
+        call.hold(frame.data_ref().map_or(0, Bytes::len)).map_err(SessionError::from)?;
         Ok::<_, Status>(frame)
     });
     Body::new(StreamBody::new(frames))
@@ -143,5 +114,24 @@ impl http_body::Body for AnswerBody {
 
     fn is_end_stream(&self) -> bool {
         self.rest.is_empty() && self.body.is_end_stream()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_is_its_token_or_its_address() {
+        let mut extensions = Extensions::new();
+        assert_eq!(caller(&extensions), Caller::Unknown);
+        let peer =
+            |port| TcpConnectInfo { local_addr: None, remote_addr: Some(([192, 0, 2, 7], port).into()) };
+        extensions.insert(peer(1000));
+        let one = caller(&extensions);
+        extensions.insert(peer(2000));
+        assert_eq!(caller(&extensions), one, "whatever its port");
+        extensions.insert(TokenName("ci".into()));
+        assert_eq!(caller(&extensions), Caller::Token(TokenName("ci".into())));
     }
 }

@@ -1,13 +1,11 @@
-//! Writes what was found into the messages of an answer.
+//! Writes results into the messages of an answer.
 
 use std::time::Duration;
 
 use hlorank_graph::SegmentedGraph;
 use hlorank_proto::v1::{self, ConfigurableNode, GraphSummary, ModelSelector, ReuseCounts, StageTimings};
 
-use super::ServiceError;
 use crate::{
-    engine::EngineError,
     graphs::Warning,
     model::Model,
     outcome::{Reuse, Timings},
@@ -21,7 +19,8 @@ pub(super) fn selector(model: &Model) -> ModelSelector {
     }
 }
 
-pub(super) fn timings(timings: Timings) -> StageTimings {
+/// Writes the time of each stage.
+pub(super) fn stage_timings(timings: Timings) -> StageTimings {
     StageTimings {
         queue: to_proto(timings.queue),
         featurize: to_proto(timings.featurize),
@@ -31,11 +30,6 @@ pub(super) fn timings(timings: Timings) -> StageTimings {
         rank: to_proto(timings.rank),
         total: to_proto(timings.total),
     }
-}
-
-/// Bytes of a ranking of so many candidates and of so many scores, and of the message they are sent in.
-pub(super) fn answer_bytes(ranked: usize, scores: usize) -> usize {
-    2 * (ranked * (size_of::<u32>() + size_of::<f32>()) + scores * size_of::<f32>())
 }
 
 fn to_proto(duration: Duration) -> Option<prost_types::Duration> {
@@ -77,28 +71,8 @@ pub(super) fn configurable_node(node: &hlorank_graph::NodeDescription) -> Config
     }
 }
 
-/// An error about one of some configurations, such as a batch of a stream, where so many came before them.
-pub(super) fn numbered_after(first: usize, mut error: ServiceError) -> ServiceError {
-    if let ServiceError::Engine(EngineError::InvalidOutput { config, .. }) = &mut error {
-        *config += first;
-    }
-    error
-}
-
 impl From<Warning> for v1::Warning {
     fn from(warning: Warning) -> Self {
         Self { reason: warning.reason.to_owned(), message: warning.message }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_score_that_is_no_number_is_told_with_its_place_in_the_whole() {
-        let error = EngineError::InvalidOutput { model: "tile".to_owned(), config: 3, score: f32::NAN };
-        let error = numbered_after(1000, error.into()).to_string();
-        assert!(error.contains("NaN for configuration 1003"), "{error}");
     }
 }

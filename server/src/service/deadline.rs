@@ -13,16 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use tonic::Status;
 use tower::{Layer, Service};
 
-use super::ServiceError;
-
-/// The deadline of a call.
-#[derive(Clone, Copy, Debug)]
-pub struct Deadline {
-    /// When the call ends.
-    pub end: Instant,
-    /// Time that the client allowed for the call.
-    pub allowed: Duration,
-}
+use crate::session::{Deadline, SessionError};
 
 /// Wraps services in [`Deadlines`].
 #[derive(Clone, Copy, Debug)]
@@ -37,44 +28,32 @@ pub struct Deadlines<S> {
 /// How much earlier than tonic a call ends. Timers tick every millisecond.
 const EARLY_MARGIN: Duration = Duration::from_millis(1);
 
-impl Deadline {
-    /// Returns the deadline of a call with these headers that begins now.
-    fn of_headers(headers: &HeaderMap) -> Option<Self> {
-        let allowed = time_allowed(headers)?;
-        Some(Self { end: Instant::now() + allowed.saturating_sub(EARLY_MARGIN), allowed })
-    }
+/// Returns the deadline of a call with these headers that begins now.
+fn of_headers(headers: &HeaderMap) -> Option<Deadline> {
+    let allowed = time_allowed(headers)?;
+    Some(Deadline { end: Instant::now() + allowed.saturating_sub(EARLY_MARGIN), allowed })
+}
 
-    /// Returns the deadline of the call with these extensions.
-    pub(super) fn of_call(extensions: &Extensions) -> Option<Self> {
-        extensions.get().copied()
-    }
+/// Returns the deadline of the call with these extensions.
+pub(super) fn of_call(extensions: &Extensions) -> Option<Deadline> {
+    extensions.get().copied()
+}
 
-    /// Returns when the call ends, for code that does not use tokio's clock.
-    pub(super) fn instant(self) -> std::time::Instant {
-        self.end.into_std()
-    }
+fn exceeded(deadline: Deadline) -> Status {
+    SessionError::DeadlineExceeded { allowed: deadline.allowed }.into()
+}
 
-    /// Returns the time left until the deadline.
-    fn left(self) -> Duration {
-        self.end.saturating_duration_since(Instant::now())
-    }
-
-    fn exceeded(self) -> Status {
-        ServiceError::DeadlineExceeded { allowed: self.allowed }.into()
-    }
-
-    /// Returns the answers until the deadline, and then the error that it was exceeded.
-    pub(super) fn end<T>(
-        self,
-        answers: impl Stream<Item = Result<T, Status>> + Unpin,
-    ) -> impl Stream<Item = Result<T, Status>> {
-        stream::try_unfold(answers, move |mut answers| async move {
-            match timeout_at(self.end, answers.next()).await {
-                Ok(answer) => Ok(answer.transpose()?.map(|answer| (answer, answers))),
-                Err(_) => Err(self.exceeded()),
-            }
-        })
-    }
+/// Returns the answers until the deadline, and then the error that it was exceeded.
+pub(super) fn end_at<T>(
+    deadline: Deadline,
+    answers: impl Stream<Item = Result<T, Status>> + Unpin,
+) -> impl Stream<Item = Result<T, Status>> {
+    stream::try_unfold(answers, move |mut answers| async move {
+        match timeout_at(deadline.end, answers.next()).await {
+            Ok(answer) => Ok(answer.transpose()?.map(|answer| (answer, answers))),
+            Err(_) => Err(exceeded(deadline)),
+        }
+    })
 }
 
 impl<S> Layer<S> for DeadlinesLayer {
@@ -101,17 +80,17 @@ where
     }
 
     fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
-        let Some(deadline) = Deadline::of_headers(request.headers()) else {
+        let Some(deadline) = of_headers(request.headers()) else {
             return Box::pin(self.inner.call(request));
         };
         if deadline.left().is_zero() {
-            return Box::pin(async move { Ok(deadline.exceeded().into_http()) });
+            return Box::pin(async move { Ok(exceeded(deadline).into_http()) });
         }
         request.extensions_mut().insert(deadline);
         let response = self.inner.call(request);
         Box::pin(async move {
             let response = timeout_at(deadline.end, response).await;
-            response.unwrap_or_else(|_| Ok(deadline.exceeded().into_http()))
+            response.unwrap_or_else(|_| Ok(exceeded(deadline).into_http()))
         })
     }
 }
@@ -174,8 +153,8 @@ mod tests {
             tokio::time::sleep(Duration::from_secs(1)).await;
             Some((Ok::<_, Status>(1), ()))
         });
-        let deadline = Deadline::of_headers(&headers("2500m")).unwrap();
-        let mut answers = Box::pin(deadline.end(Box::pin(every_second)));
+        let deadline = of_headers(&headers("2500m")).unwrap();
+        let mut answers = Box::pin(end_at(deadline, Box::pin(every_second)));
         assert!(answers.next().await.unwrap().is_ok());
         assert!(answers.next().await.unwrap().is_ok());
         assert_eq!(answers.next().await.unwrap().unwrap_err().code(), Code::DeadlineExceeded);

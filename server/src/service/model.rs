@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use hlorank_graph::Task;
 use hlorank_proto::v1::{
     self, GetModelRequest, GetModelResponse, ListModelsRequest, ListModelsResponse, ModelSelector,
     model_service_server::ModelService,
@@ -10,6 +11,8 @@ use super::ServiceError;
 use crate::{
     model::{Manifest, Model, ModelKind, ModelState, Rejection},
     registry::{ModelReport, Registry, Wanted},
+    session::{SelectedModel, Sessions},
+    telemetry::CallRecord,
 };
 
 /// Implements `hlorank.v1.ModelService`.
@@ -87,6 +90,17 @@ pub(super) fn wanted(selector: &ModelSelector) -> Result<Wanted, ServiceError> {
     }
 }
 
+/// Selects the model of a call.
+pub(super) fn select(
+    sessions: &Sessions,
+    selector: Option<ModelSelector>,
+    task: Task,
+    record: &CallRecord,
+) -> Result<SelectedModel, ServiceError> {
+    let selector = selector.unwrap_or_default();
+    Ok(sessions.select(&selector.name, &wanted(&selector)?, task, record)?)
+}
+
 impl From<ModelReport> for v1::Model {
     fn from(report: ModelReport) -> Self {
         let described = report.model.as_deref().map(loaded).unwrap_or_default();
@@ -112,29 +126,38 @@ impl From<ModelReport> for v1::Model {
 fn loaded(model: &Model) -> v1::Model {
     let manifest: &Manifest = model.manifest();
     let quality = manifest.measured_quality.iter();
-    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     v1::Model {
         task: v1::Task::from(manifest.task()).into(),
         architecture: manifest.architecture.clone(),
         digest: model.digest().0.to_vec().into(),
-        feature_digest: hlorank_graph::FeatureSet::TPUGRAPHS.digest().0.to_vec().into(),
-        embedding_size: count(manifest.embedding_size),
-        buckets: manifest.buckets.iter().map(|&nodes| count(nodes)).collect(),
+        feature_digest: manifest.feature_set().digest().0.to_vec().into(),
         pad_value: if manifest.pad() == hlorank_graph::Pad::Zero { 0 } else { -1 },
-        batch_dependent: manifest.batch_dependent,
-        training_data_digest: manifest
-            .training_data_digest()
-            .map_or_else(Vec::new, |digest| digest.0.to_vec())
-            .into(),
+        training_data_digest: manifest.training_data_digest().0.to_vec().into(),
         measured_quality: quality.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?))).collect(),
         licence: manifest.licence.clone(),
         kind: manifest.kind().to_string(),
-        chunk_configs: match manifest.kind() {
-            ModelKind::Segment => 0,
-            ModelKind::WholeGraph { chunk_configs } => count(chunk_configs),
-        },
-        ..v1::Model::default()
+        ..settings(manifest.kind())
     }
+}
+
+/// Describes what a model of this kind has.
+fn settings(kind: &ModelKind) -> v1::Model {
+    match kind {
+        ModelKind::Segment(settings) => v1::Model {
+            embedding_size: count(settings.embedding_size),
+            buckets: settings.buckets.iter().copied().map(count).collect(),
+            ..v1::Model::default()
+        },
+        ModelKind::WholeGraph(settings) => v1::Model {
+            chunk_configs: count(settings.chunk_configs),
+            batch_dependent: settings.batch_dependent,
+            ..v1::Model::default()
+        },
+    }
+}
+
+fn count(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 impl From<ModelState> for v1::ModelState {

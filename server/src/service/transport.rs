@@ -7,7 +7,7 @@ use http::Response;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
-use super::error::DOMAIN;
+use super::{error::DOMAIN, reason::Reason};
 
 /// Explains a response that rejects a request because it is too long or is not the message of its method.
 #[must_use]
@@ -39,12 +39,12 @@ fn explain(status: &Status) -> Option<Status> {
                 status.message()
             );
             let metadata = HashMap::from([("limit".to_owned(), "--max-message-bytes".to_owned())]);
-            error(Code::ResourceExhausted, "MESSAGE_TOO_LARGE", metadata, message)
+            error(Code::ResourceExhausted, Reason::MessageTooLarge.name(), metadata, message)
         }
         Code::Internal => {
             let message =
                 format!("the request is not a readable message of this method: {}", status.message());
-            error(Code::InvalidArgument, "REQUEST_MALFORMED", HashMap::new(), message)
+            error(Code::InvalidArgument, Reason::RequestMalformed.name(), HashMap::new(), message)
         }
         _ => None,
     }

@@ -32,7 +32,13 @@ impl Naive {
             for worker in 0..WORKERS {
                 let configurations = &configurations;
                 scope.spawn(move || {
-                    score_naively(&self.model, Worker(worker), &self.graph, configurations, BLOCK_NODES)
+                    score_naively(
+                        self.model.segment().expect("a segment model"),
+                        Worker(worker),
+                        &self.graph,
+                        configurations,
+                        BLOCK_NODES,
+                    )
                 });
             }
         });

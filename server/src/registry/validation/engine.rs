@@ -43,11 +43,9 @@ impl ValidationEngine {
         Ok(block_on(self.engine.score(model, graph, read, Terms::default()))?.scores)
     }
 
-    /// Returns the processor time of the thread, which other work on the machine hardly changes.
-    pub(super) fn processor_time(&self) -> Result<Duration, WorkerFailed> {
-        let now = block_on(
-            self.pool.run(Class::Bulk, |_| rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime)),
-        )?;
-        Ok(Duration::try_from(now.value).unwrap_or_default())
+    /// Returns the time of the device's clock on the thread.
+    pub(super) fn clock(&self) -> Result<Duration, WorkerFailed> {
+        let clock = self.pool.device().clock;
+        Ok(block_on(self.pool.run(Class::Bulk, move |_| clock()))?.value)
     }
 }

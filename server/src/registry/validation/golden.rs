@@ -108,9 +108,9 @@ fn time(
     model: &Arc<Model>,
     engine: &ValidationEngine,
 ) -> Result<Duration, ValidationError> {
-    let before = engine.processor_time()?;
+    let before = engine.clock()?;
     for golden in cases {
         golden.score(model, engine)?;
     }
-    Ok(engine.processor_time()?.saturating_sub(before))
+    Ok(engine.clock()?.saturating_sub(before))
 }

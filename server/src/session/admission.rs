@@ -4,13 +4,7 @@ use std::{
     collections::HashMap,
     net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
-
-use http::Extensions;
-use tonic::transport::server::TcpConnectInfo;
-
-use super::ServiceError;
 
 /// Name of the token that a call carries.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -18,7 +12,7 @@ pub(crate) struct TokenName(pub(crate) Arc<str>);
 
 /// The client that a request counts for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Caller {
+pub(crate) enum Caller {
     /// The holder of a token, if the server requires tokens.
     Token(TokenName),
     /// An address, if the server requires no tokens. All clients behind one proxy count as one.
@@ -29,7 +23,7 @@ pub(super) enum Caller {
 
 /// Admits requests up to the limits. Clones share the counts.
 #[derive(Clone)]
-pub(super) struct Admission {
+pub(crate) struct Admission {
     limit: u32,
     caller_limit: u32,
     in_flight: Arc<Mutex<InFlight>>,
@@ -43,36 +37,34 @@ struct InFlight {
 }
 
 /// An admitted request. It counts as in flight until it is dropped.
-pub(super) struct Admitted {
+pub(crate) struct Admitted {
     caller: Caller,
     in_flight: Arc<Mutex<InFlight>>,
 }
 
-impl Caller {
-    /// Returns the caller of the call with these extensions.
-    pub(super) fn of_call(extensions: &Extensions) -> Self {
-        if let Some(name) = extensions.get::<TokenName>() {
-            return Self::Token(name.clone());
-        }
-        let peer = extensions.get::<TcpConnectInfo>().and_then(TcpConnectInfo::remote_addr);
-        peer.map_or(Self::Unknown, |peer| Self::Address(peer.ip()))
-    }
+/// A limit on requests in flight is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AdmissionLimit {
+    /// The limit of the server.
+    Server(u32),
+    /// The limit per client.
+    Client(u32),
 }
 
 impl Admission {
-    pub(super) fn new(limit: u32, caller_limit: u32) -> Self {
+    pub(crate) fn new(limit: u32, caller_limit: u32) -> Self {
         Self { limit, caller_limit, in_flight: Arc::default() }
     }
 
     /// Admits a request, or rejects it immediately if a limit is reached.
-    pub(super) fn admit(&self, caller: Caller) -> Result<Admitted, ServiceError> {
+    pub(crate) fn admit(&self, caller: Caller) -> Result<Admitted, AdmissionLimit> {
         let mut in_flight = lock(&self.in_flight);
         if in_flight.requests >= self.limit {
-            return Err(ServiceError::Overloaded { limit: self.limit, half_done_in: Duration::ZERO });
+            return Err(AdmissionLimit::Server(self.limit));
         }
         let of_caller = in_flight.callers.get(&caller).copied().unwrap_or_default();
         if of_caller >= self.caller_limit {
-            return Err(ServiceError::ClientLimit { limit: self.caller_limit });
+            return Err(AdmissionLimit::Client(self.caller_limit));
         }
         in_flight.requests += 1;
         in_flight.callers.insert(caller.clone(), of_caller + 1);
@@ -80,7 +72,7 @@ impl Admission {
     }
 
     /// Number of requests in flight.
-    pub(super) fn requests(&self) -> u32 {
+    pub(crate) fn requests(&self) -> u32 {
         lock(&self.in_flight).requests
     }
 }
@@ -115,9 +107,9 @@ mod tests {
     fn a_caller_is_limited_before_the_total_is_reached() {
         let admission = Admission::new(3, 2);
         let [_one, two] = [(); 2].map(|()| admission.admit(caller("a")).unwrap());
-        assert!(matches!(admission.admit(caller("a")), Err(ServiceError::ClientLimit { limit: 2 })));
+        assert!(matches!(admission.admit(caller("a")), Err(AdmissionLimit::Client(2))));
         let _other = admission.admit(caller("b")).unwrap();
-        assert!(matches!(admission.admit(caller("b")), Err(ServiceError::Overloaded { limit: 3, .. })));
+        assert!(matches!(admission.admit(caller("b")), Err(AdmissionLimit::Server(3))));
         drop(two);
         assert!(admission.admit(caller("a")).is_ok());
         assert_eq!(admission.requests(), 2);
@@ -129,19 +121,5 @@ mod tests {
         drop(["a", "b"].map(|name| admission.admit(caller(name)).unwrap()));
         assert!(lock(&admission.in_flight).callers.is_empty());
         assert_eq!(admission.requests(), 0);
-    }
-
-    #[test]
-    fn a_caller_is_its_token_or_its_address() {
-        let mut extensions = Extensions::new();
-        assert_eq!(Caller::of_call(&extensions), Caller::Unknown);
-        let peer =
-            |port| TcpConnectInfo { local_addr: None, remote_addr: Some(([192, 0, 2, 7], port).into()) };
-        extensions.insert(peer(1000));
-        let one = Caller::of_call(&extensions);
-        extensions.insert(peer(2000));
-        assert_eq!(Caller::of_call(&extensions), one, "whatever its port");
-        extensions.insert(TokenName("ci".into()));
-        assert_eq!(Caller::of_call(&extensions), caller("ci"));
     }
 }

@@ -6,14 +6,14 @@ use std::{
 use hlorank_graph::SegmentedGraph;
 
 use super::plan::Plan;
-use crate::model::Model;
+use crate::model::SegmentModel;
 
-/// The last batch of each of the graphs that were asked about last, so that a new version of a model can evaluate their
-/// rows before it serves.
+/// The last batch of each of the most recently used graphs, so that a new version of a model can evaluate their rows
+/// before it serves.
 pub(super) struct RecentBatches {
-    /// How many graphs; 0 remembers nothing.
+    /// Maximum number of graphs; 0 remembers nothing.
     graphs: usize,
-    /// The last one first.
+    /// The most recent one first.
     batches: Mutex<VecDeque<RecentBatch>>,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct RecentBatch {
     pub(super) plan: Arc<Plan>,
 }
 
-/// Rows, over all configurations, of the largest batch that is remembered: 4 bytes each.
+/// Maximum number of rows, summed over the distinct configurations, of a batch that is remembered: 4 bytes each.
 const MAX_REMEMBERED_ROWS: usize = 1 << 20;
 
 impl RecentBatches {
@@ -34,17 +34,17 @@ impl RecentBatches {
         Self { graphs, batches: Mutex::default() }
     }
 
-    /// Remembers a batch in place of the one before about its graph.
-    pub(super) fn remember(&self, model: &Model, graph: &Arc<SegmentedGraph>, plan: &Arc<Plan>) {
+    /// Remembers a batch. It replaces the batch before of the same graph.
+    pub(super) fn remember(&self, model: &SegmentModel, graph: &Arc<SegmentedGraph>, plan: &Arc<Plan>) {
         if self.graphs == 0 || plan.distinct_configs() * plan.occurrences() > MAX_REMEMBERED_ROWS {
             return;
         }
-        let name = &model.manifest().name;
+        let name = &model.facts().name;
         let batch = RecentBatch { model: name.clone(), graph: Arc::clone(graph), plan: Arc::clone(plan) };
         let mut batches = self.batches();
         let same = |known: &RecentBatch| known.graph.hash == graph.hash && &known.model == name;
         let known = batches.iter().position(same);
-        // Freed once the lock is.
+        // Freed after the lock is released.
         let _forgotten = match known {
             Some(place) => batches.remove(place),
             None if batches.len() == self.graphs => batches.pop_back(),
@@ -54,7 +54,7 @@ impl RecentBatches {
         drop(batches);
     }
 
-    /// What was asked of a model, the last graph first.
+    /// Returns the batches that versions of a model scored, the most recent one first.
     pub(super) fn of_model(&self, name: &str) -> Vec<RecentBatch> {
         self.batches().iter().filter(|batch| batch.model == name).cloned().collect()
     }

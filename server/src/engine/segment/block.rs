@@ -1,18 +1,22 @@
 use hlorank_graph::{ConfigInput, ConfigValues, FEATURES, Kind, Pad, Scope, Segment};
 
 use super::plan::PlannedRow;
-use crate::model::EncoderInput;
-
-/// The number of rows of a block is a multiple of this. ONNX Runtime computes the last numbers of an array, which do not
-/// fill a vector register, in another way than the rest, so that an embedding would depend on the rows beside it.
-pub(super) const ROW_MULTIPLE: usize = 4;
+use crate::{
+    device::DeviceProfile,
+    model::{EncoderInput, ModelFacts},
+};
 
 /// Makes the inputs of the encoder for rows of one task, all padded to `nodes` nodes. Consecutive rows with equal segments
-/// share the inputs that depend on the segment alone. The last row is repeated up to the next multiple of
-/// [`ROW_MULTIPLE`]; the caller drops the embeddings of the copies.
-pub(super) fn encoder_input(rows: &[PlannedRow<'_>], nodes: usize, kind: &Kind, pad: Pad) -> EncoderInput {
+/// share the inputs that depend on the segment alone. The last row is repeated up to the row multiple of the device; the
+/// caller drops the embeddings of the copies.
+pub(super) fn encoder_input(
+    rows: &[PlannedRow<'_>],
+    nodes: usize,
+    model: &ModelFacts,
+    device: &DeviceProfile,
+) -> EncoderInput {
     let repeated =
-        rows.last().into_iter().cycle().take(rows.len().next_multiple_of(ROW_MULTIPLE) - rows.len());
+        rows.last().into_iter().cycle().take(rows.len().next_multiple_of(device.row_multiple) - rows.len());
     let rows: Vec<_> = rows.iter().chain(repeated).copied().collect();
     let runs: Vec<_> = rows.chunk_by(|one, other| one.segment.digest == other.segment.digest).collect();
     let segment = (0..).zip(&runs).flat_map(|(number, run)| std::iter::repeat_n(number, run.len())).collect();
@@ -25,10 +29,10 @@ pub(super) fn encoder_input(rows: &[PlannedRow<'_>], nodes: usize, kind: &Kind, 
         operands: vec![0.0; runs.len() * nodes * nodes],
         mask: vec![0.0; runs.len() * nodes],
         segment,
-        config: config_input(&rows, nodes, kind),
+        config: config_input(&rows, nodes, model.task.kind()),
     };
     for (number, run) in runs.into_iter().enumerate() {
-        write_segment(&mut input, number, run[0].segment, pad);
+        write_segment(&mut input, number, run[0].segment, model.pad);
     }
     input
 }

@@ -1,51 +1,20 @@
-//! What limit a refusal tells of.
-
 use std::collections::HashMap;
 
 use hlorank_graph::{ConfigurationError, GraphError, LimitKind, TextError};
 
-use super::ServiceError;
-use crate::{engine::EngineError, memory::MemoryFull};
-
-/// The limit that a request is past, as programs read it: metadata of the `ErrorInfo`.
-pub(super) struct Limit {
+/// A limit that a request exceeds.
+pub(crate) struct Limit {
     /// The setting that raises it, if one does.
     setting: Option<&'static str>,
-    /// What the request has, where that was counted to its end.
+    /// What the request has, if it was counted to its end.
     found: Option<usize>,
     /// What is allowed.
     allowed: usize,
 }
 
-impl ServiceError {
-    /// The limit that is passed, where it has a number.
-    pub(super) fn limit(&self) -> Option<Limit> {
-        match self {
-            Self::GraphBytes { found, limit, .. } => {
-                Some(Limit::of("--max-graph-bytes", Some(*found), *limit))
-            }
-            Self::Graph(error) => graph_limit(error),
-            Self::Configuration { source, .. } => configuration_limit(source),
-            Self::Batch { source, .. } => source.limit(),
-            Self::StreamTooLong { found, limit, .. } => {
-                Some(Limit::of("--max-stream-configs", Some(*found), *limit))
-            }
-            Self::Engine(EngineError::QueueFull { limit, .. }) => {
-                Some(Limit::of("--max-queued-nodes", None, *limit))
-            }
-            Self::Engine(EngineError::MemoryFull(MemoryFull { limit, .. })) => {
-                Some(Limit::of("--max-call-bytes", None, *limit))
-            }
-            Self::Overloaded { limit, .. } => Some(Limit::of("--max-requests", None, *limit as usize)),
-            Self::ClientLimit { limit } => Some(Limit::of("--max-client-requests", None, *limit as usize)),
-            _ => None,
-        }
-    }
-}
-
 impl Limit {
-    /// One that a setting of the server raises.
-    fn of(setting: &'static str, found: Option<usize>, allowed: usize) -> Self {
+    /// A limit that a setting of the server raises.
+    pub(super) fn of(setting: &'static str, found: Option<usize>, allowed: usize) -> Self {
         Self { setting: Some(setting), found, allowed }
     }
 
@@ -60,13 +29,13 @@ impl Limit {
         Self::of(setting, found, allowed)
     }
 
-    /// One that nothing raises.
+    /// A limit that no setting raises.
     fn fixed(found: Option<usize>, allowed: usize) -> Self {
         Self { setting: None, found, allowed }
     }
 
-    /// `limit`, `found` and `allowed`, as far as there are such.
-    pub(super) fn metadata(self) -> HashMap<String, String> {
+    /// Returns `limit`, `found` and `allowed`, as far as they are known, for the `ErrorInfo`.
+    pub(crate) fn metadata(self) -> HashMap<String, String> {
         let entries = [
             ("limit", self.setting.map(str::to_owned)),
             ("found", self.found.map(|found| found.to_string())),

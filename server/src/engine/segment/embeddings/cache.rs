@@ -3,19 +3,19 @@ use std::sync::Arc;
 use hlorank_graph::Digest;
 use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter, sync::Cache};
 
-use super::RowKey;
+use super::call::RowKey;
 use crate::metrics::{CacheSeries, set};
 
-/// Embeddings that were evaluated, across calls.
+/// The embeddings that calls evaluated.
 pub(in crate::engine) struct EmbeddingCache {
     cache: Cache<RowKey, Arc<[f32]>, WeightInBytes, DefaultHashBuilder, CountEvictions>,
     series: CacheSeries,
 }
 
-/// What a cache entry takes beside its numbers: key, pointer, reference counts and the cache's own lists.
+/// Bytes of a cache entry beside its numbers: key, pointer, reference counts and the cache's own lists.
 const ENTRY_BYTES: usize = 128;
 
-/// Of an embedding of 64 numbers.
+/// Bytes of an entry with an embedding of 64 numbers.
 const TYPICAL_ENTRY_BYTES: usize = ENTRY_BYTES + 64 * size_of::<f32>();
 
 #[derive(Clone)]
@@ -27,7 +27,7 @@ impl Weighter<RowKey, Arc<[f32]>> for WeightInBytes {
     }
 }
 
-/// Counts what the cache drops for want of room.
+/// Counts the entries that the cache evicts.
 #[derive(Clone)]
 struct CountEvictions;
 
@@ -40,7 +40,7 @@ impl Lifecycle<RowKey, Arc<[f32]>> for CountEvictions {
 }
 
 impl EmbeddingCache {
-    /// Keeps at most `bytes` bytes.
+    /// A cache of at most `bytes` bytes.
     pub(in crate::engine) fn new(bytes: u64, series: CacheSeries) -> Self {
         let entries = usize::try_from(bytes).unwrap_or(usize::MAX) / TYPICAL_ENTRY_BYTES;
         let cache = Cache::with(entries, bytes, WeightInBytes, DefaultHashBuilder::default(), CountEvictions);
@@ -51,7 +51,7 @@ impl EmbeddingCache {
         self.cache.get(key)
     }
 
-    /// Counts rows that were looked up, of which so many were missing.
+    /// Counts rows that were looked up, and how many of them were missing.
     pub(super) fn looked_up(&self, rows: usize, missing: usize) {
         self.series.misses.increment(missing as u64);
         self.series.hits.increment((rows - missing) as u64);
@@ -65,7 +65,7 @@ impl EmbeddingCache {
         self.series.evictions.increment(evicted);
     }
 
-    /// Drops what a model left. Blocks under way may put entries back, so nothing should be using it any more.
+    /// Drops the embeddings of a model. Blocks under way may put entries back, so no call should use the model any more.
     pub(in crate::engine) fn forget(&self, model: Digest) {
         // One by one: `retain` would keep requests waiting for all of a shard.
         for (key, _) in self.cache.iter().filter(|(key, _)| key.model == model) {
@@ -73,7 +73,7 @@ impl EmbeddingCache {
         }
     }
 
-    /// Sets the gauges of what there is now.
+    /// Sets the gauges to the current state.
     pub(super) fn sample(&self) {
         set(&self.series.entries, self.cache.len() as u64);
         set(&self.series.bytes, self.cache.weight());

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
-use super::{RowKey, waiting::Queue};
+use super::call::{Queue, RowKey};
+use crate::device::DeviceProfile;
 
 /// A row whose embedding is not cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,30 +13,48 @@ pub(super) struct Missing {
     pub(super) segment: usize,
 }
 
-/// Rows that a call asks for at a time: at most a full block.
+/// Rows that a call queues at a time: at most a full block.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) queue: Queue,
-    /// By segment.
+    /// Sorted by segment.
     pub(super) rows: Vec<Missing>,
 }
 
-/// Padding that costs less than a run of the encoder does whatever its size, in nodes; by `cargo bench --bench encoder`.
-const RUN_NODES: usize = 96;
+/// What the cache had of a call's rows.
+#[derive(Default)]
+pub(in crate::engine::segment) struct LookedUp {
+    /// `[rows, D]` of the rows that were looked up; 0 for those that are missing.
+    pub(super) embeddings: Vec<f32>,
+    /// The missing rows, in the order in which they are to be evaluated.
+    pub(super) parts: Vec<Part>,
+}
 
-/// Cuts what is missing into parts by padded size. Few rows of a size are padded to the next size in use, which
-/// saves a run of the encoder.
-pub(super) fn parts(mut by_size: BTreeMap<Queue, Vec<Missing>>) -> Vec<Part> {
+impl LookedUp {
+    /// Number of rows that are missing.
+    pub(super) fn missing_rows(&self) -> usize {
+        self.parts.iter().map(|part| part.rows.len()).sum()
+    }
+
+    /// Number of nodes that have to be evaluated, padding included.
+    pub(super) fn missing_nodes(&self) -> usize {
+        self.parts.iter().map(|part| part.rows.len() * part.queue.nodes).sum()
+    }
+}
+
+/// Cuts missing rows into parts by padded size. Few rows of a size are padded to the next size in use, which saves a run of
+/// the encoder.
+pub(super) fn parts(mut by_size: BTreeMap<Queue, Vec<Missing>>, device: &DeviceProfile) -> Vec<Part> {
     let mut parts = Vec::new();
     while let Some((queue, mut rows)) = by_size.pop_first() {
         if let Some(mut larger) = by_size.first_entry()
-            && rows.len() * (larger.key().nodes - queue.nodes) <= RUN_NODES
+            && rows.len() * (larger.key().nodes - queue.nodes) <= device.run_nodes
         {
             larger.get_mut().append(&mut rows);
             continue;
         }
         rows.sort_by_key(|missing| missing.segment);
-        parts.extend(rows.chunks(queue.capacity()).map(|rows| Part { queue, rows: rows.to_vec() }));
+        parts.extend(rows.chunks(queue.capacity(device)).map(|rows| Part { queue, rows: rows.to_vec() }));
     }
     parts
 }
@@ -58,7 +77,10 @@ mod tests {
         let by_size = by_size.iter().cloned();
         let by_size =
             by_size.map(|(nodes, rows)| (Queue { model: MODEL, nodes, class: Class::Bulk }, missing(rows)));
-        parts(by_size.collect()).iter().map(|part| (part.queue.nodes, part.rows.len())).collect()
+        parts(by_size.collect(), DeviceProfile::CPU)
+            .iter()
+            .map(|part| (part.queue.nodes, part.rows.len()))
+            .collect()
     }
 
     #[test]
@@ -76,7 +98,7 @@ mod tests {
     #[test]
     fn rows_of_a_segment_are_neighbours() {
         let by_size = BTreeMap::from([(Queue { model: MODEL, nodes: 8, class: Class::Bulk }, missing(0..5))]);
-        let parts = parts(by_size);
+        let parts = parts(by_size, DeviceProfile::CPU);
         assert!(parts[0].rows.is_sorted_by_key(|missing| missing.segment));
         assert_eq!(parts[0].rows.len(), 5);
     }

@@ -1,0 +1,122 @@
+use std::{sync::Arc, time::Duration};
+
+use hlorank_graph::{Configurations, Digest, SegmentedGraph};
+use metrics::Gauge;
+
+use super::{
+    EngineError, Terms,
+    backlog::Backlog,
+    resources::Resources,
+    segment::{EmbeddingCache, SegmentEvaluator},
+    whole_graph,
+};
+use crate::{
+    compute::ComputePool,
+    memory::Memory,
+    metrics::{CacheSeries, LoadSeries, Metrics, set},
+    model::{LoadedModel, Model},
+    outcome::Evaluation,
+};
+
+/// Evaluates models on the compute pool.
+pub struct Engine {
+    resources: Resources,
+    segments: SegmentEvaluator,
+}
+
+impl Engine {
+    /// Uses a pool whose workers each have sessions of every model, and keeps at most `cache_bytes` bytes of embeddings.
+    #[must_use]
+    pub fn new(pool: Arc<ComputePool>, cache_bytes: u64, metrics: &Metrics) -> Self {
+        let cache = EmbeddingCache::new(cache_bytes, metrics.embedding_cache.clone());
+        Self::with_cache(pool, cache, metrics.load.waiting_rows.clone())
+    }
+
+    /// Evaluates everything anew, and counts nothing.
+    #[must_use]
+    pub fn without_cache(pool: Arc<ComputePool>) -> Self {
+        Self::with_cache(pool, EmbeddingCache::new(0, CacheSeries::noop()), Gauge::noop())
+    }
+
+    fn with_cache(pool: Arc<ComputePool>, cache: EmbeddingCache, waiting_rows: Gauge) -> Self {
+        let backlog = Backlog::new(pool.workers());
+        let resources = Resources { pool, backlog, memory: Memory::new(usize::MAX) };
+        Self { segments: SegmentEvaluator::new(&resources, Arc::new(cache), waiting_rows), resources }
+    }
+
+    /// Remembers the last batch of each of this many graphs for [`Self::recompute`].
+    #[must_use]
+    pub fn remembering(self, graphs: usize) -> Self {
+        Self { segments: self.segments.remembering(graphs), ..self }
+    }
+
+    /// Limits the work that may be queued, in padded nodes, and the bytes that calls may hold.
+    #[must_use]
+    pub fn bounded(self, nodes: usize, bytes: usize) -> Self {
+        self.resources.backlog.set_limit(nodes);
+        Self { resources: Resources { memory: Memory::new(bytes), ..self.resources }, ..self }
+    }
+
+    /// The memory that calls hold.
+    #[must_use]
+    pub fn memory(&self) -> &Arc<Memory> {
+        &self.resources.memory
+    }
+
+    /// The threads that evaluate.
+    #[must_use]
+    pub fn pool(&self) -> &Arc<ComputePool> {
+        &self.resources.pool
+    }
+
+    /// Estimates how long half of the queued work takes; zero if that is not known.
+    #[must_use]
+    pub fn half_done_in(&self) -> Duration {
+        self.resources.backlog.half_done_in()
+    }
+
+    /// Sets the gauges to the current state.
+    pub fn sample(&self, load: &LoadSeries) {
+        self.segments.sample();
+        let (nodes, limit) = self.resources.backlog.nodes();
+        set(&load.queued_nodes, nodes as u64);
+        set(&load.max_queued_nodes, limit as u64);
+        let (held, limit) = self.resources.memory.bytes();
+        set(&load.call_bytes, held as u64);
+        set(&load.max_call_bytes, limit as u64);
+    }
+
+    /// Drops the embeddings of a model, by its digest, that no call uses any more.
+    pub fn forget(&self, model: Digest) {
+        self.resources.backlog.forget(model);
+        self.segments.forget(model);
+    }
+
+    /// Evaluates the rows that other versions of a model were asked for last by this version, on a pool beside the one
+    /// that serves. Returns the number of graphs.
+    pub async fn recompute(&self, model: &Model, pool: Arc<ComputePool>) -> Result<usize, EngineError> {
+        match model.loaded() {
+            LoadedModel::Segment(model) => self.segments.recompute(model, pool).await,
+            LoadedModel::WholeGraph(_) => Ok(0),
+        }
+    }
+
+    /// Scores the configurations that `read` returns. `read` runs on a worker; its configurations must have the graph's
+    /// task and slots. A batch is refused before anything is evaluated if the terms do not allow it.
+    pub async fn score<E: From<EngineError> + Send + 'static>(
+        &self,
+        model: &Model,
+        graph: &Arc<SegmentedGraph>,
+        read: impl FnOnce() -> Result<Configurations, E> + Send + 'static,
+        terms: Terms,
+    ) -> Result<Evaluation, E> {
+        match model.loaded() {
+            LoadedModel::Segment(model) => {
+                self.segments.score(&self.resources, model, graph, read, terms).await
+            }
+            LoadedModel::WholeGraph(model) => {
+                whole_graph::score(&self.resources, model, graph, read, terms).await
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+use std::sync::Arc;
+
+use hlorank_graph::{Digest, SegmentedGraph};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::{
+    compute::Class,
+    device::DeviceProfile,
+    engine::{
+        EngineError,
+        segment::plan::{Plan, PlannedRow},
+    },
+    model::SegmentModel,
+};
+
+/// What an embedding depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct RowKey {
+    pub(super) model: Digest,
+    /// BLAKE3 of the segment's digest and the local configuration.
+    pub(super) row: Digest,
+}
+
+/// The queue of rows that may share a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Queue {
+    /// Digest of the model.
+    pub(super) model: Digest,
+    /// Nodes of a row, padding included.
+    pub(super) nodes: usize,
+    /// Rows of small calls do not wait for those of others.
+    pub(super) class: Class,
+}
+
+/// One call that needs embeddings.
+pub(super) struct Call {
+    pub(super) model: Arc<SegmentModel>,
+    pub(super) graph: Arc<SegmentedGraph>,
+    pub(super) plan: Arc<Plan>,
+    pub(super) results: UnboundedSender<Evaluated>,
+}
+
+/// A row of a call's plan, and its embedding.
+pub(super) type Evaluated = Result<(u32, Arc<[f32]>), EngineError>;
+
+/// A call, and which of its rows it waits for.
+#[derive(Clone)]
+pub(super) struct Waiter {
+    pub(super) call: Arc<Call>,
+    pub(super) row: u32,
+}
+
+impl RowKey {
+    pub(super) fn new(model: Digest, row: PlannedRow<'_>) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&row.segment.digest.0);
+        row.locals.hash(row.row, &mut hasher);
+        Self { model, row: Digest(*hasher.finalize().as_bytes()) }
+    }
+}
+
+impl Queue {
+    /// Number of rows of a full block.
+    pub(super) fn capacity(self, device: &DeviceProfile) -> usize {
+        device.block_rows(self.nodes)
+    }
+}
+
+impl Waiter {
+    /// Whether the call was neither cancelled nor failed.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.call.results.is_closed()
+    }
+
+    pub(super) fn deliver(&self, embedding: Result<Arc<[f32]>, EngineError>) {
+        // An error means that the call no longer waits.
+        let _ = self.call.results.send(embedding.map(|embedding| (self.row, embedding)));
+    }
+
+    pub(super) fn planned_row(&self) -> PlannedRow<'_> {
+        self.call.plan.row(self.row, &self.call.graph)
+    }
+}

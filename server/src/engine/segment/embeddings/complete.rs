@@ -1,0 +1,211 @@
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
+
+use hlorank_graph::{Row, SegmentedGraph};
+use metrics::Gauge;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::{
+    cache::EmbeddingCache,
+    call::{Call, Evaluated, Queue, RowKey, Waiter},
+    parts::{LookedUp, Missing, Part, parts},
+    running::spawn_block,
+    shared::Shared,
+};
+use crate::{
+    compute::{Class, ComputePool, WorkerFailed},
+    engine::{
+        EngineError, Terms,
+        backlog::{Backlog, Work},
+        segment::plan::Plan,
+    },
+    metrics::set,
+    model::SegmentModel,
+};
+
+/// Embeddings that were evaluated, and rows that wait for their evaluation.
+pub(in crate::engine::segment) struct Embeddings(Arc<Shared>);
+
+/// Every embedding of a call.
+pub(in crate::engine::segment) struct Completed {
+    /// `[rows, D]`.
+    pub(in crate::engine::segment) embeddings: Vec<f32>,
+    /// Number of rows that were evaluated for this call.
+    pub(in crate::engine::segment) evaluated: usize,
+}
+
+/// Receives the embeddings of one call.
+struct Receiver {
+    received: UnboundedReceiver<Evaluated>,
+    /// Length of an embedding.
+    size: usize,
+    work: Work,
+    /// Work of the call in nodes.
+    nodes: usize,
+    /// Rows that the call is missing.
+    missing: usize,
+}
+
+/// Number of rows that are looked up between two looks at the clock.
+const LOOK_UP_ROWS: usize = 256;
+
+impl Embeddings {
+    /// Evaluates on a pool the rows that a cache lacks, and counts that work in a backlog. `waiting_rows` shows the number
+    /// of rows that wait.
+    pub(in crate::engine::segment) fn new(
+        pool: Arc<ComputePool>,
+        cache: Arc<EmbeddingCache>,
+        backlog: Arc<Backlog>,
+        waiting_rows: Gauge,
+    ) -> Self {
+        Self(Arc::new(Shared::new(pool, cache, backlog, waiting_rows)))
+    }
+
+    /// The embeddings that were evaluated.
+    pub(in crate::engine::segment) fn cache(&self) -> &Arc<EmbeddingCache> {
+        &self.0.cache
+    }
+
+    /// Sets the gauges to the current state.
+    pub(in crate::engine::segment) fn sample(&self) {
+        self.0.cache.sample();
+        set(&self.0.waiting_rows, self.0.waiting().rows() as u64);
+    }
+
+    /// Evaluates the rows of a plan that the cache lacks.
+    pub(in crate::engine::segment) async fn evaluate_plan(
+        &self,
+        model: &Arc<SegmentModel>,
+        graph: &Arc<SegmentedGraph>,
+        plan: &Arc<Plan>,
+    ) -> Result<(), EngineError> {
+        let mut looked_up = LookedUp::default();
+        while !self.look_up(model, graph, plan, &mut looked_up, Instant::now()) {}
+        self.complete(model, graph, plan, looked_up, Terms::default()).await.map(drop)
+    }
+
+    /// Looks up the next rows of a plan in the cache, until `until` or a little longer. Returns whether every row was
+    /// looked up.
+    pub(in crate::engine::segment) fn look_up(
+        &self,
+        model: &SegmentModel,
+        graph: &SegmentedGraph,
+        plan: &Plan,
+        looked_up: &mut LookedUp,
+        until: Instant,
+    ) -> bool {
+        let (size, digest) = (model.settings().embedding_size, model.facts().digest);
+        let embeddings = &mut looked_up.embeddings;
+        if embeddings.is_empty() {
+            embeddings.reserve_exact(plan.rows.len() * size);
+        }
+        let first = embeddings.len() / size;
+        let mut missing: BTreeMap<Queue, Vec<Missing>> = BTreeMap::new();
+        let mut misses = 0;
+        for (row, &Row { segment, .. }) in (0..).zip(&plan.rows).skip(first) {
+            let found = embeddings.len() / size - first;
+            if found > 0 && found.is_multiple_of(LOOK_UP_ROWS) && Instant::now() >= until {
+                break;
+            }
+            let key = RowKey::new(digest, plan.row(row, graph));
+            if let Some(embedding) = self.0.cache.get(&key) {
+                embeddings.extend_from_slice(&embedding);
+                continue;
+            }
+            misses += 1;
+            embeddings.resize(embeddings.len() + size, 0.0);
+            let nodes = model.settings().bucket(graph.segments[segment].len());
+            let queue = Queue { model: digest, nodes, class: Class::Bulk };
+            missing.entry(queue).or_default().push(Missing { row, key, segment });
+        }
+        let end = embeddings.len() / size;
+        self.0.cache.looked_up(end - first, misses);
+        looked_up.parts.extend(parts(missing, self.0.device()));
+        end == plan.rows.len()
+    }
+
+    /// Evaluates the missing rows, or waits for other calls that evaluate them, unless the terms do not allow it.
+    pub(in crate::engine::segment) async fn complete(
+        &self,
+        model: &Arc<SegmentModel>,
+        graph: &Arc<SegmentedGraph>,
+        plan: &Arc<Plan>,
+        looked_up: LookedUp,
+        terms: Terms,
+    ) -> Result<Completed, EngineError> {
+        let nodes = looked_up.missing_nodes();
+        let work = self.0.backlog.add(model.facts().digest, graph.hash, nodes, terms)?;
+        let (results, received) = unbounded_channel();
+        let call =
+            Call { model: Arc::clone(model), graph: Arc::clone(graph), plan: Arc::clone(plan), results };
+        let size = model.settings().embedding_size;
+        let receiver = Receiver { received, size, work, nodes, missing: looked_up.missing_rows() };
+        self.evaluate(Arc::new(call), looked_up, receiver, terms.class).await
+    }
+
+    async fn evaluate(
+        &self,
+        call: Arc<Call>,
+        looked_up: LookedUp,
+        mut receiver: Receiver,
+        class: Class,
+    ) -> Result<Completed, EngineError> {
+        let LookedUp { mut embeddings, parts } = looked_up;
+        let (pool, device) = (&self.0.pool, self.0.device());
+        let class = if receiver.nodes > device.interactive_nodes { Class::Bulk } else { class };
+        if class == Class::Interactive {
+            pool.note_interactive();
+        }
+        let (mut evaluated, mut awaited) = (0, 0);
+        for mut part in parts {
+            part.queue.class = class;
+            // Few enough that calls take turns, enough that every worker has a full block under way and one to take.
+            while awaited > 2 * pool.workers() * part.queue.capacity(device) {
+                awaited -= receiver.receive(&mut embeddings).await?;
+            }
+            awaited += part.rows.len();
+            evaluated += self.submit(&call, part);
+        }
+        drop(call);
+        while awaited > 0 {
+            awaited -= receiver.receive(&mut embeddings).await?;
+        }
+        Ok(Completed { embeddings, evaluated })
+    }
+
+    /// Queues the rows of a part. Returns how many of them no other call waits for.
+    fn submit(&self, call: &Arc<Call>, part: Part) -> usize {
+        let Part { queue, rows } = part;
+        let mut queued = 0;
+        let mut waiting = self.0.waiting();
+        for missing in rows {
+            let waiter = Waiter { call: Arc::clone(call), row: missing.row };
+            // It may have been evaluated since it was looked up.
+            match self.0.cache.get(&missing.key) {
+                Some(embedding) => waiter.deliver(Ok(embedding)),
+                None => queued += usize::from(waiting.add(queue, missing.key, waiter)),
+            }
+        }
+        let tasks = waiting.start_tasks(queue, self.0.pool.workers());
+        drop(waiting);
+        (0..tasks).for_each(|_| spawn_block(&self.0, queue));
+        queued
+    }
+}
+
+impl Receiver {
+    /// Receives at least one embedding. Returns how many.
+    async fn receive(&mut self, embeddings: &mut [f32]) -> Result<usize, EngineError> {
+        const AT_ONCE: usize = 1024;
+        let mut results = Vec::new();
+        if self.received.recv_many(&mut results, AT_ONCE).await == 0 {
+            return Err(WorkerFailed.into());
+        }
+        let count = results.len();
+        for result in results {
+            let (row, embedding) = result?;
+            embeddings[row as usize * self.size..][..self.size].copy_from_slice(&embedding);
+        }
+        self.work.done(self.nodes * count / self.missing);
+        Ok(count)
+    }
+}

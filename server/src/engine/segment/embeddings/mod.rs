@@ -1,0 +1,15 @@
+//! The embedding of every row, each evaluated once across calls.
+//!
+//! A row is looked up in a cache. What is missing waits in a queue of its padded size, where the rows of all calls meet,
+//! and workers take them from there in blocks. A call that needs a row which another call waits for waits with it.
+
+mod cache;
+mod call;
+mod complete;
+mod parts;
+mod running;
+mod shared;
+mod waiting;
+
+pub(in crate::engine) use self::cache::EmbeddingCache;
+pub(super) use self::{complete::Embeddings, parts::LookedUp};

@@ -1,0 +1,105 @@
+use std::{mem::take, sync::Arc, time::Instant};
+
+use super::{
+    call::{Queue, RowKey, Waiter},
+    shared::Shared,
+    waiting::{Taken, Waiters},
+};
+use crate::{
+    compute::{Class, Worker, WorkerFailed},
+    engine::{
+        EngineError,
+        segment::{block::encoder_input, plan::PlannedRow},
+    },
+    model::ModelFailed,
+};
+
+/// Has a worker evaluate the next rows of a queue.
+pub(super) fn spawn_block(shared: &Arc<Shared>, queue: Queue) {
+    let own = Arc::clone(shared);
+    shared.pool.spawn(queue.class, move |worker| evaluate_next(&own, queue, worker));
+}
+
+fn evaluate_next(shared: &Arc<Shared>, queue: Queue, worker: Worker) {
+    let is_small = queue.class == Class::Bulk && shared.pool.is_interactive();
+    let Taken { rows, cancelled, more } = shared.waiting().take(queue, shared.pool.workers(), is_small);
+    drop(cancelled);
+    if more {
+        spawn_block(shared, queue);
+    }
+    if !rows.is_empty() {
+        RunningBlock { shared: Arc::clone(shared), queue, rows }.run(worker);
+    }
+}
+
+/// Rows that a worker evaluates. The calls that wait for them get a result whatever happens. If a block with rows of
+/// several calls fails, each half is evaluated by itself, so that only the calls whose own rows fail do.
+struct RunningBlock {
+    shared: Arc<Shared>,
+    queue: Queue,
+    /// Each row with one of the calls that wait for it.
+    rows: Vec<(RowKey, Waiter)>,
+}
+
+impl RunningBlock {
+    /// Evaluates the rows, caches the embeddings and delivers them.
+    fn run(mut self, worker: Worker) {
+        match self.evaluate(worker) {
+            Ok(embeddings) => self.deliver(embeddings),
+            Err(error) => self.fail(&error.into()),
+        }
+    }
+
+    /// Sorts the rows by segment, and returns their embeddings.
+    fn evaluate(&mut self, worker: Worker) -> Result<Vec<Arc<[f32]>>, ModelFailed> {
+        self.rows.sort_by_key(|(_, waiter)| waiter.planned_row().segment.digest);
+        let rows: Vec<PlannedRow<'_>> = self.rows.iter().map(|(_, waiter)| waiter.planned_row()).collect();
+        let (model, nodes) = (&self.rows[0].1.call.model, self.queue.nodes);
+        let started = Instant::now();
+        let input = encoder_input(&rows, nodes, model.facts(), self.shared.device());
+        let embeddings = model.encode(worker, &input)?;
+        self.shared.backlog.ran(self.queue.model, rows.len() * nodes, started.elapsed());
+        let size = model.settings().embedding_size;
+        Ok(embeddings.chunks_exact(size).take(rows.len()).map(Arc::from).collect())
+    }
+
+    fn deliver(&mut self, embeddings: Vec<Arc<[f32]>>) {
+        // The cache first: a call that finds no waiter for a row then finds its embedding.
+        let keys = self.rows.iter().map(|(key, _)| key);
+        self.shared.cache.insert(keys.zip(&embeddings));
+        let finished = self.shared.waiting().finish(self.rows.drain(..));
+        for (waiters, embedding) in finished.into_iter().zip(embeddings) {
+            waiters.iter().for_each(|waiter| waiter.deliver(Ok(Arc::clone(&embedding))));
+        }
+    }
+
+    /// Fails the call that the rows belong to, or splits the block.
+    fn fail(&mut self, error: &EngineError) {
+        let mut waiting = self.shared.waiting();
+        if self.rows.len() > 1 && !waiting.are_of_one_call(&self.rows) {
+            drop(waiting);
+            return self.run_apart();
+        }
+        let finished: Vec<Waiters> = waiting.finish(self.rows.drain(..));
+        drop(waiting);
+        finished.iter().flatten().for_each(|waiter| waiter.deliver(Err(error.clone())));
+    }
+
+    /// Has each half evaluated by itself, in turns with other work.
+    fn run_apart(&mut self) {
+        let half = self.rows.split_off(self.rows.len() / 2);
+        for rows in [take(&mut self.rows), half] {
+            let block = Self { shared: Arc::clone(&self.shared), queue: self.queue, rows };
+            self.shared.pool.spawn(self.queue.class, move |worker| block.run(worker));
+        }
+    }
+}
+
+impl Drop for RunningBlock {
+    /// Fails the rows of a block that was not finished because something panicked.
+    fn drop(&mut self) {
+        if !self.rows.is_empty() {
+            self.fail(&WorkerFailed.into());
+        }
+    }
+}

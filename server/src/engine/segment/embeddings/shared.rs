@@ -1,0 +1,37 @@
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use metrics::Gauge;
+
+use super::{cache::EmbeddingCache, waiting::Waiting};
+use crate::{compute::ComputePool, device::DeviceProfile, engine::backlog::Backlog};
+
+/// What calls and workers share.
+pub(super) struct Shared {
+    pub(super) pool: Arc<ComputePool>,
+    pub(super) cache: Arc<EmbeddingCache>,
+    pub(super) backlog: Arc<Backlog>,
+    pub(super) waiting_rows: Gauge,
+    waiting: Mutex<Waiting>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        pool: Arc<ComputePool>,
+        cache: Arc<EmbeddingCache>,
+        backlog: Arc<Backlog>,
+        waiting_rows: Gauge,
+    ) -> Self {
+        Self { waiting: Mutex::new(Waiting::new(pool.device())), pool, cache, backlog, waiting_rows }
+    }
+
+    /// What the workers' sessions run on.
+    pub(super) fn device(&self) -> &'static DeviceProfile {
+        self.pool.device()
+    }
+
+    /// The rows that wait. The state is consistent between any two of its operations, so a panic elsewhere does not
+    /// spoil it.
+    pub(super) fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

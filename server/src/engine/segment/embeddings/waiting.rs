@@ -1,0 +1,106 @@
+use std::{collections::VecDeque, mem::replace, sync::Arc};
+
+use foldhash::HashMap;
+use smallvec::SmallVec;
+
+use super::call::{Queue, RowKey, Waiter};
+use crate::device::DeviceProfile;
+
+/// The rows of all calls that are not evaluated yet.
+pub(super) struct Waiting {
+    device: &'static DeviceProfile,
+    /// The calls that wait for each row; the first has waited longest.
+    waiters: HashMap<RowKey, Waiters>,
+    queues: HashMap<Queue, Queued>,
+}
+
+/// The calls that wait for one row.
+pub(super) type Waiters = SmallVec<[Waiter; 1]>;
+
+/// What a task of the compute pool takes from a queue.
+#[derive(Default)]
+pub(super) struct Taken {
+    /// Rows, each with one of the calls that wait for it.
+    pub(super) rows: Vec<(RowKey, Waiter)>,
+    /// Calls that no longer wait. The caller drops them after it has released the lock, since that may free much memory.
+    pub(super) cancelled: Vec<Waiters>,
+    /// Whether rows are left for another task.
+    pub(super) more: bool,
+}
+
+/// The content of a queue.
+#[derive(Default)]
+struct Queued {
+    /// Rows that no worker has taken yet.
+    rows: VecDeque<RowKey>,
+    /// Number of tasks of the compute pool that will take rows; at least one while there are rows.
+    tasks: usize,
+}
+
+impl Waiting {
+    pub(super) fn new(device: &'static DeviceProfile) -> Self {
+        Self { device, waiters: HashMap::default(), queues: HashMap::default() }
+    }
+
+    /// Adds a waiter; returns whether the row is new, and so was queued.
+    pub(super) fn add(&mut self, queue: Queue, key: RowKey, waiter: Waiter) -> bool {
+        let waiters = self.waiters.entry(key).or_default();
+        waiters.push(waiter);
+        if waiters.len() > 1 {
+            return false;
+        }
+        self.queues.entry(queue).or_default().rows.push_back(key);
+        true
+    }
+
+    /// Returns how many tasks to start, so that a queue has as many as there are workers. More of them would delay other
+    /// calls in the compute pool.
+    pub(super) fn start_tasks(&mut self, queue: Queue, workers: usize) -> usize {
+        let Some(queued) = self.queues.get_mut(&queue) else { return 0 };
+        workers.saturating_sub(replace(&mut queued.tasks, workers))
+    }
+
+    /// Takes the next rows of a queue that a call still waits for: a full block, or an even share if that keeps `workers`
+    /// busy, or a small block if interactive calls come.
+    pub(super) fn take(&mut self, queue: Queue, workers: usize, is_small: bool) -> Taken {
+        let mut taken = Taken::default();
+        let Some(queued) = self.queues.get_mut(&queue) else { return taken };
+        let least = self.device.min_block_nodes / queue.nodes;
+        let share = if is_small { least } else { queued.rows.len().div_ceil(workers).max(least) };
+        let count = share.max(1).next_multiple_of(self.device.row_multiple).min(queue.capacity(self.device));
+        while taken.rows.len() < count
+            && let Some(key) = queued.rows.pop_front()
+        {
+            let waiting =
+                self.waiters.get(&key).and_then(|all| all.iter().find(|waiter| waiter.is_waiting()));
+            match waiting {
+                Some(waiter) => taken.rows.push((key, waiter.clone())),
+                None => taken.cancelled.extend(self.waiters.remove(&key)),
+            }
+        }
+        taken.more = !queued.rows.is_empty();
+        queued.tasks -= usize::from(!taken.more);
+        if queued.tasks == 0 {
+            self.queues.remove(&queue);
+        }
+        taken
+    }
+
+    /// Number of rows that calls wait for or waited for.
+    pub(super) fn rows(&self) -> usize {
+        self.waiters.len()
+    }
+
+    /// Whether at most one call waits for these rows.
+    pub(super) fn are_of_one_call(&self, rows: &[(RowKey, Waiter)]) -> bool {
+        let waiters = rows.iter().filter_map(|(key, _)| self.waiters.get(key)).flatten();
+        let mut calls = waiters.filter(|waiter| waiter.is_waiting()).map(|waiter| Arc::as_ptr(&waiter.call));
+        let first = calls.next();
+        calls.all(|call| Some(call) == first)
+    }
+
+    /// Removes rows that were evaluated or failed. Returns the calls that wait for each of them.
+    pub(super) fn finish(&mut self, rows: impl Iterator<Item = (RowKey, Waiter)>) -> Vec<Waiters> {
+        rows.map(|(key, _)| self.waiters.remove(&key).unwrap_or_default()).collect()
+    }
+}

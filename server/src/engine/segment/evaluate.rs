@@ -1,0 +1,181 @@
+use std::{
+    ops::Range,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use hlorank_graph::{Configurations, Digest, SegmentedGraph};
+use metrics::Gauge;
+
+use super::{
+    embeddings::{EmbeddingCache, Embeddings},
+    plan::Plan,
+    prepare::{Preparation, Prepared, can_prepare},
+    recent::{RecentBatch, RecentBatches},
+    sums::SumTree,
+};
+use crate::{
+    compute::{Class, ComputePool, Computed, Worker},
+    engine::{EngineError, Outputs, Terms, backlog::Backlog, error::check_scores, resources::Resources},
+    memory::Held,
+    model::SegmentModel,
+    outcome::{Evaluation, Stages, Sums},
+};
+
+/// Evaluates segment models.
+pub(in crate::engine) struct SegmentEvaluator {
+    embeddings: Arc<Embeddings>,
+    recent: RecentBatches,
+}
+
+/// Scores of some distinct configurations, and the sums that were scored if they are asked for.
+#[derive(Default)]
+struct Scored {
+    scores: Vec<f32>,
+    sums: Vec<f32>,
+}
+
+impl SegmentEvaluator {
+    pub(in crate::engine) fn new(
+        resources: &Resources,
+        cache: Arc<EmbeddingCache>,
+        waiting_rows: Gauge,
+    ) -> Self {
+        let (pool, backlog) = (Arc::clone(&resources.pool), Arc::clone(&resources.backlog));
+        let embeddings = Arc::new(Embeddings::new(pool, cache, backlog, waiting_rows));
+        Self { embeddings, recent: RecentBatches::new(0) }
+    }
+
+    /// Remembers the last batch of each of this many graphs.
+    pub(in crate::engine) fn remembering(self, graphs: usize) -> Self {
+        Self { recent: RecentBatches::new(graphs), ..self }
+    }
+
+    /// Sets the gauges to the current state.
+    pub(in crate::engine) fn sample(&self) {
+        self.embeddings.sample();
+    }
+
+    /// Drops the embeddings of a model.
+    pub(in crate::engine) fn forget(&self, model: Digest) {
+        self.embeddings.cache().forget(model);
+    }
+
+    /// Evaluates the rows of the remembered batches of this model's name on another pool. Returns their number of
+    /// graphs.
+    pub(in crate::engine) async fn recompute(
+        &self,
+        model: &Arc<SegmentModel>,
+        pool: Arc<ComputePool>,
+    ) -> Result<usize, EngineError> {
+        let recent = self.recent.of_model(&model.facts().name);
+        let (cache, backlog) = (Arc::clone(self.embeddings.cache()), Backlog::new(pool.workers()));
+        let embeddings = Arc::new(Embeddings::new(pool, cache, backlog, Gauge::noop()));
+        let graphs = recent.len();
+        for RecentBatch { graph, plan, .. } in recent {
+            if can_prepare(model, &graph, &plan) {
+                embeddings.evaluate_plan(model, &graph, &plan).await?;
+            }
+        }
+        Ok(graphs)
+    }
+
+    /// Scores the configurations that `read` returns.
+    pub(in crate::engine) async fn score<E: From<EngineError> + Send + 'static>(
+        &self,
+        resources: &Resources,
+        model: &Arc<SegmentModel>,
+        graph: &Arc<SegmentedGraph>,
+        read: impl FnOnce() -> Result<Configurations, E> + Send + 'static,
+        terms: Terms,
+    ) -> Result<Evaluation, E> {
+        let preparation = Preparation::new(model, graph, &self.embeddings, &resources.memory)?;
+        let Computed { value: prepared, waited } = preparation.run(resources, read, terms).await?;
+        Ok(self.evaluate(resources, prepared, waited, terms).await?)
+    }
+
+    async fn evaluate(
+        &self,
+        resources: &Resources,
+        Prepared { model, graph, plan, looked_up, held }: Prepared,
+        waited: Duration,
+        terms: Terms,
+    ) -> Result<Evaluation, EngineError> {
+        let planned = Instant::now();
+        let completed = self.embeddings.complete(&model, &graph, &plan, looked_up, terms).await?;
+        self.recent.remember(&model, &graph, &plan);
+        let encoded = Instant::now();
+        let kept = kept_sums(resources, &model, &plan, terms.outputs)?;
+        let scored = score_sums(resources, &model, &plan, completed.embeddings, terms).await?;
+        drop(held);
+        let reuse = plan.reuse(completed.evaluated);
+        let of_config = plan.distinct_of_configs().to_vec();
+        let sums = kept.map(|held| Sums::new(model.settings().embedding_size, scored.sums, of_config, held));
+        let scores = fan_out(resources, plan, scored.scores, terms.class).await?;
+        check_scores(model.facts(), &scores)?;
+        let stages = Stages { waited, planned, encoded, scored: Instant::now() };
+        Ok(Evaluation { scores, sums, reuse, stages })
+    }
+}
+
+/// Holds memory for the sums of a batch if they are asked for.
+fn kept_sums(
+    resources: &Resources,
+    model: &SegmentModel,
+    plan: &Plan,
+    outputs: Outputs,
+) -> Result<Option<Held>, EngineError> {
+    let bytes = plan.distinct_configs() * model.settings().embedding_size * size_of::<f32>();
+    match outputs {
+        Outputs::Scores => Ok(None),
+        Outputs::ScoresAndSums => Ok(Some(resources.memory.hold(bytes)?)),
+    }
+}
+
+/// Sums the embeddings of every distinct configuration, and scores the sums.
+async fn score_sums(
+    resources: &Resources,
+    model: &Arc<SegmentModel>,
+    plan: &Arc<Plan>,
+    embeddings: Vec<f32>,
+    terms: Terms,
+) -> Result<Scored, EngineError> {
+    let (model, plan, device) = (Arc::clone(model), Arc::clone(plan), resources.device());
+    let (count, size) = (plan.distinct_configs(), model.settings().embedding_size);
+    let at_once =
+        (device.head_embeddings / plan.occurrences()).clamp(device.row_multiple, device.head_configs);
+    let score = move |worker: Worker, configs: Range<usize>| {
+        let (count, padded) = (configs.len(), configs.len().next_multiple_of(device.row_multiple));
+        let mut tree = SumTree::new(&embeddings, size);
+        let mut sums = Vec::with_capacity(padded * size);
+        plan.rows_of(configs).for_each(|rows| sums.extend_from_slice(tree.sum(rows)));
+        sums.resize(padded * size, 0.0);
+        let mut scores = model.score(worker, &sums)?;
+        scores.truncate(count);
+        sums.truncate(if terms.outputs == Outputs::ScoresAndSums { count * size } else { 0 });
+        Ok(Scored { scores, sums })
+    };
+    let chunks = resources.score_in_chunks(count, at_once, terms.class, score).await?;
+    let mut all = Scored::default();
+    for Scored { scores, sums } in chunks {
+        all.scores.extend(scores);
+        all.sums.extend(sums);
+    }
+    Ok(all)
+}
+
+/// Returns the score of every configuration, given those of the distinct ones.
+async fn fan_out(
+    resources: &Resources,
+    plan: Arc<Plan>,
+    distinct_scores: Vec<f32>,
+    class: Class,
+) -> Result<Vec<f32>, EngineError> {
+    match class {
+        // Too little to hand to a worker.
+        Class::Interactive => Ok(plan.fan_out(&distinct_scores)),
+        Class::Bulk => {
+            Ok(resources.pool.run(Class::Bulk, move |_| plan.fan_out(&distinct_scores)).await?.value)
+        }
+    }
+}

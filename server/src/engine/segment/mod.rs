@@ -1,0 +1,13 @@
+//! Evaluates segment models: plans the distinct rows of a batch, evaluates the missing ones, sums their embeddings and
+//! scores the sums.
+
+mod block;
+mod embeddings;
+mod evaluate;
+mod plan;
+mod prepare;
+mod recent;
+mod sums;
+
+pub(super) use embeddings::EmbeddingCache;
+pub(super) use evaluate::SegmentEvaluator;

@@ -1,0 +1,140 @@
+//! Everything that is found out about a batch before anything is evaluated. A large batch takes many milliseconds, so it
+//! takes turns with other calls.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use hlorank_graph::{Configurations, SegmentedGraph, TooManyRows};
+
+use super::{
+    embeddings::{Embeddings, LookedUp},
+    plan::{Plan, Planner},
+};
+use crate::{
+    compute::{Class, Computed},
+    engine::{EngineError, Terms, resources::Resources},
+    memory::{Held, Memory},
+    model::SegmentModel,
+};
+
+/// What has to be evaluated, and what the cache has of it.
+pub(super) struct Prepared {
+    pub(super) model: Arc<SegmentModel>,
+    pub(super) graph: Arc<SegmentedGraph>,
+    pub(super) plan: Arc<Plan>,
+    pub(super) looked_up: LookedUp,
+    /// Memory for the embeddings of the call.
+    pub(super) held: Held,
+}
+
+/// Prepares one batch.
+pub(super) struct Preparation {
+    model: Arc<SegmentModel>,
+    graph: Arc<SegmentedGraph>,
+    embeddings: Arc<Embeddings>,
+    memory: Arc<Memory>,
+}
+
+/// How far a preparation has come.
+enum Progress {
+    Planning(Preparation, Box<Planner>),
+    LookingUp(Preparation, Prepared),
+    Done(Prepared),
+}
+
+/// How long a worker prepares one batch before it is another call's turn.
+const TURN: Duration = Duration::from_millis(1);
+
+/// Maximum number of bytes for the embeddings of one call.
+const MAX_EMBEDDING_BYTES: usize = 1 << 30;
+
+impl Preparation {
+    /// Fails if the graph cannot be padded as the model needs it.
+    pub(super) fn new(
+        model: &Arc<SegmentModel>,
+        graph: &Arc<SegmentedGraph>,
+        embeddings: &Arc<Embeddings>,
+        memory: &Arc<Memory>,
+    ) -> Result<Self, EngineError> {
+        if !can_pad(model, graph) {
+            return Err(EngineError::pad_unknown(model.facts()));
+        }
+        let (model, graph) = (Arc::clone(model), Arc::clone(graph));
+        Ok(Self { model, graph, embeddings: Arc::clone(embeddings), memory: Arc::clone(memory) })
+    }
+
+    /// Prepares the configurations that `read` returns. A large batch is refused at once if the queue is full.
+    pub(super) async fn run<E: From<EngineError> + Send + 'static>(
+        self,
+        resources: &Resources,
+        read: impl FnOnce() -> Result<Configurations, E> + Send + 'static,
+        terms: Terms,
+    ) -> Result<Computed<Prepared>, E> {
+        if terms.class == Class::Bulk {
+            resources.backlog.check_room(terms)?;
+        }
+        let first = resources.pool.run(terms.class, move |_| {
+            let until = Instant::now() + TURN;
+            let planner = Box::new(Planner::new(&self.graph, read()?));
+            Ok::<_, E>(Progress::Planning(self, planner).advance(until)?)
+        });
+        let Computed { value: progress, waited } = first.await.map_err(EngineError::from)?;
+        let mut progress = progress?;
+        loop {
+            if let Progress::Done(prepared) = progress {
+                return Ok(Computed { value: prepared, waited });
+            }
+            let next = resources.pool.run(terms.class, move |_| progress.advance(Instant::now() + TURN));
+            progress = next.await.map_err(EngineError::from)?.value?;
+        }
+    }
+
+    fn look_up_all(self, plan: Arc<Plan>) -> Result<Progress, EngineError> {
+        check_rows(&self.model, &plan)?;
+        let held = self.memory.hold(plan.rows.len() * embedding_bytes(&self.model))?;
+        let (model, graph) = (Arc::clone(&self.model), Arc::clone(&self.graph));
+        let prepared = Prepared { model, graph, plan, looked_up: LookedUp::default(), held };
+        Ok(Progress::LookingUp(self, prepared))
+    }
+}
+
+impl Progress {
+    /// Prepares until `until`, or a little longer.
+    fn advance(self, until: Instant) -> Result<Self, EngineError> {
+        match self {
+            Self::Planning(preparation, mut planner) => {
+                if !planner.advance(&preparation.graph, until)? {
+                    return Ok(Self::Planning(preparation, planner));
+                }
+                let plan = Arc::new(planner.finish(&preparation.graph));
+                preparation.look_up_all(plan)?.advance(until)
+            }
+            Self::LookingUp(preparation, mut prepared) => {
+                let Prepared { model, graph, plan, looked_up, .. } = &mut prepared;
+                let done = preparation.embeddings.look_up(model, graph, plan, looked_up, until);
+                Ok(if done { Self::Done(prepared) } else { Self::LookingUp(preparation, prepared) })
+            }
+            Self::Done(prepared) => Ok(Self::Done(prepared)),
+        }
+    }
+}
+
+/// Whether a model can evaluate the rows of a plan that was made for another version of it.
+pub(super) fn can_prepare(model: &SegmentModel, graph: &SegmentedGraph, plan: &Plan) -> bool {
+    can_pad(model, graph) && check_rows(model, plan).is_ok()
+}
+
+fn can_pad(model: &SegmentModel, graph: &SegmentedGraph) -> bool {
+    graph.segments.iter().all(|segment| segment.can_pad(model.facts().pad))
+}
+
+/// Checks that the embeddings of a plan's rows are not too much for one call.
+fn check_rows(model: &SegmentModel, plan: &Plan) -> Result<(), TooManyRows> {
+    if plan.rows.len() > MAX_EMBEDDING_BYTES / embedding_bytes(model) { Err(TooManyRows) } else { Ok(()) }
+}
+
+fn embedding_bytes(model: &SegmentModel) -> usize {
+    model.settings().embedding_size * size_of::<f32>()
+}

@@ -1,0 +1,103 @@
+use std::{
+    ops::Range,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use hlorank_graph::{Configurations, SegmentedGraph};
+
+use super::batch::Batch;
+use crate::{
+    compute::{Class, Computed, Worker},
+    engine::{EngineError, Terms, backlog::Work, error::check_scores, resources::Resources},
+    model::{Interrupt, ModelFailed, WholeGraphModel},
+    outcome::{Evaluation, Stages},
+};
+
+/// Stops the runs of a call that was dropped: a chunk of a large graph takes long.
+struct StopOnDrop(Arc<Interrupt>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// The chunks of one batch.
+struct Chunks {
+    model: Arc<WholeGraphModel>,
+    batch: Arc<Batch>,
+    work: Work,
+    interrupt: Arc<Interrupt>,
+    /// The number of configurations of a run is a multiple of this.
+    multiple: usize,
+}
+
+/// Scores the configurations that `read` returns.
+pub(in crate::engine) async fn score<E: From<EngineError> + Send + 'static>(
+    resources: &Resources,
+    model: &Arc<WholeGraphModel>,
+    graph: &Arc<SegmentedGraph>,
+    read: impl FnOnce() -> Result<Configurations, E> + Send + 'static,
+    terms: Terms,
+) -> Result<Evaluation, E> {
+    let prepared = {
+        let (model, graph, memory) = (Arc::clone(model), Arc::clone(graph), Arc::clone(&resources.memory));
+        let read = move |_| Ok::<_, E>(Batch::new(&model, &graph.whole, read()?, &memory)?);
+        resources.pool.run(terms.class, read)
+    };
+    let Computed { value: batch, waited } = prepared.await.map_err(EngineError::from)?;
+    let batch = Arc::new(batch?);
+    let work = resources.backlog.add(model.facts().digest, graph.hash, batch.nodes(), terms)?;
+    let chunks = Chunks::new(resources, model, batch, work)?;
+    Ok(chunks.evaluate(resources, waited, terms.class).await?)
+}
+
+impl Chunks {
+    fn new(
+        resources: &Resources,
+        model: &Arc<WholeGraphModel>,
+        batch: Arc<Batch>,
+        work: Work,
+    ) -> Result<Self, EngineError> {
+        let interrupt = Arc::new(model.interrupt()?);
+        // The size of a chunk does not matter if scores do not depend on it.
+        let multiple = if model.settings().batch_dependent { 1 } else { resources.device().row_multiple };
+        Ok(Self { model: Arc::clone(model), batch, work, interrupt, multiple })
+    }
+
+    async fn evaluate(
+        self,
+        resources: &Resources,
+        waited: Duration,
+        class: Class,
+    ) -> Result<Evaluation, EngineError> {
+        let planned = Instant::now();
+        let _stop = StopOnDrop(Arc::clone(&self.interrupt));
+        let (model, batch, count) =
+            (Arc::clone(&self.model), Arc::clone(&self.batch), self.batch.evaluated.first.len());
+        let at_once = model.settings().chunk_configs.min(count).next_multiple_of(self.multiple);
+        let score = move |worker, range| self.score(worker, range);
+        let distinct_scores = resources.score_in_chunks(count, at_once, class, score).await?.concat();
+        let encoded = Instant::now();
+        let reuse = batch.reuse();
+        let fan_out = move |_| batch.evaluated.fan_out(&distinct_scores);
+        let scores = resources.pool.run(class, fan_out).await?.value;
+        check_scores(model.facts(), &scores)?;
+        let stages = Stages { waited, planned, encoded, scored: Instant::now() };
+        Ok(Evaluation { scores, sums: None, reuse, stages })
+    }
+
+    /// Scores one chunk. Its last configuration is repeated up to the next multiple.
+    fn score(&self, worker: Worker, range: Range<usize>) -> Result<Vec<f32>, ModelFailed> {
+        let (batch, count) = (&self.batch, range.len());
+        let mut chunk = batch.evaluated.first[range].to_vec();
+        chunk.resize(count.next_multiple_of(self.multiple), chunk[count - 1]);
+        let config = batch.configurations.batch().input(&chunk);
+        let started = Instant::now();
+        let mut scores = self.model.score(worker, &batch.graph, &config, &self.interrupt)?;
+        self.work.ran(batch.graph.opcode.len() * count, started.elapsed());
+        scores.truncate(count);
+        Ok(scores)
+    }
+}

@@ -1,0 +1,98 @@
+use hlorank_graph::{ConfigInput, FEATURES, Scope};
+use ort::{session::Session, value::TensorRef};
+
+use super::{Interrupt, WholeGraphSettings, settings::MODEL};
+use crate::{
+    compute::Worker,
+    model::{
+        facts::ModelFacts,
+        sessions::{ModelFailed, PerWorker},
+        tensor::config_value,
+    },
+};
+
+/// The inputs of `model.onnx` that all configurations of a graph share.
+pub struct WholeGraphInput {
+    /// `[nodes]`.
+    pub opcode: Vec<i64>,
+    /// `[nodes, 140]`.
+    pub features: Vec<f32>,
+    /// `[2, edges]`: consumers, then producers.
+    pub edges: Vec<i64>,
+    /// `[slots]` node numbers in slot order; empty for a kernel.
+    pub configurable: Vec<i64>,
+}
+
+/// A loaded whole-graph model.
+pub struct WholeGraphModel {
+    facts: ModelFacts,
+    settings: WholeGraphSettings,
+    sessions: PerWorker<Session>,
+}
+
+impl WholeGraphModel {
+    pub(in crate::model) fn new(
+        facts: ModelFacts,
+        settings: WholeGraphSettings,
+        sessions: PerWorker<Session>,
+    ) -> Self {
+        Self { facts, settings, sessions }
+    }
+
+    /// What models of every kind have.
+    #[must_use]
+    pub fn facts(&self) -> &ModelFacts {
+        &self.facts
+    }
+
+    /// Its settings.
+    #[must_use]
+    pub fn settings(&self) -> &WholeGraphSettings {
+        &self.settings
+    }
+
+    /// Returns an interrupt for runs of [`Self::score`].
+    pub fn interrupt(&self) -> Result<Interrupt, ModelFailed> {
+        Interrupt::new().map_err(|error| ModelFailed::new(MODEL, &error))
+    }
+
+    /// Runs the model on some configurations of a graph, and returns their `[configs]` scores. Fails once it is
+    /// interrupted.
+    pub fn score(
+        &self,
+        worker: Worker,
+        graph: &WholeGraphInput,
+        config: &ConfigInput,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<f32>, ModelFailed> {
+        let run = |session: &mut Session| self.run(session, graph, config, interrupt);
+        let scores = self.sessions.run(worker, MODEL, config.shape[0], run);
+        scores.inspect_err(|_| {
+            if !interrupt.is_stopped() {
+                self.sessions.count_failed_run();
+            }
+        })
+    }
+
+    fn run(
+        &self,
+        session: &mut Session,
+        graph: &WholeGraphInput,
+        config: &ConfigInput,
+        interrupt: &Interrupt,
+    ) -> ort::Result<Vec<f32>> {
+        let (nodes, slots) = (graph.opcode.len(), graph.configurable.len());
+        let opcode = TensorRef::from_array_view(([nodes], graph.opcode.as_slice()))?;
+        let features = TensorRef::from_array_view(([nodes, FEATURES], graph.features.as_slice()))?;
+        let edges = TensorRef::from_array_view(([2, graph.edges.len() / 2], graph.edges.as_slice()))?;
+        let config = config_value(config)?;
+        let mut inputs =
+            ort::inputs! { "opcode" => opcode, "features" => features, "edges" => edges, "config" => config };
+        if self.facts.task.kind().scope == Scope::Nodes {
+            let configurable = TensorRef::from_array_view(([slots], graph.configurable.as_slice()))?;
+            inputs.push(("configurable".into(), configurable.into()));
+        }
+        let outputs = session.run_with_options(inputs, &interrupt.options)?;
+        Ok(outputs["score"].try_extract_tensor::<f32>()?.1.to_vec())
+    }
+}

@@ -1,0 +1,125 @@
+//! Code, reason, and the field to blame of every error.
+
+use hlorank_graph::{ConfigurationError, GraphError, LimitKind, TextError};
+use tonic::Code::{self, FailedPrecondition, Internal, InvalidArgument, NotFound, ResourceExhausted};
+
+use super::reason::Reason;
+use crate::{
+    engine::EngineError,
+    registry::{AdminError, ScanError, SelectError},
+    session::SessionError,
+};
+
+/// Code, reason, and the field to blame.
+pub(super) type Class = (Code, Reason, Option<&'static str>);
+
+pub(super) fn session(error: &SessionError) -> Class {
+    match error {
+        SessionError::GraphNotCached { .. } => (FailedPrecondition, Reason::GraphNotCached, None),
+        SessionError::GraphBytes { field, .. } => (InvalidArgument, Reason::GraphTooLarge, Some(field)),
+        SessionError::Graph(error) => (InvalidArgument, graph_reason(error), Some("graph")),
+        SessionError::Configuration { field, source } => {
+            (InvalidArgument, configuration_reason(source), Some(field))
+        }
+        SessionError::StreamTooLong { .. } => (InvalidArgument, Reason::StreamTooLong, Some("configs")),
+        SessionError::DeadlineExceeded { .. } => (Code::DeadlineExceeded, Reason::DeadlineExceeded, None),
+        SessionError::Select(SelectError::WrongTask { .. }) => {
+            (InvalidArgument, Reason::ModelTaskMismatch, Some("model"))
+        }
+        SessionError::Select(_) => (NotFound, Reason::ModelNotFound, None),
+        SessionError::Engine(error) => engine(error),
+        SessionError::Worker(_) => (Internal, Reason::WorkerFailed, None),
+        SessionError::Overloaded { .. } => (ResourceExhausted, Reason::Overloaded, None),
+        SessionError::ClientLimit { .. } => (ResourceExhausted, Reason::ClientLimit, None),
+    }
+}
+
+fn engine(error: &EngineError) -> Class {
+    match error {
+        EngineError::PadUnknown { .. } => (FailedPrecondition, Reason::PadUnknown, Some("graph.features")),
+        EngineError::TooManyRows(_) => (InvalidArgument, Reason::TooManyRows, Some("configs")),
+        EngineError::QueueFull { .. } => (ResourceExhausted, Reason::QueueFull, None),
+        EngineError::MemoryFull(_) => (ResourceExhausted, Reason::MemoryFull, None),
+        EngineError::DeadlineTooShort { .. } => (Code::DeadlineExceeded, Reason::DeadlineTooShort, None),
+        EngineError::InvalidOutput { .. } => (Internal, Reason::ModelOutputInvalid, None),
+        EngineError::Model(_) => (Internal, Reason::ModelFailed, None),
+        EngineError::Worker(_) => (Internal, Reason::WorkerFailed, None),
+    }
+}
+
+pub(super) fn admin(error: &AdminError) -> Class {
+    match error {
+        AdminError::UnknownModel { .. } | AdminError::UnknownVersion { .. } => {
+            (NotFound, Reason::ModelNotFound, None)
+        }
+        AdminError::Rejected { .. } => (FailedPrecondition, Reason::ModelRejected, None),
+        AdminError::NoOlderVersion { .. } => (FailedPrecondition, Reason::NoOlderVersion, None),
+        AdminError::ServesAlready { .. } => (FailedPrecondition, Reason::ServesAlready, Some("version")),
+        AdminError::NothingServes { .. } => (FailedPrecondition, Reason::NothingServes, None),
+        AdminError::Superseded { .. } => (Code::Aborted, Reason::Overtaken, None),
+        AdminError::Policy(_) | AdminError::Scan(ScanError::Policy(_)) => {
+            (FailedPrecondition, Reason::PolicyNotKept, None)
+        }
+        AdminError::Scan(ScanError::Folder { .. }) => (FailedPrecondition, Reason::ModelsUnreadable, None),
+        AdminError::Stopping => (Code::Unavailable, Reason::Stopping, None),
+        AdminError::Failed => (Internal, Reason::WorkerFailed, None),
+    }
+}
+
+fn graph_reason(error: &GraphError) -> Reason {
+    match error {
+        GraphError::Malformed { .. } => Reason::HloMalformed,
+        GraphError::Text { source, .. } => text_reason(source),
+        GraphError::Empty => Reason::GraphEmpty,
+        GraphError::DuplicateInstruction { .. } | GraphError::DuplicateComputation { .. } => {
+            Reason::DuplicateId
+        }
+        GraphError::UnknownOperand { .. } => Reason::UnknownOperand,
+        GraphError::UnknownCallee { .. } => Reason::UnknownCallee,
+        GraphError::UnknownEdgeNode { .. } => Reason::UnknownNode,
+        GraphError::Cycle { .. } => Reason::GraphCycle,
+        GraphError::TooMany { kind: LimitKind::Edges, .. } => Reason::TooManyEdges,
+        GraphError::TooMany { .. } => Reason::TooManyNodes,
+        GraphError::InstructionTooLarge { .. } => Reason::InstructionTooLarge,
+        GraphError::UnknownConfigurableNode { .. }
+        | GraphError::DuplicateConfigurableNode { .. }
+        | GraphError::ConfigurableKernel { .. } => Reason::ConfigurableNodesInvalid,
+        GraphError::ArrayLength { .. }
+        | GraphError::FeatureNotFinite { .. }
+        | GraphError::PadValue { .. } => Reason::FeaturesInvalid,
+    }
+}
+
+/// The reasons of the same mistakes in a serialized module, and of limits that only text has.
+fn text_reason(error: &TextError) -> Reason {
+    match error {
+        TextError::ListTooLong { .. } => Reason::InstructionTooLarge,
+        TextError::TooDeep { .. } => Reason::NestingTooDeep,
+        TextError::UnknownOperand { .. } => Reason::UnknownOperand,
+        TextError::UnknownComputation { .. } => Reason::UnknownCallee,
+        TextError::DuplicateInstruction { .. } | TextError::DuplicateComputation { .. } => {
+            Reason::DuplicateId
+        }
+        _ => Reason::HloMalformed,
+    }
+}
+
+fn configuration_reason(error: &ConfigurationError) -> Reason {
+    match error {
+        ConfigurationError::Empty => Reason::ConfigsEmpty,
+        ConfigurationError::TooMany { .. } => Reason::TooManyConfigs,
+        ConfigurationError::TooManyEntries { .. } => Reason::TooManyConfigEntries,
+        ConfigurationError::WrongTask { .. } => Reason::GraphTaskMismatch,
+        ConfigurationError::NothingToConfigure => Reason::NothingToConfigure,
+        ConfigurationError::NotConfigurable { .. } | ConfigurationError::NoSuchSlot { .. } => {
+            Reason::NodeNotConfigurable
+        }
+        ConfigurationError::SetTwice { .. } => Reason::NodeSetTwice,
+        ConfigurationError::WrongCount { .. } => Reason::WrongCount,
+        ConfigurationError::TooLong { .. } => Reason::ListTooLong,
+        ConfigurationError::OutOfRange { .. }
+        | ConfigurationError::NotWhole { .. }
+        | ConfigurationError::NotBounds { .. } => Reason::ValueOutOfRange,
+        ConfigurationError::IndexOutsideTable { .. } => Reason::IndexOutOfRange,
+    }
+}

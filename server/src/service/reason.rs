@@ -1,0 +1,99 @@
+//! The reason of every error, as in `ErrorInfo`. `docs/errors.md` explains each.
+
+/// Defines [`Reason`] and the names of all reasons.
+macro_rules! reasons {
+    ($($reason:ident $name:literal,)*) => {
+        /// The reason of an error.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Reason {
+            $(#[doc = $name] $reason,)*
+        }
+
+        impl Reason {
+            /// The stable name in `UPPER_SNAKE_CASE`.
+            pub(crate) fn name(self) -> &'static str {
+                match self {
+                    $(Self::$reason => $name,)*
+                }
+            }
+        }
+
+        /// The names of all reasons.
+        pub const REASONS: [&str; [$($name),*].len()] = [$($name),*];
+    };
+}
+
+reasons! {
+    ClientLimit "CLIENT_LIMIT",
+    ConfigsEmpty "CONFIGS_EMPTY",
+    ConfigurableNodesInvalid "CONFIGURABLE_NODES_INVALID",
+    DeadlineExceeded "DEADLINE_EXCEEDED",
+    DeadlineTooShort "DEADLINE_TOO_SHORT",
+    DuplicateId "DUPLICATE_ID",
+    FeaturesInvalid "FEATURES_INVALID",
+    FieldInvalid "FIELD_INVALID",
+    FieldMissing "FIELD_MISSING",
+    GraphCycle "GRAPH_CYCLE",
+    GraphEmpty "GRAPH_EMPTY",
+    GraphNotCached "GRAPH_NOT_CACHED",
+    GraphTaskMismatch "GRAPH_TASK_MISMATCH",
+    GraphTooLarge "GRAPH_TOO_LARGE",
+    HloMalformed "HLO_MALFORMED",
+    IndexOutOfRange "INDEX_OUT_OF_RANGE",
+    InstructionTooLarge "INSTRUCTION_TOO_LARGE",
+    ListTooLong "LIST_TOO_LONG",
+    MemoryFull "MEMORY_FULL",
+    MessageTooLarge "MESSAGE_TOO_LARGE",
+    ModelFailed "MODEL_FAILED",
+    ModelNotFound "MODEL_NOT_FOUND",
+    ModelOutputInvalid "MODEL_OUTPUT_INVALID",
+    ModelRejected "MODEL_REJECTED",
+    ModelsUnreadable "MODELS_UNREADABLE",
+    ModelTaskMismatch "MODEL_TASK_MISMATCH",
+    NestingTooDeep "NESTING_TOO_DEEP",
+    NodeNotConfigurable "NODE_NOT_CONFIGURABLE",
+    NodeSetTwice "NODE_SET_TWICE",
+    NothingServes "NOTHING_SERVES",
+    NothingToConfigure "NOTHING_TO_CONFIGURE",
+    NoOlderVersion "NO_OLDER_VERSION",
+    Overloaded "OVERLOADED",
+    Overtaken "OVERTAKEN",
+    PadUnknown "PAD_UNKNOWN",
+    PolicyNotKept "POLICY_NOT_KEPT",
+    QueueFull "QUEUE_FULL",
+    RequestMalformed "REQUEST_MALFORMED",
+    ScopeMissing "SCOPE_MISSING",
+    ServesAlready "SERVES_ALREADY",
+    Stopping "STOPPING",
+    StreamTooLong "STREAM_TOO_LONG",
+    TokenMissing "TOKEN_MISSING",
+    TokenUnknown "TOKEN_UNKNOWN",
+    TooManyConfigs "TOO_MANY_CONFIGS",
+    TooManyConfigEntries "TOO_MANY_CONFIG_ENTRIES",
+    TooManyEdges "TOO_MANY_EDGES",
+    TooManyNodes "TOO_MANY_NODES",
+    TooManyRows "TOO_MANY_ROWS",
+    UnknownCallee "UNKNOWN_CALLEE",
+    UnknownNode "UNKNOWN_NODE",
+    UnknownOperand "UNKNOWN_OPERAND",
+    ValueOutOfRange "VALUE_OUT_OF_RANGE",
+    WorkerFailed "WORKER_FAILED",
+    WrongCount "WRONG_COUNT",
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn reasons_are_those_that_the_readme_explains() {
+        let page = include_str!("../../../docs/errors.md");
+        // | code | reasons | meaning |
+        let reasons = page.lines().filter_map(|line| line.split('|').nth(2));
+        let explained: BTreeSet<&str> =
+            reasons.flat_map(|reasons| reasons.split('`').skip(1).step_by(2)).collect();
+        assert_eq!(explained, BTreeSet::from(REASONS));
+    }
+}

@@ -1,0 +1,16 @@
+use hlorank_graph::Limits;
+
+/// Limits on what calls may send.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Limits on a graph and on a batch.
+    pub limits: Limits,
+    /// Maximum number of bytes of one serialized module or HLO text.
+    pub graph_bytes: usize,
+    /// Maximum number of requests in flight. A stream is one request.
+    pub requests: u32,
+    /// Maximum number of requests in flight per client.
+    pub client_requests: u32,
+    /// Maximum number of configurations of one stream.
+    pub stream_configs: u32,
+}

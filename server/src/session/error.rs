@@ -1,0 +1,141 @@
+use std::time::Duration;
+
+use hlorank_graph::{ConfigurationError, Digest, GraphError};
+
+use super::limit::{Limit, configuration_limit, graph_limit, hint};
+use crate::{compute::WorkerFailed, engine::EngineError, memory::MemoryFull, registry::SelectError};
+
+/// The reason why a session was not opened, or a batch was not scored.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The server has no graph with this hash.
+    #[error("graph {hash} is not cached; send the graph itself, then its hash works again")]
+    GraphNotCached {
+        /// The hash.
+        hash: Digest,
+    },
+    /// A module or text is too long.
+    #[error("{field} has {found} bytes, at most {limit} are accepted; raise --max-graph-bytes on the server")]
+    GraphBytes {
+        /// The field that holds it.
+        field: &'static str,
+        /// Bytes sent.
+        found: usize,
+        /// Bytes allowed.
+        limit: usize,
+    },
+    /// The graph was refused.
+    #[error("graph: {0}{hint}", hint = hint(graph_limit(.0)))]
+    Graph(GraphError),
+    /// The configurations were refused.
+    #[error("{field}: {source}{hint}", hint = hint(configuration_limit(.source)))]
+    Configuration {
+        /// The field that holds them.
+        field: &'static str,
+        /// The reason.
+        source: ConfigurationError,
+    },
+    /// A stream has more configurations than the limit.
+    #[error(
+        "batch {batch} brings the stream to {found} configurations, at most {limit} are accepted; send several \
+         streams, or raise --max-stream-configs on the server"
+    )]
+    StreamTooLong {
+        /// Number of the batch, from 0.
+        batch: usize,
+        /// Configurations of all batches until now.
+        found: usize,
+        /// Configurations allowed.
+        limit: usize,
+    },
+    /// The call took longer than its client allowed.
+    #[error("the call took longer than the {allowed:?} that grpc-timeout allows; allow more, or send less")]
+    DeadlineExceeded {
+        /// The time that the client allowed.
+        allowed: Duration,
+    },
+    /// No such model, or not for these configurations.
+    #[error(transparent)]
+    Select(#[from] SelectError),
+    /// The model does not take this graph, or failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// A worker panicked.
+    #[error(transparent)]
+    Worker(#[from] WorkerFailed),
+    /// The server has too many requests in flight.
+    #[error(
+        "the server has {limit} requests in flight, its maximum; try again later, or raise --max-requests on the \
+         server"
+    )]
+    Overloaded {
+        /// Maximum number of requests in flight.
+        limit: u32,
+        /// Estimated time for half of the queued work.
+        half_done_in: Duration,
+    },
+    /// The client has too many requests in flight.
+    #[error(
+        "this client has {limit} requests in flight, the maximum per client; wait for some of them, or raise \
+         --max-client-requests on the server"
+    )]
+    ClientLimit {
+        /// Maximum number of requests in flight per client.
+        limit: u32,
+    },
+}
+
+impl From<MemoryFull> for SessionError {
+    fn from(full: MemoryFull) -> Self {
+        Self::Engine(full.into())
+    }
+}
+
+impl SessionError {
+    /// The exceeded limit, if it has a number.
+    pub(crate) fn limit(&self) -> Option<Limit> {
+        let of = |setting, found, allowed| Some(Limit::of(setting, found, allowed));
+        match self {
+            Self::GraphBytes { found, limit, .. } => of("--max-graph-bytes", Some(*found), *limit),
+            Self::Graph(error) => graph_limit(error),
+            Self::Configuration { source, .. } => configuration_limit(source),
+            Self::StreamTooLong { found, limit, .. } => of("--max-stream-configs", Some(*found), *limit),
+            Self::Engine(EngineError::QueueFull { limit, .. }) => of("--max-queued-nodes", None, *limit),
+            Self::Engine(EngineError::MemoryFull(MemoryFull { limit, .. })) => {
+                of("--max-call-bytes", None, *limit)
+            }
+            Self::Overloaded { limit, .. } => of("--max-requests", None, *limit as usize),
+            Self::ClientLimit { limit } => of("--max-client-requests", None, *limit as usize),
+            _ => None,
+        }
+    }
+
+    /// Estimated time until the server has room for what it refused; zero if it is not known.
+    pub(crate) fn room_in(&self) -> Duration {
+        match self {
+            Self::Overloaded { half_done_in, .. } => *half_done_in,
+            Self::Engine(EngineError::QueueFull { room_in, .. }) => *room_in,
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// Renumbers the configuration that an error names, for a batch that follows `first` configurations.
+    pub(super) fn numbered_after(mut self, first: usize) -> Self {
+        if let Self::Engine(EngineError::InvalidOutput { config, .. }) = &mut self {
+            *config += first;
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_invalid_score_is_named_by_its_number_in_the_call() {
+        let error = EngineError::InvalidOutput { model: "tile".to_owned(), config: 3, score: f32::NAN };
+        let error = SessionError::from(error).numbered_after(1000).to_string();
+        assert!(error.contains("NaN for configuration 1003"), "{error}");
+    }
+}

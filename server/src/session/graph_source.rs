@@ -1,0 +1,96 @@
+use bytes::Bytes;
+use hlorank_graph::{Digest, GraphArrays, GraphError, HloModule, Limits, Task};
+use hlorank_proto::v1::GraphFeatures;
+
+use super::{
+    Bounds, SessionError,
+    read_graph::{read_features, read_module},
+};
+use crate::{compute::Class, graphs::Source};
+
+/// Where a call's graph comes from.
+pub(crate) enum GraphOrigin {
+    /// The cache, by its hash.
+    Hash(Digest),
+    /// The call itself.
+    Sent(SentGraph),
+}
+
+/// A graph that came with a call.
+pub(crate) struct SentGraph {
+    pub(crate) content: GraphContent,
+    pub(crate) task: Task,
+    /// The configurable nodes; empty for the default ones.
+    pub(crate) configurable: Vec<u32>,
+}
+
+/// The form of a sent graph.
+pub(crate) enum GraphContent {
+    /// A serialized module.
+    Module(Bytes),
+    /// HLO text.
+    Text(String),
+    /// Arrays.
+    Features(GraphFeatures),
+}
+
+/// Maximum size of a small graph, which takes about a millisecond to read.
+const INTERACTIVE_GRAPH_BYTES: usize = 64 << 10;
+
+impl SentGraph {
+    /// Checks its size before anything is copied.
+    pub(crate) fn check(&self, bounds: &Bounds) -> Result<(), SessionError> {
+        let limit = bounds.graph_bytes;
+        let (field, found) = match &self.content {
+            GraphContent::Module(bytes) => ("graph.hlo_module", bytes.len()),
+            GraphContent::Text(text) => ("graph.hlo_text", text.len()),
+            GraphContent::Features(features) => {
+                let (nodes, edges) = (features.node_opcode.len(), features.edge_index.len() / 2);
+                return GraphArrays::check_sizes(nodes, edges, &bounds.limits).map_err(SessionError::Graph);
+            }
+        };
+        if found > limit { Err(SessionError::GraphBytes { field, found, limit }) } else { Ok(()) }
+    }
+
+    /// Returns whether reading it takes so little time that it comes before other work.
+    pub(super) fn class(&self) -> Class {
+        let bytes = match &self.content {
+            GraphContent::Module(bytes) => bytes.len(),
+            GraphContent::Text(text) => text.len(),
+            GraphContent::Features(features) => features.node_feat.len() + 4 * features.edge_index.len(),
+        };
+        if bytes > INTERACTIVE_GRAPH_BYTES { Class::Bulk } else { Class::Interactive }
+    }
+
+    /// Returns a digest of the bytes of the graph and of all that is sent with them.
+    pub(super) fn digest(&self) -> Digest {
+        let task = self.task.to_string();
+        let configurable: Vec<u8> = self.configurable.iter().flat_map(|node| node.to_le_bytes()).collect();
+        let mut parts: Vec<&[u8]> = vec![task.as_bytes(), &configurable];
+        let (edges, pad);
+        match &self.content {
+            GraphContent::Module(bytes) => parts.push(bytes),
+            // Two parts, so that it is not the digest of a module of these bytes.
+            GraphContent::Text(text) => parts.extend([&b"text"[..], text.as_bytes()]),
+            GraphContent::Features(features) => {
+                edges = features.edge_index.iter().flat_map(|node| node.to_le_bytes()).collect::<Vec<u8>>();
+                pad = features.pad_value.to_le_bytes();
+                parts.extend([&features.node_opcode[..], &features.node_feat, &edges, &pad]);
+            }
+        }
+        Digest::of_parts("hlorank 2026 graph source", parts)
+    }
+
+    /// Reads, featurizes, prunes and cuts the graph.
+    pub(crate) fn read(self, limits: &Limits) -> Result<Source, GraphError> {
+        match &self.content {
+            GraphContent::Module(bytes) => {
+                read_module(HloModule::read(bytes, limits)?, self.task, self.configurable)
+            }
+            GraphContent::Text(text) => {
+                read_module(HloModule::read_text(text, limits)?, self.task, self.configurable)
+            }
+            GraphContent::Features(features) => read_features(features, self.task, self.configurable, limits),
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Scoring sessions: the one way from a call to scores.
+//!
+//! A [`Session`] belongs to one call. It holds the call's model, graph, place among the requests, memory, deadline and
+//! record, and it scores batches one after the other. A unary call is one batch, a stream is many, and a partial ranking
+//! is a prefix of one.
+//!
+//! `service` reads messages and writes answers around a session; `engine` evaluates its batches.
+
+mod admission;
+mod bounds;
+mod call;
+mod deadline;
+mod error;
+mod graph_source;
+mod limit;
+mod partial;
+mod read_graph;
+mod score;
+mod sessions;
+
+pub(crate) use admission::{Caller, TokenName};
+pub use bounds::Bounds;
+pub(crate) use call::{Call, Place};
+pub use deadline::Deadline;
+pub use error::SessionError;
+pub(crate) use graph_source::{GraphContent, GraphOrigin, SentGraph};
+pub(crate) use limit::Limit;
+pub(crate) use score::{Ranked, Session, answer_bytes, check_count};
+pub(crate) use sessions::SelectedModel;
+pub use sessions::Sessions;

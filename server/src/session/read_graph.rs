@@ -1,0 +1,102 @@
+//! Makes graphs of what clients send.
+
+use std::sync::Arc;
+
+use hlorank_graph::{
+    FEATURES, Graph, GraphArrays, GraphError, HloModule, Limits, NodeDescription, Pad, Scope, SegmentedGraph,
+    Task, is_usually_configurable, opcode_name,
+};
+use hlorank_proto::v1::GraphFeatures;
+
+use crate::graphs::{Source, Warning};
+
+/// Makes the graph of a module.
+pub(super) fn read_module(
+    module: HloModule<'_>,
+    task: Task,
+    configurable: Vec<u32>,
+) -> Result<Source, GraphError> {
+    let configurable = configurable_or_default(task, configurable, &module.arrays);
+    let names: Vec<&str> = module.unknown_opcodes.keys().map(String::as_str).collect();
+    let mut warnings = unknown_opcodes(module.unknown_opcodes.values().sum(), &names);
+    let (graph, nodes) = module.into_described_graph(task, configurable)?;
+    warnings.extend(unusual_nodes(&graph));
+    Ok(Source { graph: Arc::new(SegmentedGraph::new(&graph)), nodes, warnings })
+}
+
+/// Makes the graph of arrays.
+pub(super) fn read_features(
+    features: &GraphFeatures,
+    task: Task,
+    configurable: Vec<u32>,
+    limits: &Limits,
+) -> Result<Source, GraphError> {
+    let pad =
+        Pad::from_value(features.pad_value).ok_or(GraphError::PadValue { found: features.pad_value })?;
+    let arrays = GraphArrays::from_features(
+        features.node_opcode.to_vec(),
+        read_floats(&features.node_feat, features.node_opcode.len())?,
+        read_edges(&features.edge_index)?,
+        pad,
+        limits,
+    )?;
+    let configurable = configurable_or_default(task, configurable, &arrays);
+    let graph = Graph::new(task, arrays, configurable)?;
+    let mut warnings = unknown_opcodes(graph.unknown_opcodes(), &[]);
+    warnings.extend(unusual_nodes(&graph));
+    let node = |&node: &u32| NodeDescription {
+        node,
+        name: String::new(),
+        opcode: opcode_name(graph.opcodes()[node as usize]).to_owned(),
+        dimensions: Vec::new(),
+        tensor_ranks: Vec::new(),
+    };
+    let nodes = graph.configurable().iter().map(node).collect();
+    Ok(Source { graph: Arc::new(SegmentedGraph::new(&graph)), nodes, warnings })
+}
+
+fn read_floats(bytes: &[u8], nodes: usize) -> Result<Vec<f32>, GraphError> {
+    let (quads, rest) = bytes.as_chunks::<4>();
+    if !rest.is_empty() {
+        let expected = nodes * FEATURES * size_of::<f32>();
+        return Err(GraphError::ArrayLength { array: "node_feat (in bytes)", found: bytes.len(), expected });
+    }
+    Ok(quads.iter().map(|quad| f32::from_le_bytes(*quad)).collect())
+}
+
+fn read_edges(nodes: &[u32]) -> Result<Vec<[u32; 2]>, GraphError> {
+    let (edges, rest) = nodes.as_chunks::<2>();
+    if !rest.is_empty() {
+        let expected = 2 * (edges.len() + 1);
+        return Err(GraphError::ArrayLength { array: "edge_index", found: nodes.len(), expected });
+    }
+    Ok(edges.to_vec())
+}
+
+fn configurable_or_default(task: Task, configurable: Vec<u32>, arrays: &GraphArrays) -> Vec<u32> {
+    match task.kind().scope {
+        Scope::Nodes if configurable.is_empty() => arrays.default_configurable(),
+        _ => configurable,
+    }
+}
+
+fn unknown_opcodes(nodes: usize, names: &[&str]) -> Vec<Warning> {
+    if nodes == 0 {
+        return Vec::new();
+    }
+    let shown: Vec<&str> = names.iter().copied().take(8).collect();
+    let names = if shown.is_empty() { String::new() } else { format!(" ({})", shown.join(", ")) };
+    let message =
+        format!("{nodes} nodes have an opcode that the model does not know{names}; they count as unknown");
+    vec![Warning { reason: "UNKNOWN_OPCODES", message }]
+}
+
+/// Warns about configurable nodes of kinds that no model was trained with.
+fn unusual_nodes(graph: &Graph) -> Option<Warning> {
+    let unusual = |node: &&u32| !is_usually_configurable(graph.opcodes()[**node as usize]);
+    let count = graph.configurable().iter().filter(unusual).count();
+    (count > 0).then(|| Warning {
+        reason: "UNUSUAL_CONFIGURABLE_NODES",
+        message: format!("{count} configurable nodes are neither convolution, dot nor reshape"),
+    })
+}

@@ -1,0 +1,227 @@
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use hlorank_graph::{ConfigurationError, Configurations, Form, SegmentedGraph, form, read_form};
+use hlorank_proto::v1::config_batch::Configs;
+
+use super::{Call, Deadline, SessionError, Sessions, partial::score_in_time};
+use crate::{
+    compute::{Class, Computed},
+    engine::{Outputs, Terms, rank},
+    metrics::ModelSeries,
+    model::Model,
+    outcome::{Evaluation, Reuse, Stages, Timings},
+};
+
+/// The session of one call: its graph, its model, and what was scored until now.
+pub(crate) struct Session {
+    sessions: Sessions,
+    call: Call,
+    model: Arc<Model>,
+    series: Arc<ModelSeries>,
+    graph: Arc<SegmentedGraph>,
+    /// Maximum number of configurations of all batches.
+    max_configs: usize,
+    batches: usize,
+    scores: Vec<f32>,
+    reuse: Reuse,
+}
+
+/// What came of one batch.
+pub(crate) struct ScoredBatch {
+    /// Number of the batch's first configuration in the call.
+    pub(crate) first: usize,
+    /// The number of configurations that were scored; fewer than were sent if a partial ranking is allowed.
+    pub(crate) configs: usize,
+    /// How much work was shared, within this batch.
+    pub(crate) reuse: Reuse,
+    asked: Instant,
+    stages: Stages,
+}
+
+/// A ranking over all batches.
+pub(crate) struct Ranked {
+    pub(crate) ranking: Vec<u32>,
+    pub(crate) ranking_scores: Vec<f32>,
+    /// The score of every configuration.
+    pub(crate) scores: Vec<f32>,
+    /// Time until a worker was free to rank.
+    pub(crate) waited: Duration,
+}
+
+/// Maximum number of configurations of a small batch: a step of a search has some hundred.
+const INTERACTIVE_CONFIGS: usize = 256;
+
+impl Session {
+    pub(super) fn new(
+        sessions: Sessions,
+        call: Call,
+        model: Arc<Model>,
+        series: Arc<ModelSeries>,
+        graph: Arc<SegmentedGraph>,
+    ) -> Self {
+        let (scores, reuse) = (Vec::new(), Reuse::default());
+        Self { sessions, call, model, series, graph, max_configs: usize::MAX, batches: 0, scores, reuse }
+    }
+
+    /// Limits the number of configurations of all batches together.
+    pub(crate) fn limited_to(self, max_configs: usize) -> Self {
+        Self { max_configs, ..self }
+    }
+
+    /// The model version that scores.
+    pub(crate) fn model(&self) -> &Model {
+        &self.model
+    }
+
+    pub(crate) fn graph(&self) -> &SegmentedGraph {
+        &self.graph
+    }
+
+    pub(crate) fn call(&self) -> &Call {
+        &self.call
+    }
+
+    /// Number of batches that were scored.
+    pub(crate) fn batches(&self) -> usize {
+        self.batches
+    }
+
+    /// Scores of all batches, in the order sent.
+    pub(crate) fn scores(&self) -> &[f32] {
+        &self.scores
+    }
+
+    /// The sum over all batches.
+    pub(crate) fn reuse(&self) -> Reuse {
+        self.reuse
+    }
+
+    /// Scores the next batch of a stream.
+    pub(crate) async fn score(&mut self, configs: Configs) -> Result<ScoredBatch, SessionError> {
+        let asked = Instant::now();
+        let (class, first) = (self.accept(form(&configs))?, self.scores.len());
+        let read = self.reader(configs);
+        let deadline = self.call.deadline.map(Deadline::instant);
+        let terms = Terms { deadline, class, continues_request: self.batches > 0, outputs: Outputs::Scores };
+        let engine = Arc::clone(self.sessions.engine());
+        let evaluation = engine.score(&self.model, &self.graph, read, terms).await;
+        let evaluation = evaluation.map_err(|error: SessionError| error.numbered_after(first))?;
+        Ok(self.take(evaluation, asked))
+    }
+
+    /// Scores the first configurations of a batch, as many as there is time for before the call's deadline. Scores all
+    /// if the call has none.
+    pub(crate) async fn score_in_time(&mut self, configs: Configs) -> Result<ScoredBatch, SessionError> {
+        let Some(deadline) = self.call.deadline else { return self.score(configs).await };
+        let asked = Instant::now();
+        let (class, sent) = (self.accept(form(&configs))?, form(&configs).count());
+        let read = self.reader(configs);
+        let engine = Arc::clone(self.sessions.engine());
+        let all = engine.pool().run(class, move |_| read()).await?.value?;
+        let evaluation = score_in_time(&engine, &self.model, &self.graph, all, (deadline, class)).await?;
+        if evaluation.scores.len() < sent {
+            self.series.ranked_in_part();
+        }
+        Ok(self.take(evaluation, asked))
+    }
+
+    /// Checks the size of a batch, and holds memory for it.
+    fn accept(&self, form: &dyn Form) -> Result<Class, SessionError> {
+        let (count, limits) = (form.count(), &self.sessions.bounds().limits);
+        check_count(form, limits.configs)?;
+        // Where a configuration stands, which of the distinct ones it is, its score and its place in the ranking.
+        const CONFIG_BYTES: usize = 48;
+        let planned = self.graph.occurrences.len() * size_of::<u32>() + CONFIG_BYTES;
+        self.call.place.hold(form.read_bytes(self.graph.slots(), limits) + count * planned)?;
+        Ok(class_of(count))
+    }
+
+    /// Returns a function that reads a batch on a worker.
+    fn reader(
+        &self,
+        configs: Configs,
+    ) -> impl FnOnce() -> Result<Configurations, SessionError> + Send + 'static {
+        let (graph, limits) = (Arc::clone(&self.graph), self.sessions.bounds().limits);
+        let (batch, first, limit) = (self.batches, self.scores.len(), self.max_configs);
+        move || {
+            let form = form(&configs);
+            let read = read_form(form, graph.task, &graph.configurable, &limits);
+            let read = read.map_err(|source| SessionError::Configuration { field: form.field(), source })?;
+            match first + read.len() {
+                found if found > limit => Err(SessionError::StreamTooLong { batch, found, limit }),
+                _ => Ok(read),
+            }
+        }
+    }
+
+    fn take(&mut self, evaluation: Evaluation, asked: Instant) -> ScoredBatch {
+        let Evaluation { scores, reuse, stages, .. } = evaluation;
+        self.series.scored(reuse);
+        self.call.record.scored(reuse, asked, &stages);
+        let (first, configs) = (self.scores.len(), scores.len());
+        self.batches += 1;
+        self.reuse += reuse;
+        self.scores.extend(scores);
+        self.call.place.hold_only(answer_bytes(self.scores.len(), self.scores.len()));
+        ScoredBatch { first, configs, reuse, asked, stages }
+    }
+
+    /// Ranks everything that was scored, and returns the best `top_k` (0 for all).
+    pub(crate) async fn rank(&mut self, top_k: u32) -> Result<Ranked, SessionError> {
+        let (started, scores) = (Instant::now(), std::mem::take(&mut self.scores));
+        let class = class_of(scores.len());
+        let rank = move || {
+            let ranking = rank(&scores, top_k as usize);
+            let ranking_scores = ranking.iter().map(|&config| scores[config as usize]).collect();
+            (ranking, ranking_scores, scores)
+        };
+        let Computed { value: (ranking, ranking_scores, scores), waited } = match class {
+            // Too little to hand to a worker.
+            Class::Interactive => Computed { value: rank(), waited: Duration::ZERO },
+            Class::Bulk => self.sessions.engine().pool().run(Class::Bulk, move |_| rank()).await?,
+        };
+        self.call.record.ranked(started + waited);
+        Ok(Ranked { ranking, ranking_scores, scores, waited })
+    }
+
+    /// Records the stage times of an answer with scores.
+    pub(crate) fn record_scored(&self, timings: &Timings) {
+        self.sessions.metrics().stages.scored(timings);
+    }
+
+    /// Records the stage times of an answer with a ranking.
+    pub(crate) fn record_ranked(&self, timings: &Timings) {
+        self.sessions.metrics().stages.ranked(timings);
+    }
+}
+
+impl ScoredBatch {
+    /// Time of each stage of an answer that is written now.
+    pub(crate) fn timings(&self) -> Timings {
+        self.stages.timings(self.asked)
+    }
+}
+
+/// Refuses a batch of more configurations than the limit before it waits for a worker. Empty configurations take much
+/// more memory than they have bytes on the wire.
+pub(crate) fn check_count(form: &dyn Form, limit: usize) -> Result<(), SessionError> {
+    match form.count() {
+        found if found > limit => Err(SessionError::Configuration {
+            field: form.field(),
+            source: ConfigurationError::TooMany { found, limit },
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn class_of(configs: usize) -> Class {
+    if configs > INTERACTIVE_CONFIGS { Class::Bulk } else { Class::Interactive }
+}
+
+/// Returns the number of bytes of a ranking and of scores, and of the message that holds them.
+pub(crate) fn answer_bytes(ranked: usize, scores: usize) -> usize {
+    2 * (ranked * (size_of::<u32>() + size_of::<f32>()) + scores * size_of::<f32>())
+}
