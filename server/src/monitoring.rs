@@ -16,15 +16,10 @@ use axum::{
     response::IntoResponse,
     routing::get,
 };
-use hlorank_graph::Task;
 use tokio::{sync::oneshot, task::spawn_blocking};
 
 use crate::{
-    listening::BoundAddress,
-    metrics::Metrics,
-    registry::{Registry, Wanted},
-    session::Sessions,
-    start_error::StartError,
+    listening::BoundAddress, metrics::Metrics, registry::Registry, session::Sessions, start_error::StartError,
 };
 
 /// The sources of the answers.
@@ -95,9 +90,7 @@ impl Readiness {
         if self.stopping.load(Ordering::Relaxed) {
             return Some("the server is stopping".to_owned());
         }
-        let selected =
-            [Task::Layout, Task::Tile].map(|task| self.registry.select("", &Wanted::Any, task).err());
-        selected.into_iter().flatten().next().map(|error| error.to_string())
+        self.registry.failing_default().map(|(_, error)| error.to_string())
     }
 }
 

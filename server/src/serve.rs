@@ -90,10 +90,7 @@ async fn open_registry(
     let library = settings.onnxruntime.clone();
     let settings = RegistrySettings {
         folder: settings.models.clone(),
-        defaults: Defaults {
-            layout: settings.default_layout_model.clone(),
-            tile: settings.default_tile_model.clone(),
-        },
+        defaults: Defaults(settings.default_models()),
         workers: settings.workers.get(),
         retain: settings.retain_versions,
         max_slowdown: settings.max_slowdown,

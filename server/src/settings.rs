@@ -3,7 +3,7 @@
 use std::{fmt, net::SocketAddr, num::NonZeroUsize, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::{Args, Parser};
-use hlorank_graph::Limits;
+use hlorank_graph::{Limits, Task};
 use http::{Uri, uri::Scheme};
 
 use crate::{security::SecuritySettings, telemetry::LogFormat};
@@ -255,6 +255,14 @@ fn factor(text: &str) -> Result<f64, String> {
 fn ratio(text: &str) -> Result<f64, String> {
     let ratio = text.parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
     ratio.ok_or_else(|| "expected a number from 0 to 1, such as 0.01".to_owned())
+}
+
+impl Settings {
+    /// Returns the models that answer requests which name none.
+    #[must_use]
+    pub fn default_models(&self) -> Vec<(Task, String)> {
+        vec![(Task::Layout, self.default_layout_model.clone()), (Task::Tile, self.default_tile_model.clone())]
+    }
 }
 
 #[cfg(test)]

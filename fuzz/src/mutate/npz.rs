@@ -4,7 +4,7 @@ use std::io::{Cursor, Read as _, Write as _};
 
 use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
 
-use super::Mutator;
+use super::mutator::Mutator;
 
 /// Name and npy file of an array.
 type Array = (String, Vec<u8>);

@@ -1,4 +1,4 @@
-use super::{Element, Kind};
+use super::Element;
 
 /// The model input `config`: dense, row-major.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,10 +19,10 @@ pub enum ConfigValues {
 }
 
 impl ConfigValues {
-    /// No values of a kind yet.
+    /// No values of this type yet.
     #[must_use]
-    pub fn new(kind: &Kind) -> Self {
-        match kind.element {
+    pub fn new(element: Element) -> Self {
+        match element {
             Element::Float32 => Self::Float32(Vec::new()),
             Element::Int64 => Self::Int64(Vec::new()),
         }

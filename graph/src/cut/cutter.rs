@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use super::{Occurrence, Segment};
+use super::{occurrence::Occurrence, segment::Segment};
 use crate::{Digest, Graph, Pruned};
 
 /// Turns pieces into segments, equal ones into one.

@@ -58,16 +58,21 @@ impl Registry {
     }
 
     fn check_defaults(&self) -> Result<(), RegistryError> {
-        for task in [Task::Layout, Task::Tile] {
-            match self.select("", &Wanted::Any, task) {
-                Ok(_) => {}
-                Err(source @ SelectError::WrongTask { .. }) => {
-                    return Err(RegistryError::WrongDefault { task, source });
-                }
-                Err(_) => return Err(self.missing_default(task)),
+        match self.failing_default() {
+            None => Ok(()),
+            Some((task, source @ SelectError::WrongTask { .. })) => {
+                Err(RegistryError::WrongDefault { task, source })
             }
+            Some((task, _)) => Err(self.missing_default(task)),
         }
-        Ok(())
+    }
+
+    /// Returns a task whose default model does not answer, and the reason.
+    #[must_use]
+    pub fn failing_default(&self) -> Option<(Task, SelectError)> {
+        let serving = self.shared.serving.load();
+        let mut tasks = serving.defaults.tasks();
+        tasks.find_map(|task| Some((task, serving.select("", &Wanted::Any, task).err()?)))
     }
 
     fn missing_default(&self, task: Task) -> RegistryError {

@@ -19,22 +19,19 @@ pub struct RegistrySettings {
     pub poll: Duration,
 }
 
-/// The model of each task that answers requests which name none.
+/// The models that answer requests which name none, by task.
 #[derive(Clone, Debug)]
-pub struct Defaults {
-    /// The model for layouts.
-    pub layout: String,
-    /// The model for tiles.
-    pub tile: String,
-}
+pub struct Defaults(pub Vec<(Task, String)>);
 
 impl Defaults {
-    /// Returns the name of a task's default model.
+    /// The tasks that have a default model.
+    pub fn tasks(&self) -> impl Iterator<Item = Task> {
+        self.0.iter().map(|(task, _)| *task)
+    }
+
+    /// Returns the name of a task's default model; empty if it has none.
     #[must_use]
     pub fn name(&self, task: Task) -> &str {
-        match task {
-            Task::Layout => &self.layout,
-            Task::Tile => &self.tile,
-        }
+        self.0.iter().find(|(of, _)| *of == task).map_or("", |(_, name)| name)
     }
 }

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     graphs::Source,
     outcome::Timings,
-    session::{Call, GraphOrigin, Place, Ranked, Sessions, answer_bytes},
+    session::{Call, GraphOrigin, Place, Ranked, Session, Sessions, answer_bytes},
     telemetry::CallRecord,
 };
 
@@ -59,7 +59,7 @@ impl CostModel {
         let task = form(&configs).task();
         let model = select(&self.sessions, request.model, task, &call.record)?;
         let found = self.sessions.find(read_graph(request.graph, Some(task))?, &call.record).await?;
-        let mut session = self.sessions.open(call, model, &found);
+        let mut session = Session::open(&self.sessions, call, model, &found);
         let batch = if request.allow_partial {
             session.score_in_time(configs).await?
         } else {

@@ -98,7 +98,7 @@ impl RankStream {
         let (started, sessions, record) = (Instant::now(), &self.sessions, &self.call.record);
         let found = sessions.find(read_graph(start.graph, None)?, record).await?;
         let model = select(sessions, start.model, found.graph.task, record)?;
-        let session = sessions.open(self.call, model, &found);
+        let session = Session::open(sessions, self.call, model, &found);
         let session = session.limited_to(sessions.bounds().stream_configs as usize);
         let warnings: Vec<v1::Warning> = found.warnings.into_iter().map(v1::Warning::from).collect();
         let timings = Timings { featurize: found.featurize, total: started.elapsed(), ..Timings::default() };

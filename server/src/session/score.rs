@@ -6,7 +6,11 @@ use std::{
 use hlorank_graph::{ConfigurationError, Configurations, Form, SegmentedGraph, form, read_form};
 use hlorank_proto::v1::config_batch::Configs;
 
-use super::{Call, Deadline, SessionError, Sessions, partial::score_in_time};
+use super::{
+    Call, Deadline, SessionError, Sessions,
+    partial::score_in_time,
+    sessions::{FoundGraph, SelectedModel},
+};
 use crate::{
     compute::{Class, Computed},
     engine::{Outputs, Terms, rank},
@@ -55,14 +59,12 @@ pub(crate) struct Ranked {
 const INTERACTIVE_CONFIGS: usize = 256;
 
 impl Session {
-    pub(super) fn new(
-        sessions: Sessions,
-        call: Call,
-        model: Arc<Model>,
-        series: Arc<ModelSeries>,
-        graph: Arc<SegmentedGraph>,
-    ) -> Self {
-        let (scores, reuse) = (Vec::new(), Reuse::default());
+    /// Opens the session of a call for a model and a graph.
+    pub(crate) fn open(sessions: &Sessions, call: Call, model: SelectedModel, graph: &FoundGraph) -> Self {
+        let (series, graph) = (model.series, Arc::clone(&graph.graph));
+        let model = model.selection.of_graph(graph.hash);
+        call.record.answered_by(&model);
+        let (sessions, scores, reuse) = (sessions.clone(), Vec::new(), Reuse::default());
         Self { sessions, call, model, series, graph, max_configs: usize::MAX, batches: 0, scores, reuse }
     }
 

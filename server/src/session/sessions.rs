@@ -8,8 +8,7 @@ use hlorank_graph::{SegmentedGraph, Task};
 use super::{
     Bounds, GraphOrigin, SentGraph, SessionError,
     admission::{Admission, AdmissionLimit, Caller},
-    call::{Call, Place},
-    score::Session,
+    call::Place,
 };
 use crate::{
     engine::Engine,
@@ -34,8 +33,8 @@ struct Shared {
 
 /// The versions of a model that may answer a call. The graph decides which of them does.
 pub(crate) struct SelectedModel {
-    selection: Selection,
-    series: Arc<ModelSeries>,
+    pub(super) selection: Selection,
+    pub(super) series: Arc<ModelSeries>,
 }
 
 /// The graph of a call, and what was found out when it was read.
@@ -152,13 +151,5 @@ impl Sessions {
         };
         let source = graphs.get_or_read(digest, read).await;
         Ok((source.map_err(|error| error.as_ref().clone())?, featurize))
-    }
-
-    /// Opens the session of a call for a graph and a model.
-    pub(crate) fn open(&self, call: Call, model: SelectedModel, graph: &FoundGraph) -> Session {
-        let (series, graph) = (model.series, Arc::clone(&graph.graph));
-        let model = model.selection.of_graph(graph.hash);
-        call.record.answered_by(&model);
-        Session::new(self.clone(), call, model, series, graph)
     }
 }

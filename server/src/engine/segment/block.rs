@@ -51,7 +51,7 @@ fn write_segment(input: &mut EncoderInput, number: usize, segment: &Segment, pad
 }
 
 fn config_input(rows: &[PlannedRow<'_>], nodes: usize, kind: &Kind) -> ConfigInput {
-    let mut values = ConfigValues::new(kind);
+    let mut values = ConfigValues::new(kind.element);
     for row in rows {
         row.locals.write(row.row, row.segment, nodes, &mut values);
     }

@@ -1,0 +1,165 @@
+use super::{cutter::Cutter, occurrence::Occurrence, pieces::connected_pieces, segment::Segment};
+use crate::{Digest, FEATURES, Graph, Scope, SequenceLengths, Task, prune};
+
+/// Maximum number of nodes of a segment. A larger connected piece is cut into runs of this many nodes in ascending
+/// order, and edges between runs are dropped. Training and serving cut in the same way.
+pub const MAX_SEGMENT_NODES: usize = 512;
+
+/// A graph and the segments that it is cut into: all that a model needs to know of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SegmentedGraph {
+    /// The graph hash.
+    pub hash: Digest,
+    /// The graph before pruning, which whole-graph models take.
+    pub whole: Graph,
+    /// What is tuned.
+    pub task: Task,
+    /// Configurable nodes in slot order; empty for a kernel.
+    pub configurable: Vec<u32>,
+    /// Segments that differ from each other.
+    pub segments: Vec<Segment>,
+    /// Places where segments occur, by first node.
+    pub occurrences: Vec<Occurrence>,
+    /// Sizes.
+    pub summary: Summary,
+}
+
+/// Sizes of a graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Nodes.
+    pub nodes: usize,
+    /// Edges.
+    pub edges: usize,
+    /// Configurable nodes.
+    pub configurable: usize,
+    /// Nodes that pruning keeps.
+    pub kept: usize,
+    /// Connected pieces of the pruned graph.
+    pub segments: usize,
+    /// Pieces that differ from each other.
+    pub distinct_segments: usize,
+    /// Nodes of the largest piece.
+    pub largest_segment: usize,
+}
+
+impl SegmentedGraph {
+    /// Prunes a graph and cuts it into segments.
+    #[must_use]
+    pub fn new(graph: &Graph) -> Self {
+        let pruned = prune(graph);
+        let mut cutter = Cutter::new(graph, &pruned);
+        let pieces = match graph.task().kind().scope {
+            Scope::Kernel => vec![(0..).take(pruned.nodes.len()).collect()],
+            Scope::Nodes => connected_pieces(&pruned),
+        };
+        let runs = pieces.iter().flat_map(|piece| piece.chunks(MAX_SEGMENT_NODES));
+        let occurrences: Vec<Occurrence> = runs.map(|run| cutter.occurrence(run)).collect();
+        let segments = cutter.segments;
+        let summary = Summary {
+            nodes: graph.len(),
+            edges: graph.edges().len(),
+            configurable: graph.configurable().len(),
+            kept: pruned.nodes.len(),
+            segments: occurrences.len(),
+            distinct_segments: segments.len(),
+            largest_segment: segments.iter().map(Segment::len).max().unwrap_or(0),
+        };
+        Self {
+            hash: graph.hash(),
+            whole: graph.clone(),
+            task: graph.task(),
+            configurable: graph.configurable().to_vec(),
+            segments,
+            occurrences,
+            summary,
+        }
+    }
+
+    /// Number of configurable nodes.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.configurable.len()
+    }
+
+    /// Number of bytes that this holds, for a cache that is bounded in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let segment = |segment: &Segment| {
+            size_of::<Segment>()
+                + segment.len() * (1 + FEATURES * size_of::<f32>() + size_of::<SequenceLengths>())
+                + segment.edges.len() * size_of::<[u16; 2]>()
+                + segment.configurable.len() * size_of::<u16>()
+        };
+        let occurrence = |occurrence: &Occurrence| {
+            size_of::<Occurrence>()
+                + occurrence.slots.len() * size_of::<usize>()
+                + occurrence.nodes.len() * size_of::<u32>()
+        };
+        size_of::<Self>()
+            + self.whole.bytes()
+            + self.configurable.len() * size_of::<u32>()
+            + self.segments.iter().map(segment).sum::<usize>()
+            + self.occurrences.iter().map(occurrence).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{GraphArrays, Limits, Pad};
+
+    fn graph(task: Task, opcodes: &[u8], edges: &[[u32; 2]], configurable: &[u32]) -> Graph {
+        let features = vec![0.0; opcodes.len() * FEATURES];
+        let limits = Limits { edges: usize::MAX, ..Limits::default() };
+        let arrays =
+            GraphArrays::from_features(opcodes.to_vec(), features, edges.to_vec(), Pad::Zero, &limits);
+        Graph::new(task, arrays.unwrap(), configurable.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn equal_pieces_share_a_segment() {
+        let edges = [[1, 0], [3, 2], [5, 4]];
+        let cut = SegmentedGraph::new(&graph(Task::Layout, &[1, 26, 1, 26, 2, 26], &edges, &[1, 3, 5]));
+        let segments: Vec<usize> = cut.occurrences.iter().map(|occurrence| occurrence.segment).collect();
+        assert_eq!(segments, [0, 0, 1]);
+        assert_eq!(cut.occurrences[1].slots, [1]);
+        assert_eq!(cut.segments[0].edges, [[1, 0]]);
+        assert_eq!(cut.segments[0].configurable, [1]);
+    }
+
+    #[test]
+    fn a_configurable_node_and_a_fixed_one_are_different_segments() {
+        let chain = |configurable: &[u32]| {
+            let cut = SegmentedGraph::new(&graph(Task::Layout, &[26, 26], &[[1, 0]], configurable));
+            cut.segments[0].digest
+        };
+        assert_ne!(chain(&[0, 1]), chain(&[1]));
+    }
+
+    #[test]
+    fn a_kernel_is_one_segment_even_in_two_pieces() {
+        let cut = SegmentedGraph::new(&graph(Task::Tile, &[1, 2, 3], &[[1, 0]], &[]));
+        assert_eq!(cut.summary.segments, 1);
+        assert_eq!(cut.summary.largest_segment, 3);
+    }
+
+    #[test]
+    fn nodes_that_pruning_drops_are_kept_whole_and_weighed() {
+        let graph = graph(Task::Layout, &[1, 2, 26, 3, 4], &[[2, 1], [4, 3]], &[2]);
+        let cut = SegmentedGraph::new(&graph);
+        assert_eq!((cut.summary.kept, &cut.whole), (2, &graph));
+        assert!(cut.bytes() >= (graph.len() + cut.summary.kept) * FEATURES * size_of::<f32>());
+    }
+
+    #[test]
+    fn a_large_piece_is_cut_into_runs() {
+        let nodes = u32::try_from(2 * MAX_SEGMENT_NODES + 3).unwrap();
+        let edges: Vec<[u32; 2]> = (1..nodes).map(|node| [node, node - 1]).collect();
+        let configurable: Vec<u32> = (0..nodes).collect();
+        let cut = SegmentedGraph::new(&graph(Task::Layout, &vec![26; nodes as usize], &edges, &configurable));
+        let sizes: Vec<usize> = cut.occurrences.iter().map(|occurrence| occurrence.nodes.len()).collect();
+        assert_eq!(sizes, [MAX_SEGMENT_NODES, MAX_SEGMENT_NODES, 3]);
+        assert_eq!(cut.summary.distinct_segments, 2);
+    }
+}
