@@ -33,7 +33,7 @@ pub use configuration::{
 pub use cut::{MAX_SEGMENT_NODES, Occurrence, Segment, SegmentedGraph, Summary};
 pub use digest::Digest;
 pub use error::{ConfigurationError, FileError, GraphError, TextError};
-pub use features::{FEATURES, FeatureSet, Pad, SequenceLengths, feature_digest};
+pub use features::{FEATURES, FeatureSet, Pad, SequenceLengths};
 pub use file::GraphFile;
 pub use file_kind::FileKind;
 pub use graph::{Graph, GraphArrays};

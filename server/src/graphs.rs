@@ -1,4 +1,4 @@
-//! Graphs that clients sent; each is read once however many clients send it at once.
+//! A cache of the graphs that clients sent. Concurrent calls with the same graph read it once.
 
 use std::sync::Arc;
 
@@ -7,32 +7,32 @@ use moka::{future::Cache, notification::RemovalCause, policy::EvictionPolicy};
 
 use crate::metrics::{CacheSeries, GraphCacheSeries, Metrics, set};
 
-/// A cache of segmented graphs, bounded in bytes: half of them found by what was sent, half by graph hash. A
-/// graph in both halves is held once.
+/// A cache of segmented graphs, bounded in bytes. One half is searched by the bytes that were sent, the other by graph
+/// hash; a graph in both halves is held once.
 pub struct GraphCache {
     by_source: Cache<Digest, Arc<Source>>,
     by_hash: Cache<Digest, Arc<SegmentedGraph>>,
     series: GraphCacheSeries,
 }
 
-/// What came of the bytes that a client sent for a graph. Names are not part of a graph, so two sources of one
-/// graph may differ in them.
+/// What was read from the bytes that a client sent for a graph. Names are not part of a graph, so two sources of one
+/// graph may have different names.
 #[derive(Debug)]
 pub struct Source {
     /// The graph.
     pub graph: Arc<SegmentedGraph>,
     /// The configurable nodes, in slot order.
     pub nodes: Vec<NodeDescription>,
-    /// What was unusual.
+    /// What was accepted although it is unusual.
     pub warnings: Vec<Warning>,
 }
 
 /// Something that was accepted although it is unusual.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// `UPPER_SNAKE_CASE`, stable.
+    /// The reason in `UPPER_SNAKE_CASE`, which is stable.
     pub reason: &'static str,
-    /// For people.
+    /// A message for people.
     pub message: String,
 }
 
@@ -40,7 +40,7 @@ impl GraphCache {
     /// A cache of `bytes` bytes.
     #[must_use]
     pub fn new(bytes: u64, metrics: &Metrics) -> Self {
-        // Least recently used, so that a graph that was just sent is there when its hash comes.
+        // Least recently used, so that a graph is still there when the hash follows that was just returned.
         let lru = EvictionPolicy::lru;
         let by_hash = Cache::builder().max_capacity(bytes / 2).eviction_policy(lru());
         let by_source = Cache::builder().max_capacity(bytes / 2).eviction_policy(lru());
@@ -54,21 +54,21 @@ impl GraphCache {
         }
     }
 
-    /// Sets the gauges of what there is now.
+    /// Sets the gauges to the current state.
     pub async fn sample(&self) {
         sample(&self.by_hash, &self.series.by_hash).await;
         sample(&self.by_source, &self.series.by_source).await;
     }
 
-    /// The graph of a hash, if it is here.
+    /// Returns the graph with this hash, if it is cached.
     pub async fn get(&self, hash: Digest) -> Option<Arc<SegmentedGraph>> {
         let found = self.by_hash.get(&hash).await;
         self.series.by_hash.count(found.is_some());
         found
     }
 
-    /// The graph of a source, made by `read` unless it is here; calls for one source at the same time read once.
-    /// `digest` identifies the source: its bytes and all that is given with them.
+    /// Returns a source from the cache, or reads it. Concurrent calls for one source read it once. `digest` identifies the
+    /// source: its bytes and all that is sent with them.
     pub async fn get_or_read<E: Send + Sync + 'static>(
         &self,
         digest: Digest,
@@ -96,21 +96,21 @@ impl Source {
     }
 }
 
-/// Counts what gives way to something else.
+/// Counts evicted entries.
 fn count_evictions<T>(series: &CacheSeries) -> impl Fn(Arc<Digest>, T, RemovalCause) + Send + Sync + 'static {
     let evictions = series.evictions.clone();
     move |_, _, cause| evictions.increment(cause.was_evicted().into())
 }
 
 async fn sample<T: Clone + Send + Sync + 'static>(cache: &Cache<Digest, T>, series: &CacheSeries) {
-    // Counts lag behind until then.
+    // The counts lag behind until then.
     cache.run_pending_tasks().await;
     set(&series.entries, cache.entry_count());
     set(&series.bytes, cache.weighted_size());
     set(&series.max_bytes, cache.policy().max_capacity().unwrap_or_default());
 }
 
-/// A weight in bytes; moka's are `u32`.
+/// Converts a weight in bytes to moka's `u32`.
 fn weight(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }

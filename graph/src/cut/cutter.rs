@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use super::{occurrence::Occurrence, segment::Segment};
 use crate::{Digest, Graph, Pruned};
 
-/// Turns pieces into segments, equal ones into one.
+/// Turns pieces into segments; equal pieces become one segment.
 pub(super) struct Cutter<'a> {
     graph: &'a Graph,
     pruned: &'a Pruned,

@@ -3,7 +3,8 @@
 pub struct Occurrence {
     /// Position in [`SegmentedGraph::segments`](crate::SegmentedGraph::segments).
     pub segment: usize,
-    /// The slot of each of [`Segment::configurable`](crate::Segment::configurable): a local configuration is their entries in this order.
+    /// The slot of each of [`Segment::configurable`](crate::Segment::configurable). A local configuration is their entries in
+    /// this order.
     pub slots: Vec<usize>,
     /// Node numbers, ascending.
     pub nodes: Vec<u32>,

@@ -1,123 +1,123 @@
 use crate::Task;
 
-/// Why a batch of configurations was refused.
+/// The reason why a batch of configurations was refused.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ConfigurationError {
-    /// No candidates.
+    /// The batch is empty.
     #[error("the batch has no configurations; send at least one")]
     Empty,
-    /// Too many candidates.
-    #[error("the batch has {found} configurations, at most {limit} are taken; send several batches")]
+    /// The batch has too many configurations.
+    #[error("the batch has {found} configurations, at most {limit} are accepted; send several batches")]
     TooMany {
-        /// How many were sent.
+        /// Configurations sent.
         found: usize,
-        /// How many are allowed.
+        /// Configurations allowed.
         limit: usize,
     },
-    /// Candidates times configurable nodes over the limit.
+    /// The batch has too many entries: configurations times configurable nodes.
     #[error(
-        "the batch has {configs} configurations of {slots} nodes each, {} entries in all, at most {limit} are taken; send several batches",
+        "the batch has {configs} configurations of {slots} nodes each, {} entries in all, at most {limit} are accepted; send several batches",
         configs.saturating_mul(*slots)
     )]
     TooManyEntries {
-        /// Candidates.
+        /// Configurations.
         configs: usize,
         /// Configurable nodes.
         slots: usize,
         /// Entries allowed.
         limit: usize,
     },
-    /// Tiles for a layout graph, or layouts for a kernel.
+    /// The configurations are of another task than the graph, such as tiles for a layout graph.
     #[error("the batch holds {batch} configurations, but the graph is for {graph}")]
     WrongTask {
-        /// Of the batch.
+        /// Task of the batch.
         batch: Task,
-        /// Of the graph.
+        /// Task of the graph.
         graph: Task,
     },
-    /// A layout graph where there is nothing to choose.
+    /// The graph has no configurable node.
     #[error(
         "the graph has no configurable nodes, so there is nothing to rank; it needs a convolution, dot or reshape, or configurable_nodes"
     )]
     NothingToConfigure,
-    /// A node that is not configurable.
+    /// A configuration sets a node that is not configurable.
     #[error(
         "configuration {config} sets node {node}, which is not configurable; PutGraph lists the nodes that are"
     )]
     NotConfigurable {
-        /// The candidate.
+        /// Number of the configuration.
         config: usize,
-        /// The node it names.
+        /// The node.
         node: u32,
     },
-    /// A slot past the last.
+    /// A configuration changes a slot that the graph does not have.
     #[error(
         "configuration {config} changes slot {slot}, which is not configurable: the graph has {slots} slots"
     )]
     NoSuchSlot {
-        /// The candidate.
+        /// Number of the configuration.
         config: usize,
-        /// The slot it names.
+        /// The slot.
         slot: u32,
         /// Configurable nodes of the graph.
         slots: usize,
     },
-    /// A node or slot set twice.
+    /// A configuration sets a node or slot twice.
     #[error("configuration {config} sets {what} {number} twice")]
     SetTwice {
-        /// The candidate.
+        /// Number of the configuration.
         config: usize,
         /// `node` or `slot`.
         what: &'static str,
-        /// Which.
+        /// Its number.
         number: u32,
     },
-    /// An array whose length does not fit.
+    /// An array has the wrong length.
     #[error("{what} has {found} entries, expected {expected}")]
     WrongCount {
-        /// Which array, and of which candidate or node.
+        /// The array, with the configuration or node that it belongs to.
         what: String,
         /// Entries found.
         found: usize,
         /// Entries expected.
         expected: usize,
     },
-    /// A value that is not a whole number.
+    /// A value is not a whole number.
     #[error("{what} has a value that is not a whole number")]
     NotWhole {
-        /// Which entry.
+        /// The entry.
         what: String,
     },
-    /// Tile features that no list of at most six bounds has.
+    /// No lists of at most six bounds have these tile features.
     #[error("configuration {config}: its features are not those of lists of at most six bounds")]
     NotBounds {
-        /// The candidate.
+        /// Number of the configuration.
         config: usize,
     },
-    /// More tensors or dimensions than a configuration has room for.
+    /// A list has more tensors, dimensions or bounds than allowed.
     #[error("{what} has {found} entries, at most {limit} are allowed")]
     TooLong {
-        /// Which list.
+        /// The list.
         what: String,
         /// Entries found.
         found: usize,
         /// Entries allowed.
         limit: usize,
     },
-    /// A value outside its range.
+    /// A value is outside its range.
     #[error("{what} is {found}, outside {range}")]
     OutOfRange {
-        /// Which value.
+        /// The value's place.
         what: String,
-        /// What was sent.
+        /// The value.
         found: i64,
-        /// What is allowed.
+        /// The allowed range.
         range: &'static str,
     },
-    /// An index past the end of its table.
+    /// An index is past the end of its table.
     #[error("configuration {config} uses entry {index} of slot {slot}, whose table has {entries} entries")]
     IndexOutsideTable {
-        /// The candidate.
+        /// Number of the configuration.
         config: usize,
         /// The slot.
         slot: usize,

@@ -10,4 +10,4 @@ mod set;
 
 pub(crate) use instruction::{aggregate, featurize};
 pub use pad::{Pad, SequenceLengths};
-pub use set::{FEATURES, FeatureSet, feature_digest};
+pub use set::{FEATURES, FeatureSet};

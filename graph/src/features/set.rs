@@ -87,12 +87,6 @@ impl FeatureSet {
     }
 }
 
-/// Returns the digest of the features that this crate computes.
-#[must_use]
-pub fn feature_digest() -> Digest {
-    FeatureSet::TPUGRAPHS.digest()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

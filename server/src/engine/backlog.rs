@@ -231,7 +231,7 @@ mod tests {
     const OTHER: Digest = Digest([2; 32]);
     const GRAPH: Digest = Digest([3; 32]);
 
-    /// Of two workers, each of which takes a millisecond for a thousand nodes.
+    /// A backlog of two workers, each of which takes a millisecond for a thousand nodes.
     fn measured() -> Arc<Backlog> {
         let backlog = Backlog::new(2);
         for _ in 0..MIN_RUNS {
@@ -244,7 +244,7 @@ mod tests {
         Terms { deadline: Some(Instant::now()), ..Terms::default() }
     }
 
-    /// What is estimated for so many nodes.
+    /// Returns the estimated time for `nodes` nodes.
     fn estimate(backlog: &Arc<Backlog>, nodes: usize) -> Duration {
         match backlog.add(MODEL, GRAPH, nodes, now()) {
             Err(EngineError::DeadlineTooShort { estimate, .. }) => estimate,

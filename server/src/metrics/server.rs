@@ -53,7 +53,7 @@ impl Metrics {
     #[must_use]
     pub fn new(reasons: &[&'static str]) -> Self {
         let recorder = Recorder::new();
-        let digest = hlorank_graph::feature_digest().to_string();
+        let digest = hlorank_graph::FeatureSet::TPUGRAPHS.digest().to_string();
         BUILD_INFO.series(&recorder, [env!("CARGO_PKG_VERSION"), &digest]).set(1.0);
         Self {
             methods: Methods::new(&recorder, reasons),

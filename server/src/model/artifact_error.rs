@@ -4,7 +4,7 @@ use rustix::io::Errno;
 use super::ManifestError;
 use crate::runtime::RuntimeError;
 
-/// Why an artifact was refused before it was run.
+/// The reason why an artifact was refused before it was run.
 #[derive(Debug, thiserror::Error)]
 pub enum ArtifactError {
     /// A file cannot be read.
@@ -12,11 +12,11 @@ pub enum ArtifactError {
     File {
         /// The file.
         file: String,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
-    /// A file over the limit.
-    #[error("{file} has {found} bytes, at most {limit} are read")]
+    /// A file is too large.
+    #[error("{file} has {found} bytes, at most {limit} are allowed")]
     FileTooLarge {
         /// The file.
         file: String,
@@ -25,17 +25,17 @@ pub enum ArtifactError {
         /// Bytes allowed.
         limit: u64,
     },
-    /// A path that leads out of the version's folder.
+    /// A path leads out of the version's folder.
     #[error("{file} is outside the folder of the version; give plain names of files in it")]
     OutsideFolder {
-        /// As the manifest has it.
+        /// The path in the manifest.
         file: String,
     },
     /// The manifest was refused.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
     /// The folder and the manifest disagree.
-    #[error("manifest.json names {named}, but stands in {folder}")]
+    #[error("manifest.json names {named}, but is in {folder}")]
     Misplaced {
         /// `NAME/VERSION` by the manifest.
         named: String,
@@ -48,45 +48,45 @@ pub enum ArtifactError {
         /// The file.
         file: &'static str,
     },
-    /// A file is not the one that was exported.
+    /// The digest of a file is not the one in the manifest.
     #[error("{file} has SHA-256 {found}, manifest.json says {expected}")]
     Digest {
         /// The file.
         file: String,
-        /// Of the file.
+        /// Digest of the file.
         found: Digest,
-        /// By the manifest.
+        /// Digest in the manifest.
         expected: String,
     },
-    /// Not a serialized ONNX model.
+    /// A file is not a serialized ONNX model.
     #[error("{file} is no ONNX model: {detail}")]
     Malformed {
         /// The file.
         file: &'static str,
-        /// What the reader said.
+        /// The error of the reader.
         detail: String,
     },
-    /// Weights in another file.
+    /// The weights are in another file.
     #[error("{file}: tensor `{tensor}` is kept in another file, `{location}`; export the model as one file")]
     ExternalData {
         /// The file.
         file: &'static str,
         /// Name of the tensor.
         tensor: String,
-        /// Where the model says that it is.
+        /// The location that the model gives.
         location: String,
     },
-    /// An operator that is not ONNX's own.
+    /// An operator is not one of ONNX's own.
     #[error("{file} uses operator `{operator}` of domain `{domain}`; only ONNX's own operators are run")]
     CustomOperator {
         /// The file.
         file: &'static str,
         /// The operator.
         operator: String,
-        /// Whose it is.
+        /// Domain of the operator.
         domain: String,
     },
-    /// A weight that is not a number.
+    /// A weight is not a number.
     #[error("{file}: tensor `{tensor}` holds NaN")]
     NotANumber {
         /// The file.
@@ -94,19 +94,19 @@ pub enum ArtifactError {
         /// Name of the tensor.
         tensor: String,
     },
-    /// Inputs or outputs of other names than the contract has.
+    /// The inputs or outputs have other names than those of the contract.
     #[error("{file} has {what} {found}, expected {expected}")]
     Names {
         /// The file.
         file: &'static str,
         /// `inputs` or `outputs`.
         what: &'static str,
-        /// What it has.
+        /// The names found.
         found: String,
-        /// What the contract says.
+        /// The value in the contract.
         expected: String,
     },
-    /// An input or output of another type than the contract has.
+    /// An input or output has another type than in the contract.
     #[error("{file}: `{name}` is {found}, expected {expected}")]
     Type {
         /// The file.
@@ -115,33 +115,33 @@ pub enum ArtifactError {
         name: &'static str,
         /// Its type.
         found: String,
-        /// What the contract says.
+        /// The value in the contract.
         expected: &'static str,
     },
-    /// An input or output of another rank than the contract has.
+    /// An input or output has another rank than in the contract.
     #[error("{file}: `{name}` has {found} dimensions, expected {expected}")]
     Rank {
         /// The file.
         file: &'static str,
         /// The input or output.
         name: &'static str,
-        /// How many dimensions it has, or `any number of`.
+        /// The number of dimensions, or `any number of`.
         found: String,
-        /// What the contract says.
+        /// The value in the contract.
         expected: usize,
     },
-    /// A size that is fixed where the contract has another, or any.
+    /// A dimension has a fixed size that the contract does not allow.
     #[error("{file}: dimension {dimension} of `{name}` is {found}, expected {expected}")]
     Shape {
         /// The file.
         file: &'static str,
         /// The input or output.
         name: &'static str,
-        /// Which dimension, from 0.
+        /// Number of the dimension, from 0.
         dimension: usize,
         /// Its size.
         found: i64,
-        /// What the contract says.
+        /// The value in the contract.
         expected: String,
     },
     /// ONNX Runtime refused a model.
@@ -149,20 +149,20 @@ pub enum ArtifactError {
     Session {
         /// The file.
         file: &'static str,
-        /// Why.
+        /// The reason.
         source: RuntimeError,
     },
 }
 
 impl ArtifactError {
-    /// Whether the server, or its machine, is short of descriptors, which says nothing of the files.
+    /// Whether the error is transient: the process or the machine is short of file descriptors.
     #[must_use]
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         let Self::File { source, .. } = self else { return false };
         matches!(Errno::from_io_error(source), Some(Errno::MFILE | Errno::NFILE))
     }
 
-    /// What was wrong, in `UPPER_SNAKE_CASE`; stable.
+    /// The reason in `UPPER_SNAKE_CASE`, which is stable.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {

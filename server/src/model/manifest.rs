@@ -193,7 +193,7 @@ mod tests {
     fn manifest() -> Value {
         json!({
             "schema": 1, "name": "m", "version": 3, "task": "tile", "architecture": "a", "kind": "segment",
-            "feature_digest": hlorank_graph::feature_digest().to_string(), "embedding_size": 64,
+            "feature_digest": FeatureSet::TPUGRAPHS.digest().to_string(), "embedding_size": 64,
             "buckets": [8, 64, 512], "pad_value": -1, "batch_dependent": false, "files": {},
             "training_data_digest": "00".repeat(32), "measured_quality": {"kendall_tau": 0.5}, "licence": "Apache-2.0"
         })

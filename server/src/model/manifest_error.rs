@@ -15,7 +15,7 @@ pub enum ManifestError {
     /// A newer exporter wrote the manifest.
     #[error("{MANIFEST_FILE} has schema {found}, this server reads up to {SCHEMA}; update the server")]
     NewerSchema {
-        /// Its format.
+        /// Format of the manifest.
         found: u32,
     },
     /// The model was trained with a feature set that this server does not have.
@@ -23,9 +23,9 @@ pub enum ManifestError {
         "{MANIFEST_FILE}: `feature_digest` is `{found}`, expected `{expected}`, the featurization of this server"
     )]
     FeatureDigest {
-        /// By the manifest.
+        /// Digest in the manifest.
         found: String,
-        /// Of this server.
+        /// Digest of the server's feature set.
         expected: Digest,
     },
     /// A field makes no sense or does not fit this server.

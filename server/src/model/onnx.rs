@@ -1,4 +1,4 @@
-//! What can be told of an ONNX model without running it.
+//! Checks of an ONNX model that do not run it.
 
 use bytes::Bytes;
 use hlorank_proto::onnx::{
@@ -8,7 +8,7 @@ use prost::Message as _;
 
 use super::{ArtifactError, interface::Interface};
 
-/// Checks that a serialized model is whole in its file, uses ONNX's own operators alone, holds no NaN, and has this
+/// Checks that a serialized model holds all its weights, uses only ONNX's own operators, contains no NaN, and has this
 /// interface.
 pub(super) fn check(file: &'static str, bytes: &Bytes, interface: &Interface) -> Result<(), ArtifactError> {
     let malformed = |detail: String| ArtifactError::Malformed { file, detail };
@@ -23,7 +23,7 @@ pub(super) fn check(file: &'static str, bytes: &Bytes, interface: &Interface) ->
     interface.check(file, graph)
 }
 
-/// Walks through a model.
+/// Walks through the graphs of a model.
 struct Checker<'a> {
     file: &'static str,
     model: &'a ModelProto,
@@ -85,7 +85,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether an element of any floating-point type is NaN.
+/// Returns whether an element of a floating-point tensor is NaN.
 fn holds_nan(tensor: &TensorProto) -> bool {
     const FLOAT16: u16 = 0x7c00;
     const BFLOAT16: u16 = 0x7f80;

@@ -6,7 +6,7 @@ macro_rules! reasons {
         /// The reason of an error.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Reason {
-            $(#[doc = $name] $reason,)*
+            $($reason,)*
         }
 
         impl Reason {

@@ -58,6 +58,10 @@ pub(crate) struct Ranked {
 /// Maximum number of configurations of a small batch: a step of a search has some hundred.
 const INTERACTIVE_CONFIGS: usize = 256;
 
+/// Bytes of a configuration beside its rows: its place in the batch, which distinct one it is, its score and its place in
+/// the ranking.
+const CONFIG_BYTES: usize = 48;
+
 impl Session {
     /// Opens the session of a call for a model and a graph.
     pub(crate) fn open(sessions: &Sessions, call: Call, model: SelectedModel, graph: &FoundGraph) -> Self {
@@ -134,8 +138,6 @@ impl Session {
     fn accept(&self, form: &dyn Form) -> Result<Class, SessionError> {
         let (count, limits) = (form.count(), &self.sessions.bounds().limits);
         check_count(form, limits.configs)?;
-        // Where a configuration stands, which of the distinct ones it is, its score and its place in the ranking.
-        const CONFIG_BYTES: usize = 48;
         let planned = self.graph.occurrences.len() * size_of::<u32>() + CONFIG_BYTES;
         self.call.place.hold(form.read_bytes(self.graph.slots(), limits) + count * planned)?;
         Ok(class_of(count))

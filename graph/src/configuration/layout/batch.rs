@@ -3,8 +3,8 @@ use std::{collections::HashMap, ops::Range};
 use super::LayoutEntry;
 use crate::{ConfigurationError, Limits};
 
-/// Layout configurations of one graph, packed: per slot a table of its distinct entries, and for each
-/// configuration an index into each. Equal indices of a slot mean equal entries and the other way round.
+/// Layout configurations of one graph, packed: a table of distinct entries per slot, and one index per slot for each
+/// configuration. Indices of a slot are equal if and only if their entries are.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayoutBatch {
     configs: usize,
@@ -12,11 +12,11 @@ pub struct LayoutBatch {
     indices: Vec<u16>,
 }
 
-/// Entries that one table may have, so that an index fits `u16`.
+/// Maximum number of entries of a table, so that an index fits `u16`.
 pub(super) const MAX_TABLE: usize = 1 << 16;
 
 impl LayoutBatch {
-    /// Takes tables and `[configs, slots]` indices. Entries that a table repeats are merged.
+    /// Makes a batch of tables and `[configs, slots]` indices. Repeated entries of a table are merged.
     pub fn new(
         configs: usize,
         mut tables: Vec<Vec<LayoutEntry>>,
@@ -58,7 +58,7 @@ impl LayoutBatch {
         &self.indices[config * self.slots()..][..self.slots()]
     }
 
-    /// The configurations of these numbers, which there must be.
+    /// Copies the configurations of this range, which must lie inside the batch.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Self {
         let slots = self.slots();
@@ -66,7 +66,7 @@ impl LayoutBatch {
         Self { configs: range.len(), tables: self.tables.clone(), indices }
     }
 
-    /// How many entries, over all configurations, differ from those of the first.
+    /// Number of entries of all configurations that differ from those of the first.
     #[must_use]
     pub fn changes(&self) -> usize {
         let changes =
@@ -74,7 +74,7 @@ impl LayoutBatch {
         (0..self.len()).map(|config| changes(self.row(config))).sum()
     }
 
-    /// What a configuration sets at a slot.
+    /// The entry of a configuration at a slot.
     #[must_use]
     pub fn entry(&self, config: usize, slot: usize) -> LayoutEntry {
         self.tables[slot][usize::from(self.row(config)[slot])]
@@ -147,7 +147,7 @@ struct EntryTable {
 }
 
 impl EntryTable {
-    /// The index of an entry; the caller keeps the table within [`MAX_TABLE`].
+    /// Returns the index of an entry. The caller keeps the table within [`MAX_TABLE`].
     fn intern(&mut self, entry: LayoutEntry) -> u16 {
         *self.index_of.entry(entry).or_insert_with(|| {
             self.entries.push(entry);
@@ -187,7 +187,7 @@ impl LayoutBatchBuilder {
         Ok(())
     }
 
-    /// The batch; an error if no configuration was added.
+    /// Returns the batch; fails if no configuration was added.
     pub fn build(self) -> Result<LayoutBatch, ConfigurationError> {
         check_size(self.configs, self.tables.len(), &self.limits)?;
         let tables = self.tables.into_iter().map(|table| table.entries).collect();

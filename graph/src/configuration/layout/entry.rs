@@ -8,12 +8,12 @@ const DIMENSIONS: usize = 6;
 /// Number of values of one tensor, written as six digits to base 7, least significant first: 7⁶.
 const NUMBERS: u32 = 117_649;
 
-/// What a configuration sets at one node: 18 values of −1..5, kept as `TGraph`'s three base-7 numbers.
+/// The layouts that a configuration sets at one node: 18 values of −1..5, stored as `TGraph`'s three base-7 numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LayoutEntry([u32; TENSORS]);
 
 impl LayoutEntry {
-    /// Everything is left to the compiler: 18 times −1.
+    /// The entry that leaves everything to the compiler: 18 times −1.
     pub const DEFAULT: Self = Self([0; TENSORS]);
 
     /// Packs 18 values; `what` names the entry in the error for one outside −1..5.
@@ -33,7 +33,7 @@ impl LayoutEntry {
         Ok(Self(numbers))
     }
 
-    /// Packs minor-to-major lists (output, first operand, second operand); what is missing is −1.
+    /// Packs minor-to-major lists (output, first operand, second operand). Missing values are −1.
     pub fn from_tensors<T: AsRef<[i32]>>(
         tensors: impl ExactSizeIterator<Item = T>,
         what: impl Fn() -> String,
@@ -48,7 +48,7 @@ impl LayoutEntry {
         Self::from_values(&values, what)
     }
 
-    /// Takes three base-7 numbers, each below 7⁶.
+    /// Makes an entry of three base-7 numbers, each below 7⁶.
     pub fn from_numbers(
         numbers: [u32; TENSORS],
         what: impl Fn() -> String,
@@ -77,7 +77,7 @@ impl LayoutEntry {
         })
     }
 
-    /// The minor-to-major lists without what is −1 at their ends; without empty lists at the end.
+    /// The minor-to-major lists, without values of −1 at their ends and without empty lists at the end.
     #[must_use]
     pub fn tensors(self) -> Vec<Vec<i32>> {
         let values = self.values();

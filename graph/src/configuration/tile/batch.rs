@@ -6,7 +6,7 @@ use crate::{ConfigurationError, Limits};
 /// Maximum number of bounds in one list of a tile.
 pub(super) const MAX_BOUNDS: usize = 64;
 
-/// Tile configurations of one kernel: all bounds in one array, and where each list ends.
+/// Tile configurations of one kernel: all bounds in one array, and the end of each list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TileBatch {
     pub(super) bounds: Vec<i64>,
@@ -44,18 +44,18 @@ impl TileBatch {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no configurations.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// What makes tiles differ for a model: the bits of their features.
+    /// The bits of the features, by which tiles differ for a model.
     pub(super) fn key(&self, config: usize) -> [u32; TILE_FEATURES] {
         self.get(config).features().map(f32::to_bits)
     }
 
-    /// One of the tiles.
+    /// Returns one tile.
     #[must_use]
     pub fn get(&self, config: usize) -> TileConfiguration<'_> {
         let start = config.checked_sub(1).map_or(0, |previous| self.ends[previous][2]);
@@ -67,7 +67,7 @@ impl TileBatch {
         }
     }
 
-    /// The tiles of these numbers, which there must be.
+    /// Copies the tiles of this range, which must lie inside the batch.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Self {
         let end_of = |tiles: usize| tiles.checked_sub(1).map_or(0, |last| self.ends[last][2]);
@@ -76,15 +76,15 @@ impl TileBatch {
         Self { bounds: self.bounds[start..end].to_vec(), ends }
     }
 
-    /// All tiles.
+    /// Iterates over the tiles.
     #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = TileConfiguration<'_>> {
         (0..self.len()).map(|config| self.get(config))
     }
 }
 
-/// The shortest list of bounds with these features (six values, sum, product): a zero at its end shows only in
-/// the product.
+/// Returns the shortest list of bounds with these features (six values, sum, product). A zero at its end shows only in the
+/// product.
 fn bounds_of_features(features: &[f32]) -> Vec<i64> {
     let used = features[..6].iter().rposition(|value| *value != 0.0).map_or(0, |last| last + 1);
     let ends_in_zero = usize::from(used > 0 && features[7] == 0.0 && !features[..used].contains(&0.0));

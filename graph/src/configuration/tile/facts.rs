@@ -1,4 +1,4 @@
-//! What tiles answer to the interface of configuration kinds.
+//! Tiles behind the interface of configuration kinds.
 
 use hlorank_proto::v1::{self, config_batch::Configs};
 

@@ -51,8 +51,8 @@ impl TileBatch {
         Ok(Self { bounds, ends })
     }
 
-    /// Writes the packed form; `None` where tiles differ in their numbers of bounds or a bound does not fit
-    /// `i32`, which only the readable form can hold.
+    /// Writes the packed form. Returns `None` if tiles differ in their numbers of bounds or a bound does not fit `i32`; only
+    /// the readable form can hold such tiles.
     #[must_use]
     pub fn to_packed(&self) -> Option<PackedTileConfigs> {
         let counts = |tile: TileConfiguration<'_>| tile.lists().map(<[i64]>::len);

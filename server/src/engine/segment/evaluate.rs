@@ -106,12 +106,13 @@ impl SegmentEvaluator {
         self.recent.remember(&model, &graph, &plan);
         let encoded = Instant::now();
         let kept = kept_sums(resources, &model, &plan, terms.outputs)?;
-        let scored = score_sums(resources, &model, &plan, completed.embeddings, terms).await?;
+        let distinct = score_sums(resources, &model, &plan, completed.embeddings, terms).await?;
         drop(held);
         let reuse = plan.reuse(completed.evaluated);
         let of_config = plan.distinct_of_configs().to_vec();
-        let sums = kept.map(|held| Sums::new(model.settings().embedding_size, scored.sums, of_config, held));
-        let scores = fan_out(resources, plan, scored.scores, terms.class).await?;
+        let sums =
+            kept.map(|held| Sums::new(model.settings().embedding_size, distinct.sums, of_config, held));
+        let scores = fan_out(resources, plan, distinct.scores, terms.class).await?;
         check_scores(model.facts(), &scores)?;
         let stages = Stages { waited, planned, encoded, scored: Instant::now() };
         Ok(Evaluation { scores, sums, reuse, stages })

@@ -22,7 +22,7 @@ impl<'a> SumTree<'a> {
         Self { embeddings, size, leaves: Vec::new(), partial: Vec::new(), stale: Vec::new() }
     }
 
-    /// The sum of the embeddings of these rows; every call has as many rows as the first.
+    /// Returns the sum of the embeddings of these rows. Every call has as many rows as the first.
     pub(super) fn sum(&mut self, rows: &[u32]) -> &[f32] {
         if self.leaves.is_empty() {
             self.leaves = rows.to_vec();

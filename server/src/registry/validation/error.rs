@@ -58,7 +58,7 @@ impl ValidationError {
 
 impl From<ValidationError> for Rejection {
     fn from(error: ValidationError) -> Self {
-        let transient = matches!(&error, ValidationError::Artifact(error) if error.is_passing());
+        let transient = matches!(&error, ValidationError::Artifact(error) if error.is_transient());
         Self { reason: error.reason(), message: error.to_string(), transient }
     }
 }

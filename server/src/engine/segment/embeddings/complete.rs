@@ -35,7 +35,7 @@ pub(in crate::engine::segment) struct Completed {
 
 /// Receives the embeddings of one call.
 struct Receiver {
-    received: UnboundedReceiver<Evaluated>,
+    queue: UnboundedReceiver<Evaluated>,
     /// Length of an embedding.
     size: usize,
     work: Work,
@@ -134,11 +134,11 @@ impl Embeddings {
     ) -> Result<Completed, EngineError> {
         let nodes = looked_up.missing_nodes();
         let work = self.0.backlog.add(model.facts().digest, graph.hash, nodes, terms)?;
-        let (results, received) = unbounded_channel();
+        let (results, queue) = unbounded_channel();
         let call =
             Call { model: Arc::clone(model), graph: Arc::clone(graph), plan: Arc::clone(plan), results };
         let size = model.settings().embedding_size;
-        let receiver = Receiver { received, size, work, nodes, missing: looked_up.missing_rows() };
+        let receiver = Receiver { queue, size, work, nodes, missing: looked_up.missing_rows() };
         self.evaluate(Arc::new(call), looked_up, receiver, terms.class).await
     }
 
@@ -197,7 +197,7 @@ impl Receiver {
     async fn receive(&mut self, embeddings: &mut [f32]) -> Result<usize, EngineError> {
         const AT_ONCE: usize = 1024;
         let mut results = Vec::new();
-        if self.received.recv_many(&mut results, AT_ONCE).await == 0 {
+        if self.queue.recv_many(&mut results, AT_ONCE).await == 0 {
             return Err(WorkerFailed.into());
         }
         let count = results.len();
