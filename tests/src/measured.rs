@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path};
 
-use hlorank_graph::{Configurations, GraphFile, LayoutBatchBuilder, Limits, MeasuredGraph, Task, TileBatch};
+use hlorank_graph::{Configurations, GraphFile, Limits, MeasuredGraph, Task};
 use hlorank_proto::v1::config_batch::Configs;
 
 use crate::fixture;
@@ -38,37 +38,11 @@ pub fn configurations(graph: &MeasuredGraph) -> &Configurations {
 /// Returns a batch of the chosen configurations.
 #[must_use]
 pub fn part(configurations: &Configurations, chosen: impl IntoIterator<Item = usize>) -> Configurations {
-    let limits = Limits::default();
-    match configurations {
-        Configurations::Tile(batch) => {
-            let mut part = TileBatch::default();
-            let pushed = chosen.into_iter().try_for_each(|config| part.push(batch.get(config), &limits));
-            pushed.unwrap_or_else(|error| panic!("{error}"));
-            Configurations::Tile(part)
-        }
-        Configurations::Layout(batch) => {
-            let mut part = LayoutBatchBuilder::new(batch.slots(), limits);
-            for config in chosen {
-                let entries: Vec<_> = (0..batch.slots()).map(|slot| batch.entry(config, slot)).collect();
-                part.push(&entries).unwrap_or_else(|error| panic!("{error}"));
-            }
-            Configurations::Layout(part.build().unwrap_or_else(|error| panic!("{error}")))
-        }
-    }
+    configurations.select(&chosen.into_iter().collect::<Vec<_>>())
 }
 
 /// Returns a batch in every wire form of its kind.
 #[must_use]
 pub fn forms(configurations: &Configurations, configurable: &[u32]) -> Vec<Configs> {
-    match configurations {
-        Configurations::Layout(batch) => vec![
-            Configs::LayoutConfigs(batch.to_readable(configurable)),
-            Configs::PackedLayoutConfigs(batch.to_packed()),
-            Configs::DeltaLayoutConfigs(batch.to_delta()),
-        ],
-        Configurations::Tile(batch) => {
-            let packed = batch.to_packed().unwrap_or_else(|| panic!("measured tiles pack"));
-            vec![Configs::TileConfigs(batch.to_readable()), Configs::PackedTileConfigs(packed)]
-        }
-    }
+    configurations.to_forms(configurable)
 }

@@ -22,6 +22,9 @@ pub trait Batch: Debug + Send + Sync {
     /// The row of one configuration in an npz file: `[slots * width]` or `[width]` values.
     fn feature_row(&self, config: usize) -> Vec<f32>;
 
+    /// Writes every wire form that can hold the batch; `configurable` holds the node of each slot.
+    fn to_forms(&self, configurable: &[u32]) -> Vec<Configs>;
+
     /// Writes the wire form that takes the fewest bytes.
     fn to_smallest_form(&self) -> Configs;
 

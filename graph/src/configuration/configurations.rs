@@ -1,5 +1,3 @@
-use std::ops::Range;
-
 use hlorank_proto::v1::config_batch::Configs;
 
 use super::{Batch, LayoutBatch, RowFinder, Task, TileBatch};
@@ -46,12 +44,12 @@ impl Configurations {
         self.len() == 0
     }
 
-    /// Copies the configurations of this range, which must lie inside the batch.
+    /// Copies the configurations of these numbers, which must be below the length.
     #[must_use]
-    pub fn slice(&self, range: Range<usize>) -> Self {
+    pub fn select(&self, numbers: &[usize]) -> Self {
         match self {
-            Self::Layout(batch) => Self::Layout(batch.slice(range)),
-            Self::Tile(batch) => Self::Tile(batch.slice(range)),
+            Self::Layout(batch) => Self::Layout(batch.select(numbers)),
+            Self::Tile(batch) => Self::Tile(batch.select(numbers)),
         }
     }
 
@@ -65,5 +63,11 @@ impl Configurations {
     #[must_use]
     pub fn to_smallest_form(&self) -> Configs {
         self.batch().to_smallest_form()
+    }
+
+    /// Writes every wire form that can hold the batch; `configurable` holds the node of each slot.
+    #[must_use]
+    pub fn to_forms(&self, configurable: &[u32]) -> Vec<Configs> {
+        self.batch().to_forms(configurable)
     }
 }

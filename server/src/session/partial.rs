@@ -38,7 +38,7 @@ pub(super) async fn score_in_time(
         let (all, first) = (Arc::clone(&all), range.start);
         let terms = Terms { deadline: None, class, continues_request: first > 0, outputs: Outputs::Scores };
         async move {
-            let slice = move || Ok::<_, SessionError>(all.slice(range));
+            let slice = move || Ok::<_, SessionError>(all.select(&range.collect::<Vec<_>>()));
             let scored = engine.score(model, graph, slice, terms).await;
             scored.map_err(|error| error.numbered_after(first))
         }

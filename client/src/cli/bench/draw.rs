@@ -3,7 +3,7 @@
 use fastrand::Rng;
 use hlorank_graph::{ConfigurationError, Configurations, MeasuredGraph, NodeDescription};
 
-use crate::cli::configuration::{random_layouts, recombine, select};
+use crate::cli::configuration::{random_layouts, recombine};
 
 /// The source from which configurations of a graph are drawn.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ impl<'a> Source<'a> {
             Self::Own(own) if count <= own.len() => {
                 let mut numbers: Vec<usize> = (0..own.len()).collect();
                 random.shuffle(&mut numbers);
-                select(own, &numbers[..count])
+                Ok(own.select(&numbers[..count]))
             }
             Self::Own(own) => recombine(own, count, random),
             Self::AnyLayout(nodes) => random_layouts(nodes, count, random),

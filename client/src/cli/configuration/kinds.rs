@@ -56,14 +56,6 @@ pub(crate) fn default_number(configurations: &Configurations) -> Option<usize> {
     }
 }
 
-/// Returns the configurations of these numbers.
-pub(crate) fn select(own: &Configurations, numbers: &[usize]) -> Result<Configurations, ConfigurationError> {
-    match own {
-        Configurations::Layout(own) => layout::select(own, numbers),
-        Configurations::Tile(own) => tile::select(own, numbers),
-    }
-}
-
 /// Returns random configurations, each part of which is taken from any of these configurations.
 pub(crate) fn recombine(
     own: &Configurations,

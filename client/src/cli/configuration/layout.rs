@@ -48,11 +48,6 @@ pub(super) fn default_number(batch: &LayoutBatch) -> Option<usize> {
     (0..batch.len()).find(is_default)
 }
 
-/// Returns the layouts of these numbers.
-pub(super) fn select(own: &LayoutBatch, numbers: &[usize]) -> Result<Configurations, ConfigurationError> {
-    build(own.slots(), numbers, |number, slot| Ok(own.entry(**number, slot)))
-}
-
 /// Returns random layouts, each slot of which is taken from any of these layouts.
 pub(super) fn recombine(
     own: &LayoutBatch,

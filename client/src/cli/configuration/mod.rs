@@ -4,5 +4,5 @@ mod kinds;
 mod layout;
 mod tile;
 
-pub(crate) use kinds::{ConfigurationForm, default_number, read, recombine, select};
+pub(crate) use kinds::{ConfigurationForm, default_number, read, recombine};
 pub(crate) use layout::random_layouts;

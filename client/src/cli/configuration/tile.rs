@@ -25,15 +25,6 @@ pub(super) fn from_forms(forms: &[TileForm]) -> Result<Configurations, Configura
     Ok(Configurations::Tile(TileBatch::from_readable(&message, &FILE_LIMITS)?))
 }
 
-/// Returns the tiles of these numbers.
-pub(super) fn select(own: &TileBatch, numbers: &[usize]) -> Result<Configurations, ConfigurationError> {
-    let mut batch = TileBatch::default();
-    for &number in numbers {
-        batch.push(own.get(number), &FILE_LIMITS)?;
-    }
-    Ok(Configurations::Tile(batch))
-}
-
 /// Returns random tiles, each bound of which is taken from any of these tiles.
 pub(super) fn recombine(
     own: &TileBatch,

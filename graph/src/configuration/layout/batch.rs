@@ -1,4 +1,4 @@
-use std::{collections::HashMap, ops::Range};
+use std::collections::HashMap;
 
 use super::LayoutEntry;
 use crate::{ConfigurationError, Limits};
@@ -58,12 +58,11 @@ impl LayoutBatch {
         &self.indices[config * self.slots()..][..self.slots()]
     }
 
-    /// Copies the configurations of this range, which must lie inside the batch.
+    /// Copies the configurations of these numbers, which must be below the length.
     #[must_use]
-    pub fn slice(&self, range: Range<usize>) -> Self {
-        let slots = self.slots();
-        let indices = self.indices[range.start * slots..range.end * slots].to_vec();
-        Self { configs: range.len(), tables: self.tables.clone(), indices }
+    pub fn select(&self, numbers: &[usize]) -> Self {
+        let indices = numbers.iter().flat_map(|&config| self.row(config)).copied().collect();
+        Self { configs: numbers.len(), tables: self.tables.clone(), indices }
     }
 
     /// Number of entries of all configurations that differ from those of the first.
@@ -213,13 +212,13 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_holds_what_its_batch_does() {
+    fn a_selection_holds_what_its_batch_does() {
         let tables = vec![vec![entry(1), entry(2)], vec![entry(3), entry(4)]];
         let batch = LayoutBatch::new(3, tables, vec![0, 0, 1, 0, 1, 1], &Limits::default()).unwrap();
-        let slice = batch.slice(1..3);
-        assert_eq!((slice.len(), slice.slots()), (2, 2));
-        assert_eq!([slice.row(0), slice.row(1)], [batch.row(1), batch.row(2)]);
-        assert_eq!(slice.entry(1, 1), entry(4));
+        let selected = batch.select(&[1, 2]);
+        assert_eq!((selected.len(), selected.slots()), (2, 2));
+        assert_eq!([selected.row(0), selected.row(1)], [batch.row(1), batch.row(2)]);
+        assert_eq!(selected.entry(1, 1), entry(4));
     }
 
     #[test]

@@ -52,6 +52,14 @@ impl Batch for LayoutBatch {
         entries.flat_map(LayoutEntry::values).map(f32::from).collect()
     }
 
+    fn to_forms(&self, configurable: &[u32]) -> Vec<Configs> {
+        vec![
+            Configs::LayoutConfigs(self.to_readable(configurable)),
+            Configs::PackedLayoutConfigs(self.to_packed()),
+            Configs::DeltaLayoutConfigs(self.to_delta()),
+        ]
+    }
+
     /// The delta form if there are few changes, as in a step of a search, else the packed form.
     fn to_smallest_form(&self) -> Configs {
         if self.changes() * CHANGE_BYTES < self.len() * self.slots() {

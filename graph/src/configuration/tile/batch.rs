@@ -1,5 +1,3 @@
-use std::ops::Range;
-
 use super::{TILE_FEATURES, TileConfiguration};
 use crate::{ConfigurationError, Limits};
 
@@ -20,11 +18,15 @@ impl TileBatch {
         if let Some(list) = tile.lists().iter().find(|list| list.len() > MAX_BOUNDS) {
             return Err(too_many_bounds(self.len(), list.len()));
         }
+        self.append(tile);
+        Ok(())
+    }
+
+    fn append(&mut self, tile: TileConfiguration<'_>) {
         self.ends.push(tile.lists().map(|list| {
             self.bounds.extend_from_slice(list);
             self.bounds.len()
         }));
-        Ok(())
     }
 
     /// Adds the tile that has these 24 features, as an npz file holds it.
@@ -67,13 +69,14 @@ impl TileBatch {
         }
     }
 
-    /// Copies the tiles of this range, which must lie inside the batch.
+    /// Copies the tiles of these numbers, which must be below the length.
     #[must_use]
-    pub fn slice(&self, range: Range<usize>) -> Self {
-        let end_of = |tiles: usize| tiles.checked_sub(1).map_or(0, |last| self.ends[last][2]);
-        let (start, end) = (end_of(range.start), end_of(range.end));
-        let ends = self.ends[range].iter().map(|ends| ends.map(|end| end - start)).collect();
-        Self { bounds: self.bounds[start..end].to_vec(), ends }
+    pub fn select(&self, numbers: &[usize]) -> Self {
+        let mut selected = Self::default();
+        for &config in numbers {
+            selected.append(self.get(config));
+        }
+        selected
     }
 
     /// Iterates over the tiles.

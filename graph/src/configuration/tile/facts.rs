@@ -44,6 +44,11 @@ impl Batch for TileBatch {
         self.get(config).features().to_vec()
     }
 
+    fn to_forms(&self, _: &[u32]) -> Vec<Configs> {
+        let readable = Configs::TileConfigs(self.to_readable());
+        std::iter::once(readable).chain(self.to_packed().map(Configs::PackedTileConfigs)).collect()
+    }
+
     /// The packed form, or the readable one for tiles that cannot be packed.
     fn to_smallest_form(&self) -> Configs {
         match self.to_packed() {
