@@ -3,8 +3,8 @@
 use std::fmt;
 
 use hlorank_graph::{
-    Configurations, Graph, GraphArrays, HloModule, LayoutBatch, Limits, MAX_SEGMENT_NODES, Pad,
-    SegmentedGraph, Task, TileBatch,
+    Configurations, Graph, GraphArrays, HloModule, LayoutBatch, LayoutEntry, Limits, MAX_SEGMENT_NODES, Pad,
+    SegmentedGraph, Task, form,
 };
 use hlorank_proto::v1::{ConfigBatch, config_batch::Configs};
 use prost::Message as _;
@@ -90,7 +90,7 @@ pub(crate) fn check_batch(input: &[u8]) {
         }
         Configs::PackedLayoutConfigs(message) => message.tables.len(),
         Configs::DeltaLayoutConfigs(message) => message.tables.len(),
-        Configs::TileConfigs(_) | Configs::PackedTileConfigs(_) => 0,
+        _ => 0,
     };
     if let Ok(configurations) = read_batch(&batch, slots, &LIMITS) {
         // Larger batches take the same paths, and are read three more times.
@@ -102,23 +102,7 @@ pub(crate) fn check_batch(input: &[u8]) {
 }
 
 fn read_batch(batch: &Configs, slots: usize, limits: &Limits) -> Result<Configurations, ()> {
-    let configurable = nodes_of(slots);
-    let read = match batch {
-        Configs::LayoutConfigs(message) => {
-            LayoutBatch::from_readable(message, &configurable, limits).map(Configurations::Layout)
-        }
-        Configs::PackedLayoutConfigs(message) => {
-            LayoutBatch::from_packed(message, slots, limits).map(Configurations::Layout)
-        }
-        Configs::DeltaLayoutConfigs(message) => {
-            LayoutBatch::from_delta(message, slots, limits).map(Configurations::Layout)
-        }
-        Configs::TileConfigs(message) => TileBatch::from_readable(message, limits).map(Configurations::Tile),
-        Configs::PackedTileConfigs(message) => {
-            TileBatch::from_packed(message, limits).map(Configurations::Tile)
-        }
-    };
-    read.map_err(|error| check_error(&error))
+    form(batch).read(&nodes_of(slots), limits).map_err(|error| check_error(&error))
 }
 
 fn nodes_of(slots: usize) -> Vec<u32> {
@@ -143,33 +127,31 @@ fn check_limits(batch: &Configs, slots: usize, configurations: &Configurations) 
 
 /// Checks that configurations read the same from every form that can hold them.
 pub(crate) fn check_forms(configurations: &Configurations) {
-    let again = |form, slots| read_batch(&form, slots, &LIMITS);
-    match configurations {
-        Configurations::Layout(batch) => {
-            let slots = batch.slots();
-            let packed = again(Configs::PackedLayoutConfigs(batch.to_packed()), slots);
-            assert_eq!(packed.as_ref(), Ok(configurations), "packed");
-            let delta = again(Configs::DeltaLayoutConfigs(batch.to_delta()), slots);
-            assert_eq!(delta.as_ref(), Ok(configurations), "as changes");
-            let readable = again(Configs::LayoutConfigs(batch.to_readable(&nodes_of(slots))), slots);
-            let Ok(Configurations::Layout(readable)) = readable else { panic!("readable: {readable:?}") };
-            let entries = |batch: &LayoutBatch| -> Vec<_> {
-                let places = (0..batch.len()).flat_map(|config| (0..slots).map(move |slot| (config, slot)));
-                places.map(|(config, slot)| batch.entry(config, slot)).collect()
-            };
-            assert_eq!(entries(&readable), entries(batch), "readable");
-            let changes = batch.changes();
-            assert!(changes <= batch.len() * slots, "{changes} changes");
-        }
-        Configurations::Tile(batch) => {
-            let readable = again(Configs::TileConfigs(batch.to_readable()), 0);
-            assert_eq!(readable.as_ref(), Ok(configurations), "readable");
-            if let Some(packed) = batch.to_packed() {
-                let packed = again(Configs::PackedTileConfigs(packed), 0);
-                assert_eq!(packed.as_ref(), Ok(configurations), "packed");
+    let slots = if let Configurations::Layout(batch) = configurations { batch.slots() } else { 0 };
+    for form in configurations.to_forms(&nodes_of(slots)) {
+        let again = read_batch(&form, slots, &LIMITS);
+        match (configurations, again) {
+            // The tables of the readable form have another order.
+            (Configurations::Layout(batch), Ok(Configurations::Layout(again))) => {
+                assert_eq!(entries(&again), entries(batch), "from {}", name(&form));
             }
-            let mut features = batch.iter().flat_map(|tile| tile.features());
-            assert!(features.all(f32::is_finite), "a feature of a tile is not finite");
+            (_, again) => assert_eq!(again.as_ref(), Ok(configurations), "from {}", name(&form)),
         }
     }
+    if let Configurations::Layout(batch) = configurations {
+        let changes = batch.changes();
+        assert!(changes <= batch.len() * slots, "{changes} changes");
+    }
+    let batch = configurations.batch();
+    let mut features = (0..batch.count()).flat_map(|config| batch.feature_row(config));
+    assert!(features.all(f32::is_finite), "a feature is not finite");
+}
+
+fn name(batch: &Configs) -> &'static str {
+    form(batch).field()
+}
+
+fn entries(batch: &LayoutBatch) -> Vec<LayoutEntry> {
+    let places = (0..batch.len()).flat_map(|config| (0..batch.slots()).map(move |slot| (config, slot)));
+    places.map(|(config, slot)| batch.entry(config, slot)).collect()
 }

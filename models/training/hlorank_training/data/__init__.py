@@ -1,0 +1,6 @@
+"""Turns files of measured graphs into training data.
+
+* ``sources`` finds the graphs, ``featurize`` runs the featurizer, ``split`` assigns graphs to
+  training, validation and test; ``prepare`` combines them
+* ``dataset`` reads graphs and their segments, ``batch`` packs them into encoder inputs
+"""
