@@ -25,11 +25,7 @@ mod text;
 mod tuning;
 mod wire;
 
-pub use configuration::{
-    Batch, ConfigInput, ConfigValues, Configurations, Distinct, Element, FeatureRows, Form, FoundRows, Kind,
-    LAYOUT_VALUES, LayoutBatch, LayoutBatchBuilder, LayoutEntry, LocalConfigurations, Row, RowFinder, Scope,
-    TILE_FEATURES, Task, TileBatch, TileConfiguration, TooManyRows, form, read_form,
-};
+pub use configuration::*;
 pub use cut::{MAX_SEGMENT_NODES, Occurrence, Segment, SegmentedGraph, Summary};
 pub use digest::Digest;
 pub use error::{ConfigurationError, FileError, GraphError, TextError};

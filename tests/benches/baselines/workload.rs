@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use fastrand::Rng;
-use hlorank_graph::{Configurations, Digest, FeatureFile, LayoutBatch, MeasuredGraph, Pad, Task, TileBatch};
+use hlorank_graph::{Configurations, Digest, FeatureFile, LayoutBatch, MeasuredGraph, Pad, TileBatch};
 use hlorank_proto::v1::{PackedLayoutConfigs, PackedTileConfigs, config_batch::Configs};
 use hlorank_tests::{fixture, read_graphs, shared};
 
@@ -83,11 +83,7 @@ impl Workload {
 
     /// Writes the features of the graph where the Python systems read them.
     pub(crate) fn write_graph(&self, graphs: &Path) {
-        let task = match self.graph.graph.task() {
-            Task::Layout => "layout",
-            Task::Tile => "tile",
-        };
-        let folder = graphs.join(task);
+        let folder = graphs.join(self.graph.graph.task().name());
         fs::create_dir_all(&folder).expect("target can be written");
         let file = folder.join(format!("{}.npz", self.hash));
         FeatureFile::write(&file, &self.graph, Pad::Zero).unwrap_or_else(|error| panic!("{error}"));
@@ -98,14 +94,13 @@ impl Workload {
         let seed =
             self.name.bytes().fold(round * 4 + phase as u64, |seed, byte| seed * 257 + u64::from(byte));
         let random = &mut Rng::with_seed(seed.wrapping_mul(1 << 24).wrapping_add(request as u64));
-        match (&self.graph.measurements.as_ref().expect("a measured graph").configurations, &self.draw) {
-            (Configurations::Layout(batch), draw) => {
-                Configs::PackedLayoutConfigs(layouts(batch, draw, self.configs, random))
-            }
-            (Configurations::Tile(batch), _) => {
-                Configs::PackedTileConfigs(tiles(batch, self.configs, random))
-            }
+        let configurations = &self.graph.measurements.as_ref().expect("a measured graph").configurations;
+        // The other systems know these two kinds.
+        if let Configurations::Layout(batch) = configurations {
+            return Configs::PackedLayoutConfigs(layouts(batch, &self.draw, self.configs, random));
         }
+        let Configurations::Tile(batch) = configurations else { unreachable!("no such workload") };
+        Configs::PackedTileConfigs(tiles(batch, self.configs, random))
     }
 }
 
