@@ -24,10 +24,10 @@ pub(crate) fn read(path: &Path) -> MeasuredGraph {
 }
 
 pub(crate) fn measured_layouts(graph: &MeasuredGraph) -> &LayoutBatch {
-    match configurations(graph) {
-        Configurations::Layout(batch) => batch,
-        Configurations::Tile(_) => panic!("{} has tiles", graph.name),
-    }
+    let Configurations::Layout(batch) = configurations(graph) else {
+        panic!("{} has no layouts", graph.name)
+    };
+    batch
 }
 
 /// Returns configurations whose entries are drawn node by node from those in `measured`.
