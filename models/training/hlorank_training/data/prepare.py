@@ -42,7 +42,9 @@ def prepare(task: str, data: Path, hlorank: Path) -> Prepared:
     features = {source.name: folder / f"{source.name}.npz" for source in usable}
     featurize(hlorank, [(s.file, s.module) for s in usable], list(features.values()))
     by_name = {source.name: source for source in usable}
-    for_training = {source.name for source in usable if _agrees(source, MIN_TRAINING_AGREEMENT[task])}
+    for_training = {
+        source.name for source in usable if _agrees(source, MIN_TRAINING_AGREEMENT[task])
+    }
     parts = split_sources(task, usable)
     train, validation = (
         tuple(name for name in names if name in for_training)
