@@ -168,7 +168,11 @@ impl Session {
         let (first, configs) = (self.scores.len(), scores.len());
         self.batches += 1;
         self.reuse += reuse;
-        self.scores.extend(scores);
+        if self.scores.is_empty() {
+            self.scores = scores;
+        } else {
+            self.scores.extend(scores);
+        }
         self.call.place.hold_only(answer_bytes(self.scores.len(), self.scores.len()));
         ScoredBatch { first, configs, reuse, asked, stages }
     }

@@ -109,9 +109,10 @@ impl SegmentEvaluator {
         let distinct = score_sums(resources, &model, &plan, completed.embeddings, terms).await?;
         drop(held);
         let reuse = plan.reuse(completed.evaluated);
-        let of_config = plan.distinct_of_configs().to_vec();
-        let sums =
-            kept.map(|held| Sums::new(model.settings().embedding_size, distinct.sums, of_config, held));
+        let sums = kept.map(|held| {
+            let of_config = plan.distinct_of_configs().to_vec();
+            Sums::new(model.settings().embedding_size, distinct.sums, of_config, held)
+        });
         let scores = fan_out(resources, plan, distinct.scores, terms.class).await?;
         check_scores(model.facts(), &scores)?;
         let stages = Stages { waited, planned, encoded, scored: Instant::now() };
