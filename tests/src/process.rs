@@ -128,7 +128,7 @@ impl ServerProcess {
         self.stopped(signalled).await
     }
 
-    /// Waits until the process has exited; `signalled` is when it was told to stop.
+    /// Waits until the process has exited; `signalled` is when it received the signal.
     ///
     /// # Panics
     /// If the log cannot be read.
