@@ -7,6 +7,7 @@ use super::{
     error::ScanError,
     handle::Registry,
     policy::{CanarySplit, Policies, Policy, PolicyError},
+    policy_lock::PolicyLock,
     versions::Versions,
 };
 use crate::model::Rejection;
@@ -118,9 +119,9 @@ impl Registry {
         self.find(name).await?;
         let (owned, stable) = (name.to_owned(), self.shared.catalogue().get(name).and_then(Versions::stable));
         let with_canary = move |stable: Option<u64>| match stable {
-            None => Err(AdminError::NothingServes { name: owned }),
+            None => Err(AdminError::NothingServes { name: owned.clone() }),
             Some(version) if version == split.version => {
-                Err(AdminError::ServesAlready { name: owned, version })
+                Err(AdminError::ServesAlready { name: owned.clone(), version })
             }
             Some(_) => Ok(Policy { pinned: stable, canary: Some(split) }),
         };
@@ -140,7 +141,7 @@ impl Registry {
         &self,
         name: &str,
         needed: Option<u64>,
-        policy: impl FnOnce(Policy, Option<u64>) -> Result<Policy, AdminError> + Send + 'static,
+        policy: impl Fn(Policy, Option<u64>) -> Result<Policy, AdminError> + Send + 'static,
     ) -> Result<(), AdminError> {
         self.find(name).await?;
         let begin = |catalogue: &mut Catalogue| Some(catalogue.get_mut(name)?.begin_change(needed));
@@ -209,11 +210,12 @@ impl Registry {
         &self,
         name: &str,
         number: u64,
-        policy: impl FnOnce(Policy, Option<u64>) -> Result<Policy, AdminError> + Send + 'static,
+        policy: impl Fn(Policy, Option<u64>) -> Result<Policy, AdminError> + Send + 'static,
     ) -> Result<(), AdminError> {
         let (shared, name) = (Arc::clone(&self.shared), name.to_owned());
         let set = spawn_blocking(move || {
-            let _lock = shared.lock_policies();
+            let lock = PolicyLock::acquire(&shared.folder)?;
+            let _published = shared.lock_policies();
             if shared.is_stopping() {
                 return Err(AdminError::Stopping);
             }
@@ -225,7 +227,7 @@ impl Registry {
                 Some(Err(())) => return Err(AdminError::Superseded { name }),
                 Some(Ok(stable)) => stable,
             };
-            let policies = Policies::change(&shared.folder, &name, |before| policy(before, stable))?;
+            let policies = Policies::change(&lock, &name, |before| policy(before, stable))?;
             shared.change(|catalogue| catalogue.set_policies(policies));
             Ok(())
         });

@@ -11,6 +11,7 @@ mod folder;
 mod handle;
 mod loader;
 mod policy;
+mod policy_lock;
 mod report;
 mod selection;
 mod serving;

@@ -4,10 +4,13 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::PermissionsExt as _,
     path::Path,
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
+
+use super::policy_lock::PolicyLock;
 
 /// Which version of a model should serve. By default, the newest valid version does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,9 +68,31 @@ pub enum PolicyError {
         /// The cause.
         detail: String,
     },
+    /// Another process holds the lock.
+    #[error(
+        "{holder} has held the lock `{path}` for {waited:?}, so the policy was not changed; end that process if it \
+         hangs, and try again"
+    )]
+    Locked {
+        /// The lock.
+        path: String,
+        /// The process that holds it.
+        holder: String,
+        /// How long this change has waited.
+        waited: Duration,
+    },
+    /// Something that does not take the lock changes the file again and again.
+    #[error("`{path}` was changed while this change was written, so the policy was not changed; try again")]
+    Changing {
+        /// The file.
+        path: String,
+    },
 }
 
 const FILE_NAME: &str = "policy.json";
+
+/// How many times a change is made anew because the file was changed meanwhile.
+const ATTEMPTS: usize = 5;
 
 /// Everybody may read the file, as other servers follow it too.
 const MODE: u32 = 0o644;
@@ -89,18 +114,23 @@ impl Policy {
     }
 }
 
+impl PolicyError {
+    pub(super) fn unwritable(folder: &Path, error: &io::Error) -> Self {
+        Self::Write { path: file_name(folder), detail: error.to_string() }
+    }
+}
+
 impl Policies {
     /// Reads the policies of a model folder. A missing file means that there are none.
     pub(super) fn read(folder: &Path) -> Result<Self, PolicyError> {
-        let path = folder.join(FILE_NAME);
-        let name = || path.display().to_string();
-        let json = match fs::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            read => read.map_err(|error| PolicyError::Read { path: name(), detail: error.to_string() })?,
-        };
-        let malformed = |detail: String| PolicyError::Malformed { path: name(), detail };
+        Self::parse(folder, read(folder)?.as_deref())
+    }
+
+    fn parse(folder: &Path, json: Option<&[u8]>) -> Result<Self, PolicyError> {
+        let malformed = |detail: String| PolicyError::Malformed { path: file_name(folder), detail };
+        let Some(json) = json else { return Ok(Self::default()) };
         let policies: BTreeMap<String, Policy> =
-            serde_json::from_slice(&json).map_err(|error| malformed(error.to_string()))?;
+            serde_json::from_slice(json).map_err(|error| malformed(error.to_string()))?;
         for (model, policy) in &policies {
             policy.check().map_err(|detail| malformed(format!("{model}: {detail}")))?;
         }
@@ -117,40 +147,65 @@ impl Policies {
         self.0.get(name).copied().unwrap_or_default()
     }
 
-    /// Changes the policy of one model in the file, and keeps those of the other models.
+    /// Changes the policy of one model in the file, and keeps those of the other models. The change is made anew if the
+    /// file was changed by hand, or by a server whose lock this machine does not see.
     pub(super) fn change<E: From<PolicyError>>(
-        folder: &Path,
+        lock: &PolicyLock,
         name: &str,
-        change: impl FnOnce(Policy) -> Result<Policy, E>,
+        change: impl Fn(Policy) -> Result<Policy, E>,
     ) -> Result<Self, E> {
-        let mut policies = Self::read(folder)?;
-        let policy = change(policies.get(name))?;
-        if policy == Policy::default() {
-            policies.0.remove(name);
-        } else {
-            policies.0.insert(name.to_owned(), policy);
+        let folder = lock.folder();
+        for _ in 0..ATTEMPTS {
+            let before = read(folder)?;
+            let mut policies = Self::parse(folder, before.as_deref())?;
+            policies.set(name, change(policies.get(name))?);
+            if policies.replace(folder, before.as_deref())? {
+                return Ok(policies);
+            }
         }
-        policies.write(folder)?;
-        Ok(policies)
+        Err(PolicyError::Changing { path: file_name(folder) }.into())
     }
 
-    /// Replaces the file atomically: a server that reads it sees the old one or the new one.
-    fn write(&self, folder: &Path) -> Result<(), PolicyError> {
-        let path = folder.join(FILE_NAME);
-        let write = || -> io::Result<()> {
+    fn set(&mut self, name: &str, policy: Policy) {
+        if policy == Policy::default() {
+            self.0.remove(name);
+        } else {
+            self.0.insert(name.to_owned(), policy);
+        }
+    }
+
+    /// Replaces the file atomically: a server that reads it sees the old one or the new one. Returns whether the file
+    /// still had the content `before`; otherwise it stays as it is.
+    fn replace(&self, folder: &Path, before: Option<&[u8]>) -> Result<bool, PolicyError> {
+        let write = || -> io::Result<NamedTempFile> {
             let mut new = NamedTempFile::new_in(folder)?;
             serde_json::to_writer_pretty(&mut new, &self.0)?;
             new.write_all(b"\n")?;
             new.as_file().sync_all()?;
             fs::set_permissions(new.path(), Permissions::from_mode(MODE))?;
-            new.persist(&path)?;
-            Ok(())
+            Ok(new)
         };
-        write().map_err(|error| PolicyError::Write {
-            path: path.display().to_string(),
-            detail: error.to_string(),
-        })
+        let unwritable = |error: io::Error| PolicyError::unwritable(folder, &error);
+        let new = write().map_err(unwritable)?;
+        if read(folder)?.as_deref() != before {
+            return Ok(false);
+        }
+        new.persist(folder.join(FILE_NAME)).map_err(|error| unwritable(error.error))?;
+        Ok(true)
     }
+}
+
+/// Returns the content of the file; `None` if there is no file.
+fn read(folder: &Path) -> Result<Option<Vec<u8>>, PolicyError> {
+    match fs::read(folder.join(FILE_NAME)) {
+        Ok(content) => Ok(Some(content)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(PolicyError::Read { path: file_name(folder), detail: error.to_string() }),
+    }
+}
+
+fn file_name(folder: &Path) -> String {
+    folder.join(FILE_NAME).display().to_string()
 }
 
 #[cfg(test)]
@@ -163,7 +218,8 @@ mod tests {
         assert_eq!(Policies::read(folder.path()).unwrap(), Policies::default());
         let pinned = Policy { pinned: Some(2), canary: Some(CanarySplit { version: 3, percent: 10 }) };
         let set = |name: &str, policy: &Policy| {
-            Policies::change(folder.path(), name, |_| Ok::<_, PolicyError>(*policy)).unwrap()
+            let lock = PolicyLock::acquire(folder.path()).unwrap();
+            Policies::change(&lock, name, |_| Ok::<_, PolicyError>(*policy)).unwrap()
         };
         set("a", &pinned);
         set("b", &Policy { pinned: Some(7), canary: None });
@@ -174,6 +230,47 @@ mod tests {
         set("a", &Policy::default());
         let json = fs::read_to_string(folder.path().join(FILE_NAME)).unwrap();
         assert!(!json.contains("\"a\"") && json.contains("\"b\""), "{json}");
+    }
+
+    #[test]
+    fn changes_by_several_writers_at_the_same_time_are_all_kept() {
+        const WRITERS: usize = 4;
+        const CHANGES: usize = 30;
+        let folder = tempfile::tempdir().unwrap();
+        let pin = |model: usize| {
+            let lock = PolicyLock::acquire(folder.path()).unwrap();
+            let policy = Policy { pinned: Some(1), canary: None };
+            Policies::change(&lock, &format!("m{model}"), |_| Ok::<_, PolicyError>(policy)).unwrap();
+        };
+        std::thread::scope(|scope| {
+            for writer in 0..WRITERS {
+                scope.spawn(move || (0..CHANGES).for_each(|change| pin(writer * CHANGES + change)));
+            }
+        });
+        assert_eq!(Policies::read(folder.path()).unwrap().iter().count(), WRITERS * CHANGES);
+    }
+
+    #[test]
+    fn a_change_by_hand_is_kept_although_it_takes_no_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let (lock, pinned) =
+            (PolicyLock::acquire(folder.path()).unwrap(), Policy { pinned: Some(2), canary: None });
+        let by_hand = |content: &str| fs::write(folder.path().join(FILE_NAME), content).unwrap();
+        let changes = std::cell::Cell::new(0);
+        let policies = Policies::change(&lock, "a", |_| {
+            if changes.replace(changes.get() + 1) == 0 {
+                by_hand(r#"{"b": {"pinned": 7}}"#);
+            }
+            Ok::<_, PolicyError>(pinned)
+        });
+        assert_eq!((policies.unwrap().get("b").pinned, changes.get()), (Some(7), 2));
+
+        let changing = Policies::change(&lock, "a", |_| {
+            changes.set(changes.get() + 1);
+            by_hand(&format!(r#"{{"b": {{"pinned": {}}}}}"#, changes.get()));
+            Ok::<_, PolicyError>(pinned)
+        });
+        assert!(matches!(changing, Err(PolicyError::Changing { .. })), "{changing:?}");
     }
 
     #[test]

@@ -6,4 +6,5 @@ mod counting;
 mod pinning;
 mod reloading;
 mod removing;
+mod several_servers;
 mod subject;
