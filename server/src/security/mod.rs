@@ -1,5 +1,6 @@
 //! TLS, bearer tokens and the limits of connections; `SECURITY.md` describes the threats behind them.
 
+mod activity;
 mod authorize;
 mod certificates;
 mod connections;
@@ -9,6 +10,7 @@ mod settings;
 mod tokens;
 mod watched;
 
+pub(crate) use activity::ConnectionActivity;
 pub(crate) use authorize::AuthorizeLayer;
 pub(crate) use connections::{ConnectionGate, connections};
 pub(crate) use credentials::Credentials;
