@@ -7,7 +7,8 @@ use tonic::{Code, Request, Status};
 use tonic_types::StatusExt as _;
 
 use crate::{
-    ClientError, GraphHandle, ROUTE_HEADER, credentials::request, deadline::Deadline, replicas::Replica,
+    ClientError, GraphHandle, InvalidAnswer, ROUTE_HEADER, credentials::request, deadline::Deadline,
+    replicas::Replica,
 };
 
 /// One attempt of a call: the server that is called, and the deadline.
@@ -59,6 +60,11 @@ impl Attempt {
             _ => false,
         };
         if is_late { self.expired() } else { ClientError::of_call(&self.replica.endpoint, status) }
+    }
+
+    /// Returns the error of an answer that violates the wire contract.
+    pub(crate) fn invalid(&self, source: InvalidAnswer) -> ClientError {
+        ClientError::Answer { endpoint: self.replica.endpoint.clone(), source }
     }
 
     pub(crate) fn expired(&self) -> ClientError {

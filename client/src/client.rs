@@ -10,7 +10,10 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use crate::{
     ClientError, Connection, GraphHandle, RankCall, RankRequest, RankStream, Ranking, StreamRequest,
-    attempt::Attempt, calls::Calls, ranking::graph_hash, stream::outgoing,
+    answer::{InvalidAnswer, graph_hash},
+    attempt::Attempt,
+    calls::Calls,
+    stream::outgoing,
 };
 
 /// A connection to one server or to several replicas. Clones share it.
@@ -70,7 +73,8 @@ impl Client {
         let message = self.checked(PutGraphRequest { graph: Some(graph.whole()) })?;
         let call = attempt.routed(graph, message);
         let answer = attempt.answer(attempt.replica.cost_model().put_graph(call)).await?;
-        let cached = CachedGraph::try_from(answer.into_inner())?;
+        let cached =
+            CachedGraph::of_answer(answer.into_inner()).map_err(|invalid| attempt.invalid(invalid))?;
         graph.set_hash(cached.hash);
         Ok(cached)
     }
@@ -101,7 +105,8 @@ impl Client {
         let message = self.checked(rank_message(request, graph))?;
         let call = attempt.routed(request.graph, message);
         let answer = attempt.answer(attempt.replica.cost_model().rank_configs(call)).await?;
-        let ranking = Ranking::try_from(answer.into_inner())?;
+        let ranking = Ranking::of_answer(answer.into_inner(), request.asked());
+        let ranking = ranking.map_err(|invalid| attempt.invalid(invalid))?;
         request.graph.set_hash(ranking.graph_hash);
         Ok(ranking)
     }
@@ -164,7 +169,7 @@ impl Client {
         let call = attempt.routed(request.graph, ReceiverStream::new(outgoing));
         let answers = attempt.answer(attempt.replica.cost_model().rank_configs_stream(call)).await?;
         let (answers, limit) = (answers.into_inner(), self.message_bytes);
-        RankStream::open(attempt, request.graph, batches, answers, limit).await
+        RankStream::open(attempt, request, batches, answers, limit).await
     }
 
     /// Returns every model version, ordered by name, then version.
@@ -182,10 +187,10 @@ impl Client {
         let get = async |attempt: Attempt| {
             let call =
                 attempt.request(GetModelRequest { name: name.to_owned(), version: version.unwrap_or(0) });
-            attempt.answer(attempt.replica.models().get_model(call)).await
+            let answer = attempt.answer(attempt.replica.models().get_model(call)).await?;
+            answer.into_inner().model.ok_or_else(|| attempt.invalid(InvalidAnswer::Lacks("the model")))
         };
-        let answer = self.calls.make(ANY_REPLICA, self.timeout, get).await?;
-        answer.into_inner().model.ok_or(ClientError::Answer("it contains no model"))
+        self.calls.make(ANY_REPLICA, self.timeout, get).await
     }
 
     /// Returns the message, or an error if it exceeds the maximum message size.
@@ -206,13 +211,12 @@ fn rank_message(request: &RankRequest<'_>, graph: v1::Graph) -> RankConfigsReque
     RankConfigsRequest { graph: Some(graph), ..request.message() }
 }
 
-impl TryFrom<PutGraphResponse> for CachedGraph {
-    type Error = ClientError;
-
-    fn try_from(answer: PutGraphResponse) -> Result<Self, ClientError> {
+impl CachedGraph {
+    /// Checks an answer and converts it.
+    fn of_answer(answer: PutGraphResponse) -> Result<Self, InvalidAnswer> {
         Ok(Self {
             hash: graph_hash(&answer.graph_hash)?,
-            summary: answer.summary.ok_or(ClientError::Answer("it lacks the sizes of the graph"))?,
+            summary: answer.summary.ok_or(InvalidAnswer::Lacks("the sizes of the graph"))?,
             configurable_nodes: answer.configurable_nodes,
             warnings: answer.warnings,
         })

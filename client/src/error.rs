@@ -3,6 +3,8 @@ use std::{error::Error, fmt, time::Duration};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
+use crate::InvalidAnswer;
+
 /// The error of a failed call.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
@@ -69,8 +71,13 @@ pub enum ClientError {
         limit: usize,
     },
     /// The answer violates the wire contract.
-    #[error("invalid answer from the server: {0}")]
-    Answer(&'static str),
+    #[error("invalid answer from the server at {endpoint}: {source}")]
+    Answer {
+        /// Address of the server.
+        endpoint: String,
+        /// Violation.
+        source: InvalidAnswer,
+    },
 }
 
 /// An error that a server answered with. `Display` prints its message, then the fields, status code and reason.

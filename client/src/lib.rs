@@ -29,6 +29,7 @@
 //!   [`Connection::token`] identify the caller.
 
 mod admin;
+mod answer;
 mod attempt;
 mod calls;
 mod client;
@@ -49,6 +50,7 @@ pub mod trace;
 mod vectors;
 
 pub use admin::AdminClient;
+pub use answer::InvalidAnswer;
 pub use client::{CachedGraph, Client};
 pub use connection::Connection;
 pub use credentials::{Identity, ParseTokenError, Token};

@@ -3,7 +3,10 @@ use std::{ops::AddAssign, time::Duration};
 use hlorank_graph::Digest;
 use hlorank_proto::v1::{RankConfigsResponse, ReuseCounts, StageTimings, Warning};
 
-use crate::{ClientError, ModelReference};
+use crate::{
+    InvalidAnswer, ModelReference,
+    answer::{self, Asked},
+};
 
 /// The answer to a [`RankRequest`](crate::RankRequest).
 #[derive(Clone, Debug, PartialEq)]
@@ -67,30 +70,22 @@ impl AddAssign for Timings {
     }
 }
 
-impl TryFrom<RankConfigsResponse> for Ranking {
-    type Error = ClientError;
-
-    fn try_from(answer: RankConfigsResponse) -> Result<Self, ClientError> {
-        if answer.ranking.len() != answer.ranking_scores.len() {
-            return Err(ClientError::Answer("the ranking and its scores differ in length"));
-        }
+impl Ranking {
+    /// Checks an answer and converts it.
+    pub(crate) fn of_answer(answer: RankConfigsResponse, asked: Asked) -> Result<Self, InvalidAnswer> {
+        asked.check(&answer)?;
         let ranked = answer.ranking.iter().zip(answer.ranking_scores);
         Ok(Self {
             best: ranked.map(|(&config, score)| Ranked { config: config as usize, score }).collect(),
             scores: answer.scores,
             scored: answer.scored_configs as usize,
-            model: answer.model.ok_or(ClientError::Answer("it does not name the model"))?.into(),
-            graph_hash: graph_hash(&answer.graph_hash)?,
+            model: answer::model(answer.model)?,
+            graph_hash: answer::graph_hash(&answer.graph_hash)?,
             timings: answer.timings.map(Timings::from).unwrap_or_default(),
             reuse: answer.reuse.unwrap_or_default(),
             warnings: answer.warnings,
         })
     }
-}
-
-/// Reads a graph hash of 32 bytes.
-pub(crate) fn graph_hash(bytes: &[u8]) -> Result<Digest, ClientError> {
-    bytes.try_into().map(Digest).map_err(|_| ClientError::Answer("the graph hash is not 32 bytes"))
 }
 
 impl From<StageTimings> for Timings {
@@ -117,10 +112,13 @@ mod tests {
 
     use super::*;
 
+    const ASKED: Asked = Asked { configs: 3, top: 2, scores: false, partial: false };
+
     fn answer() -> RankConfigsResponse {
         RankConfigsResponse {
             ranking: vec![2, 0],
             ranking_scores: vec![-1.5, 0.5],
+            scored_configs: 3,
             model: Some(ModelSelector { name: "tile".to_owned(), version: 4, ..ModelSelector::default() }),
             graph_hash: vec![9; 32].into(),
             ..RankConfigsResponse::default()
@@ -129,7 +127,7 @@ mod tests {
 
     #[test]
     fn an_answer_becomes_a_ranking() {
-        let ranking = Ranking::try_from(answer()).unwrap();
+        let ranking = Ranking::of_answer(answer(), ASKED).unwrap();
         assert_eq!(ranking.best[0], Ranked { config: 2, score: -1.5 });
         assert_eq!(ranking.model.to_string(), "tile@4");
         assert_eq!(ranking.graph_hash, Digest([9; 32]));
@@ -142,7 +140,7 @@ mod tests {
         let nameless = RankConfigsResponse { model: None, ..answer() };
         let hashless = RankConfigsResponse { graph_hash: vec![9; 31].into(), ..answer() };
         for broken in [short, nameless, hashless] {
-            assert!(matches!(Ranking::try_from(broken), Err(ClientError::Answer(_))));
+            Ranking::of_answer(broken, ASKED).unwrap_err();
         }
     }
 }

@@ -3,7 +3,7 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use hlorank_graph::{Configurations, form};
 use hlorank_proto::v1::{ConfigBatch, RankConfigsRequest, config_batch::Configs};
 
-use crate::{GraphHandle, ModelReference, StreamRequest};
+use crate::{GraphHandle, ModelReference, StreamRequest, answer::Asked};
 
 /// A request to rank configurations of a graph.
 #[derive(Debug)]
@@ -61,6 +61,12 @@ impl<'a> RankRequest<'a> {
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }
+    }
+
+    /// Returns what the answer must contain.
+    pub(crate) fn asked(&self) -> Asked {
+        let Query { configurations, top, scores, partial, .. } = &self.query;
+        Asked { configs: form(configurations).count(), top: *top, scores: *scores, partial: *partial }
     }
 
     /// Returns the message without a graph.

@@ -52,6 +52,7 @@ mod tests {
     use tonic_types::{ErrorDetails, StatusExt as _};
 
     use super::*;
+    use crate::InvalidAnswer;
 
     fn refused(code: Code, retry_after: Option<Duration>) -> ClientError {
         let mut details = ErrorDetails::new();
@@ -110,6 +111,7 @@ mod tests {
         ] {
             assert_eq!(Retries::new(4).pause(&refused(code, delay), true), None, "{code:?}");
         }
-        assert_eq!(Retries::new(4).pause(&ClientError::Answer("it is empty"), true), None);
+        let (endpoint, source) = ("http://127.0.0.1:7070".to_owned(), InvalidAnswer::EndedEarly);
+        assert_eq!(Retries::new(4).pause(&ClientError::Answer { endpoint, source }, true), None);
     }
 }

@@ -1,6 +1,6 @@
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use hlorank_graph::Configurations;
+use hlorank_graph::{Configurations, form};
 use hlorank_proto::v1::{
     self, ConfigBatch, RankConfigsResponse, RankConfigsStart, RankConfigsStarted, RankConfigsStreamRequest,
     RankConfigsStreamResponse, ReuseCounts, StreamRanking, config_batch::Configs,
@@ -10,14 +10,18 @@ use prost::Message as _;
 use tokio::sync::mpsc;
 use tonic::Streaming;
 
-use crate::{ClientError, GraphHandle, ModelReference, Ranking, Timings, attempt::Attempt};
+use crate::{
+    ClientError, GraphHandle, ModelReference, Ranking, Timings,
+    answer::{self, Asked, InvalidAnswer, check_scores},
+    attempt::Attempt,
+};
 
 /// A request to rank configurations of a graph that are sent in batches.
 #[derive(Debug)]
 pub struct StreamRequest<'a> {
     pub(crate) graph: &'a GraphHandle,
     model: Option<ModelReference>,
-    top: u32,
+    pub(crate) top: u32,
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -32,8 +36,12 @@ pub struct RankStream {
     batches: mpsc::Sender<RankConfigsStreamRequest>,
     message_bytes: usize,
     model: ModelReference,
-    /// Number of batches that were sent and whose scores were not read.
-    unscored: usize,
+    /// Maximum length of the ranking; 0 for all.
+    top: u32,
+    /// Number of configurations of each batch that was sent and whose scores were not read.
+    unscored: VecDeque<usize>,
+    /// Number of configurations whose scores were read.
+    scored: usize,
     /// Whether an error has reported the deadline.
     is_late: bool,
     timings: Timings,
@@ -106,23 +114,27 @@ impl RankStream {
     /// Waits until the server has found the graph, and keeps the hash of the graph.
     pub(crate) async fn open(
         attempt: Arc<Attempt>,
-        graph: &GraphHandle,
+        request: &StreamRequest<'_>,
         batches: mpsc::Sender<RankConfigsStreamRequest>,
         mut answers: Streaming<RankConfigsStreamResponse>,
         message_bytes: usize,
     ) -> Result<Self, ClientError> {
         let Answer::Started(started) = next_answer(&attempt, &mut answers).await? else {
-            return Err(ClientError::Answer("the stream did not start"));
+            return Err(attempt.invalid(InvalidAnswer::IsNot("the start of a stream")));
         };
         let RankConfigsStarted { model, graph_hash, timings, .. } = started;
-        graph.set_hash(crate::ranking::graph_hash(&graph_hash)?);
+        let model = answer::model(model).map_err(|invalid| attempt.invalid(invalid))?;
+        let hash = answer::graph_hash(&graph_hash).map_err(|invalid| attempt.invalid(invalid))?;
+        request.graph.set_hash(hash);
         Ok(Self {
             attempt,
             answers,
             batches,
             message_bytes,
-            model: model.ok_or(ClientError::Answer("it does not name the model"))?.into(),
-            unscored: 0,
+            model,
+            top: request.top,
+            unscored: VecDeque::new(),
+            scored: 0,
             is_late: false,
             timings: timings.map(Timings::from).unwrap_or_default(),
         })
@@ -142,6 +154,7 @@ impl RankStream {
 
     /// Sends a batch in its wire form.
     pub(crate) async fn send_configs(&mut self, configs: Configs) -> Result<(), ClientError> {
+        let count = form(&configs).count();
         let batch = ConfigBatch { configs: Some(configs) };
         let message = RankConfigsStreamRequest { part: Some(Part::Batch(batch)) };
         let (found, limit) = (message.encoded_len(), self.message_bytes);
@@ -151,7 +164,7 @@ impl RankStream {
         if self.attempt.within(self.batches.send(message)).await?.is_err() {
             return Err(self.error().await);
         }
-        self.unscored += 1;
+        self.unscored.push_back(count);
         Ok(())
     }
 
@@ -159,7 +172,7 @@ impl RankStream {
     pub(crate) async fn rank_all(mut self, batches: Vec<Configs>) -> Result<Ranking, ClientError> {
         for batch in batches {
             self.send_configs(batch).await?;
-            if self.unscored > BATCHES_AHEAD {
+            if self.unscored.len() > BATCHES_AHEAD {
                 self.scores().await?;
             }
         }
@@ -168,14 +181,14 @@ impl RankStream {
 
     /// Waits for the scores of the earliest batch whose scores were not read. Returns `None` if there is no such batch.
     pub async fn scores(&mut self) -> Result<Option<BatchScores>, ClientError> {
-        if self.unscored == 0 {
-            return Ok(None);
-        }
+        let Some(&sent) = self.unscored.front() else { return Ok(None) };
         let Answer::Scores(batch) = self.next_answer().await? else {
-            return Err(ClientError::Answer("it is not the scores of a batch"));
+            return Err(self.attempt.invalid(InvalidAnswer::IsNot("the scores of a batch")));
         };
         let batch = BatchScores::from(batch);
-        self.unscored -= 1;
+        batch.check(self.scored, sent).map_err(|invalid| self.attempt.invalid(invalid))?;
+        self.unscored.pop_front();
+        self.scored += sent;
         self.timings += batch.timings;
         Ok(Some(batch))
     }
@@ -188,11 +201,13 @@ impl RankStream {
         self.batches = mpsc::channel(1).0;
         while self.scores().await?.is_some() {}
         let Answer::Ranking(ranking) = self.next_answer().await? else {
-            return Err(ClientError::Answer("it is not a ranking"));
+            return Err(self.attempt.invalid(InvalidAnswer::IsNot("the ranking of a stream")));
         };
         // Reads to the end of the stream, so that the call is not cancelled.
         self.attempt.answer(self.answers.message()).await?;
-        let mut ranking = Ranking::try_from(ranking)?;
+        let asked = Asked { configs: self.scored, top: self.top, scores: false, partial: false };
+        let ranking = Ranking::of_answer(unary(ranking), asked);
+        let mut ranking = ranking.map_err(|invalid| self.attempt.invalid(invalid))?;
         ranking.timings += self.timings;
         Ok(ranking)
     }
@@ -201,7 +216,7 @@ impl RankStream {
     async fn next_answer(&mut self) -> Result<Answer, ClientError> {
         let answer = next_answer(&self.attempt, &mut self.answers).await;
         match answer {
-            Err(ClientError::Answer(_)) if self.is_late => return Err(self.attempt.expired()),
+            Err(ClientError::Answer { .. }) if self.is_late => return Err(self.attempt.expired()),
             Err(ClientError::Deadline { .. }) => self.is_late = true,
             _ => {}
         }
@@ -223,7 +238,17 @@ async fn next_answer(
     answers: &mut Streaming<RankConfigsStreamResponse>,
 ) -> Result<Answer, ClientError> {
     let answer = attempt.answer(answers.message()).await?.and_then(|answer| answer.part);
-    answer.ok_or(ClientError::Answer("the stream ended too early"))
+    answer.ok_or_else(|| attempt.invalid(InvalidAnswer::EndedEarly))
+}
+
+impl BatchScores {
+    /// Checks the scores of a batch of `sent` configurations, the first of which has the number `first`.
+    fn check(&self, first: usize, sent: usize) -> Result<(), InvalidAnswer> {
+        if self.first != first {
+            return Err(InvalidAnswer::First { found: self.first, expected: first });
+        }
+        check_scores(&self.scores, first, sent)
+    }
 }
 
 impl From<v1::BatchScores> for BatchScores {
@@ -237,22 +262,19 @@ impl From<v1::BatchScores> for BatchScores {
     }
 }
 
-impl TryFrom<StreamRanking> for Ranking {
-    type Error = ClientError;
-
-    fn try_from(answer: StreamRanking) -> Result<Self, ClientError> {
-        let scored = answer.reuse.as_ref().map_or(0, |reuse| reuse.configs);
-        Self::try_from(RankConfigsResponse {
-            ranking: answer.ranking,
-            ranking_scores: answer.ranking_scores,
-            scores: Vec::new(),
-            model: answer.model,
-            graph_hash: answer.graph_hash,
-            timings: answer.timings,
-            reuse: answer.reuse,
-            warnings: answer.warnings,
-            // The server limits it to --max-stream-configs, which is a u32.
-            scored_configs: u32::try_from(scored).unwrap_or(u32::MAX),
-        })
+/// Converts the ranking of a stream to that of a unary call.
+fn unary(answer: StreamRanking) -> RankConfigsResponse {
+    let scored = answer.reuse.as_ref().map_or(0, |reuse| reuse.configs);
+    RankConfigsResponse {
+        ranking: answer.ranking,
+        ranking_scores: answer.ranking_scores,
+        scores: Vec::new(),
+        model: answer.model,
+        graph_hash: answer.graph_hash,
+        timings: answer.timings,
+        reuse: answer.reuse,
+        warnings: answer.warnings,
+        // The server limits it to --max-stream-configs, which is a u32.
+        scored_configs: u32::try_from(scored).unwrap_or(u32::MAX),
     }
 }

@@ -1,6 +1,7 @@
 //! Whole-system tests of hlorank, and the helpers that they share. Each file or folder of `tests/` covers one
 //! behaviour.
 
+mod answering;
 mod artifacts;
 mod data;
 mod figure;
@@ -21,6 +22,7 @@ pub mod security;
 mod server;
 mod synthetic;
 
+pub use answering::{AnsweringServer, Answers, valid_ranking};
 pub use artifacts::{Artifacts, golden_cases};
 pub use data::{HLO_FIXTURES, fixture, modules, onnxruntime, repository, shared, texts};
 pub use figure::{Figure, Target, call_times, times};

@@ -38,7 +38,7 @@ impl From<&ClientError> for Exit {
             | ClientError::BatchTooLong { .. }
             | ClientError::RequestTooLong { .. } => Self::WrongInput,
             ClientError::Refused(refusal) => refusal.as_ref().into(),
-            ClientError::Answer(_) => Self::Failed,
+            ClientError::Answer { .. } => Self::Failed,
         }
     }
 }

@@ -1,7 +1,8 @@
-//! The client library: deadlines, retries, graph hashes, and the replica that is called for a graph.
+//! The client library: deadlines, retries, graph hashes, invalid answers, and the replica that is called for a graph.
 
 mod deadlines;
 mod graph_hash;
+mod invalid_answers;
 mod replica;
 mod replicas;
 mod retries;

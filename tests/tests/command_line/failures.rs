@@ -3,12 +3,13 @@
 use std::{fs::File, net::TcpListener, thread};
 
 use hlorank_client::{GraphHandle, StreamRequest};
-use hlorank_tests::TestServer;
+use hlorank_proto::v1::RankConfigsResponse;
+use hlorank_tests::{AnsweringServer, Answers, TestServer, valid_ranking};
 use serde_json::{Value, json};
 
 use crate::{
     command_line::{CommandLine, NO_SERVER},
-    measured_file::MeasuredFile,
+    measured_file::{MeasuredFile, measurements},
 };
 
 #[test]
@@ -90,6 +91,27 @@ async fn a_server_that_is_busy_exits_with_four() {
     let _stream = client.rank_stream(&StreamRequest::new(&graph)).await.unwrap();
     let (code, message) = CommandLine::of(&server).failure(&["rank", "--graph", file.argument()]);
     assert!(code == Some(4) && message.contains("OVERLOADED, try again in"), "{message}");
+}
+
+/// A server that says of a configuration that was never sent that it is the best.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_impossible_answer_exits_with_one() {
+    let file = MeasuredFile::tile();
+    let configs = measurements(&file.graphs[0]).configurations.len();
+    let best = RankConfigsResponse {
+        ranking: vec![u32::try_from(configs).unwrap()],
+        ranking_scores: vec![1.0],
+        scored_configs: u32::try_from(configs).unwrap(),
+        ..valid_ranking()
+    };
+    let with_scores = RankConfigsResponse { scores: vec![1.0; configs], ..best.clone() };
+    let rank = &["rank", "--top=1", "--module=0", "--graph", file.argument()][..];
+    for (arguments, ranking) in [(rank, best), (&["eval", "--module=0", file.argument()], with_scores)] {
+        let server = AnsweringServer::start(Answers { ranking, ..Answers::default() }).await;
+        let (code, message) = CommandLine::calling(server.endpoint(), NO_SERVER).failure(arguments);
+        let words = format!("invalid answer from the server at {}: the ranking contains ", server.endpoint());
+        assert!(code == Some(1) && message.contains(&words), "{code:?}: {message}");
+    }
 }
 
 #[cfg(target_os = "linux")]

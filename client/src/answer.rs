@@ -1,0 +1,254 @@
+//! Checks answers before they are used: a faulty server or proxy may answer anything.
+
+use hlorank_graph::Digest;
+use hlorank_proto::v1::{ModelSelector, RankConfigsResponse};
+
+use crate::ModelReference;
+
+/// How an answer violates the wire contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidAnswer {
+    /// A required field is not set.
+    #[error("it lacks {0}")]
+    Lacks(&'static str),
+    /// A stream has another message at this place.
+    #[error("it is not {0}")]
+    IsNot(&'static str),
+    /// A stream ended before its ranking.
+    #[error("the stream ended too early")]
+    EndedEarly,
+    /// The graph hash has another length.
+    #[error("the graph hash has {0} bytes instead of 32")]
+    GraphHash(usize),
+    /// The number of scored configurations is wrong.
+    #[error("{scored} of {sent} configurations were scored")]
+    Scored {
+        /// Number of configurations that the answer claims to have scored.
+        scored: usize,
+        /// Number of configurations that were sent.
+        sent: usize,
+    },
+    /// The number of scores is wrong.
+    #[error("it has {found} scores instead of {expected}")]
+    Scores {
+        /// Number of scores in the answer.
+        found: usize,
+        /// Number of scores that were requested.
+        expected: usize,
+    },
+    /// The length of the ranking is wrong.
+    #[error("the ranking has {found} configurations instead of {expected}")]
+    Ranking {
+        /// Length of the ranking.
+        found: usize,
+        /// Length that was requested.
+        expected: usize,
+    },
+    /// The ranking and its scores differ in length.
+    #[error("the ranking has {configs} configurations, but {scores} scores")]
+    RankingScores {
+        /// Length of the ranking.
+        configs: usize,
+        /// Number of its scores.
+        scores: usize,
+    },
+    /// The ranking contains a configuration that was not scored.
+    #[error("the ranking contains configuration {config}, but only {scored} were scored")]
+    OutOfRange {
+        /// Number of the configuration.
+        config: usize,
+        /// Number of configurations that were scored.
+        scored: usize,
+    },
+    /// The ranking contains a configuration twice.
+    #[error("the ranking contains configuration {0} twice")]
+    RankedTwice(usize),
+    /// The ranking is not sorted by score.
+    #[error("the ranking has configuration {0} after one with a higher score")]
+    NotSorted(usize),
+    /// A score is infinite or not a number.
+    #[error("the score of configuration {0} is not finite")]
+    NotFinite(usize),
+    /// A configuration has one score in the ranking and another among all scores.
+    #[error("configuration {0} has two different scores")]
+    TwoScores(usize),
+    /// A batch of a stream has the wrong number of its first configuration.
+    #[error("the scores of a batch begin at configuration {found} instead of {expected}")]
+    First {
+        /// Number in the answer.
+        found: usize,
+        /// Number of configurations that were sent before.
+        expected: usize,
+    },
+}
+
+/// What a request asked for, which its answer must contain.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    /// Number of configurations that were sent.
+    pub(crate) configs: usize,
+    /// Maximum length of the ranking; 0 for all.
+    pub(crate) top: u32,
+    /// Whether the score of every configuration was requested.
+    pub(crate) scores: bool,
+    /// Whether fewer configurations may be ranked.
+    pub(crate) partial: bool,
+}
+
+impl Asked {
+    /// Checks that an answer contains what was asked for, and nothing impossible.
+    pub(crate) fn check(self, answer: &RankConfigsResponse) -> Result<(), InvalidAnswer> {
+        let scored = self.check_scored(answer.scored_configs as usize)?;
+        check_scores(&answer.scores, 0, if self.scores { scored } else { 0 })?;
+        self.check_length(answer, scored)?;
+        check_numbers(&answer.ranking, scored)?;
+        check_order(&answer.ranking, &answer.ranking_scores)?;
+        check_same(answer)
+    }
+
+    /// Returns the number of configurations that were scored.
+    fn check_scored(self, scored: usize) -> Result<usize, InvalidAnswer> {
+        let is_valid = scored == self.configs || self.partial && (1..self.configs).contains(&scored);
+        if is_valid { Ok(scored) } else { Err(InvalidAnswer::Scored { scored, sent: self.configs }) }
+    }
+
+    fn check_length(self, answer: &RankConfigsResponse, scored: usize) -> Result<(), InvalidAnswer> {
+        let (found, scores) = (answer.ranking.len(), answer.ranking_scores.len());
+        let expected = match self.top as usize {
+            0 => scored,
+            top => top.min(scored),
+        };
+        if found != expected {
+            return Err(InvalidAnswer::Ranking { found, expected });
+        }
+        if found != scores {
+            return Err(InvalidAnswer::RankingScores { configs: found, scores });
+        }
+        Ok(())
+    }
+}
+
+/// Checks that there are as many scores as expected, and that all are finite. `first` is the number of the first
+/// configuration.
+pub(crate) fn check_scores(scores: &[f32], first: usize, expected: usize) -> Result<(), InvalidAnswer> {
+    if scores.len() != expected {
+        return Err(InvalidAnswer::Scores { found: scores.len(), expected });
+    }
+    match scores.iter().position(|score| !score.is_finite()) {
+        Some(position) => Err(InvalidAnswer::NotFinite(first + position)),
+        None => Ok(()),
+    }
+}
+
+fn check_numbers(ranking: &[u32], scored: usize) -> Result<(), InvalidAnswer> {
+    let mut is_ranked = vec![false; scored];
+    for config in ranking.iter().map(|&config| config as usize) {
+        match is_ranked.get_mut(config) {
+            None => return Err(InvalidAnswer::OutOfRange { config, scored }),
+            Some(true) => return Err(InvalidAnswer::RankedTwice(config)),
+            Some(is_ranked) => *is_ranked = true,
+        }
+    }
+    Ok(())
+}
+
+fn check_order(ranking: &[u32], scores: &[f32]) -> Result<(), InvalidAnswer> {
+    let mut highest = f32::NEG_INFINITY;
+    for (&config, &score) in ranking.iter().zip(scores) {
+        if !score.is_finite() {
+            return Err(InvalidAnswer::NotFinite(config as usize));
+        }
+        if score < highest {
+            return Err(InvalidAnswer::NotSorted(config as usize));
+        }
+        highest = score;
+    }
+    Ok(())
+}
+
+/// Checks that the ranking has the scores that the list of all scores has, if there is one.
+#[expect(clippy::float_cmp, reason = "both are copies of one number")]
+fn check_same(answer: &RankConfigsResponse) -> Result<(), InvalidAnswer> {
+    let mut ranked = answer.ranking.iter().map(|&config| config as usize).zip(&answer.ranking_scores);
+    let differs = ranked.find(|&(config, score)| answer.scores.get(config).is_some_and(|same| same != score));
+    differs.map_or(Ok(()), |(config, _)| Err(InvalidAnswer::TwoScores(config)))
+}
+
+/// Reads a graph hash of 32 bytes.
+pub(crate) fn graph_hash(bytes: &[u8]) -> Result<Digest, InvalidAnswer> {
+    bytes.try_into().map(Digest).map_err(|_| InvalidAnswer::GraphHash(bytes.len()))
+}
+
+/// Reads the model version that answered.
+pub(crate) fn model(selector: Option<ModelSelector>) -> Result<ModelReference, InvalidAnswer> {
+    let named = selector.filter(|selector| !selector.name.is_empty());
+    named.map(ModelReference::from).ok_or(InvalidAnswer::Lacks("the name of the model"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ASKED: Asked = Asked { configs: 3, top: 2, scores: true, partial: false };
+
+    fn answer() -> RankConfigsResponse {
+        RankConfigsResponse {
+            ranking: vec![2, 0],
+            ranking_scores: vec![-1.5, 0.5],
+            scores: vec![0.5, 0.75, -1.5],
+            scored_configs: 3,
+            ..RankConfigsResponse::default()
+        }
+    }
+
+    fn ranking(configs: &[u32], scores: &[f32]) -> RankConfigsResponse {
+        RankConfigsResponse { ranking: configs.to_vec(), ranking_scores: scores.to_vec(), ..answer() }
+    }
+
+    #[test]
+    fn an_answer_to_the_request_is_valid() {
+        assert_eq!(ASKED.check(&answer()), Ok(()));
+        let fewer = RankConfigsResponse { ranking: vec![0], ranking_scores: vec![0.5], ..answer() };
+        let fewer = RankConfigsResponse { scores: vec![0.5], scored_configs: 1, ..fewer };
+        assert_eq!(Asked { partial: true, ..ASKED }.check(&fewer), Ok(()));
+        assert_eq!(ASKED.check(&fewer), Err(InvalidAnswer::Scored { scored: 1, sent: 3 }));
+        let none = RankConfigsResponse::default();
+        let error = Asked { partial: true, ..ASKED }.check(&none);
+        assert_eq!(error, Err(InvalidAnswer::Scored { scored: 0, sent: 3 }));
+    }
+
+    #[test]
+    fn an_impossible_ranking_is_invalid() {
+        let cases = [
+            (ranking(&[2, 3], &[-1.5, 0.5]), InvalidAnswer::OutOfRange { config: 3, scored: 3 }),
+            (ranking(&[2, 2], &[-1.5, -1.5]), InvalidAnswer::RankedTwice(2)),
+            (ranking(&[0, 2], &[0.5, -1.5]), InvalidAnswer::NotSorted(2)),
+            (ranking(&[2, 0], &[f32::NAN, 0.5]), InvalidAnswer::NotFinite(2)),
+            (ranking(&[2, 0], &[-1.5, 0.25]), InvalidAnswer::TwoScores(0)),
+            (ranking(&[2, 0], &[-1.5]), InvalidAnswer::RankingScores { configs: 2, scores: 1 }),
+            (ranking(&[2], &[-1.5]), InvalidAnswer::Ranking { found: 1, expected: 2 }),
+        ];
+        for (answer, violation) in cases {
+            assert_eq!(ASKED.check(&answer), Err(violation));
+        }
+    }
+
+    #[test]
+    fn scores_of_another_number_or_that_are_not_finite_are_invalid() {
+        let scores = |scores: &[f32]| RankConfigsResponse { scores: scores.to_vec(), ..answer() };
+        let missing = InvalidAnswer::Scores { found: 2, expected: 3 };
+        assert_eq!(ASKED.check(&scores(&[0.5, 0.75])), Err(missing));
+        let infinite = scores(&[0.5, f32::INFINITY, -1.5]);
+        assert_eq!(ASKED.check(&infinite), Err(InvalidAnswer::NotFinite(1)));
+        let unrequested = Asked { scores: false, ..ASKED }.check(&answer());
+        assert_eq!(unrequested, Err(InvalidAnswer::Scores { found: 3, expected: 0 }));
+    }
+
+    #[test]
+    fn an_answer_names_its_model_and_graph() {
+        assert_eq!(graph_hash(&[9; 31]), Err(InvalidAnswer::GraphHash(31)));
+        assert_eq!(graph_hash(&[9; 32]), Ok(Digest([9; 32])));
+        assert!(model(None).is_err() && model(Some(ModelSelector::default())).is_err());
+    }
+}

@@ -1,0 +1,95 @@
+use hlorank_proto::v1::{
+    ModelSelector, PutGraphRequest, PutGraphResponse, RankConfigsRequest, RankConfigsResponse,
+    RankConfigsStreamRequest, RankConfigsStreamResponse,
+    cost_model_service_server::{CostModelService, CostModelServiceServer},
+};
+use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
+use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tonic::{Request, Response, Status, Streaming, async_trait, transport::Server};
+
+/// A server that gives the same answers to every call, whatever was sent. Dropping it stops it.
+pub struct AnsweringServer {
+    endpoint: String,
+    serving: JoinHandle<()>,
+}
+
+/// The answers of a server.
+#[derive(Clone, Debug, Default)]
+pub struct Answers {
+    /// Answer to every `PutGraph`.
+    pub graph: PutGraphResponse,
+    /// Answer to every `RankConfigs`.
+    pub ranking: RankConfigsResponse,
+    /// Answers to every `RankConfigsStream`, one for each message of the client, and one at the end of its messages.
+    pub stream: Vec<RankConfigsStreamResponse>,
+}
+
+impl AnsweringServer {
+    /// Starts a server.
+    pub async fn start(answers: Answers) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let serving = Server::builder().add_service(CostModelServiceServer::new(answers));
+        let serving = tokio::spawn(async move {
+            serving.serve_with_incoming(TcpListenerStream::new(listener)).await.unwrap();
+        });
+        Self { endpoint, serving }
+    }
+
+    /// Returns the address.
+    #[must_use]
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+}
+
+impl Drop for AnsweringServer {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+/// Returns a valid answer to a request to rank two configurations.
+#[must_use]
+pub fn valid_ranking() -> RankConfigsResponse {
+    RankConfigsResponse {
+        ranking: vec![1, 0],
+        ranking_scores: vec![-1.0, 1.0],
+        scored_configs: 2,
+        model: Some(ModelSelector { name: "some".to_owned(), version: 1, ..ModelSelector::default() }),
+        graph_hash: vec![7; 32].into(),
+        ..RankConfigsResponse::default()
+    }
+}
+
+#[async_trait]
+impl CostModelService for Answers {
+    type RankConfigsStreamStream = ReceiverStream<Result<RankConfigsStreamResponse, Status>>;
+
+    async fn rank_configs(
+        &self,
+        _: Request<RankConfigsRequest>,
+    ) -> Result<Response<RankConfigsResponse>, Status> {
+        Ok(Response::new(self.ranking.clone()))
+    }
+
+    async fn rank_configs_stream(
+        &self,
+        messages: Request<Streaming<RankConfigsStreamRequest>>,
+    ) -> Result<Response<Self::RankConfigsStreamStream>, Status> {
+        let (mut messages, answers) = (messages.into_inner(), self.stream.clone());
+        let (sender, receiver) = mpsc::channel(1);
+        tokio::spawn(async move {
+            for answer in answers {
+                if messages.message().await.is_err() || sender.send(Ok(answer)).await.is_err() {
+                    break;
+                }
+            }
+        });
+        Ok(Response::new(ReceiverStream::new(receiver)))
+    }
+
+    async fn put_graph(&self, _: Request<PutGraphRequest>) -> Result<Response<PutGraphResponse>, Status> {
+        Ok(Response::new(self.graph.clone()))
+    }
+}
