@@ -13,3 +13,15 @@ pub fn resident_bytes(process: u32) -> usize {
     let pages: usize = sizes.split(' ').nth(1).expect("the resident size").parse().expect("a number");
     pages * PAGE_BYTES
 }
+
+/// Returns the largest resident memory that a process has had, in bytes, as Linux reports it.
+///
+/// # Panics
+/// If there is no such process.
+#[must_use]
+pub fn peak_bytes(process: u32) -> usize {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("a running process");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak");
+    let kibibytes: usize = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    kibibytes << 10
+}

@@ -19,6 +19,16 @@ pub enum FileError {
         /// The file.
         path: String,
     },
+    /// The arrays of a compressed file are too large.
+    #[error("{path}: its arrays take {found} bytes when they are decompressed, at most {limit} are allowed")]
+    TooLarge {
+        /// The file.
+        path: String,
+        /// Bytes that the file claims.
+        found: u64,
+        /// Maximum number of bytes.
+        limit: u64,
+    },
     /// An array that is missing or has the wrong shape or type.
     #[error("{path}: array `{array}`: {detail}")]
     Array {

@@ -1,5 +1,5 @@
 use std::{
-    io::{self, Cursor},
+    io::{self, Cursor, Read as _, Take},
     path::Path,
 };
 
@@ -9,7 +9,7 @@ use zip::{ZipArchive, read::ZipFile, result::ZipError};
 use super::npy::Npy;
 use crate::{ConfigurationError, FileError};
 
-type Entry<'a> = ZipFile<'a, Cursor<Vec<u8>>>;
+type Entry<'a> = Take<ZipFile<'a, Cursor<Vec<u8>>>>;
 
 /// A reader of the arrays of an npz file.
 pub(super) struct Arrays {
@@ -18,11 +18,18 @@ pub(super) struct Arrays {
 }
 
 impl Arrays {
-    /// Returns a reader of the bytes of a file. Errors name its `path`.
-    pub(super) fn of(path: &Path, bytes: Vec<u8>) -> Result<Self, FileError> {
+    /// Returns a reader of the bytes of a file. Errors name its `path`. The arrays of the file may have at most `limit`
+    /// bytes when they are decompressed, by what the file claims; no more than that is decompressed.
+    pub(super) fn of(path: &Path, bytes: Vec<u8>, limit: u64) -> Result<Self, FileError> {
         let path = path.display().to_string();
-        match ZipArchive::new(Cursor::new(bytes)) {
-            Ok(archive) => Ok(Self { path, archive }),
+        let opened = ZipArchive::new(Cursor::new(bytes)).and_then(|mut archive| {
+            let sizes = (0..archive.len()).map(|entry| Ok(archive.by_index_raw(entry)?.size()));
+            let found = sizes.sum::<Result<u64, ZipError>>()?;
+            Ok((archive, found))
+        });
+        match opened {
+            Ok((_, found)) if found > limit => Err(FileError::TooLarge { path, found, limit }),
+            Ok((archive, _)) => Ok(Self { path, archive }),
             Err(error) => Err(FileError::Io { path, source: error.into() }),
         }
     }
@@ -39,9 +46,9 @@ impl Arrays {
         FileError::Array { path: self.path.clone(), array: array.to_owned(), detail: detail.to_string() }
     }
 
-    /// Reads integers of every type that `TpuGraphs` and its users store. `TGraph` stores them as f64.
-    pub(super) fn integers(&mut self, name: &str) -> Result<Vec<i64>, FileError> {
-        self.visit(name, |array| match array.kind() {
+    /// Reads at most `limit` integers of every type that `TpuGraphs` and its users store. `TGraph` stores them as f64.
+    pub(super) fn integers(&mut self, name: &str, limit: usize) -> Result<Vec<i64>, FileError> {
+        self.visit(name, |array| match array.at_most(limit)?.kind() {
             "<i8" => collected(array.numbers(i64::from_le_bytes)),
             "<i4" => collected(array.numbers(|bytes| i32::from_le_bytes(bytes).into())),
             "|u1" => collected(array.numbers(|[byte]| byte.into())),
@@ -66,9 +73,9 @@ impl Arrays {
         })
     }
 
-    /// Reads f32 numbers.
-    pub(super) fn floats(&mut self, name: &str) -> Result<Vec<f32>, FileError> {
-        self.visit(name, |array| match array.kind() {
+    /// Reads at most `limit` f32 numbers.
+    pub(super) fn floats(&mut self, name: &str, limit: usize) -> Result<Vec<f32>, FileError> {
+        self.visit(name, |array| match array.at_most(limit)?.kind() {
             "<f4" => collected(array.numbers(f32::from_le_bytes)),
             kind => Err(format!("has type `{kind}`, expected <f4")),
         })
@@ -102,7 +109,10 @@ impl Arrays {
         let visited = match self.archive.by_name(&file_name_from_array_name(name)) {
             Err(ZipError::FileNotFound) => Err("missing".to_owned()),
             Err(error) => Err(error.to_string()),
-            Ok(entry) => Npy::new(entry).and_then(visit),
+            Ok(entry) => {
+                let claimed = entry.size();
+                Npy::new(entry.take(claimed)).and_then(visit)
+            }
         };
         visited.map_err(|detail| self.error(name, &detail))
     }

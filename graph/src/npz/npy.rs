@@ -37,6 +37,14 @@ impl<R: Read> Npy<R> {
         Ok(Self { kind, shape, count, numbers: BufReader::new(file) })
     }
 
+    /// Fails if there are more than `limit` numbers.
+    pub(super) fn at_most(&self, limit: usize) -> Result<&Self, String> {
+        if self.count <= limit {
+            return Ok(self);
+        }
+        Err(format!("has shape {:?}, more than {limit} numbers", self.shape))
+    }
+
     pub(super) fn kind(&self) -> &str {
         &self.kind
     }

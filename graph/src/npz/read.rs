@@ -17,17 +17,20 @@ pub struct GoldenCase {
     pub scores: Vec<f32>,
 }
 
-/// Reads the bytes of `golden.npz` of an artifact. Each case `0/`, `1/` … holds the arrays of spec §7 and `score`.
+/// Maximum number of bytes of all arrays of `golden.npz`.
+const MAX_GOLDEN_BYTES: u64 = 64 << 20;
+
+/// Reads the bytes of `golden.npz` of an artifact, whose arrays may have 64 MiB. Each case `0/`, `1/` … holds the arrays of spec §7 and `score`.
 /// Errors name the `path`.
 pub fn read_golden_cases(path: &Path, bytes: Vec<u8>, limits: &Limits) -> Result<Vec<GoldenCase>, FileError> {
-    let mut arrays = Arrays::of(path, bytes)?;
+    let mut arrays = Arrays::of(path, bytes, MAX_GOLDEN_BYTES)?;
     let mut cases = Vec::new();
     while arrays.has(&format!("{}/node_feat", cases.len())) {
         let mut case = Section { arrays: &mut arrays, prefix: format!("{}/", cases.len()), limits };
         let task = case.task().ok_or_else(|| case.no_configurations())?;
         let graph = case.graph(task)?;
         let configurations = case.configurations(&graph)?;
-        let scores = case.floats("score")?;
+        let scores = case.floats("score", limits.configs)?;
         if scores.len() != configurations.len() {
             let detail = format!("{} values for {} configurations", scores.len(), configurations.len());
             return Err(case.arrays.error(&case.name("score"), &detail));
@@ -44,13 +47,13 @@ pub(crate) fn read_npz(
     bare_task: Task,
     limits: &Limits,
 ) -> Result<(FileKind, MeasuredGraph), FileError> {
-    let mut arrays = Arrays::of(path, bytes)?;
+    let mut arrays = Arrays::of(path, bytes, u64::MAX)?;
     let mut section = Section { arrays: &mut arrays, prefix: String::new(), limits };
     let task = section.task();
     let kind = task.map_or(FileKind::FeatureNpz, FileKind::ConfigurationNpz);
     let graph = section.graph(task.unwrap_or(bare_task))?;
     let node_splits = if section.has("node_splits") {
-        section.small_integers("node_splits")?
+        section.small_integers("node_splits", limits.nodes)?
     } else {
         vec![0, graph.len()]
     };
@@ -90,35 +93,37 @@ impl Section<'_> {
         self.arrays.has(&self.name(array))
     }
 
-    fn integers(&mut self, array: &str) -> Result<Vec<i64>, FileError> {
-        self.arrays.integers(&self.name(array))
+    fn integers(&mut self, array: &str, limit: usize) -> Result<Vec<i64>, FileError> {
+        self.arrays.integers(&self.name(array), limit)
     }
 
-    fn floats(&mut self, array: &str) -> Result<Vec<f32>, FileError> {
-        self.arrays.floats(&self.name(array))
+    fn floats(&mut self, array: &str, limit: usize) -> Result<Vec<f32>, FileError> {
+        self.arrays.floats(&self.name(array), limit)
     }
 
     /// Reads integers that must fit a smaller type: opcodes, node numbers.
-    fn small_integers<T: TryFrom<i64>>(&mut self, array: &str) -> Result<Vec<T>, FileError> {
-        let values = self.integers(array)?;
+    fn small_integers<T: TryFrom<i64>>(&mut self, array: &str, limit: usize) -> Result<Vec<T>, FileError> {
+        let values = self.integers(array, limit)?;
         let small = values.iter().map(|&value| T::try_from(value).map_err(|_| value));
         let small: Result<Vec<T>, i64> = small.collect();
         small.map_err(|value| self.arrays.error(&self.name(array), &format!("value {value} is out of range")))
     }
 
     fn graph(&mut self, task: Task) -> Result<Graph, FileError> {
-        let opcodes: Vec<u8> = self.small_integers("node_opcode")?;
+        let opcodes: Vec<u8> = self.small_integers("node_opcode", self.limits.nodes)?;
         self.arrays.check_shape(&self.name("node_feat"), &[Some(opcodes.len()), Some(FEATURES)])?;
         self.arrays.check_shape(&self.name("edge_index"), &[None, Some(2)])?;
-        let features = self.floats("node_feat")?;
-        let edges = self.small_integers::<u32>("edge_index")?;
+        let features = self.floats("node_feat", opcodes.len() * FEATURES)?;
+        let edges = self.small_integers::<u32>("edge_index", 2 * self.limits.edges)?;
         let (edges, _) = edges.as_chunks::<2>();
         let pad = Pad::of_features(&features);
         let arrays = GraphArrays::from_features(opcodes, features, edges.to_vec(), pad, self.limits);
         let arrays = arrays.map_err(|error| self.graph_error(error))?;
         let configurable = match task.kind().scope {
             Scope::Kernel => Vec::new(),
-            Scope::Nodes if self.has("node_config_ids") => self.small_integers("node_config_ids")?,
+            Scope::Nodes if self.has("node_config_ids") => {
+                self.small_integers("node_config_ids", self.limits.nodes)?
+            }
             Scope::Nodes => arrays.default_configurable(),
         };
         Graph::new(task, arrays, configurable).map_err(|error| self.graph_error(error))
@@ -145,7 +150,7 @@ impl Section<'_> {
 
     fn measurements(&mut self, graph: &Graph) -> Result<Measurements, FileError> {
         let configurations = self.configurations(graph)?;
-        let run_times = self.integers("config_runtime")?;
+        let run_times = self.integers("config_runtime", self.limits.configs)?;
         if run_times.len() != configurations.len() {
             let detail = format!("{} values for {} configurations", run_times.len(), configurations.len());
             return Err(self.arrays.error("config_runtime", &detail));
@@ -153,7 +158,7 @@ impl Section<'_> {
         let configs = configurations.len();
         let normalizers = if self.has("config_runtime_normalizers") {
             self.arrays.check_shape(&self.name("config_runtime_normalizers"), &[Some(configs)])?;
-            Some(self.integers("config_runtime_normalizers")?)
+            Some(self.integers("config_runtime_normalizers", self.limits.configs)?)
         } else {
             None
         };

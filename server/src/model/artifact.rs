@@ -26,8 +26,14 @@ pub struct Artifact {
 
 const GOLDEN: &str = "golden.npz";
 
-/// Maximum size of one file: what ONNX allows for a model that is whole in its file.
-const MAX_FILE_BYTES: u64 = 2 << 30;
+/// Maximum size of the manifest.
+const MAX_MANIFEST_BYTES: u64 = 1 << 20;
+
+/// Maximum size of the golden cases, which are compressed.
+const MAX_GOLDEN_BYTES: u64 = 16 << 20;
+
+/// Maximum size of any other file. Each worker's session has a copy of the weights.
+const MAX_FILE_BYTES: u64 = 256 << 20;
 
 impl Artifact {
     /// Reads and checks a version's folder.
@@ -125,14 +131,22 @@ fn read(folder: &Path, file: &str) -> Result<Bytes, ArtifactError> {
         return Err(failed(io::Error::other("it is no file")));
     }
     let opened = File::open(path).map_err(failed)?;
-    let found = opened.metadata().map_err(failed)?.len();
-    if found > MAX_FILE_BYTES {
-        return Err(ArtifactError::FileTooLarge { file: file.to_owned(), found, limit: MAX_FILE_BYTES });
+    let (found, limit) = (opened.metadata().map_err(failed)?.len(), max_bytes(file));
+    if found > limit {
+        return Err(ArtifactError::FileTooLarge { file: file.to_owned(), found, limit });
     }
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(found.try_into().unwrap_or_default());
     // The file may grow while it is read.
-    opened.take(MAX_FILE_BYTES).read_to_end(&mut bytes).map_err(failed)?;
+    opened.take(limit).read_to_end(&mut bytes).map_err(failed)?;
     Ok(bytes.into())
+}
+
+fn max_bytes(file: &str) -> u64 {
+    match file {
+        MANIFEST_FILE => MAX_MANIFEST_BYTES,
+        GOLDEN => MAX_GOLDEN_BYTES,
+        _ => MAX_FILE_BYTES,
+    }
 }
 
 fn check_place(folder: &Path, manifest: &Manifest) -> Result<(), ArtifactError> {

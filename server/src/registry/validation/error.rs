@@ -44,6 +44,7 @@ impl ValidationError {
     fn reason(&self) -> &'static str {
         match self {
             Self::Artifact(error) => error.reason(),
+            Self::Golden(FileError::TooLarge { .. }) => "FILE_TOO_LARGE",
             Self::Golden(_) => "GOLDEN_UNREADABLE",
             Self::NoGoldenCases => "GOLDEN_EMPTY",
             Self::GoldenTask { .. } | Self::OtherTask { .. } => "TASK_MISMATCH",
