@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -113,12 +114,13 @@ class Ranker {
     grpc::ClientContext context;
     Prepare(context, graph);
     const grpc::Status status = stub_->PutGraph(&context, request, &response);
+    if (status.ok() && response.graph_hash().size() != 32) return Invalid("the graph hash does not have 32 bytes");
     if (status.ok()) graph.set_hash(response.graph_hash());
     return status;
   }
 
   // Ranks configurations: response.ranking() lists their numbers, predicted fastest first. Sends the graph once and by
-  // hash afterwards, and sends it again if the server has lost it.
+  // hash afterwards, and sends it again if the server has lost it. Returns INTERNAL if the answer is impossible.
   grpc::Status Rank(Graph& graph, const std::vector<Configuration>& configurations,
                     v1::RankConfigsResponse& response) {
     v1::RankConfigsRequest request;
@@ -128,11 +130,34 @@ class Ranker {
       graph.clear_hash();
       status = Call(graph, request, response);
     }
+    if (status.ok()) status = Check(response, configurations.size());
     if (status.ok()) graph.set_hash(response.graph_hash());
     return status;
   }
 
  private:
+  static grpc::Status Invalid(const std::string& violation) {
+    return grpc::Status(grpc::StatusCode::INTERNAL, "invalid answer from the server: " + violation);
+  }
+
+  // Checks a ranking of all configurations before its numbers are used as indices.
+  static grpc::Status Check(const v1::RankConfigsResponse& response, size_t configurations) {
+    const size_t ranked = response.ranking_size();
+    if (response.scored_configs() != configurations || ranked != configurations ||
+        static_cast<size_t>(response.ranking_scores_size()) != ranked) {
+      return Invalid("it does not rank every configuration");
+    }
+    if (response.graph_hash().size() != 32) return Invalid("the graph hash does not have 32 bytes");
+    std::vector<bool> is_ranked(configurations);
+    for (size_t rank = 0; rank < ranked; ++rank) {
+      const uint32_t number = response.ranking(rank);
+      if (number >= configurations || is_ranked[number]) return Invalid("a number is out of range or ranked twice");
+      if (!std::isfinite(response.ranking_scores(rank))) return Invalid("a score is not finite");
+      is_ranked[number] = true;
+    }
+    return grpc::Status::OK;
+  }
+
   void Prepare(grpc::ClientContext& context, const Graph& graph) const {
     context.set_deadline(std::chrono::system_clock::now() + timeout_);
     context.AddMetadata("x-hlorank-route", graph.route());

@@ -67,11 +67,15 @@ class Ranking:
     """f32 [configs]: the score of every configuration in the order sent, if requested"""
     graph_hash: bytes
 
-    def __init__(self, answer: Any, scores: Any = None, earlier: Timings | None = None):
+    scored: int
+    """Number of configurations ranked: all of them, or the first ones in a partial ranking."""
+
+    def __init__(
+        self, answer: Any, scored: int, scores: Any = None, earlier: Timings | None = None
+    ):
         """Takes a ``RankConfigsResponse`` or ``StreamRanking``; adds ``earlier`` to its timings."""
-        if len(answer.ranking) != len(answer.ranking_scores):
-            raise AnswerError("the server's ranking and its scores differ in length")
         self._answer, self._earlier = answer, earlier
+        self.scored = scored
         self.best = np.array(answer.ranking, np.int64)
         self.best_scores = scores_of(answer.ranking_scores)
         self.scores = None if scores is None else scores_of(scores)
@@ -92,11 +96,6 @@ class Ranking:
     def reuse(self) -> Reuse:
         """How much work was avoided."""
         return reuse_of(self._answer.reuse)
-
-    @property
-    def scored(self) -> int:
-        """Number of configurations ranked: all of them, or the first ones in a partial ranking."""
-        return self.reuse.configs
 
     @cached_property
     def warnings(self) -> tuple[Warning, ...]:

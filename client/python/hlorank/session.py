@@ -1,12 +1,13 @@
 """The calls, shared by the sync and the async client."""
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Sized
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
 
+from hlorank.asked import Asked, check_batch
 from hlorank.errors import (
     AnswerError,
     BatchTooLongError,
@@ -103,10 +104,9 @@ class Session:
             return await self._call(RANK_CONFIGS, message, _routed(graph), deadline)
 
         answer = await _by_hash_or_whole(graph, ask)
-        if with_scores:
-            scored = answer.scored_configs if allow_partial else len(configurations)
-            _check_count(answer.scores, scored)
-        ranking = Ranking(answer, answer.scores if with_scores else None)
+        asked = Asked(len(configurations), top_k, with_scores, allow_partial)
+        ranking = Ranking(answer, answer.scored_configs, answer.scores if with_scores else None)
+        asked.check(ranking)
         graph.learn(ranking.graph_hash)
         return ranking
 
@@ -172,7 +172,11 @@ class Session:
             started = await _next(exchange, "started")
             graph.learn(graph_hash_of(started))
             return StreamSession(
-                exchange, self.message_bytes, model_of_answer(started), timings_of(started.timings)
+                exchange,
+                self.message_bytes,
+                start.top_k,
+                model_of_answer(started),
+                timings_of(started.timings),
             )
         except BaseException:
             exchange.cancel()
@@ -185,11 +189,15 @@ class StreamSession:
 
     exchange: Exchange
     message_bytes: int
+    top_k: int
+    """Maximum length of the ranking; 0 for all."""
     model: ModelReference
     timings: Timings
     """The sum so far."""
     unscored: deque[int] = field(default_factory=deque)
     """Number of configurations of each sent batch whose scores were not taken yet."""
+    scored: int = 0
+    """Number of configurations whose scores were taken."""
 
     async def send(self, configurations: Configurations) -> None:
         """Sends a batch."""
@@ -214,7 +222,9 @@ class StreamSession:
         if not self.unscored:
             return None
         batch = batch_scores_of(await _next(self.exchange, "scores"))
-        _check_count(batch.scores, self.unscored.popleft())
+        configs = self.unscored.popleft()
+        check_batch(batch, self.scored, configs)
+        self.scored += configs
         self.timings += batch.timings
         return batch
 
@@ -223,7 +233,9 @@ class StreamSession:
         await self.exchange.done_writing()
         while await self.scores() is not None:
             pass
-        ranking = Ranking(await _next(self.exchange, "ranking"), earlier=self.timings)
+        answer = await _next(self.exchange, "ranking")
+        ranking = Ranking(answer, answer.reuse.configs, earlier=self.timings)
+        Asked(self.scored, self.top_k).check(ranking)
         # Reads until the end of the stream, so that the call is not cancelled.
         await self.exchange.read()
         return ranking
@@ -253,11 +265,6 @@ async def _next(exchange: Exchange, part: str) -> Any:
     if found != part:
         raise AnswerError(f"the stream sent {found or 'its end'}, expected {part}")
     return getattr(answer, part)
-
-
-def _check_count(scores: Sized, expected: int) -> None:
-    if len(scores) != expected:
-        raise AnswerError(f"the server sent {len(scores)} scores for {expected} configurations")
 
 
 def _routed(graph: Graph) -> Metadata:

@@ -42,7 +42,7 @@ def recording_server(
 
 @dataclass
 class Answers(grpc.GenericRpcHandler):
-    """Answers of every call, one for each message that comes, whatever it says."""
+    """Answers of every call, whatever it says: one per message, and one after the last message."""
 
     answers: list[bytes]
     address: str = ""
@@ -54,8 +54,11 @@ class Answers(grpc.GenericRpcHandler):
 
         def answer(messages: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
             context.add_callback(self.ended.set)
-            for _, answer in zip(messages, self.answers, strict=False):
+            for answer in self.answers:
+                next(messages, None)
                 yield answer
+            # The call ends after the next message, or after the last one.
+            next(messages, None)
 
         return grpc.stream_stream_rpc_method_handler(answer)
 

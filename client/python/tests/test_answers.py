@@ -23,6 +23,12 @@ def started(name="some"):
     return part(started={"graph_hash": GRAPH_HASH, "model": {"name": name, "version": 1}})
 
 
+def ranking(**fields):
+    valid = {"ranking": [1, 0], "ranking_scores": [-1.0, 1.0], "scored_configs": 2}
+    valid |= {"graph_hash": GRAPH_HASH, "model": {"name": "some", "version": 1}}
+    return RankConfigsResponse(**(valid | fields)).SerializeToString()
+
+
 @pytest.mark.parametrize(
     "answer", [part(scores={}), part(started={"graph_hash": b"short"}), started(name="")]
 )
@@ -55,11 +61,84 @@ def test_an_answer_without_a_model_is_told():
 
 def test_scores_of_another_count_are_told():
     graph = Graph.from_hlo_proto(b"module")
-    wrong = RankConfigsResponse(graph_hash=GRAPH_HASH, scores=[1.0, 2.0, 3.0])
-    with answering_server(wrong.SerializeToString()) as server, Client(server.address) as client:
+    wrong = ranking(scores=[1.0, 2.0, 3.0])
+    with answering_server(wrong) as server, Client(server.address) as client:
         with pytest.raises(AnswerError, match="3 scores for 2 configurations"):
             client.rank(graph, TILES, with_scores=True)
         assert client.rank(graph, TILES).scores is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"ranking": [1, 2]}, "configuration 2, but only 2 were scored"),
+        ({"ranking": [1, 1]}, "a configuration twice"),
+        ({"ranking": [1]}, "1 configurations instead of 2"),
+        ({"ranking_scores": [-1.0]}, "1 scores for 2 ranked"),
+        ({"ranking_scores": [-1.0, float("nan")]}, "not finite"),
+        ({"ranking_scores": [-1.0, -2.0]}, "not sorted"),
+        ({"scored_configs": 0}, "0 of 2 configurations"),
+        ({"scored_configs": 1}, "1 of 2 configurations"),
+        ({"graph_hash": b"short"}, "5 bytes, not 32"),
+    ],
+)
+def test_an_impossible_ranking_is_an_error(fields, message):
+    graph = Graph.from_hlo_proto(b"module")
+    with (
+        answering_server(ranking(**fields)) as server,
+        Client(server.address) as client,
+        pytest.raises(AnswerError, match=message),
+    ):
+        client.rank(graph, TILES)
+
+
+@pytest.mark.parametrize("scored", [0, 3])
+def test_a_partial_ranking_covers_some_of_what_was_sent(scored):
+    graph = Graph.from_hlo_proto(b"module")
+    with (
+        answering_server(ranking(scored_configs=scored)) as server,
+        Client(server.address) as client,
+        pytest.raises(AnswerError, match=f"{scored} of 2 configurations"),
+    ):
+        client.rank(graph, TILES, allow_partial=True)
+
+
+@pytest.mark.parametrize(
+    ("scores", "message"), [([1.0, float("inf")], "not finite"), ([1.0, -2.0], "differ")]
+)
+def test_scores_that_are_impossible_are_an_error(scores, message):
+    graph = Graph.from_hlo_proto(b"module")
+    with (
+        answering_server(ranking(scores=scores)) as server,
+        Client(server.address) as client,
+        pytest.raises(AnswerError, match=message),
+    ):
+        client.rank(graph, TILES, with_scores=True)
+
+
+@pytest.mark.parametrize(
+    ("last", "message"),
+    [
+        ({"scores": {"first_config": 1, "scores": [1.0, -1.0]}}, "at configuration 1 instead of 0"),
+        ({"scores": {"scores": [1.0, float("nan")]}}, "not finite"),
+        ({"ranking": {"ranking": [1, 0], "reuse": {"configs": 2}}}, "0 scores for 2 ranked"),
+        ({"ranking": {"ranking": [1, 2], "ranking_scores": [0, 1], "reuse": {"configs": 2}}}, "2,"),
+        ({"ranking": {"reuse": {"configs": 1}}}, "1 of 2 configurations"),
+    ],
+)
+def test_an_impossible_answer_in_a_stream_is_an_error(last, message):
+    graph, answers = Graph.from_hlo_proto(b"module"), [started()]
+    if "ranking" in last:
+        last["ranking"]["graph_hash"] = GRAPH_HASH
+        answers.append(part(scores={"scores": [1.0, -1.0]}))
+    with (
+        answering_server(*answers, part(**last)) as server,
+        Client(server.address) as client,
+        client.rank_stream(graph) as stream,
+    ):
+        stream.send(TILES)
+        with pytest.raises(AnswerError, match=message):
+            stream.finish()
 
 
 def test_scores_of_another_count_are_told_in_a_stream():
