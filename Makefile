@@ -10,6 +10,8 @@ LOCKED ?=
 ARGS ?=
 # How long `make fuzz` runs each target.
 FUZZ_SECONDS ?= 3600
+# How long `make attack` makes each attack.
+ATTACK_SECONDS ?= 10
 # Version of the artifacts that `make train` exports.
 VERSION ?= 5
 
@@ -45,7 +47,7 @@ export HLORANK_ONNXRUNTIME
 export ORT_DISABLE_TELEMETRY := 1
 
 .PHONY: help setup setup-prometheus setup-proxies build programs test test-rust test-python lint lint-rust lint-deny \
-	lint-proto lint-python fuzz fuzz-replay cargo-fuzz demo serve image bench soak baselines-setup client-messages figures \
+	lint-proto lint-python fuzz fuzz-replay cargo-fuzz demo serve image bench attack soak baselines-setup client-messages figures \
 	train-setup train train-test clean
 
 help: ## list the recipes
@@ -138,6 +140,9 @@ image: ## build the container image with docker or podman, or only its root file
 bench: setup build $(PYTHON_READY) ## run every benchmark and print the figures (ARGS=reading picks one)
 	cargo bench --workspace $(LOCKED) --bench '$(or $(ARGS),*)'
 	@$(MAKE) --no-print-directory figures
+
+attack: setup build ## attack a server in every way beside a well-behaved client, and print what it saw (ATTACK_SECONDS=60; ARGS=bombs)
+	ATTACK_SECONDS=$(ATTACK_SECONDS) cargo bench --package hlorank-tests --bench attack $(LOCKED) -- $(ARGS)
 
 soak: setup ## run mixed load, reloads and killed clients for an hour, results in target/soak (ARGS=60 for a minute)
 	HLORANK_SOAK_SECONDS=$(or $(ARGS),3600) cargo test --release --package hlorank-tests --test soak $(LOCKED)

@@ -3,6 +3,7 @@
 
 mod answering;
 mod artifacts;
+pub mod attackers;
 mod data;
 mod figure;
 mod load;
@@ -28,7 +29,7 @@ pub use data::{HLO_FIXTURES, fixture, modules, onnxruntime, repository, shared, 
 pub use figure::{Figure, Target, call_times, times};
 pub use load::{Answer, Load, Question};
 pub use measured::{configurations, forms, measured_graphs, part, read_graphs};
-pub use memory::{peak_bytes, resident_bytes};
+pub use memory::{peak_bytes, reset_peak, resident_bytes};
 pub use model::load_model;
 pub use naive::score_naively;
 pub use npz::Arrays;

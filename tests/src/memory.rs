@@ -14,7 +14,8 @@ pub fn resident_bytes(process: u32) -> usize {
     pages * PAGE_BYTES
 }
 
-/// Returns the largest resident memory that a process has had, in bytes, as Linux reports it.
+/// Returns the largest resident memory that a process has had since its start or the last [`reset_peak`], in bytes, as
+/// Linux reports it.
 ///
 /// # Panics
 /// If there is no such process.
@@ -24,4 +25,13 @@ pub fn peak_bytes(process: u32) -> usize {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak");
     let kibibytes: usize = line.trim().trim_end_matches(" kB").parse().expect("a number");
     kibibytes << 10
+}
+
+/// Makes [`peak_bytes`] forget the past of a process.
+///
+/// # Panics
+/// If there is no such process.
+pub fn reset_peak(process: u32) {
+    const RESET_PEAK: &str = "5";
+    fs::write(format!("/proc/{process}/clear_refs"), RESET_PEAK).expect("a running process");
 }

@@ -11,6 +11,7 @@ use prost::Message as _;
 /// Numbers of ONNX's `TensorProto.DataType`.
 pub const FLOAT32: i32 = 1;
 const INT64: i32 = 7;
+const BOOL: i32 = 9;
 /// Like [`FLOAT32`].
 pub const FLOAT64: i32 = 11;
 
@@ -100,10 +101,7 @@ pub fn append(model: &mut Vec<u8>, graph: GraphProto) {
 /// # Panics
 /// If no operator has the output `embedding`.
 pub fn fail_above(model: &mut Vec<u8>, limit: f32) {
-    const OUTPUT: &[u8] = b"\x12\x09embedding";
-    let given = model.windows(OUTPUT.len()).position(|window| window == OUTPUT).expect("such an output");
-    // The name has the same length, so nothing else changes.
-    model[given + 2..][.."embedding".len()].copy_from_slice(b"unchecked");
+    rename_output(model);
     let nodes = vec![
         node("ReduceMax", &["config"], "check.highest", vec![integer("keepdims", 0)]),
         node("Greater", &["check.highest", "check.limit"], "check.is_above", vec![]),
@@ -113,6 +111,66 @@ pub fn fail_above(model: &mut Vec<u8>, limit: f32) {
     ];
     let initializer = vec![floats("check.limit", &[], &[limit]), floats("check.table", &[1], &[0.0])];
     append(model, GraphProto { node: nodes, initializer, ..GraphProto::default() });
+}
+
+/// Makes a serialized encoder run a loop of this number of steps if a number of its input `config` is above a limit.
+/// Embeddings are unchanged.
+///
+/// # Panics
+/// If no operator has the output `embedding`.
+pub fn loop_above(model: &mut Vec<u8>, limit: f32, steps: i64) {
+    rename_output(model);
+    let nodes = vec![
+        node("ReduceMax", &["config"], "loop.highest", vec![integer("keepdims", 0)]),
+        node("Greater", &["loop.highest", "loop.limit"], "loop.is_above", vec![]),
+        node("Where", &["loop.is_above", "loop.steps", "loop.none"], "loop.count", vec![]),
+        node("Loop", &["loop.count", "", "loop.highest"], "loop.end", vec![graph("body", loop_body())]),
+        node("Mul", &["loop.end", "loop.zero"], "loop.nothing", vec![]),
+        node("Add", &["unchecked", "loop.nothing"], "embedding", vec![]),
+    ];
+    let initializer = vec![
+        floats("loop.limit", &[], &[limit]),
+        floats("loop.zero", &[], &[0.0]),
+        scalar("loop.steps", steps),
+        scalar("loop.none", 0),
+    ];
+    append(model, GraphProto { node: nodes, initializer, ..GraphProto::default() });
+}
+
+/// Returns the body of a loop that carries a number and halves it.
+fn loop_body() -> GraphProto {
+    GraphProto {
+        name: "loop.body".to_owned(),
+        node: vec![
+            node("Identity", &["body.goes_on"], "body.still", vec![]),
+            node("Mul", &["body.before", "body.half"], "body.after", vec![]),
+        ],
+        initializer: vec![floats("body.half", &[], &[0.5])],
+        input: vec![
+            value("body.step", INT64, 0, 0),
+            value("body.goes_on", BOOL, 0, 0),
+            value("body.before", FLOAT32, 0, 0),
+        ],
+        output: vec![value("body.still", BOOL, 0, 0), value("body.after", FLOAT32, 0, 0)],
+        ..GraphProto::default()
+    }
+}
+
+/// Renames the output of the operator that computes the embeddings to `unchecked`.
+fn rename_output(model: &mut [u8]) {
+    const OUTPUT: &[u8] = b"\x12\x09embedding";
+    let given = model.windows(OUTPUT.len()).position(|window| window == OUTPUT).expect("such an output");
+    // The name has the same length, so nothing else changes.
+    model[given + 2..][.."embedding".len()].copy_from_slice(b"unchecked");
+}
+
+fn graph(name: &str, graph: GraphProto) -> AttributeProto {
+    const GRAPH: i32 = 5;
+    AttributeProto { name: name.to_owned(), g: Some(graph), r#type: GRAPH, ..AttributeProto::default() }
+}
+
+fn scalar(name: &str, value: i64) -> TensorProto {
+    TensorProto { dims: vec![], ..integers(name, &[value]) }
 }
 
 fn floats(name: &str, dims: &[i64], values: &[f32]) -> TensorProto {

@@ -1,0 +1,133 @@
+//! Attackers of one kind, and the count of what they send.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{task::JoinSet, time::sleep};
+
+use super::attacker::{Attacker, Broken};
+
+/// Attackers of one kind. They stop when this is dropped.
+#[derive(Debug)]
+pub struct Attack {
+    sent: Arc<Sent>,
+    _attackers: JoinSet<()>,
+}
+
+/// The listener that is attacked, and the loopback addresses that the attackers have.
+#[derive(Clone, Debug)]
+pub struct Aim {
+    target: SocketAddr,
+    from: Vec<Ipv4Addr>,
+}
+
+/// What the attackers have sent.
+#[derive(Debug, Default)]
+pub struct Sent {
+    connections: AtomicU64,
+    calls: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// Pause of an attacker before it starts over.
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl Aim {
+    /// Aims at a listener from 127.0.0.1, the address of well-behaved clients.
+    #[must_use]
+    pub fn at(target: SocketAddr) -> Self {
+        Self { target, from: vec![Ipv4Addr::LOCALHOST] }
+    }
+
+    /// Aims at the listener of an endpoint such as `http://127.0.0.1:7070`.
+    ///
+    /// # Panics
+    /// If the endpoint has no address.
+    #[must_use]
+    pub fn at_endpoint(endpoint: &str) -> Self {
+        Self::at(endpoint.trim_start_matches("http://").parse().expect("an address with a port"))
+    }
+
+    /// Attacks from this number of addresses instead, none of which is that of well-behaved clients.
+    #[must_use]
+    pub fn from_addresses(self, addresses: u8) -> Self {
+        Self {
+            from: (2..).take(addresses.into()).map(|last| Ipv4Addr::new(127, 0, 0, last)).collect(),
+            ..self
+        }
+    }
+}
+
+impl Attack {
+    /// Starts this number of attackers, each of which starts over whenever it ends.
+    pub fn start<F>(
+        aim: &Aim,
+        attackers: usize,
+        attack: impl Fn(Attacker) -> F + Clone + Send + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<(), Broken>> + Send + 'static,
+    {
+        let (sent, mut running) = (Arc::new(Sent::default()), JoinSet::new());
+        for from in aim.from.iter().cycle().take(attackers) {
+            let attacker = Attacker::new(aim.target, *from, Arc::clone(&sent));
+            running.spawn(again_and_again(attacker, attack.clone()));
+        }
+        Self { sent, _attackers: running }
+    }
+
+    /// Returns what the attackers have sent so far.
+    #[must_use]
+    pub fn sent(&self) -> &Sent {
+        &self.sent
+    }
+}
+
+async fn again_and_again<F: Future<Output = Result<(), Broken>>>(
+    attacker: Attacker,
+    attack: impl Fn(Attacker) -> F,
+) {
+    loop {
+        // An attacker does not care why the server has closed its connection.
+        let _ = attack(attacker.clone()).await;
+        sleep(PAUSE).await;
+    }
+}
+
+impl Sent {
+    /// Returns the number of connections that were opened.
+    #[must_use]
+    pub fn connections(&self) -> u64 {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of calls that were begun.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of bytes that were written to connections.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn count_connection(&self) {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_calls(&self, calls: u64) {
+        self.calls.fetch_add(calls, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_bytes(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}

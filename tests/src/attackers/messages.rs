@@ -1,0 +1,137 @@
+//! Requests that are small on the wire or in memory, but claim a lot of work.
+
+use hlorank_graph::FEATURES;
+use hlorank_proto::{
+    v1::{
+        Graph, GraphFeatures, LayoutConfig, LayoutConfigs, RankConfigsRequest, config_batch::Configs,
+        graph::Source,
+    },
+    xla::{HloInstructionProto, ShapeProto},
+};
+use prost::{Message as _, bytes::Bytes};
+
+use crate::{
+    graph_of, graph_of_module, kernel_graph,
+    module::{operation, single, two_dots},
+    rank_request, repeated_tiles,
+};
+
+/// What a batch in the readable form consists of. A decoder that builds every element takes many times the bytes of the
+/// message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Tiles without bounds, 2 bytes each.
+    EmptyTiles,
+    /// Layouts without nodes, 2 bytes each.
+    EmptyLayouts,
+    /// One layout of nodes without tensors, 2 bytes each.
+    EmptyNodes,
+    /// One node of tensors without dimensions, 2 bytes each.
+    EmptyTensors,
+    /// One tile of bounds of 1 byte each.
+    SmallBounds,
+    /// Batches, of which the last counts, 2 bytes each.
+    Batches,
+    /// Entries of the table of a layout, 2 bytes each.
+    EmptyTables,
+}
+
+impl Shape {
+    /// All shapes.
+    pub const ALL: [Self; 7] = [
+        Self::EmptyTiles,
+        Self::EmptyLayouts,
+        Self::EmptyNodes,
+        Self::EmptyTensors,
+        Self::SmallBounds,
+        Self::Batches,
+        Self::EmptyTables,
+    ];
+}
+
+/// Field numbers of `configuration.proto` and `cost_model_service.proto`.
+const BATCH: u8 = 2;
+const LAYOUT_CONFIGS: u8 = 1;
+const DELTA_LAYOUT_CONFIGS: u8 = 3;
+const TILE_CONFIGS: u8 = 4;
+/// The first field, which is repeated in every message of the readable forms but a node's.
+const FIRST: u8 = 1;
+const TENSORS: u8 = 2;
+
+/// Protobuf's wire type of messages, texts and packed numbers.
+const LENGTH_DELIMITED: u8 = 2;
+
+/// Returns a serialized request with a batch of about this size.
+#[must_use]
+pub fn readable_batch(shape: Shape, bytes: usize) -> Vec<u8> {
+    let empty = |field: u8| [field << 3 | LENGTH_DELIMITED, 0].repeat(bytes / 2);
+    let batch = |form: u8, levels: &[u8], elements: Vec<u8>| {
+        let inner = levels.iter().rev().fold(elements, |inside, &field| nested(field, &inside));
+        nested(BATCH, &nested(form, &inner))
+    };
+    let batch = match shape {
+        Shape::EmptyTiles => batch(TILE_CONFIGS, &[], empty(FIRST)),
+        Shape::EmptyLayouts => batch(LAYOUT_CONFIGS, &[], empty(FIRST)),
+        Shape::EmptyNodes => batch(LAYOUT_CONFIGS, &[FIRST], empty(FIRST)),
+        Shape::EmptyTensors => batch(LAYOUT_CONFIGS, &[FIRST, FIRST], empty(TENSORS)),
+        Shape::SmallBounds => batch(TILE_CONFIGS, &[FIRST, FIRST], vec![1; bytes]),
+        Shape::Batches => empty(BATCH),
+        Shape::EmptyTables => batch(DELTA_LAYOUT_CONFIGS, &[], empty(FIRST)),
+    };
+    [graph(), batch].concat()
+}
+
+/// Returns the beginning of a request: a small graph, whose task the configurations decide.
+fn graph() -> Vec<u8> {
+    let graph = Some(graph_of_module(two_dots()));
+    RankConfigsRequest { graph, ..RankConfigsRequest::default() }.encode_to_vec()
+}
+
+/// Returns serialized requests about graphs with numbers that are valid but overflow when they are multiplied: finite
+/// features and dimensions, for both tasks.
+#[must_use]
+pub fn huge_graphs() -> Vec<Vec<u8>> {
+    let features = [1e19, f32::MAX].map(huge_features);
+    let graphs = features.into_iter().chain([graph_of_module(huge_dimensions())]);
+    let tiles = || Configs::PackedTileConfigs(repeated_tiles(4, 2));
+    let layouts = || Configs::LayoutConfigs(LayoutConfigs { configs: vec![LayoutConfig::default(); 2] });
+    let requests = graphs.flat_map(|graph| {
+        let layout_graph = Graph { configurable_nodes: vec![1], ..graph.clone() };
+        [rank_request(kernel_graph(graph), tiles()), rank_request(layout_graph, layouts())]
+    });
+    requests.map(|request| request.encode_to_vec()).collect()
+}
+
+fn huge_dimensions() -> Vec<u8> {
+    let shape = ShapeProto { element_type: 11, dimensions: vec![i64::MAX; 4], ..ShapeProto::default() };
+    let huge = |instruction| HloInstructionProto { shape: Some(shape.clone()), ..instruction };
+    single(vec![huge(operation("parameter", 1, &[])), huge(operation("dot", 2, &[1, 1]))])
+}
+
+fn huge_features(feature: f32) -> Graph {
+    const NODES: usize = 3;
+    graph_of(Source::Features(GraphFeatures {
+        node_opcode: vec![1; NODES].into(),
+        node_feat: [feature; NODES * FEATURES].iter().flat_map(|value| value.to_le_bytes()).collect(),
+        edge_index: vec![1, 0, 2, 1],
+        ..GraphFeatures::default()
+    }))
+}
+
+/// Returns a field that holds these bytes.
+fn nested(field: u8, inside: &[u8]) -> Vec<u8> {
+    let mut outside = vec![field << 3 | LENGTH_DELIMITED];
+    prost::encode_length_delimiter(inside.len(), &mut outside).expect("a vector grows");
+    outside.extend(inside);
+    outside
+}
+
+/// Returns a message as it is in the body of a call.
+///
+/// # Panics
+/// If the message has 4 GiB.
+#[must_use]
+pub fn framed(message: &[u8], is_compressed: bool) -> Bytes {
+    let length = u32::try_from(message.len()).expect("a message of less than 4 GiB");
+    [&[u8::from(is_compressed)], &length.to_be_bytes()[..], message].concat().into()
+}

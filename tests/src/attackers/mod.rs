@@ -1,0 +1,25 @@
+//! Attackers: small clients that misbehave in one way each, as a stranger would. Each attack runs until it is dropped,
+//! starts over if the server closes its connection, and counts what it has sent.
+
+mod attack;
+mod attacker;
+mod bombs;
+mod bystander;
+mod calls;
+mod connections;
+mod floods;
+mod frames;
+pub mod messages;
+mod unread_streams;
+mod versions;
+
+pub use attack::{Aim, Attack, Sent};
+pub use attacker::{Attacker, Broken, Client};
+pub use bombs::{Bomb, bombs, slow_bombs};
+pub use bystander::{Bystander, DEADLINE, Seen};
+pub use calls::{HEALTH_WATCH, RANK, RANK_STREAM, health_watches, huge_graphs, silent_calls, slow_calls};
+pub use connections::{deaf_connections, half_handshakes, idle_connections, silent_connections};
+pub use floods::{Flood, flood};
+pub use messages::Shape;
+pub use unread_streams::unread_streams;
+pub use versions::{publish_endless, publish_endless_above, publish_zip_bomb};
