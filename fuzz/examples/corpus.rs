@@ -208,13 +208,13 @@ fn batches() {
         &batch(Configs::PackedLayoutConfigs(two_bytes.to_packed())),
     );
     write(
-        "packed_configurations",
-        "readable.pb",
+        "readable_configurations",
+        "layout.pb",
         &batch(Configs::LayoutConfigs(layouts.to_readable(&nodes))),
     );
     write("delta_configurations", "layout.pb", &batch(Configs::DeltaLayoutConfigs(layouts.to_delta())));
     write("delta_configurations", "two_bytes.pb", &batch(Configs::DeltaLayoutConfigs(two_bytes.to_delta())));
-    write("delta_configurations", "tile.pb", &batch(Configs::TileConfigs(tiles.to_readable())));
+    write("readable_configurations", "tile.pb", &batch(Configs::TileConfigs(tiles.to_readable())));
 }
 
 fn requests() {

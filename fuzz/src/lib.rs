@@ -7,6 +7,7 @@
 pub mod libfuzzer;
 pub mod mutate;
 mod reading;
+mod reference;
 mod replay;
 mod target;
 pub mod targets;

@@ -3,11 +3,13 @@
 use std::fmt;
 
 use hlorank_graph::{
-    Configurations, Graph, GraphArrays, HloModule, LayoutBatch, LayoutEntry, Limits, MAX_SEGMENT_NODES, Pad,
-    SegmentedGraph, Task, form,
+    ConfigurationError, Configurations, EncodedBatch, Graph, GraphArrays, HloModule, LayoutBatch,
+    LayoutEntry, Limits, MAX_SEGMENT_NODES, Pad, SegmentedGraph, Task,
 };
 use hlorank_proto::v1::{ConfigBatch, config_batch::Configs};
-use prost::Message as _;
+use prost::{Message as _, bytes::Bytes};
+
+use crate::reference;
 
 /// Limits that are small enough for small inputs to reach them.
 pub(crate) const LIMITS: Limits = Limits { nodes: 1500, edges: 6000, configs: 1000, config_entries: 50_000 };
@@ -78,12 +80,34 @@ fn check_features(graph: &Graph) {
 
 /// Checks a `ConfigBatch` in any form, read for a graph that fits it.
 pub(crate) fn check_batch(input: &[u8]) {
-    let batch = match ConfigBatch::decode(input) {
-        Ok(ConfigBatch { configs: Some(configs) }) => configs,
-        Ok(ConfigBatch { configs: None }) => return,
-        Err(error) => return check_error(&error),
+    let decoded = ConfigBatch::decode(input).map(|batch| batch.configs);
+    let encoded = EncodedBatch::of(&Bytes::copy_from_slice(input));
+    let (configs, encoded) = match (decoded, encoded) {
+        (Ok(Some(configs)), Ok(Some(encoded))) => (configs, encoded),
+        (Ok(None), encoded) => return assert!(matches!(encoded, Ok(None)), "no form is set"),
+        (Ok(Some(_)), Err(ConfigurationError::SeveralForms)) => return,
+        (Err(error), encoded) => {
+            check_error(&error);
+            let read = encoded.map(|batch| batch.map(|batch| read_encoded(&batch, 1, &LIMITS)));
+            return assert!(!matches!(read, Ok(None | Some(Ok(_)))), "accepted, but it does not decode");
+        }
+        (Ok(Some(_)), encoded) => panic!("{:?}, but it decodes", encoded.map(|batch| batch.map(|_| ()))),
     };
-    let slots = match &batch {
+    let slots = slots_of(&configs);
+    let read = read_encoded(&encoded, slots, &LIMITS).ok();
+    assert_eq!(read, reference::read(&configs, slots, &LIMITS), "the reference");
+    if let Some(configurations) = read {
+        // Larger batches take the same paths, and are read three more times.
+        if configurations.len() < 50 {
+            check_limits(&configs, slots, &configurations);
+        }
+        check_forms(&configurations);
+    }
+}
+
+/// Returns the number of configurable nodes of a graph that fits a batch.
+fn slots_of(batch: &Configs) -> usize {
+    match batch {
         Configs::LayoutConfigs(message) => {
             let nodes = message.configs.iter().flat_map(|config| &config.nodes).map(|node| node.node);
             nodes.max().map_or(1, |node| (node as usize).min(63) + 1)
@@ -91,18 +115,15 @@ pub(crate) fn check_batch(input: &[u8]) {
         Configs::PackedLayoutConfigs(message) => message.tables.len(),
         Configs::DeltaLayoutConfigs(message) => message.tables.len(),
         _ => 0,
-    };
-    if let Ok(configurations) = read_batch(&batch, slots, &LIMITS) {
-        // Larger batches take the same paths, and are read three more times.
-        if configurations.len() < 50 {
-            check_limits(&batch, slots, &configurations);
-        }
-        check_forms(&configurations);
     }
 }
 
+fn read_encoded(batch: &EncodedBatch, slots: usize, limits: &Limits) -> Result<Configurations, ()> {
+    batch.read(batch.task(), &nodes_of(slots), limits).map_err(|error| check_error(&error))
+}
+
 fn read_batch(batch: &Configs, slots: usize, limits: &Limits) -> Result<Configurations, ()> {
-    form(batch).read(&nodes_of(slots), limits).map_err(|error| check_error(&error))
+    read_encoded(&EncodedBatch::try_from(batch).expect("it was encoded"), slots, limits)
 }
 
 fn nodes_of(slots: usize) -> Vec<u32> {
@@ -148,7 +169,7 @@ pub(crate) fn check_forms(configurations: &Configurations) {
 }
 
 fn name(batch: &Configs) -> &'static str {
-    form(batch).field()
+    EncodedBatch::try_from(batch).expect("it was encoded").field()
 }
 
 fn entries(batch: &LayoutBatch) -> Vec<LayoutEntry> {

@@ -30,6 +30,11 @@ fn packed_configurations_keep_their_promises() {
 }
 
 #[test]
+fn readable_configurations_keep_their_promises() {
+    replay(&targets::READABLE_CONFIGURATIONS);
+}
+
+#[test]
 fn delta_configurations_keep_their_promises() {
     replay(&targets::DELTA_CONFIGURATIONS);
 }

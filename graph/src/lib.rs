@@ -7,6 +7,7 @@
 mod configuration;
 mod cut;
 mod digest;
+mod encoded_graph;
 mod error;
 mod features;
 mod file;
@@ -28,6 +29,7 @@ mod wire;
 pub use configuration::*;
 pub use cut::{MAX_SEGMENT_NODES, Occurrence, Segment, SegmentedGraph, Summary};
 pub use digest::Digest;
+pub use encoded_graph::decode_graph;
 pub use error::{ConfigurationError, FileError, GraphError, TextError};
 pub use features::{FEATURES, FeatureSet, Pad, SequenceLengths};
 pub use file::GraphFile;

@@ -14,6 +14,12 @@ pub mod v1 {
     include!(concat!(env!("OUT_DIR"), "/hlorank.v1.rs"));
 }
 
+/// The requests of the cost model service as the server receives them: `graph` and `batch` are still encoded.
+#[cfg(feature = "grpc")]
+pub mod received {
+    include!(concat!(env!("OUT_DIR"), "/received/hlorank.v1.rs"));
+}
+
 /// The fields of XLA's messages that featurizing reads.
 pub mod xla {
     include!(concat!(env!("OUT_DIR"), "/xla.rs"));

@@ -4,10 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use hlorank_proto::{
     FILE_DESCRIPTOR_SET,
-    v1::{
-        cost_model_service_server::CostModelServiceServer,
-        model_admin_service_server::ModelAdminServiceServer, model_service_server::ModelServiceServer,
-    },
+    received::cost_model_service_server::CostModelServiceServer,
+    v1::{model_admin_service_server::ModelAdminServiceServer, model_service_server::ModelServiceServer},
 };
 use tonic::{
     body::Body,

@@ -52,7 +52,7 @@ fn hashes(kernel: &MeasuredGraph) -> [String; 3] {
     else {
         panic!("{} has no tiles", kernel.name);
     };
-    let tiles = batch.iter().flat_map(|tile| tile.features());
+    let tiles = batch.iter().flat_map(|tile| tile.view().features());
     [
         short_sha256(kernel.graph.raw_features().iter().copied().flat_map(f32::to_le_bytes)),
         short_sha256(edges.flat_map(i64::to_le_bytes)),

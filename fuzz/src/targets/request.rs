@@ -1,4 +1,4 @@
-use hlorank_proto::v1::RankConfigsRequest;
+use hlorank_proto::{received, v1::RankConfigsRequest};
 use hlorank_server::{
     service::{REASONS, ReadRequest, ServiceError, read_request},
     session::Bounds,
@@ -24,12 +24,14 @@ const BOUNDS: Bounds =
 const MAX_HEADERS: usize = 8 << 10;
 
 fn read(input: &[u8]) {
-    let request = match RankConfigsRequest::decode(input) {
+    let request = match received::RankConfigsRequest::decode(input) {
         Ok(request) => request,
         Err(error) => return check_error(&error),
     };
-    let written = request.encode_to_vec();
-    assert_eq!(RankConfigsRequest::decode(&written[..]).as_ref(), Ok(&request), "written again");
+    if let Ok(request) = RankConfigsRequest::decode(input) {
+        let written = request.encode_to_vec();
+        assert_eq!(RankConfigsRequest::decode(&written[..]).as_ref(), Ok(&request), "written again");
+    }
     match read_request(request, &BOUNDS) {
         Ok(ReadRequest { source, configurations }) => {
             assert_eq!(source.nodes.len(), source.graph.configurable.len());

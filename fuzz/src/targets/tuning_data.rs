@@ -44,7 +44,7 @@ thread_local! {
 fn check_written(measured: &MeasuredGraph) {
     let configurations = measured.measurements.as_ref().map(|measurements| &measurements.configurations);
     let exact = match configurations {
-        Some(Configurations::Tile(tiles)) => tiles.iter().all(holds_in_features),
+        Some(Configurations::Tile(tiles)) => tiles.iter().all(|tile| holds_in_features(tile.view())),
         _ => true,
     };
     let graph = &measured.graph;

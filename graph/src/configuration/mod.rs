@@ -2,12 +2,14 @@
 //!
 //! Each kind of configuration is one folder here (`tile`, `layout`) and implements the same interface: [`Kind`] holds
 //! its facts, [`Batch`] its configurations, [`Form`] its wire forms, and [`RowFinder`] finds its distinct rows.
-//! To add a kind, write its folder, then add it to `task`, `kinds`, `configurations` and `form`.
+//! To add a kind, write its folder, then add it to `task`, `kinds`, `configurations`, `encoded` and `form`.
 
 mod batch;
 mod configurations;
 mod count;
 mod distinct;
+mod encoded;
+mod encoded_form;
 mod feature_rows;
 mod form;
 mod input;
@@ -23,12 +25,13 @@ mod tile;
 pub use batch::Batch;
 pub use configurations::Configurations;
 pub use distinct::Distinct;
+pub use encoded::EncodedBatch;
 pub use feature_rows::FeatureRows;
-pub use form::{Form, form, read_form};
+pub use form::{Form, form};
 pub use input::{ConfigInput, ConfigValues};
 pub use kind::Kind;
 pub use layout::{LAYOUT_VALUES, LayoutBatch, LayoutBatchBuilder, LayoutEntry};
 pub use rows::{FoundRows, LocalConfigurations, Row, RowFinder, TooManyRows};
 pub use scope::{Element, Scope};
 pub use task::Task;
-pub use tile::{TILE_FEATURES, TileBatch, TileConfiguration};
+pub use tile::{TILE_FEATURES, Tile, TileBatch, TileConfiguration};

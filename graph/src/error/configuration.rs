@@ -1,8 +1,17 @@
-use crate::Task;
+use crate::{Task, wire::WireError};
 
 /// The reason why a batch of configurations was refused.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ConfigurationError {
+    /// The message is not protobuf, or not a batch.
+    #[error("the batch is not a readable message: {detail}")]
+    Malformed {
+        /// What is wrong.
+        detail: String,
+    },
+    /// The batch sets more than one form.
+    #[error("the batch holds configurations in more than one field of configs; send one")]
+    SeveralForms,
     /// The batch is empty.
     #[error("the batch has no configurations; send at least one")]
     Empty,
@@ -126,4 +135,10 @@ pub enum ConfigurationError {
         /// Entries in the table.
         entries: usize,
     },
+}
+
+impl From<WireError> for ConfigurationError {
+    fn from(error: WireError) -> Self {
+        Self::Malformed { detail: error.to_string() }
+    }
 }

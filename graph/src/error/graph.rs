@@ -1,9 +1,15 @@
 use super::TextError;
-use crate::{LimitKind, Limits};
+use crate::{LimitKind, Limits, wire::WireError};
 
 /// The error of a graph that is refused.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum GraphError {
+    /// The `Graph` of a request is not protobuf, or another message.
+    #[error("the graph is not a readable message: {detail}")]
+    Encoding {
+        /// Message of the decoder.
+        detail: String,
+    },
     /// Bytes that are not protobuf, hold another message, or are cut off.
     #[error("{place} is not a readable protobuf: {detail}; send a serialized HloModuleProto or HloProto")]
     Malformed {
@@ -157,5 +163,11 @@ impl GraphError {
 
     pub(crate) fn too_many_edges(limits: &Limits) -> Self {
         Self::TooMany { what: "edges", kind: LimitKind::Edges, limit: limits.edges }
+    }
+}
+
+impl From<WireError> for GraphError {
+    fn from(error: WireError) -> Self {
+        Self::Encoding { detail: error.to_string() }
     }
 }

@@ -68,6 +68,7 @@ pub(super) fn admin(error: &AdminError) -> Class {
 
 fn graph_reason(error: &GraphError) -> Reason {
     match error {
+        GraphError::Encoding { .. } => Reason::RequestMalformed,
         GraphError::Malformed { .. } => Reason::HloMalformed,
         GraphError::Text { source, .. } => text_reason(source),
         GraphError::Empty => Reason::GraphEmpty,
@@ -106,6 +107,7 @@ fn text_reason(error: &TextError) -> Reason {
 
 fn configuration_reason(error: &ConfigurationError) -> Reason {
     match error {
+        ConfigurationError::Malformed { .. } | ConfigurationError::SeveralForms => Reason::RequestMalformed,
         ConfigurationError::Empty => Reason::ConfigsEmpty,
         ConfigurationError::TooMany { .. } => Reason::TooManyConfigs,
         ConfigurationError::TooManyEntries { .. } => Reason::TooManyConfigEntries,

@@ -2,10 +2,12 @@
 
 use std::time::Instant;
 
-use hlorank_graph::form;
-use hlorank_proto::v1::{
-    self, PutGraphRequest, PutGraphResponse, RankConfigsRequest, RankConfigsResponse,
-    RankConfigsStreamRequest, cost_model_service_server::CostModelService,
+use hlorank_proto::{
+    received::{
+        PutGraphRequest, RankConfigsRequest, RankConfigsStreamRequest,
+        cost_model_service_server::CostModelService,
+    },
+    v1::{self, PutGraphResponse, RankConfigsResponse},
 };
 use tonic::{Extensions, Request, Response, Status, Streaming};
 
@@ -13,7 +15,7 @@ use super::{
     ServiceError,
     admit_calls::caller,
     answer::{configurable_node, reuse_counts, selector, stage_timings, summary},
-    batch_request::{check_size, present},
+    batch_request::read_batch,
     deadline,
     graph_request::read_graph,
     model::select,
@@ -54,19 +56,18 @@ impl CostModel {
         call: Call,
     ) -> Result<RankConfigsResponse, ServiceError> {
         let started = Instant::now();
-        let configs = present(request.batch)?;
-        check_size(&configs, self.sessions.bounds())?;
-        let task = form(&configs).task();
-        let model = select(&self.sessions, request.model, task, &call.record)?;
-        let found = self.sessions.find(read_graph(request.graph, Some(task))?, &call.record).await?;
+        let batch = read_batch(&self.sessions, request.batch).await?;
+        let model = select(&self.sessions, request.model, batch.task(), &call.record)?;
+        let origin = read_graph(&self.sessions, request.graph, Some(batch.task())).await?;
+        let found = self.sessions.find(origin, &call.record).await?;
         let mut session = Session::open(&self.sessions, call, model, &found);
-        let batch = if request.allow_partial {
-            session.score_in_time(configs).await?
+        let outcome = if request.allow_partial {
+            session.score_in_time(batch).await?
         } else {
-            session.score(configs).await?
+            session.score(batch).await?
         };
         let Ranked { ranking, ranking_scores, scores, .. } = session.rank(request.top_k).await?;
-        let timings = Timings { featurize: found.featurize, total: started.elapsed(), ..batch.timings() };
+        let timings = Timings { featurize: found.featurize, total: started.elapsed(), ..outcome.timings() };
         session.record_scored(&timings);
         session.record_ranked(&timings);
         let scores = if request.include_scores { scores } else { Vec::new() };
@@ -78,9 +79,9 @@ impl CostModel {
             model: Some(selector(session.model())),
             graph_hash: found.graph.hash.0.to_vec().into(),
             timings: Some(stage_timings(timings)),
-            reuse: Some(reuse_counts(batch.reuse)),
+            reuse: Some(reuse_counts(outcome.reuse)),
             warnings: found.warnings.into_iter().map(v1::Warning::from).collect(),
-            scored_configs: u32::try_from(batch.configs).unwrap_or(u32::MAX),
+            scored_configs: u32::try_from(outcome.configs).unwrap_or(u32::MAX),
         })
     }
 
@@ -89,7 +90,7 @@ impl CostModel {
         request: PutGraphRequest,
         record: &CallRecord,
     ) -> Result<PutGraphResponse, ServiceError> {
-        let GraphOrigin::Sent(graph) = read_graph(request.graph, None)? else {
+        let GraphOrigin::Sent(graph) = read_graph(&self.sessions, request.graph, None).await? else {
             let hint = "PutGraph takes the graph itself: set hlo_module, hlo_text or features";
             return Err(ServiceError::Missing { field: "graph.source", hint });
         };

@@ -1,16 +1,30 @@
 //! Reads the graph of a request.
 
+use bytes::Bytes;
 use hlorank_graph::{Digest, Task};
 use hlorank_proto::v1::{self, graph::Source};
 
 use super::ServiceError;
-use crate::session::{GraphContent, GraphOrigin, SentGraph};
+use crate::session::{GraphContent, GraphOrigin, SentGraph, Sessions};
 
 const GRAPH_HINT: &str = "set graph_hash, hlo_module, hlo_text or features";
 
-/// Reads where a request's graph comes from. `task` is the task of the batch that comes with it.
-pub(super) fn read_graph(graph: Option<v1::Graph>, task: Option<Task>) -> Result<GraphOrigin, ServiceError> {
-    let graph = graph.ok_or(ServiceError::Missing { field: "graph", hint: GRAPH_HINT })?;
+/// Decodes a request's graph, and reads where it comes from. `task` is the task of the batch that comes with it.
+pub(super) async fn read_graph(
+    sessions: &Sessions,
+    graph: Option<Bytes>,
+    task: Option<Task>,
+) -> Result<GraphOrigin, ServiceError> {
+    origin(sessions.graph(present(graph)?).await?, task)
+}
+
+/// Requires that a request has a graph.
+pub(super) fn present<T>(graph: Option<T>) -> Result<T, ServiceError> {
+    graph.ok_or(ServiceError::Missing { field: "graph", hint: GRAPH_HINT })
+}
+
+/// Returns where a graph comes from.
+pub(super) fn origin(graph: v1::Graph, task: Option<Task>) -> Result<GraphOrigin, ServiceError> {
     let named = read_task(graph.task)?;
     let source = graph.source.ok_or(ServiceError::Missing { field: "graph.source", hint: GRAPH_HINT })?;
     let content = match source {

@@ -6,17 +6,20 @@ use std::{
 };
 
 use futures::{Stream, stream};
-use hlorank_proto::v1::{
-    self, BatchScores, RankConfigsStarted, RankConfigsStreamRequest, RankConfigsStreamResponse,
-    StreamRanking, config_batch::Configs, rank_configs_stream_request::Part,
-    rank_configs_stream_response::Part as Answer,
+use hlorank_graph::EncodedBatch;
+use hlorank_proto::{
+    received::{RankConfigsStreamRequest, rank_configs_stream_request::Part},
+    v1::{
+        self, BatchScores, RankConfigsStarted, RankConfigsStreamResponse, StreamRanking,
+        rank_configs_stream_response::Part as Answer,
+    },
 };
 use tonic::{Status, Streaming};
 
 use super::{
     ServiceError,
     answer::{reuse_counts, selector, stage_timings},
-    batch_request::present,
+    batch_request::read_batch,
     deadline::end_at,
     graph_request::read_graph,
     model::select,
@@ -66,7 +69,7 @@ impl Stage {
                 (Answer::Started(started), Self::Started(batches))
             }
             Self::Started(mut batches) => match batches.next().await? {
-                Some(configs) => (Answer::Scores(batches.score(configs).await?), Self::Started(batches)),
+                Some(batch) => (Answer::Scores(batches.score(batch).await?), Self::Started(batches)),
                 None => (Answer::Ranking(batches.rank().await?), Self::Ranked),
             },
             Self::Ranked => return Ok(None),
@@ -96,7 +99,7 @@ impl RankStream {
             return Err(ServiceError::Missing { field: "start", hint }.into());
         };
         let (started, sessions, record) = (Instant::now(), &self.sessions, &self.call.record);
-        let found = sessions.find(read_graph(start.graph, None)?, record).await?;
+        let found = sessions.find(read_graph(sessions, start.graph, None).await?, record).await?;
         let model = select(sessions, start.model, found.graph.task, record)?;
         let session = Session::open(sessions, self.call, model, &found);
         let session = session.limited_to(sessions.bounds().stream_configs as usize);
@@ -114,10 +117,10 @@ impl RankStream {
 
 impl Batches {
     /// Reads the next batch; `None` after the client has closed the stream.
-    async fn next(&mut self) -> Result<Option<Configs>, Status> {
+    async fn next(&mut self) -> Result<Option<EncodedBatch>, Status> {
         match message(&mut self.messages).await? {
             None => Ok(None),
-            Some(Part::Batch(batch)) => Ok(Some(present(Some(batch))?)),
+            Some(Part::Batch(batch)) => Ok(Some(read_batch(self.session.sessions(), Some(batch)).await?)),
             Some(Part::Start(_)) => {
                 let found = "sent again".to_owned();
                 let expected = "one, at the beginning of the stream".to_owned();
@@ -126,9 +129,9 @@ impl Batches {
         }
     }
 
-    async fn score(&mut self, configs: Configs) -> Result<BatchScores, ServiceError> {
+    async fn score(&mut self, encoded: EncodedBatch) -> Result<BatchScores, ServiceError> {
         let (batch, first) = (self.session.batches(), self.session.scores().len());
-        let scored = self.session.score(configs).await.map_err(|error| match error {
+        let scored = self.session.score(encoded).await.map_err(|error| match error {
             source @ SessionError::Configuration { .. } => ServiceError::Batch { batch, first, source },
             error => error.into(),
         })?;

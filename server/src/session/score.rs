@@ -3,8 +3,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{ConfigurationError, Configurations, Form, SegmentedGraph, form, read_form};
-use hlorank_proto::v1::config_batch::Configs;
+use hlorank_graph::{Configurations, EncodedBatch, SegmentedGraph};
 
 use super::{
     Call, Deadline, SessionError, Sessions,
@@ -82,6 +81,10 @@ impl Session {
         &self.model
     }
 
+    pub(crate) fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
     pub(crate) fn graph(&self) -> &SegmentedGraph {
         &self.graph
     }
@@ -106,10 +109,10 @@ impl Session {
     }
 
     /// Scores the next batch of a stream.
-    pub(crate) async fn score(&mut self, configs: Configs) -> Result<ScoredBatch, SessionError> {
+    pub(crate) async fn score(&mut self, batch: EncodedBatch) -> Result<ScoredBatch, SessionError> {
         let asked = Instant::now();
-        let (class, first) = (self.accept(form(&configs))?, self.scores.len());
-        let read = self.reader(configs);
+        let (class, first) = (self.accept(&batch)?, self.scores.len());
+        let read = self.reader(batch);
         let deadline = self.call.deadline.map(Deadline::instant);
         let terms = Terms { deadline, class, continues_request: self.batches > 0, outputs: Outputs::Scores };
         let engine = Arc::clone(self.sessions.engine());
@@ -120,11 +123,11 @@ impl Session {
 
     /// Scores the first configurations of a batch, as many as there is time for before the call's deadline. Scores all
     /// if the call has none.
-    pub(crate) async fn score_in_time(&mut self, configs: Configs) -> Result<ScoredBatch, SessionError> {
-        let Some(deadline) = self.call.deadline else { return self.score(configs).await };
+    pub(crate) async fn score_in_time(&mut self, batch: EncodedBatch) -> Result<ScoredBatch, SessionError> {
+        let Some(deadline) = self.call.deadline else { return self.score(batch).await };
         let asked = Instant::now();
-        let (class, sent) = (self.accept(form(&configs))?, form(&configs).count());
-        let read = self.reader(configs);
+        let (class, sent) = (self.accept(&batch)?, batch.count());
+        let read = self.reader(batch);
         let engine = Arc::clone(self.sessions.engine());
         let all = engine.pool().run(class, move |_| read()).await?.value?;
         let evaluation = score_in_time(&engine, &self.model, &self.graph, all, (deadline, class)).await?;
@@ -134,26 +137,25 @@ impl Session {
         Ok(self.take(evaluation, asked))
     }
 
-    /// Checks the size of a batch, and holds memory for it.
-    fn accept(&self, form: &dyn Form) -> Result<Class, SessionError> {
-        let (count, limits) = (form.count(), &self.sessions.bounds().limits);
-        check_count(form, limits.configs)?;
+    /// Holds memory for a batch, and returns its class.
+    fn accept(&self, batch: &EncodedBatch) -> Result<Class, SessionError> {
+        let (count, limits) = (batch.count(), &self.sessions.bounds().limits);
         let planned = self.graph.occurrences.len() * size_of::<u32>() + CONFIG_BYTES;
-        self.call.place.hold(form.read_bytes(self.graph.slots(), limits) + count * planned)?;
+        self.call.place.hold(batch.read_bytes(self.graph.slots(), limits) + count * planned)?;
         Ok(class_of(count))
     }
 
     /// Returns a function that reads a batch on a worker.
     fn reader(
         &self,
-        configs: Configs,
+        encoded: EncodedBatch,
     ) -> impl FnOnce() -> Result<Configurations, SessionError> + Send + 'static {
         let (graph, limits) = (Arc::clone(&self.graph), self.sessions.bounds().limits);
         let (batch, first, limit) = (self.batches, self.scores.len(), self.max_configs);
         move || {
-            let form = form(&configs);
-            let read = read_form(form, graph.task, &graph.configurable, &limits);
-            let read = read.map_err(|source| SessionError::Configuration { field: form.field(), source })?;
+            let read = encoded.read(graph.task, &graph.configurable, &limits);
+            let read =
+                read.map_err(|source| SessionError::Configuration { field: encoded.field(), source })?;
             match first + read.len() {
                 found if found > limit => Err(SessionError::StreamTooLong { batch, found, limit }),
                 _ => Ok(read),
@@ -210,18 +212,6 @@ impl ScoredBatch {
     /// Time of each stage of an answer that is written now.
     pub(crate) fn timings(&self) -> Timings {
         self.stages.timings(self.asked)
-    }
-}
-
-/// Refuses a batch of more configurations than the limit before it waits for a worker. Empty configurations take much
-/// more memory than they have bytes on the wire.
-pub(crate) fn check_count(form: &dyn Form, limit: usize) -> Result<(), SessionError> {
-    match form.count() {
-        found if found > limit => Err(SessionError::Configuration {
-            field: form.field(),
-            source: ConfigurationError::TooMany { found, limit },
-        }),
-        _ => Ok(()),
     }
 }
 

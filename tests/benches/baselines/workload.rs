@@ -140,6 +140,7 @@ fn tables(batch: &LayoutBatch) -> Vec<hlorank_proto::v1::LayoutTable> {
 
 fn tiles(batch: &TileBatch, configs: usize, random: &mut Rng) -> PackedTileConfigs {
     let like = batch.get(0);
+    let like = like.view();
     let counts = [like.kernel_bounds, like.output_bounds, like.input_bounds].map(<[i64]>::len);
     let bounds =
         (0..configs * counts.iter().sum::<usize>()).flat_map(|_| random.i32(1..=LARGEST_BOUND).to_le_bytes());

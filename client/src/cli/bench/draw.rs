@@ -60,8 +60,10 @@ mod tests {
 
     fn outputs(drawn: &Configurations) -> Vec<Vec<i64>> {
         let Configurations::Tile(batch) = drawn else { unreachable!("tiles of tiles") };
-        assert!(batch.iter().all(|tile| tile.kernel_bounds == [7] && tile.input_bounds.is_empty()));
-        batch.iter().map(|tile| tile.output_bounds.to_vec()).collect()
+        assert!(
+            batch.iter().all(|tile| tile.view().kernel_bounds == [7] && tile.view().input_bounds.is_empty())
+        );
+        batch.iter().map(|tile| tile.view().output_bounds.to_vec()).collect()
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::{num::NonZeroU32, path::Path, sync::Arc, time::Duration};
 
 use fastrand::Rng;
 use hlorank_client::{GraphHandle, RankCall, RankRequest, trace};
-use hlorank_graph::MeasuredGraph;
+use hlorank_graph::{ConfigurationError, MeasuredGraph};
 
 use super::{arguments::Bench, arrivals::Arrivals, draw::Source, options::Share};
 use crate::cli::{error::CommandError, progress::Progress};
@@ -194,7 +194,7 @@ fn groups_of(
     };
     let mut group = |share: &Share| {
         let drawn = (0..bench.distinct).map(|_| Ok(call(&source.draw(share.configs, random)?)));
-        Ok(Group { calls: drawn.collect::<Result<_, _>>()?, weight: weight * share.weight })
+        Ok(Group { calls: drawn.collect::<Result<_, ConfigurationError>>()?, weight: weight * share.weight })
     };
     let drawn = shares.iter().map(&mut group).collect::<Result<_, _>>();
     drawn.map_err(|source| CommandError::Configuration { path: name(), source })

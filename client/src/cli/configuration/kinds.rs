@@ -43,7 +43,7 @@ impl ConfigurationForm {
     pub(crate) fn of(configurations: &Configurations, configurable: &[u32], config: usize) -> Self {
         match configurations {
             Configurations::Layout(batch) => Self::Layout(LayoutForm::of(batch, configurable, config)),
-            Configurations::Tile(batch) => Self::Tile(TileForm::of(batch.get(config))),
+            Configurations::Tile(batch) => Self::Tile(TileForm::of(batch.get(config).view())),
         }
     }
 }

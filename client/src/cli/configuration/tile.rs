@@ -37,9 +37,9 @@ pub(super) fn recombine(
         let mut bounds = |part: fn(TileConfiguration<'_>) -> &[i64]| -> Vec<i64> {
             let bound = |(position, &bound): (usize, &i64)| {
                 // The other tile may have fewer bounds.
-                part(own.get(random.usize(..own.len()))).get(position).copied().unwrap_or(bound)
+                part(own.get(random.usize(..own.len())).view()).get(position).copied().unwrap_or(bound)
             };
-            part(whole).iter().enumerate().map(bound).collect()
+            part(whole.view()).iter().enumerate().map(bound).collect()
         };
         let (kernel, output, input) = (
             bounds(|tile| tile.kernel_bounds),

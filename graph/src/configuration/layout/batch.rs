@@ -12,6 +12,9 @@ pub struct LayoutBatch {
     indices: Vec<u16>,
 }
 
+/// Maximum table length for which the packed form takes one byte per index.
+pub(super) const BYTE_TABLE: usize = 256;
+
 /// Maximum number of entries of a table, so that an index fits `u16`.
 pub(super) const MAX_TABLE: usize = 1 << 16;
 

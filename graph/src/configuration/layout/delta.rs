@@ -1,13 +1,36 @@
 //! The delta form of a layout batch on the wire: changes to a base configuration.
 
 use hlorank_proto::v1::DeltaLayoutConfigs;
+use prost::Message as _;
 
 use super::{
     LayoutBatch, LayoutEntry,
     batch::{check_count, check_size},
-    wire::read_tables,
+    encoded::{read_bytes, read_tables},
 };
-use crate::{ConfigurationError, Limits, configuration::count::to_u32};
+use crate::{
+    ConfigurationError, Limits,
+    configuration::{Configurations, Task, count::to_u32, encoded_form::EncodedForm},
+    wire::{count_numbers, numbers, uint32},
+};
+
+/// Numbers of the fields of the message.
+const TABLES: u32 = 1;
+const BASE: u32 = 2;
+const CHANGE_COUNTS: u32 = 3;
+const CHANGE_SLOTS: u32 = 4;
+const CHANGE_ENTRIES: u32 = 5;
+
+pub(in crate::configuration) const DELTA_LAYOUTS: EncodedForm = EncodedForm {
+    number: 3,
+    field: "delta_layout_configs",
+    task: Task::Layout,
+    count: |message| count_numbers(message, CHANGE_COUNTS),
+    read_bytes,
+    read: |message, configurable, limits| {
+        read_delta(message, configurable.len(), limits).map(Configurations::Layout)
+    },
+};
 
 impl LayoutBatch {
     /// Reads the delta form for a graph of `slots` configurable nodes.
@@ -16,17 +39,7 @@ impl LayoutBatch {
         slots: usize,
         limits: &Limits,
     ) -> Result<Self, ConfigurationError> {
-        let configs = message.change_counts.len();
-        check_size(configs, slots, limits)?;
-        check_count("the list of tables", message.tables.len(), slots)?;
-        check_count("the base", message.base.len(), slots)?;
-        let changes: u64 = message.change_counts.iter().copied().map(u64::from).sum();
-        let changes = usize::try_from(changes).unwrap_or(usize::MAX);
-        check_count("change_slots", message.change_slots.len(), changes)?;
-        check_count("change_entries", message.change_entries.len(), changes)?;
-        let tables = read_tables(&message.tables)?;
-        let indices = delta_indices(message, &tables)?;
-        Self::new(configs, tables, indices, limits)
+        read_delta(&message.encode_to_vec(), slots, limits)
     }
 
     /// Writes the delta form, with the first configuration as the base.
@@ -51,19 +64,39 @@ impl LayoutBatch {
     }
 }
 
-fn delta_indices(
-    message: &DeltaLayoutConfigs,
+fn read_delta(message: &[u8], slots: usize, limits: &Limits) -> Result<LayoutBatch, ConfigurationError> {
+    let configs = count_numbers(message, CHANGE_COUNTS)?;
+    check_size(configs, slots, limits)?;
+    let changes: u64 = uint32s(message, CHANGE_COUNTS).map(u64::from).sum();
+    let changes = usize::try_from(changes).unwrap_or(usize::MAX);
+    check_count("the base", count_numbers(message, BASE)?, slots)?;
+    check_count("change_slots", count_numbers(message, CHANGE_SLOTS)?, changes)?;
+    check_count("change_entries", count_numbers(message, CHANGE_ENTRIES)?, changes)?;
+    let tables = read_tables(message, TABLES, slots)?;
+    let indices = read_indices(message, configs, &tables)?;
+    LayoutBatch::new(configs, tables, indices, limits)
+}
+
+/// Iterates over the numbers of a field that was counted.
+fn uint32s(message: &[u8], number: u32) -> impl Iterator<Item = u32> {
+    numbers(message, number).map_while(Result::ok).map(uint32)
+}
+
+fn read_indices(
+    message: &[u8],
+    configs: usize,
     tables: &[Vec<LayoutEntry>],
 ) -> Result<Vec<u16>, ConfigurationError> {
-    let base = message.base.iter().enumerate().map(|(slot, &index)| checked_index(0, slot, index, tables));
+    let base = uint32s(message, BASE).enumerate();
+    let base = base.map(|(slot, index)| checked_index(0, slot, index, tables));
     let base: Vec<u16> = base.collect::<Result<_, _>>()?;
-    let mut changes = message.change_slots.iter().zip(&message.change_entries);
+    let mut changes = uint32s(message, CHANGE_SLOTS).zip(uint32s(message, CHANGE_ENTRIES));
     let mut changed_by = vec![usize::MAX; base.len()];
-    let mut indices = Vec::with_capacity(message.change_counts.len() * base.len());
-    for (config, &count) in message.change_counts.iter().enumerate() {
+    let mut indices = Vec::with_capacity(configs * base.len());
+    for (config, count) in uint32s(message, CHANGE_COUNTS).enumerate() {
         let row = indices.len();
         indices.extend_from_slice(&base);
-        for (&slot_number, &index) in changes.by_ref().take(count as usize) {
+        for (slot_number, index) in changes.by_ref().take(count as usize) {
             let slot = slot_number as usize;
             check_change(config, slot_number, &mut changed_by)?;
             indices[row + slot] = checked_index(config, slot, index, tables)?;

@@ -7,14 +7,16 @@ const TENSORS: usize = 3;
 const DIMENSIONS: usize = 6;
 /// Number of values of one tensor, written as six digits to base 7, least significant first: 7⁶.
 const NUMBERS: u32 = 117_649;
+/// Number of bits of such a number.
+const NUMBER_BITS: u32 = 17;
 
-/// The layouts that a configuration sets at one node: 18 values of −1..5, stored as `TGraph`'s three base-7 numbers.
+/// The layouts that a configuration sets at one node: 18 values of −1..5, stored as `TGraph`'s three base-7 numbers, of 17 bits each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LayoutEntry([u32; TENSORS]);
+pub struct LayoutEntry(u64);
 
 impl LayoutEntry {
     /// The entry that leaves everything to the compiler: 18 times −1.
-    pub const DEFAULT: Self = Self([0; TENSORS]);
+    pub const DEFAULT: Self = Self(0);
 
     /// Packs 18 values; `what` names the entry in the error for one outside −1..5.
     pub fn from_values(
@@ -30,7 +32,11 @@ impl LayoutEntry {
                 *number = *number * 7 + digit;
             }
         }
-        Ok(Self(numbers))
+        Ok(Self::pack(numbers))
+    }
+
+    fn pack(numbers: [u32; TENSORS]) -> Self {
+        Self(numbers.into_iter().fold(0, |packed, number| packed << NUMBER_BITS | u64::from(number)))
     }
 
     /// Packs minor-to-major lists (output, first operand, second operand). Missing values are −1.
@@ -38,11 +44,11 @@ impl LayoutEntry {
         tensors: impl ExactSizeIterator<Item = T>,
         what: impl Fn() -> String,
     ) -> Result<Self, ConfigurationError> {
-        check_length(tensors.len(), TENSORS, || format!("the list of tensors of {}", what()))?;
+        check_tensors(tensors.len(), &what)?;
         let mut values = [-1; LAYOUT_VALUES];
         for (tensor, slots) in tensors.zip(values.chunks_exact_mut(DIMENSIONS)) {
             let tensor = tensor.as_ref();
-            check_length(tensor.len(), DIMENSIONS, || format!("a minor_to_major of {}", what()))?;
+            check_dimensions(tensor.len(), &what)?;
             slots[..tensor.len()].copy_from_slice(tensor);
         }
         Self::from_values(&values, what)
@@ -54,7 +60,7 @@ impl LayoutEntry {
         what: impl Fn() -> String,
     ) -> Result<Self, ConfigurationError> {
         match numbers.iter().find(|number| **number >= NUMBERS) {
-            None => Ok(Self(numbers)),
+            None => Ok(Self::pack(numbers)),
             Some(&found) => {
                 Err(ConfigurationError::OutOfRange { what: what(), found: found.into(), range: "0..117648" })
             }
@@ -64,15 +70,17 @@ impl LayoutEntry {
     /// The three base-7 numbers.
     #[must_use]
     pub fn numbers(self) -> [u32; TENSORS] {
-        self.0
+        #[expect(clippy::cast_possible_truncation, reason = "masked")]
+        [2, 1, 0].map(|place| (self.0 >> (place * NUMBER_BITS)) as u32 & ((1 << NUMBER_BITS) - 1))
     }
 
     /// The 18 values of −1..5.
     #[must_use]
     pub fn values(self) -> [i8; LAYOUT_VALUES] {
         const POWERS: [u32; DIMENSIONS] = [1, 7, 49, 343, 2401, 16807];
+        let numbers = self.numbers();
         std::array::from_fn(|value| {
-            let digit = self.0[value / DIMENSIONS] / POWERS[value % DIMENSIONS] % 7;
+            let digit = numbers[value / DIMENSIONS] / POWERS[value % DIMENSIONS] % 7;
             i8::try_from(digit).unwrap_or(0) - 1
         })
     }
@@ -90,6 +98,16 @@ impl LayoutEntry {
 fn trimmed(tensor: &[i8]) -> Vec<i32> {
     let used = tensor.iter().rposition(|value| *value >= 0).map_or(0, |last| last + 1);
     tensor[..used].iter().copied().map(i32::from).collect()
+}
+
+/// Checks the number of tensors of the entry that `what` names.
+pub(super) fn check_tensors(found: usize, what: impl Fn() -> String) -> Result<(), ConfigurationError> {
+    check_length(found, TENSORS, || format!("the list of tensors of {}", what()))
+}
+
+/// Checks the number of dimensions of a tensor of the entry that `what` names.
+pub(super) fn check_dimensions(found: usize, what: impl Fn() -> String) -> Result<(), ConfigurationError> {
+    check_length(found, DIMENSIONS, || format!("a minor_to_major of {}", what()))
 }
 
 fn check_length(found: usize, limit: usize, what: impl Fn() -> String) -> Result<(), ConfigurationError> {

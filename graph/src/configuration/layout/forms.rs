@@ -1,41 +1,12 @@
 //! Layout batches as messages hold them.
 
 use hlorank_proto::v1::{DeltaLayoutConfigs, LayoutConfigs, PackedLayoutConfigs, config_batch::Configs};
-use prost::Message as _;
 
-use super::LayoutBatch;
-use crate::{
-    ConfigurationError, Limits,
-    configuration::{
-        Configurations, Form, Task,
-        form::{DECODED, cut_rows},
-    },
-};
-
-/// Bytes of the index matrix of a batch. A batch over the limit is refused before its matrix is built.
-fn matrix_bytes(count: usize, slots: usize, limits: &Limits) -> usize {
-    count.saturating_mul(slots).min(limits.config_entries) * size_of::<u16>()
-}
+use crate::configuration::{Form, form::cut_rows};
 
 impl Form for LayoutConfigs {
-    fn task(&self) -> Task {
-        Task::Layout
-    }
-
-    fn field(&self) -> &'static str {
-        "layout_configs"
-    }
-
     fn count(&self) -> usize {
         self.configs.len()
-    }
-
-    fn read_bytes(&self, slots: usize, limits: &Limits) -> usize {
-        self.encoded_len() * DECODED + matrix_bytes(self.count(), slots, limits)
-    }
-
-    fn read(&self, configurable: &[u32], limits: &Limits) -> Result<Configurations, ConfigurationError> {
-        LayoutBatch::from_readable(self, configurable, limits).map(Configurations::Layout)
     }
 
     fn cut(&self, size: usize) -> Vec<Configs> {
@@ -45,24 +16,8 @@ impl Form for LayoutConfigs {
 }
 
 impl Form for PackedLayoutConfigs {
-    fn task(&self) -> Task {
-        Task::Layout
-    }
-
-    fn field(&self) -> &'static str {
-        "packed_layout_configs"
-    }
-
     fn count(&self) -> usize {
         self.config_count as usize
-    }
-
-    fn read_bytes(&self, slots: usize, limits: &Limits) -> usize {
-        matrix_bytes(self.count(), slots, limits)
-    }
-
-    fn read(&self, configurable: &[u32], limits: &Limits) -> Result<Configurations, ConfigurationError> {
-        LayoutBatch::from_packed(self, configurable.len(), limits).map(Configurations::Layout)
     }
 
     fn cut(&self, size: usize) -> Vec<Configs> {
@@ -75,24 +30,8 @@ impl Form for PackedLayoutConfigs {
 }
 
 impl Form for DeltaLayoutConfigs {
-    fn task(&self) -> Task {
-        Task::Layout
-    }
-
-    fn field(&self) -> &'static str {
-        "delta_layout_configs"
-    }
-
     fn count(&self) -> usize {
         self.change_counts.len()
-    }
-
-    fn read_bytes(&self, slots: usize, limits: &Limits) -> usize {
-        matrix_bytes(self.count(), slots, limits)
-    }
-
-    fn read(&self, configurable: &[u32], limits: &Limits) -> Result<Configurations, ConfigurationError> {
-        LayoutBatch::from_delta(self, configurable.len(), limits).map(Configurations::Layout)
     }
 
     fn cut(&self, size: usize) -> Vec<Configs> {

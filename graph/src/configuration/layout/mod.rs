@@ -3,6 +3,7 @@
 mod batch;
 mod delta;
 mod describe;
+mod encoded;
 mod entry;
 mod facts;
 mod forms;
@@ -10,5 +11,7 @@ mod rows;
 mod wire;
 
 pub use batch::{LayoutBatch, LayoutBatchBuilder};
+pub(super) use delta::DELTA_LAYOUTS;
+pub(super) use encoded::{PACKED_LAYOUTS, READABLE_LAYOUTS};
 pub use entry::{LAYOUT_VALUES, LayoutEntry};
 pub(super) use facts::KIND;

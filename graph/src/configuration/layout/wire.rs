@@ -1,36 +1,13 @@
-//! The readable and the packed form of a layout batch on the wire, equal in meaning.
-
-use std::collections::HashMap;
+//! Writes the readable and the packed form of a layout batch, which are equal in meaning.
 
 use hlorank_proto::v1::{
     LayoutConfig, LayoutConfigs, LayoutTable, NodeLayout, PackedLayoutConfigs, TensorLayout,
 };
 
-use super::{
-    LayoutBatch, LayoutBatchBuilder, LayoutEntry,
-    batch::{check_count, check_size, check_table},
-};
-use crate::{ConfigurationError, Limits, configuration::count::to_u32};
-
-/// Maximum table length for which the packed form takes one byte per index.
-const BYTE_TABLE: usize = 256;
+use super::{LayoutBatch, batch::BYTE_TABLE};
+use crate::configuration::count::to_u32;
 
 impl LayoutBatch {
-    /// Reads the readable form; `configurable` holds the node of each slot.
-    pub fn from_readable(
-        message: &LayoutConfigs,
-        configurable: &[u32],
-        limits: &Limits,
-    ) -> Result<Self, ConfigurationError> {
-        check_size(message.configs.len(), configurable.len(), limits)?;
-        let slot_of_node: HashMap<u32, usize> = configurable.iter().copied().zip(0..).collect();
-        let mut builder = LayoutBatchBuilder::new(configurable.len(), *limits);
-        for (config, layout) in message.configs.iter().enumerate() {
-            builder.push(&readable_entries(config, layout, &slot_of_node)?)?;
-        }
-        builder.build()
-    }
-
     /// Writes the readable form; it leaves out nodes that keep the compiler's default.
     #[must_use]
     pub fn to_readable(&self, configurable: &[u32]) -> LayoutConfigs {
@@ -44,25 +21,6 @@ impl LayoutBatch {
             LayoutConfig { nodes: nodes.filter(|node| !node.tensors.is_empty()).collect() }
         };
         LayoutConfigs { configs: (0..self.len()).map(config).collect() }
-    }
-
-    /// Reads the packed form for a graph of `slots` configurable nodes.
-    pub fn from_packed(
-        message: &PackedLayoutConfigs,
-        slots: usize,
-        limits: &Limits,
-    ) -> Result<Self, ConfigurationError> {
-        let configs = message.config_count as usize;
-        check_size(configs, slots, limits)?;
-        check_count("the list of tables", message.tables.len(), slots)?;
-        let tables = read_tables(&message.tables)?;
-        let width = index_width(&tables);
-        check_count("the index matrix (in bytes)", message.indices.len(), configs * slots * width)?;
-        let indices = match width {
-            1 => message.indices.iter().copied().map(u16::from).collect(),
-            _ => message.indices.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect(),
-        };
-        Self::new(configs, tables, indices, limits)
     }
 
     /// Writes the packed form.
@@ -91,54 +49,12 @@ impl LayoutBatch {
     }
 }
 
-fn readable_entries(
-    config: usize,
-    layout: &LayoutConfig,
-    slot_of_node: &HashMap<u32, usize>,
-) -> Result<Vec<LayoutEntry>, ConfigurationError> {
-    let mut entries = vec![LayoutEntry::DEFAULT; slot_of_node.len()];
-    let mut set = vec![false; slot_of_node.len()];
-    for NodeLayout { node, tensors } in &layout.nodes {
-        let slot =
-            *slot_of_node.get(node).ok_or(ConfigurationError::NotConfigurable { config, node: *node })?;
-        if std::mem::replace(&mut set[slot], true) {
-            return Err(ConfigurationError::SetTwice { config, what: "node", number: *node });
-        }
-        let tensors = tensors.iter().map(|tensor| &tensor.minor_to_major);
-        let what = || format!("configuration {config}, node {node}");
-        entries[slot] = LayoutEntry::from_tensors(tensors, what)?;
-    }
-    Ok(entries)
-}
-
-pub(super) fn read_tables(tables: &[LayoutTable]) -> Result<Vec<Vec<LayoutEntry>>, ConfigurationError> {
-    tables.iter().enumerate().map(|(slot, table)| read_table(slot, &table.entries)).collect()
-}
-
-fn read_table(slot: usize, numbers: &[u32]) -> Result<Vec<LayoutEntry>, ConfigurationError> {
-    let (entries, rest) = numbers.as_chunks::<3>();
-    if !rest.is_empty() {
-        let what = format!("the table of slot {slot} (three numbers an entry)");
-        check_count(&what, numbers.len(), (entries.len() + 1) * 3)?;
-    }
-    check_table(slot, entries.len())?;
-    let entry = |(index, numbers): (usize, &[u32; 3])| {
-        LayoutEntry::from_numbers(*numbers, || {
-            format!("a number of entry {index} in the table of slot {slot}")
-        })
-    };
-    entries.iter().enumerate().map(entry).collect()
-}
-
-fn index_width(tables: &[Vec<LayoutEntry>]) -> usize {
-    if tables.iter().all(|table| table.len() <= BYTE_TABLE) { 1 } else { 2 }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::{LayoutBatchBuilder, LayoutEntry, Limits};
 
     fn batches() -> impl Strategy<Value = (LayoutBatch, Vec<u32>)> {
         let entry = proptest::array::uniform18(-1_i32..=5);

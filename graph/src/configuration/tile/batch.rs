@@ -1,14 +1,20 @@
-use super::{TILE_FEATURES, TileConfiguration};
-use crate::{ConfigurationError, Limits};
+use prost::encoding::{decode_varint, encode_varint};
+
+use super::{TILE_FEATURES, Tile, TileConfiguration};
+use crate::{ConfigurationError, Limits, configuration::count::to_u32};
 
 /// Maximum number of bounds in one list of a tile.
 pub(super) const MAX_BOUNDS: usize = 64;
 
-/// Tile configurations of one kernel: all bounds in one array, and the end of each list.
+/// Tile configurations of one kernel. They are kept encoded, because decoded bounds would take many times the memory of
+/// the message that they came in.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TileBatch {
-    pub(super) bounds: Vec<i64>,
-    pub(super) ends: Vec<[usize; 3]>,
+    /// Per tile: a byte whose bits say which lists have bounds, then for each of these its length and its bounds as
+    /// varints.
+    encoded: Vec<u8>,
+    /// Where each tile ends.
+    ends: Vec<u32>,
 }
 
 impl TileBatch {
@@ -18,15 +24,26 @@ impl TileBatch {
         if let Some(list) = tile.lists().iter().find(|list| list.len() > MAX_BOUNDS) {
             return Err(too_many_bounds(self.len(), list.len()));
         }
-        self.append(tile);
-        Ok(())
+        self.append(tile)
     }
 
-    fn append(&mut self, tile: TileConfiguration<'_>) {
-        self.ends.push(tile.lists().map(|list| {
-            self.bounds.extend_from_slice(list);
-            self.bounds.len()
-        }));
+    fn append(&mut self, tile: TileConfiguration<'_>) -> Result<(), ConfigurationError> {
+        let lists = tile.lists();
+        let present = (0..lists.len()).filter(|&list| !lists[list].is_empty());
+        self.encoded.push(present.fold(0, |bits, list| bits | 1 << list));
+        for list in lists.into_iter().filter(|list| !list.is_empty()) {
+            encode_varint(list.len() as u64, &mut self.encoded);
+            for bound in list {
+                encode_varint(bound.cast_unsigned(), &mut self.encoded);
+            }
+        }
+        let end = u32::try_from(self.encoded.len()).map_err(|_| ConfigurationError::TooLong {
+            what: "the encoded bounds of the batch (in bytes)".to_owned(),
+            found: self.encoded.len(),
+            limit: u32::MAX as usize,
+        })?;
+        self.ends.push(end);
+        Ok(())
     }
 
     /// Adds the tile that has these 24 features, as an npz file holds it.
@@ -54,19 +71,25 @@ impl TileBatch {
 
     /// The bits of the features, by which tiles differ for a model.
     pub(super) fn key(&self, config: usize) -> [u32; TILE_FEATURES] {
-        self.get(config).features().map(f32::to_bits)
+        self.get(config).view().features().map(f32::to_bits)
     }
 
     /// Returns one tile.
     #[must_use]
-    pub fn get(&self, config: usize) -> TileConfiguration<'_> {
-        let start = config.checked_sub(1).map_or(0, |previous| self.ends[previous][2]);
-        let [kernel_end, output_end, input_end] = self.ends[config];
-        TileConfiguration {
-            kernel_bounds: &self.bounds[start..kernel_end],
-            output_bounds: &self.bounds[kernel_end..output_end],
-            input_bounds: &self.bounds[output_end..input_end],
-        }
+    pub fn get(&self, config: usize) -> Tile {
+        let encoded = &mut self.encoded(config);
+        let (present, mut bounds) = (read_number(encoded), Vec::new());
+        let ends = [0, 1, 2].map(|list| {
+            let count = if present >> list & 1 == 1 { read_number(encoded) } else { 0 };
+            bounds.extend((0..count).map(|_| read_number(encoded)));
+            bounds.len()
+        });
+        Tile::new(bounds, [ends[0], ends[1]])
+    }
+
+    fn encoded(&self, config: usize) -> &[u8] {
+        let start = config.checked_sub(1).map_or(0, |previous| self.ends[previous] as usize);
+        &self.encoded[start..self.ends[config] as usize]
     }
 
     /// Copies the tiles of these numbers, which must be below the length.
@@ -74,16 +97,22 @@ impl TileBatch {
     pub fn select(&self, numbers: &[usize]) -> Self {
         let mut selected = Self::default();
         for &config in numbers {
-            selected.append(self.get(config));
+            selected.encoded.extend_from_slice(self.encoded(config));
+            selected.ends.push(to_u32(selected.encoded.len()));
         }
         selected
     }
 
     /// Iterates over the tiles.
     #[must_use]
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = TileConfiguration<'_>> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Tile> {
         (0..self.len()).map(|config| self.get(config))
     }
+}
+
+/// Reads a number that [`TileBatch`] wrote.
+fn read_number(encoded: &mut &[u8]) -> i64 {
+    decode_varint(encoded).unwrap_or_default().cast_signed()
 }
 
 /// Returns the shortest list of bounds with these features (six values, sum, product). A zero at its end shows only in the
@@ -128,18 +157,18 @@ pub(super) mod tests {
         let mut expected = [0.0; TILE_FEATURES];
         expected[..16]
             .copy_from_slice(&[3., 1., 24., 3., 0., 0., 31., 216., 12., 4., 4., 3., 0., 0., 23., 576.]);
-        assert_eq!(tiles.get(0).features(), expected);
+        assert_eq!(tiles.get(0).view().features(), expected);
     }
 
     #[test]
     fn tiles_come_back_from_their_features() {
         let lists = [vec![3, 1, 24, 3], vec![], vec![5, 0]];
         let mut read = TileBatch::default();
-        read.push_features(&batch(std::slice::from_ref(&lists)).get(0).features(), &Limits::default())
+        read.push_features(&batch(std::slice::from_ref(&lists)).get(0).view().features(), &Limits::default())
             .unwrap();
         assert_eq!(read, batch(&[lists]));
         let long = batch(&[[vec![2; 7], vec![], vec![]]]);
-        let refused = read.push_features(&long.get(0).features(), &Limits::default());
+        let refused = read.push_features(&long.get(0).view().features(), &Limits::default());
         assert_eq!(refused, Err(ConfigurationError::NotBounds { config: 1 }));
     }
 }

@@ -36,12 +36,12 @@ impl Batch for TileBatch {
     }
 
     fn input(&self, configs: &[usize]) -> ConfigInput {
-        let values = configs.iter().flat_map(|&config| self.get(config).features()).collect();
+        let values = configs.iter().flat_map(|&config| self.get(config).view().features()).collect();
         ConfigInput { shape: vec![configs.len(), TILE_FEATURES], values: ConfigValues::Float32(values) }
     }
 
     fn feature_row(&self, config: usize) -> Vec<f32> {
-        self.get(config).features().to_vec()
+        self.get(config).view().features().to_vec()
     }
 
     fn to_forms(&self, _: &[u32]) -> Vec<Configs> {
@@ -58,7 +58,7 @@ impl Batch for TileBatch {
     }
 
     fn describe(&self, config: usize, _: &[u32]) -> String {
-        describe(self.get(config))
+        describe(self.get(config).view())
     }
 
     fn into_rows(self: Box<Self>, _: &SegmentedGraph) -> Box<dyn RowFinder> {

@@ -2,6 +2,7 @@
 
 mod batch;
 mod describe;
+mod encoded;
 mod facts;
 mod forms;
 mod rows;
@@ -9,5 +10,6 @@ mod tile_configuration;
 mod wire;
 
 pub use batch::TileBatch;
+pub(super) use encoded::{PACKED_TILES, READABLE_TILES};
 pub(super) use facts::KIND;
-pub use tile_configuration::{TILE_FEATURES, TileConfiguration};
+pub use tile_configuration::{TILE_FEATURES, Tile, TileConfiguration};

@@ -36,7 +36,7 @@ impl RowFinder for TileRows {
         if first + segments.len() > MAX_ROWS {
             return Err(TooManyRows);
         }
-        self.locals.0.push(self.batch.get(config).features());
+        self.locals.0.push(self.batch.get(config).view().features());
         found.rows.extend(segments.map(|segment| Row { segment, local }));
         found.row_of.extend(graph.occurrences.iter().map(|occurrence| to_u32(first + occurrence.segment)));
         Ok(())

@@ -1,4 +1,4 @@
-use hlorank_proto::{tpu_graphs::TileSizeConfig, v1::TileConfig};
+use hlorank_proto::tpu_graphs::TileSizeConfig;
 
 use crate::features::aggregate;
 
@@ -14,6 +14,31 @@ pub struct TileConfiguration<'a> {
     pub output_bounds: &'a [i64],
     /// Tile of the input.
     pub input_bounds: &'a [i64],
+}
+
+/// The bounds of one tile of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tile {
+    bounds: Vec<i64>,
+    /// Ends of the kernel and output bounds.
+    ends: [usize; 2],
+}
+
+impl Tile {
+    pub(super) fn new(bounds: Vec<i64>, ends: [usize; 2]) -> Self {
+        Self { bounds, ends }
+    }
+
+    /// The tile as a configuration.
+    #[must_use]
+    pub fn view(&self) -> TileConfiguration<'_> {
+        let [kernel_end, output_end] = self.ends;
+        TileConfiguration {
+            kernel_bounds: &self.bounds[..kernel_end],
+            output_bounds: &self.bounds[kernel_end..output_end],
+            input_bounds: &self.bounds[output_end..],
+        }
+    }
 }
 
 impl TileConfiguration<'_> {
@@ -36,16 +61,6 @@ impl TileConfiguration<'_> {
 
 impl<'a> From<&'a TileSizeConfig> for TileConfiguration<'a> {
     fn from(config: &'a TileSizeConfig) -> Self {
-        Self {
-            kernel_bounds: &config.kernel_bounds,
-            output_bounds: &config.output_bounds,
-            input_bounds: &config.input_bounds,
-        }
-    }
-}
-
-impl<'a> From<&'a TileConfig> for TileConfiguration<'a> {
-    fn from(config: &'a TileConfig) -> Self {
         Self {
             kernel_bounds: &config.kernel_bounds,
             output_bounds: &config.output_bounds,

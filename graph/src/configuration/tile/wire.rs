@@ -1,74 +1,42 @@
-//! The two forms of a tile batch on the wire, equal in meaning.
+//! Writes the two forms of a tile batch, which are equal in meaning.
 
 use hlorank_proto::v1::{PackedTileConfigs, TileConfig, TileConfigs};
 
-use super::{
-    TileBatch, TileConfiguration,
-    batch::{MAX_BOUNDS, check_configs, too_many_bounds},
-};
-use crate::{ConfigurationError, Limits};
+use super::{Tile, TileBatch};
 
 impl TileBatch {
-    /// Reads the readable form.
-    pub fn from_readable(message: &TileConfigs, limits: &Limits) -> Result<Self, ConfigurationError> {
-        check_configs(message.configs.len(), limits)?;
-        let mut batch = Self::default();
-        message.configs.iter().try_for_each(|config| batch.push(config.into(), limits))?;
-        Ok(batch)
-    }
-
     /// Writes the readable form.
     #[must_use]
     pub fn to_readable(&self) -> TileConfigs {
-        let config = |tile: TileConfiguration<'_>| TileConfig {
-            kernel_bounds: tile.kernel_bounds.to_vec(),
-            output_bounds: tile.output_bounds.to_vec(),
-            input_bounds: tile.input_bounds.to_vec(),
+        let config = |tile: Tile| {
+            let [kernel_bounds, output_bounds, input_bounds] = tile.view().lists().map(<[i64]>::to_vec);
+            TileConfig { kernel_bounds, output_bounds, input_bounds }
         };
         TileConfigs { configs: self.iter().map(config).collect() }
-    }
-
-    /// Reads the packed form.
-    pub fn from_packed(message: &PackedTileConfigs, limits: &Limits) -> Result<Self, ConfigurationError> {
-        let configs = message.config_count as usize;
-        check_configs(configs, limits)?;
-        let counts = [message.kernel_bound_count, message.output_bound_count, message.input_bound_count];
-        let counts = counts.map(|count| count as usize);
-        if let Some(&found) = counts.iter().find(|count| **count > MAX_BOUNDS) {
-            return Err(too_many_bounds(0, found));
-        }
-        let width: usize = counts.iter().sum();
-        let expected = configs * width * size_of::<i32>();
-        if message.bounds.len() != expected {
-            let what = "the matrix of bounds (in bytes)".to_owned();
-            return Err(ConfigurationError::WrongCount { what, found: message.bounds.len(), expected });
-        }
-        let (quads, _) = message.bounds.as_chunks::<4>();
-        let bounds = quads.iter().map(|quad| i32::from_le_bytes(*quad).into()).collect();
-        let [kernel, output, _] = counts;
-        let ends = (0..configs).map(|config| config * width);
-        let ends = ends.map(|start| [start + kernel, start + kernel + output, start + width]).collect();
-        Ok(Self { bounds, ends })
     }
 
     /// Writes the packed form. Returns `None` if tiles differ in their numbers of bounds or a bound does not fit `i32`; only
     /// the readable form can hold such tiles.
     #[must_use]
     pub fn to_packed(&self) -> Option<PackedTileConfigs> {
-        let counts = |tile: TileConfiguration<'_>| tile.lists().map(<[i64]>::len);
-        let first = counts(self.iter().next()?);
-        if !self.iter().all(|tile| counts(tile) == first) {
-            return None;
+        let counts = |tile: &Tile| tile.view().lists().map(<[i64]>::len);
+        let first = counts(&self.iter().next()?);
+        let mut bounds = Vec::new();
+        for tile in self.iter() {
+            if counts(&tile) != first {
+                return None;
+            }
+            for &bound in tile.view().lists().into_iter().flatten() {
+                bounds.extend(i32::try_from(bound).ok()?.to_le_bytes());
+            }
         }
-        let bounds = self.bounds.iter().map(|&bound| i32::try_from(bound).ok());
-        let bounds: Vec<[u8; 4]> = bounds.map(|bound| Some(bound?.to_le_bytes())).collect::<Option<_>>()?;
         let [kernel, output, input] = first.map(|count| u32::try_from(count).unwrap_or(u32::MAX));
         Some(PackedTileConfigs {
             config_count: u32::try_from(self.len()).ok()?,
             kernel_bound_count: kernel,
             output_bound_count: output,
             input_bound_count: input,
-            bounds: bounds.as_flattened().to_vec().into(),
+            bounds: bounds.into(),
         })
     }
 }
@@ -78,7 +46,7 @@ mod tests {
     use proptest::{collection::vec, prelude::*};
 
     use super::*;
-    use crate::configuration::tile::batch::tests::batch;
+    use crate::{ConfigurationError, Limits, configuration::tile::batch::tests::batch};
 
     proptest! {
         #[test]
@@ -97,7 +65,7 @@ mod tests {
             let batch = batch(&tiles);
             let read = TileBatch::from_readable(&batch.to_readable(), &Limits::default()).unwrap();
             for (tile, original) in read.iter().zip(&tiles) {
-                prop_assert_eq!(tile.lists().map(<[i64]>::to_vec), original.clone());
+                prop_assert_eq!(tile.view().lists().map(<[i64]>::to_vec), original.clone());
             }
         }
     }

@@ -1,0 +1,122 @@
+//! Reads batches the simple way: prost decodes the whole message, and a batch is built of its parts. The server's reader
+//! must accept the same messages, and give the same batches.
+
+use hlorank_graph::{
+    ConfigurationError, Configurations, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, TileBatch,
+    TileConfiguration,
+};
+use hlorank_proto::v1::{
+    DeltaLayoutConfigs, LayoutConfig, LayoutConfigs, LayoutTable, NodeLayout, PackedLayoutConfigs,
+    PackedTileConfigs, TileConfigs, config_batch::Configs,
+};
+
+/// Reads a decoded batch for a graph of `slots` configurable nodes, which are the nodes from 0. Returns `None` if the
+/// batch has to be refused.
+pub(crate) fn read(configs: &Configs, slots: usize, limits: &Limits) -> Option<Configurations> {
+    match configs {
+        Configs::TileConfigs(message) => tiles(message, limits).ok().map(Configurations::Tile),
+        Configs::PackedTileConfigs(message) => packed_tiles(message, limits).map(Configurations::Tile),
+        _ if slots == 0 => None,
+        Configs::LayoutConfigs(message) => layouts(message, slots, limits).map(Configurations::Layout),
+        Configs::PackedLayoutConfigs(message) => {
+            packed_layouts(message, slots, limits).map(Configurations::Layout)
+        }
+        Configs::DeltaLayoutConfigs(message) => {
+            changed_layouts(message, slots, limits).map(Configurations::Layout)
+        }
+    }
+}
+
+fn tiles(message: &TileConfigs, limits: &Limits) -> Result<TileBatch, ConfigurationError> {
+    let mut batch = TileBatch::default();
+    for tile in &message.configs {
+        let (kernel_bounds, output_bounds) = (&tile.kernel_bounds[..], &tile.output_bounds[..]);
+        let input_bounds = &tile.input_bounds[..];
+        batch.push(TileConfiguration { kernel_bounds, output_bounds, input_bounds }, limits)?;
+    }
+    if batch.is_empty() { Err(ConfigurationError::Empty) } else { Ok(batch) }
+}
+
+fn packed_tiles(message: &PackedTileConfigs, limits: &Limits) -> Option<TileBatch> {
+    let counts = [message.kernel_bound_count, message.output_bound_count, message.input_bound_count];
+    let [kernel, output, input] = counts.map(|count| count as usize);
+    let configs = message.config_count as usize;
+    let fits = configs <= limits.configs && configs > 0 && counts.iter().all(|count| *count <= 64);
+    if !fits || message.bounds.len() != configs * (kernel + output + input) * 4 {
+        return None;
+    }
+    let mut batch = TileBatch::default();
+    for config in 0..configs {
+        let row = &message.bounds[config * (kernel + output + input) * 4..];
+        let (quads, _) = row.as_chunks::<4>();
+        let bounds: Vec<i64> = quads.iter().map(|quad| i32::from_le_bytes(*quad).into()).collect();
+        let (kernel_bounds, rest) = bounds.split_at(kernel);
+        let (output_bounds, input_bounds) = (&rest[..output], &rest[output..output + input]);
+        batch.push(TileConfiguration { kernel_bounds, output_bounds, input_bounds }, limits).ok()?;
+    }
+    Some(batch)
+}
+
+fn layouts(message: &LayoutConfigs, slots: usize, limits: &Limits) -> Option<LayoutBatch> {
+    let mut batch = LayoutBatchBuilder::new(slots, *limits);
+    for config in &message.configs {
+        batch.push(&entries(config, slots)?).ok()?;
+    }
+    batch.build().ok()
+}
+
+fn entries(config: &LayoutConfig, slots: usize) -> Option<Vec<LayoutEntry>> {
+    let mut entries = vec![None; slots];
+    for NodeLayout { node, tensors } in &config.nodes {
+        let tensors = tensors.iter().map(|tensor| &tensor.minor_to_major);
+        let entry = LayoutEntry::from_tensors(tensors, String::new).ok()?;
+        if entries.get_mut(*node as usize)?.replace(entry).is_some() {
+            return None;
+        }
+    }
+    Some(entries.into_iter().map(Option::unwrap_or_default).collect())
+}
+
+fn packed_layouts(message: &PackedLayoutConfigs, slots: usize, limits: &Limits) -> Option<LayoutBatch> {
+    let tables = tables(&message.tables)?;
+    let is_narrow = tables.iter().all(|table| table.len() <= 256);
+    let width = if is_narrow { 1 } else { 2 };
+    let configs = message.config_count as usize;
+    if tables.len() != slots || message.indices.len() != configs.checked_mul(slots * width)? {
+        return None;
+    }
+    let index = |bytes: &[u8]| bytes.iter().rev().fold(0, |index, byte| index << 8 | u16::from(*byte));
+    LayoutBatch::new(configs, tables, message.indices.chunks(width).map(index).collect(), limits).ok()
+}
+
+fn tables(tables: &[LayoutTable]) -> Option<Vec<Vec<LayoutEntry>>> {
+    let entry = |numbers: &[u32]| LayoutEntry::from_numbers(numbers.try_into().ok()?, String::new).ok();
+    tables.iter().map(|table| table.entries.chunks(3).map(entry).collect()).collect()
+}
+
+fn changed_layouts(message: &DeltaLayoutConfigs, slots: usize, limits: &Limits) -> Option<LayoutBatch> {
+    let mut changes = message.change_slots.iter().zip(&message.change_entries);
+    let changed: u64 = message.change_counts.iter().map(|count| u64::from(*count)).sum();
+    let lists = [message.change_slots.len(), message.change_entries.len()];
+    let is_too_large = message.change_counts.len() > limits.configs;
+    if message.base.len() != slots || lists.iter().any(|list| *list as u64 != changed) || is_too_large {
+        return None;
+    }
+    let mut indices = Vec::new();
+    for &count in &message.change_counts {
+        let mut row: Vec<(u32, bool)> = message.base.iter().map(|&index| (index, false)).collect();
+        for (&slot, &index) in changes.by_ref().take(count as usize) {
+            let before = std::mem::replace(row.get_mut(slot as usize)?, (index, true));
+            if before.1 {
+                return None;
+            }
+        }
+        indices.extend(row);
+    }
+    let indices = indices.into_iter().map(|(index, _)| u16::try_from(index).ok()).collect::<Option<_>>()?;
+    let tables = tables(&message.tables).filter(|tables| tables.len() == slots)?;
+    // A base that every configuration changes must be in its table, too.
+    let mut base = message.base.iter().zip(&tables);
+    base.all(|(&index, table)| (index as usize) < table.len()).then_some(())?;
+    LayoutBatch::new(message.change_counts.len(), tables, indices, limits).ok()
+}

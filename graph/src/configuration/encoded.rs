@@ -1,0 +1,98 @@
+//! Batches as they arrive: still encoded. They are read straight into [`Configurations`], because the messages of the
+//! readable forms would take many times their size once decoded.
+
+use bytes::Bytes;
+use hlorank_proto::v1::{ConfigBatch, config_batch::Configs};
+use prost::Message as _;
+
+use super::{
+    Configurations, Scope, Task,
+    encoded_form::{EncodedForm, EncodedSize},
+    layout::{DELTA_LAYOUTS, PACKED_LAYOUTS, READABLE_LAYOUTS},
+    tile::{PACKED_TILES, READABLE_TILES},
+};
+use crate::{
+    ConfigurationError, Limits,
+    wire::{Fields, Payload, WireError},
+};
+
+const FORMS: [&EncodedForm; 5] =
+    [&READABLE_LAYOUTS, &PACKED_LAYOUTS, &DELTA_LAYOUTS, &READABLE_TILES, &PACKED_TILES];
+
+/// A batch of configurations in one of its wire forms, before it is read and checked.
+#[derive(Clone)]
+pub struct EncodedBatch {
+    form: &'static EncodedForm,
+    message: Bytes,
+    count: usize,
+}
+
+impl EncodedBatch {
+    /// Finds the form of an encoded `ConfigBatch`, and counts its configurations. Returns `None` if no form is set. This
+    /// takes time in proportion to the message, and no memory.
+    pub fn of(batch: &Bytes) -> Result<Option<Self>, ConfigurationError> {
+        let mut found = None;
+        for field in Fields::of(batch) {
+            let (number, payload) = field?;
+            let Some(form) = FORMS.into_iter().find(|form| form.number == number) else { continue };
+            let Payload::Bytes(message) = payload else { return Err(WireError::WireType(number).into()) };
+            if found.is_some() {
+                return Err(ConfigurationError::SeveralForms);
+            }
+            let count = (form.count)(message)?;
+            found = Some(Self { form, message: batch.slice_ref(message), count });
+        }
+        Ok(found)
+    }
+
+    /// The task of its configurations.
+    #[must_use]
+    pub fn task(&self) -> Task {
+        self.form.task
+    }
+
+    /// Name of the field that holds it.
+    #[must_use]
+    pub fn field(&self) -> &'static str {
+        self.form.field
+    }
+
+    /// Number of configurations that the message claims to have.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Maximum number of bytes that [`Self::read`] takes beside the message, for a graph with this many slots.
+    #[must_use]
+    pub fn read_bytes(&self, slots: usize, limits: &Limits) -> usize {
+        let size = EncodedSize { bytes: self.message.len(), configs: self.count, slots };
+        (self.form.read_bytes)(&size, limits)
+    }
+
+    /// Reads and checks the configurations against a graph of this task; `configurable` holds the node of each of its
+    /// slots.
+    pub fn read(
+        &self,
+        task: Task,
+        configurable: &[u32],
+        limits: &Limits,
+    ) -> Result<Configurations, ConfigurationError> {
+        if self.task() != task {
+            return Err(ConfigurationError::WrongTask { batch: self.task(), graph: task });
+        }
+        if task.kind().scope == Scope::Nodes && configurable.is_empty() {
+            return Err(ConfigurationError::NothingToConfigure);
+        }
+        (self.form.read)(&self.message, configurable, limits)
+    }
+}
+
+impl TryFrom<&Configs> for EncodedBatch {
+    type Error = ConfigurationError;
+
+    fn try_from(configs: &Configs) -> Result<Self, ConfigurationError> {
+        let batch = ConfigBatch { configs: Some(configs.clone()) };
+        Self::of(&batch.encode_to_vec().into())?.ok_or(ConfigurationError::Empty)
+    }
+}

@@ -1,0 +1,100 @@
+//! Reads the two forms of a tile batch, which are equal in meaning, from the wire.
+
+use hlorank_proto::v1::{PackedTileConfigs, TileConfigs};
+use prost::Message as _;
+
+use super::{
+    TileBatch, TileConfiguration,
+    batch::{MAX_BOUNDS, check_configs, too_many_bounds},
+};
+use crate::{
+    ConfigurationError, Limits,
+    configuration::{
+        Configurations, Task,
+        encoded_form::{EncodedForm, EncodedSize},
+    },
+    wire::{count_messages, count_numbers, last_bytes, last_number, messages, numbers, uint32},
+};
+
+pub(in crate::configuration) const READABLE_TILES: EncodedForm = EncodedForm {
+    number: 4,
+    field: "tile_configs",
+    task: Task::Tile,
+    count: |message| count_messages(message, 1),
+    read_bytes,
+    read: |message, _, limits| read_readable(message, limits).map(Configurations::Tile),
+};
+
+pub(in crate::configuration) const PACKED_TILES: EncodedForm = EncodedForm {
+    number: 5,
+    field: "packed_tile_configs",
+    task: Task::Tile,
+    count: |message| Ok(uint32(last_number(message, 1)?) as usize),
+    read_bytes,
+    read: |message, _, limits| read_packed(message, limits).map(Configurations::Tile),
+};
+
+/// A bound takes at most ten bytes for the four of the packed form, and a tile eight beside its bounds.
+fn read_bytes(size: &EncodedSize, limits: &Limits) -> usize {
+    3 * size.bytes + 8 * size.configs.min(limits.configs)
+}
+
+impl TileBatch {
+    /// Reads the readable form.
+    pub fn from_readable(message: &TileConfigs, limits: &Limits) -> Result<Self, ConfigurationError> {
+        read_readable(&message.encode_to_vec(), limits)
+    }
+
+    /// Reads the packed form.
+    pub fn from_packed(message: &PackedTileConfigs, limits: &Limits) -> Result<Self, ConfigurationError> {
+        read_packed(&message.encode_to_vec(), limits)
+    }
+}
+
+fn read_readable(message: &[u8], limits: &Limits) -> Result<TileBatch, ConfigurationError> {
+    check_configs((READABLE_TILES.count)(message)?, limits)?;
+    let (mut batch, mut lists) = (TileBatch::default(), [Vec::new(), Vec::new(), Vec::new()]);
+    for tile in messages(message, 1) {
+        let tile = tile?;
+        for (list, number) in lists.iter_mut().zip(1..) {
+            let found = count_numbers(tile, number)?;
+            if found > MAX_BOUNDS {
+                return Err(too_many_bounds(batch.len(), found));
+            }
+            list.clear();
+            list.extend(numbers(tile, number).map_while(Result::ok).map(u64::cast_signed));
+        }
+        let [kernel_bounds, output_bounds, input_bounds] = lists.each_ref().map(Vec::as_slice);
+        batch.push(TileConfiguration { kernel_bounds, output_bounds, input_bounds }, limits)?;
+    }
+    Ok(batch)
+}
+
+fn read_packed(message: &[u8], limits: &Limits) -> Result<TileBatch, ConfigurationError> {
+    let mut fields = [0; 4];
+    for (field, number) in fields.iter_mut().zip(1..) {
+        *field = uint32(last_number(message, number)?) as usize;
+    }
+    let ([configs, counts @ ..], bounds) = (fields, last_bytes(message, 5)?);
+    check_configs(configs, limits)?;
+    if let Some(&found) = counts.iter().find(|count| **count > MAX_BOUNDS) {
+        return Err(too_many_bounds(0, found));
+    }
+    let width: usize = counts.iter().sum();
+    let expected = configs * width * size_of::<i32>();
+    if bounds.len() != expected {
+        let what = "the matrix of bounds (in bytes)".to_owned();
+        return Err(ConfigurationError::WrongCount { what, found: bounds.len(), expected });
+    }
+    let (mut batch, mut row) = (TileBatch::default(), Vec::with_capacity(width));
+    let [kernel, output, _] = counts;
+    for config in 0..configs {
+        let (quads, _) = bounds[config * width * size_of::<i32>()..].as_chunks::<4>();
+        row.clear();
+        row.extend(quads[..width].iter().map(|quad| i64::from(i32::from_le_bytes(*quad))));
+        let (kernel_bounds, rest) = row.split_at(kernel);
+        let (output_bounds, input_bounds) = rest.split_at(output);
+        batch.push(TileConfiguration { kernel_bounds, output_bounds, input_bounds }, limits)?;
+    }
+    Ok(batch)
+}

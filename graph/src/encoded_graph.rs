@@ -1,0 +1,61 @@
+//! Decodes the graph of a request. Its lists of numbers are counted before, because they take several times their size
+//! once decoded.
+
+use bytes::Bytes;
+use hlorank_proto::v1;
+use prost::Message as _;
+
+use crate::{
+    GraphError, Limits,
+    wire::{WireError, count_numbers, messages},
+};
+
+/// Numbers of the fields that hold lists: `Graph.features`, `Graph.configurable_nodes` and `GraphFeatures.edge_index`.
+const FEATURES: u32 = 3;
+const CONFIGURABLE_NODES: u32 = 5;
+const EDGE_INDEX: u32 = 3;
+
+/// Decodes an encoded `Graph` with lists of at most as many numbers as the limits allow. Bytes are not copied.
+pub fn decode_graph(graph: Bytes, limits: &Limits) -> Result<v1::Graph, GraphError> {
+    if count_numbers(&graph, CONFIGURABLE_NODES)? > limits.nodes {
+        return Err(GraphError::too_many_nodes(limits));
+    }
+    let ends = messages(&graph, FEATURES)
+        .try_fold(0, |ends, features| Ok::<_, WireError>(ends + count_numbers(features?, EDGE_INDEX)?))?;
+    if ends / 2 > limits.edges {
+        return Err(GraphError::too_many_edges(limits));
+    }
+    v1::Graph::decode(graph).map_err(|error| GraphError::Encoding { detail: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use hlorank_proto::v1::{Graph, GraphFeatures, graph::Source};
+
+    use super::*;
+
+    const LIMITS: Limits = Limits { nodes: 3, edges: 2, configs: 0, config_entries: 0 };
+
+    fn decode(edge_index: usize, configurable_nodes: usize) -> Result<Graph, GraphError> {
+        let features = GraphFeatures { edge_index: vec![1; edge_index], ..GraphFeatures::default() };
+        let source = Some(Source::Features(features));
+        let graph = Graph { source, configurable_nodes: vec![1; configurable_nodes], ..Graph::default() };
+        let decoded = decode_graph(graph.encode_to_vec().into(), &LIMITS);
+        decoded.inspect(|decoded| assert_eq!(decoded, &graph))
+    }
+
+    #[test]
+    fn lists_are_decoded_up_to_the_limits() {
+        assert!(decode(4, 3).is_ok() && decode(5, 0).is_ok(), "the checks of arrays refuse half an edge");
+        assert!(decode(6, 0).unwrap_err().to_string().contains("edges"));
+        assert!(decode(0, 4).unwrap_err().to_string().contains("nodes"));
+    }
+
+    #[test]
+    fn bytes_that_are_no_graph_are_refused() {
+        for wrong in [&b"\x1a"[..], b"\x2a\x01\x80", b"\x20\xff"] {
+            let refused = decode_graph(Bytes::copy_from_slice(wrong), &LIMITS);
+            assert!(matches!(refused, Err(GraphError::Encoding { .. })), "{wrong:?}");
+        }
+    }
+}
