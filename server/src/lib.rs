@@ -19,6 +19,7 @@ mod routers;
 pub mod runtime;
 pub mod security;
 mod serve;
+mod serve_connection;
 pub mod service;
 pub mod session;
 pub mod settings;

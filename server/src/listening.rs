@@ -1,27 +1,28 @@
-//! Listeners for gRPC calls, and the addresses of all listeners.
+//! Listeners, and their addresses.
 
-use std::{io, net::SocketAddr, time::Duration};
+use std::{error::Error, io, net::SocketAddr, time::Duration};
 
+use bytes::Bytes;
+use http_body::Body;
 use tokio::{
     net::{TcpListener, TcpSocket},
-    sync::oneshot,
-    task::JoinHandle,
+    sync::watch,
+    task::{JoinHandle, JoinSet},
     time::error::Elapsed,
 };
-use tonic::transport::server::Router;
 
 use crate::{
-    routers::Layers,
-    security::{ConnectionGate, connections},
+    security::{AcceptBackoff, ConnectionGate},
+    serve_connection::{Http, Serve, ServeConnection},
     settings::{AddressOrOff, Settings},
     start_error::StartError,
 };
 
-/// A listener for gRPC calls, until it is stopped or dropped.
+/// A listener, until it is stopped or dropped.
 pub(crate) struct Listening {
     address: SocketAddr,
-    stop: oneshot::Sender<()>,
-    serving: JoinHandle<Result<(), tonic::transport::Error>>,
+    stop: watch::Sender<()>,
+    serving: JoinHandle<()>,
 }
 
 /// A bound address, which rejects connections until the server listens on it.
@@ -81,20 +82,21 @@ impl BoundAddress {
 }
 
 impl Listening {
-    /// Serves calls on an address.
-    pub(crate) fn start(
+    /// Serves connections to an address.
+    pub(crate) fn start<S, B>(
         address: BoundAddress,
         gate: ConnectionGate,
-        router: Router<Layers>,
-    ) -> Result<Self, StartError> {
+        http: Http,
+        service: S,
+    ) -> Result<Self, StartError>
+    where
+        S: Serve<B>,
+        B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+    {
         let (address, listener) = address.listen()?;
-        let (stop, stopped) = oneshot::channel();
-        let until_stopped = async {
-            // Dropping the sender is a signal, too.
-            let _ = stopped.await;
-        };
-        let serving = router.serve_with_incoming_shutdown(connections(listener, gate), until_stopped);
-        Ok(Self { address, stop, serving: tokio::spawn(serving) })
+        let (stop, stopping) = watch::channel(());
+        let connection = ServeConnection { gate, http, service, stopping };
+        Ok(Self { address, stop, serving: tokio::spawn(serve(listener, connection)) })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -103,11 +105,34 @@ impl Listening {
 
     /// Stops accepting connections, and waits at most `drain` for the calls in flight.
     pub(crate) async fn stop(self, drain: Duration) -> Result<(), Elapsed> {
-        // An error means that the listener has stopped already.
-        let _ = self.stop.send(());
+        // Dropping the sender is the signal.
+        drop(self.stop);
         let mut serving = self.serving;
         let stopped = tokio::time::timeout(drain, &mut serving).await;
         serving.abort();
         stopped.map(drop)
     }
+}
+
+/// Serves connections until the server stops, and then those that are open until they end.
+async fn serve<S, B>(listener: TcpListener, mut connection: ServeConnection<S>)
+where
+    S: Serve<B>,
+    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+{
+    let (mut open, mut backoff) = (JoinSet::new(), AcceptBackoff::default());
+    loop {
+        tokio::select! {
+            _ = connection.stopping.changed() => break,
+            accepted = backoff.accept(&listener) => match accepted {
+                Ok((stream, client)) => if let Some(slot) = connection.gate.admit(client.ip()) {
+                    open.spawn(connection.clone().serve(stream, slot));
+                },
+                Err(error) => backoff.note(&error),
+            },
+            Some(_) = open.join_next() => {}
+        }
+    }
+    drop(listener);
+    while open.join_next().await.is_some() {}
 }

@@ -7,19 +7,28 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use axum::{
     Router,
-    extract::State,
+    extract::{Request, State},
     http::{StatusCode, header},
-    response::IntoResponse,
+    middleware::{Next, from_fn},
+    response::{IntoResponse, Response},
     routing::get,
 };
-use tokio::{sync::oneshot, task::spawn_blocking};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::{sync::Semaphore, task::spawn_blocking};
 
 use crate::{
-    listening::BoundAddress, metrics::Metrics, registry::Registry, session::Sessions, start_error::StartError,
+    listening::{BoundAddress, Listening},
+    metrics::Metrics,
+    registry::Registry,
+    security::{ConnectionActivity, ConnectionGate},
+    serve_connection::Http,
+    session::Sessions,
+    start_error::StartError,
 };
 
 /// The sources of the answers.
@@ -27,6 +36,8 @@ pub(crate) struct Monitored {
     metrics: Arc<Metrics>,
     sessions: Sessions,
     readiness: Arc<Readiness>,
+    /// Permits to render the metrics.
+    rendering: Semaphore,
 }
 
 /// Decides whether calls would be answered.
@@ -36,10 +47,24 @@ pub(crate) struct Readiness {
 }
 
 /// An HTTP listener, until it is dropped.
-pub(crate) struct Monitoring {
-    address: SocketAddr,
-    _running: oneshot::Sender<()>,
-}
+pub(crate) struct Monitoring(Listening);
+
+/// Maximum number of connections. At the maximum, a new connection replaces the one whose last request is the longest
+/// ago, so that probes are answered whoever else connects.
+const MAX_CONNECTIONS: usize = 32;
+
+/// Time after the last request until a connection is closed, which also bounds the time to read an answer. It is longer
+/// than usual intervals of scrapes.
+const MAX_IDLE: Duration = Duration::from_secs(90);
+
+/// Time that a client has to send the headers of its next request.
+const HEADERS_TIMEOUT: Duration = Duration::from_secs(75);
+
+/// Maximum size of the headers of a request in bytes.
+const MAX_HEADER_BYTES: usize = 16 << 10;
+
+/// Maximum number of requests whose metrics are rendered at the same time. Others wait.
+const MAX_RENDERING: usize = 1;
 
 /// Content type of Prometheus' text format.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -47,32 +72,43 @@ const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 impl Monitored {
     pub(crate) fn new(metrics: &Arc<Metrics>, sessions: &Sessions, readiness: &Arc<Readiness>) -> Self {
         let (metrics, readiness) = (Arc::clone(metrics), Arc::clone(readiness));
-        Self { metrics, sessions: sessions.clone(), readiness }
+        let rendering = Semaphore::new(MAX_RENDERING);
+        Self { metrics, sessions: sessions.clone(), readiness, rendering }
     }
 }
 
 impl Monitoring {
     /// Serves the endpoints on an address.
     pub(crate) fn start(address: BoundAddress, monitored: Monitored) -> Result<Self, StartError> {
-        let (address, listener) = address.listen()?;
+        let gate = ConnectionGate::new(MAX_CONNECTIONS, MAX_IDLE, &monitored.metrics.security.metrics);
         let router = Router::new()
             .route("/metrics", get(metrics))
             .route("/healthz", get(async || "ok\n"))
             .route("/readyz", get(ready))
+            .layer(from_fn(note_request))
             .with_state(Arc::new(monitored));
-        let (running, stopped) = oneshot::channel::<()>();
-        let until_stopped = async {
-            // Dropping the sender is the signal.
-            let _ = stopped.await;
-        };
-        let serving = axum::serve(listener, router).with_graceful_shutdown(until_stopped);
-        tokio::spawn(serving.into_future());
-        Ok(Self { address, _running: running })
+        Ok(Self(Listening::start(address, gate, http1(), router)?))
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
-        self.address
+        self.0.address()
     }
+}
+
+fn http1() -> Http {
+    let mut http = Http::new(TokioExecutor::new()).http1_only();
+    let settings = &mut http.http1();
+    settings.timer(TokioTimer::new()).header_read_timeout(HEADERS_TIMEOUT).max_buf_size(MAX_HEADER_BYTES);
+    http
+}
+
+/// Lets the connection of a request be idle from its arrival, so that a client which does not read its answer is idle,
+/// too.
+async fn note_request(request: Request, next: Next) -> Response {
+    if let Some(activity) = request.extensions().get::<ConnectionActivity>() {
+        drop(activity.begin());
+    }
+    next.run(request).await
 }
 
 impl Readiness {
@@ -95,9 +131,13 @@ impl Readiness {
 }
 
 async fn metrics(State(monitored): State<Arc<Monitored>>) -> Result<impl IntoResponse, StatusCode> {
+    // An error would mean that the semaphore was closed, which it never is.
+    let permit = monitored.rendering.acquire().await;
     monitored.sessions.sample().await;
     // Rendering takes some milliseconds, which would block an async thread.
-    let text = spawn_blocking(move || monitored.metrics.render()).await;
+    let rendered = Arc::clone(&monitored);
+    let text = spawn_blocking(move || rendered.metrics.render()).await;
+    drop(permit);
     let text = text.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
     Ok(([(header::CONTENT_TYPE, TEXT_FORMAT)], text))
 }

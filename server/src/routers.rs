@@ -1,26 +1,22 @@
 //! The services of each listener, and the layers that every call passes.
 
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use hlorank_proto::{
     FILE_DESCRIPTOR_SET,
     received::cost_model_service_server::CostModelServiceServer,
     v1::{model_admin_service_server::ModelAdminServiceServer, model_service_server::ModelServiceServer},
 };
-use tonic::{
-    body::Body,
-    codec::CompressionEncoding,
-    transport::{Server, server::Router},
-};
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tonic::{body::Body, codec::CompressionEncoding, service::Routes};
 use tonic_health::pb::health_server::{Health, HealthServer};
-use tower::{
-    layer::util::{Identity, Stack},
-    util::{MapRequestLayer, MapResponseLayer},
-};
+use tower::{ServiceBuilder, ServiceExt as _, util::BoxCloneSyncService};
 
 use crate::{
     registry::Registry,
-    security::{AuthorizeLayer, Credentials, SecuritySettings},
+    security::{CountCalls, Credentials, GrpcOnly, SecuritySettings},
+    serve_connection::Http,
     service::{
         AdmitCalls, CostModel, DeadlinesLayer, ModelAdmin, Models, compress_like_request, explain_response,
     },
@@ -38,20 +34,8 @@ pub(crate) struct Routers<'a, H: Health> {
     pub(crate) health: HealthServer<H>,
 }
 
-/// The layers that every call passes, the innermost first.
-pub(crate) type Layers = Stack<
-    MapRequestLayer<fn(Request) -> Request>,
-    Stack<
-        AuthorizeLayer,
-        Stack<
-            MapResponseLayer<fn(Response) -> Response>,
-            Stack<DeadlinesLayer, Stack<ObserveCallsLayer, Identity>>,
-        >,
-    >,
->;
-
-type Request = http::Request<Body>;
-type Response = http::Response<Body>;
+/// A listener's services and layers.
+pub(crate) type CallService = BoxCloneSyncService<http::Request<Incoming>, http::Response<Body>, Infallible>;
 
 const COST_MODEL: &str = "hlorank.v1.CostModelService";
 const MODELS: &str = "hlorank.v1.ModelService";
@@ -86,48 +70,63 @@ impl<H: Health> Routers<'_, H> {
         &self,
         sessions: &Sessions,
         max_message_bytes: usize,
-    ) -> Result<Router<Layers>, StartError> {
+    ) -> Result<CallService, StartError> {
         let service = CostModelServiceServer::new(CostModel::new(sessions.clone()))
             .max_decoding_message_size(max_message_bytes)
             .max_encoding_message_size(usize::MAX);
-        let router = self
-            .builder()
+        let routes = Routes::default()
             .add_service(AdmitCalls::new(compressed!(service), sessions.clone()))
             .add_service(compressed!(ModelServiceServer::new(Models::new(Arc::clone(self.registry)))))
             .add_service(compressed!(self.health.clone()));
-        with_reflection(router, &[COST_MODEL, MODELS, HEALTH])
+        Ok(self.layered(with_reflection(routes, &[COST_MODEL, MODELS, HEALTH])?))
     }
 
     /// Returns the services of the admin listener.
-    pub(crate) fn admin(&self) -> Result<Router<Layers>, StartError> {
-        let router = self
-            .builder()
+    pub(crate) fn admin(&self) -> Result<CallService, StartError> {
+        let routes = Routes::default()
             .add_service(compressed!(ModelAdminServiceServer::new(ModelAdmin::new(Arc::clone(
                 self.registry
             )))))
             .add_service(compressed!(ModelServiceServer::new(Models::new(Arc::clone(self.registry)))))
             .add_service(compressed!(self.health.clone()));
-        with_reflection(router, &[MODEL_ADMIN, MODELS, HEALTH])
+        Ok(self.layered(with_reflection(routes, &[MODEL_ADMIN, MODELS, HEALTH])?))
     }
 
-    fn builder(&self) -> Server<Layers> {
-        Server::builder()
+    /// Returns the HTTP settings of the gRPC and admin listeners.
+    pub(crate) fn http(&self) -> Http {
+        let mut http = Http::new(TokioExecutor::new()).http2_only();
+        http.http2()
+            .timer(TokioTimer::new())
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .initial_stream_window_size(CALL_WINDOW_BYTES)
-            .http2_keepalive_interval(Some(KEEP_ALIVE))
-            .http2_keepalive_timeout(Some(KEEP_ALIVE))
+            .keep_alive_interval(KEEP_ALIVE)
+            .keep_alive_timeout(KEEP_ALIVE)
             .max_concurrent_streams(self.settings.max_connection_calls)
-            .http2_max_header_list_size(self.settings.max_header_bytes)
+            .max_header_list_size(self.settings.max_header_bytes);
+        http
+    }
+
+    /// Wraps services in the layers that every call passes, the outermost first.
+    fn layered(&self, routes: Routes) -> CallService {
+        let service = ServiceBuilder::new()
+            .layer_fn(GrpcOnly)
+            .layer_fn(CountCalls)
+            .map_response(|response: http::Response<_>| response.map(Body::new))
             .layer(ObserveCallsLayer(Arc::clone(&self.observer)))
             .layer(DeadlinesLayer)
-            .layer(MapResponseLayer::new(explain_response::<Body> as fn(Response) -> Response))
+            .map_response(explain_response::<Body>)
             .layer(self.credentials.authorize())
-            .layer(MapRequestLayer::new(compress_like_request::<Body> as fn(Request) -> Request))
+            .layer(self.credentials.identify())
+            .map_request(compress_like_request::<Body>)
+            .service(routes.prepare());
+        BoxCloneSyncService::new(
+            service.map_request(|request: http::Request<Incoming>| request.map(Body::new)),
+        )
     }
 }
 
 /// Adds the reflection service, which describes these services and itself.
-fn with_reflection(router: Router<Layers>, services: &[&str]) -> Result<Router<Layers>, StartError> {
+fn with_reflection(routes: Routes, services: &[&str]) -> Result<Routes, StartError> {
     let reflection = |own: &'static str| {
         let builder = tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
@@ -137,5 +136,5 @@ fn with_reflection(router: Router<Layers>, services: &[&str]) -> Result<Router<L
     };
     let v1 = reflection("grpc.reflection.v1.ServerReflection").build_v1()?;
     let v1alpha = reflection("grpc.reflection.v1alpha.ServerReflection").build_v1alpha()?;
-    Ok(router.add_service(compressed!(v1)).add_service(compressed!(v1alpha)))
+    Ok(routes.add_service(compressed!(v1)).add_service(compressed!(v1alpha)))
 }

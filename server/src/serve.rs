@@ -64,10 +64,12 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     };
     let (calls_gate, admin_gate) =
         (credentials.gate(&metrics.security.calls), credentials.gate(&metrics.security.admin));
-    let admin = addresses.admin.map(|address| Listening::start(address, admin_gate, routers.admin()?));
+    let admin = addresses
+        .admin
+        .map(|address| Listening::start(address, admin_gate, routers.http(), routers.admin()?));
     let admin = admin.transpose()?;
-    let router = routers.calls(&sessions, settings.max_message_bytes)?;
-    let calls = Listening::start(addresses.calls, calls_gate, router)?;
+    let services = routers.calls(&sessions, settings.max_message_bytes)?;
+    let calls = Listening::start(addresses.calls, calls_gate, routers.http(), services)?;
     let drain = settings.drain_seconds;
     let server =
         RunningServer { registry, credentials, calls, admin, monitoring, readiness, health, tracing, drain };

@@ -97,8 +97,8 @@ pub struct Settings {
     #[arg(long, env = "HLORANK_MAX_CALL_BYTES", value_name = "BYTES", default_value_t = 2 << 30)]
     pub max_call_bytes: usize,
 
-    /// Maximum size of a request, or of one message of a stream, in bytes, both compressed and decompressed. Receiving
-    /// and reading a message takes at most four times its size
+    /// Maximum size of a request, or of one message of a stream, in bytes, both compressed and decompressed. Decoding a
+    /// message that consists of empty messages can briefly take about 40 times as much memory
     #[arg(long, env = "HLORANK_MAX_MESSAGE_BYTES", value_name = "BYTES", default_value_t = 64 << 20)]
     pub max_message_bytes: usize,
 

@@ -10,7 +10,7 @@ const OPEN: Family<Gauge, 1> =
 const CONNECTIONS: Family<Counter, 2> = Family::new(
     "hlorank_connections_total",
     ["listener", "result"],
-    "Connections by result: accepted, rejected at the connection limit, or closed because the TLS handshake failed or timed out",
+    "Connections by result: accepted, rejected at the connection limit, closed because the TLS handshake failed or timed out, closed after --max-idle-seconds without a call, or evicted for a new connection at the limit",
 );
 
 const EXPIRY: Family<Gauge, 0> = Family::new(
@@ -31,6 +31,8 @@ pub struct SecuritySeries {
     pub calls: Arc<ConnectionSeries>,
     /// Connections to the admin listener.
     pub admin: Arc<ConnectionSeries>,
+    /// Connections to the metrics listener.
+    pub metrics: Arc<ConnectionSeries>,
     /// Expiry time of the certificate in use.
     pub certificate_expiry: Gauge,
     /// Reloads of certificates.
@@ -45,13 +47,17 @@ pub struct ConnectionSeries {
     pub open: Gauge,
     /// Connections that may make calls.
     pub accepted: Counter,
-    /// Connections rejected at the connection limit.
+    /// Connections rejected at the connection limit, because all others had calls in flight.
     pub over_limit: Counter,
     /// Failed handshakes: the client did not use TLS, did not trust the server, or has no certificate that the server
     /// trusts.
     pub handshake_failed: Counter,
     /// Handshakes that timed out.
     pub handshake_timeout: Counter,
+    /// Connections closed because they carried no call for too long.
+    pub idle: Counter,
+    /// Idle connections closed at the connection limit in favour of new ones.
+    pub evicted: Counter,
 }
 
 /// Metrics of reloads of one kind of file.
@@ -67,6 +73,7 @@ impl SecuritySeries {
         Self {
             calls: Arc::new(ConnectionSeries::new(recorder, "calls")),
             admin: Arc::new(ConnectionSeries::new(recorder, "admin")),
+            metrics: Arc::new(ConnectionSeries::new(recorder, "metrics")),
             certificate_expiry: EXPIRY.series(recorder, []),
             certificate: ReloadSeries::new(recorder, "certificate"),
             tokens: ReloadSeries::new(recorder, "tokens"),
@@ -83,6 +90,8 @@ impl ConnectionSeries {
             over_limit: result("over_limit"),
             handshake_failed: result("handshake_failed"),
             handshake_timeout: result("handshake_timeout"),
+            idle: result("idle"),
+            evicted: result("evicted"),
         }
     }
 }

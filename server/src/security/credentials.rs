@@ -1,9 +1,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use tokio::sync::Semaphore;
-
 use super::{
-    AuthorizeLayer, ConnectionGate, CredentialError, SecuritySettings,
+    AuthorizeLayer, ConnectionGate, CredentialError, IdentifyLayer, SecuritySettings, TrustedProxies,
     certificates::TlsFiles,
     tokens::TokenFile,
     watched::{Source, Watched},
@@ -15,7 +13,9 @@ pub(crate) struct Credentials {
     tls: Option<Arc<Watched<TlsFiles>>>,
     tokens: Option<Arc<Watched<TokenFile>>>,
     mutual: bool,
-    max_connections: u32,
+    max_connections: usize,
+    max_idle: Duration,
+    proxies: TrustedProxies,
     metrics: Arc<Metrics>,
 }
 
@@ -28,7 +28,9 @@ impl Credentials {
             mutual: files.as_ref().is_some_and(TlsFiles::is_mutual),
             tls: files.map(Watched::open).transpose()?.map(Arc::new),
             tokens: tokens.map(Watched::open).transpose()?.map(Arc::new),
-            max_connections: settings.max_connections,
+            max_connections: settings.max_connections as usize,
+            max_idle: Duration::from_secs(settings.max_idle_seconds.into()),
+            proxies: settings.trusted_proxies.clone(),
             metrics: Arc::clone(metrics),
         };
         credentials.show_expiry();
@@ -37,16 +39,17 @@ impl Credentials {
 
     /// Returns the gate that connections to a listener pass.
     pub(crate) fn gate(&self, series: &Arc<ConnectionSeries>) -> ConnectionGate {
-        ConnectionGate {
-            permits: Arc::new(Semaphore::new(self.max_connections as usize)),
-            tls: self.tls.clone(),
-            series: Arc::clone(series),
-        }
+        ConnectionGate::new(self.max_connections, self.max_idle, series).encrypted(self.tls.clone())
     }
 
     /// Returns the layer that checks the tokens of calls.
     pub(crate) fn authorize(&self) -> AuthorizeLayer {
         AuthorizeLayer(self.tokens.clone())
+    }
+
+    /// Returns the layer that finds out whose calls these are.
+    pub(crate) fn identify(&self) -> IdentifyLayer {
+        IdentifyLayer::new(self.proxies.clone())
     }
 
     /// Logs a warning for each of these addresses that exposes tokens or admin calls to the network.

@@ -1,19 +1,33 @@
 //! TLS, bearer tokens and the limits of connections; `SECURITY.md` describes the threats behind them.
 
+mod accept;
 mod activity;
 mod authorize;
 mod certificates;
-mod connections;
+mod connection;
+mod count_calls;
 mod credentials;
 mod error;
+mod gate;
+mod grpc_only;
+mod identify;
 mod settings;
+mod slots;
 mod tokens;
+mod trusted_proxies;
 mod watched;
 
+pub(crate) use accept::AcceptBackoff;
 pub(crate) use activity::ConnectionActivity;
 pub(crate) use authorize::AuthorizeLayer;
-pub(crate) use connections::{ConnectionGate, connections};
+pub(crate) use connection::Connection;
+pub(crate) use count_calls::CountCalls;
 pub(crate) use credentials::Credentials;
 pub use error::CredentialError;
+pub(crate) use gate::ConnectionGate;
+pub(crate) use grpc_only::GrpcOnly;
+pub(crate) use identify::IdentifyLayer;
 pub use settings::{FileOrOff, SecuritySettings};
+pub(crate) use slots::{Eviction, Slot};
 pub use tokens::Scope;
+pub use trusted_proxies::{NoNetworks, TrustedProxies};

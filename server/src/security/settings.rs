@@ -2,6 +2,8 @@ use std::{convert::Infallible, fmt, path::PathBuf, str::FromStr};
 
 use clap::{Args, value_parser};
 
+use super::TrustedProxies;
+
 /// Settings of TLS, tokens and connections.
 #[derive(Clone, Debug, Args)]
 pub struct SecuritySettings {
@@ -24,10 +26,22 @@ pub struct SecuritySettings {
     #[arg(long, env = "HLORANK_TOKENS", value_name = "FILE", default_value = "off")]
     pub tokens: FileOrOff,
 
-    /// Maximum number of connections, for the gRPC listener and for the admin listener; further connections are closed
-    /// immediately
+    /// Maximum number of connections, for the gRPC listener and for the admin listener. At the maximum, a new connection
+    /// replaces the one that has carried no call for the longest time, and is closed immediately if all others have
+    /// calls in flight
     #[arg(long, env = "HLORANK_MAX_CONNECTIONS", value_name = "CONNECTIONS", default_value_t = 1024, value_parser = value_parser!(u32).range(1..))]
     pub max_connections: u32,
+
+    /// Time after which a connection without a call in flight is closed, in seconds; clients connect again for their next
+    /// call
+    #[arg(long, env = "HLORANK_MAX_IDLE_SECONDS", value_name = "SECONDS", default_value_t = 900, value_parser = value_parser!(u32).range(1..))]
+    pub max_idle_seconds: u32,
+
+    /// Proxies in front of the server, as networks or addresses separated by commas. For their connections, the limits
+    /// per address apply to the client that they name in `x-forwarded-for`: the last address that is not one of these
+    /// proxies; `off` ignores the header
+    #[arg(long, env = "HLORANK_TRUSTED_PROXIES", value_name = "NETWORKS", default_value = "off")]
+    pub trusted_proxies: TrustedProxies,
 
     /// Maximum number of calls in flight per connection; clients hold back further calls
     #[arg(long, env = "HLORANK_MAX_CONNECTION_CALLS", value_name = "CALLS", default_value_t = 200, value_parser = value_parser!(u32).range(1..))]

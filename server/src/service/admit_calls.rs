@@ -12,10 +12,10 @@ use futures::StreamExt;
 use http::{Extensions, Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyStream, StreamBody};
-use tonic::{Status, body::Body, server::NamedService, transport::server::TcpConnectInfo};
+use tonic::{Status, body::Body, server::NamedService};
 use tower::Service;
 
-use crate::session::{Caller, Place, SessionError, Sessions, TokenName};
+use crate::session::{Caller, Place, SessionError, Sessions};
 
 /// Admits the calls of a service, or rejects them before their bodies are read.
 #[derive(Clone)]
@@ -45,11 +45,7 @@ impl<S> AdmitCalls<S> {
 
 /// Returns the caller of the call with these extensions.
 pub(super) fn caller(extensions: &Extensions) -> Caller {
-    if let Some(name) = extensions.get::<TokenName>() {
-        return Caller::Token(name.clone());
-    }
-    let peer = extensions.get::<TcpConnectInfo>().and_then(TcpConnectInfo::remote_addr);
-    peer.map_or(Caller::Unknown, |peer| Caller::Address(peer.ip()))
+    extensions.get().cloned().unwrap_or(Caller::Unknown)
 }
 
 impl<S: NamedService> NamedService for AdmitCalls<S> {
@@ -114,24 +110,5 @@ impl http_body::Body for AnswerBody {
 
     fn is_end_stream(&self) -> bool {
         self.rest.is_empty() && self.body.is_end_stream()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_caller_is_its_token_or_its_address() {
-        let mut extensions = Extensions::new();
-        assert_eq!(caller(&extensions), Caller::Unknown);
-        let peer =
-            |port| TcpConnectInfo { local_addr: None, remote_addr: Some(([192, 0, 2, 7], port).into()) };
-        extensions.insert(peer(1000));
-        let one = caller(&extensions);
-        extensions.insert(peer(2000));
-        assert_eq!(caller(&extensions), one, "whatever its port");
-        extensions.insert(TokenName("ci".into()));
-        assert_eq!(caller(&extensions), Caller::Token(TokenName("ci".into())));
     }
 }

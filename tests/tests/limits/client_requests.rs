@@ -9,8 +9,9 @@ use hlorank_graph::Configurations;
 use hlorank_tests::{
     TestServer, grid_tiles, kernel_of, rank_request,
     security::{Files, token_line},
+    stream_start,
 };
-use tonic::Code;
+use tonic::{Code, Request, Status};
 
 use crate::{
     request::{kernel, tiles},
@@ -91,4 +92,52 @@ async fn a_token_has_so_many_requests_at_a_time_and_others_have_theirs() {
     two.rank().await.expect("another token has its own share");
     drop(stream);
     again.rank_once_there_is_room().await;
+}
+
+/// Makes a call that a proxy forwards for these addresses.
+async fn forwarded(server: &TestServer, addresses: &str) -> Result<(), Status> {
+    let mut request = Request::new(rank_request(kernel(), tiles(4)));
+    request.metadata_mut().insert("x-forwarded-for", addresses.parse().unwrap());
+    server.cost_model().await.rank_configs(request).await.map(drop)
+}
+
+/// Starts a request that is in progress until it is dropped, for an address that a proxy names.
+async fn forwarded_stream(server: &TestServer, address: &str) -> impl Sized {
+    let (requests, received) = futures::channel::mpsc::unbounded();
+    requests.unbounded_send(stream_start(kernel())).unwrap();
+    let mut request = Request::new(received);
+    request.metadata_mut().insert("x-forwarded-for", address.parse().unwrap());
+    let mut answers = server.cost_model().await.rank_configs_stream(request).await.unwrap().into_inner();
+    answers.message().await.unwrap().expect("the stream has started");
+    (requests, answers)
+}
+
+#[tokio::test]
+async fn clients_behind_a_trusted_proxy_have_limits_of_their_own() {
+    let server =
+        TestServer::start_with(&["--max-client-requests=1", "--trusted-proxies=127.0.0.0/8,10.0.0.0/8"])
+            .await;
+    let stream = forwarded_stream(&server, "192.0.2.1").await;
+    for full in ["192.0.2.1", "192.0.2.1:4000", "192.0.2.9, 192.0.2.1", "192.0.2.1, 10.0.0.1"] {
+        let status = forwarded(&server, full).await.unwrap_err();
+        assert_eq!(status.code(), Code::ResourceExhausted, "{full}: {status}");
+    }
+    for other in ["192.0.2.2", "192.0.2.1, 192.0.2.2", "2001:db8::1"] {
+        forwarded(&server, other).await.expect(other);
+    }
+    drop(stream);
+    while forwarded(&server, "192.0.2.1").await.is_err() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn nobody_else_can_name_another_client() {
+    for proxies in ["off", "10.0.0.0/8"] {
+        let flags = ["--max-client-requests=1", &format!("--trusted-proxies={proxies}")];
+        let server = TestServer::start_with(&flags).await;
+        let _stream = forwarded_stream(&server, "192.0.2.1").await;
+        let status = forwarded(&server, "192.0.2.2").await.unwrap_err();
+        assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
+    }
 }

@@ -182,3 +182,28 @@ async fn the_server_exits_once_calls_are_answered_and_health_is_reported() {
     let lost = lost(&stopped, &asked);
     assert!(lost.is_empty(), "{lost:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_without_calls_that_ignore_the_end_of_their_connections_do_not_delay_the_exit() {
+    let server = start(&["--drain-seconds=60"]);
+    let expected = ask(&mut cost_model(&server).await, QUESTION).await.unwrap();
+    let _silent = [Frozen::before_it_spoke, Frozen::before_a_call].map(|frozen| frozen(&server));
+    let mut pinging = Frozen::before_a_call(&server);
+    let clients = load(&server, &expected).await;
+    under_load(&server).await;
+    assert!(pinging.ping());
+    let pings = std::thread::spawn(move || {
+        while pinging.ping() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+    let stopped = server.stop().await;
+    pings.join().unwrap();
+    let asked = clients.join_all().await;
+    assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
+    assert!(stopped.log.contains("\"stopped\""), "{}", stopped.log);
+    let lost = lost(&stopped, &asked);
+    assert!(lost.is_empty(), "{lost:?}");
+    assert!(stopped.took < Duration::from_secs(30), "half of the drain time: {:?}", stopped.took);
+    println!("the server ended after {:?}", stopped.took);
+}

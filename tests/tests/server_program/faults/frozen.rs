@@ -14,6 +14,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const SETTINGS: u8 = 4;
+const PING: u8 = 6;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
@@ -61,6 +62,12 @@ impl Frozen {
         }
         client.send(DATA, END_STREAM, 1, &[]);
         client
+    }
+
+    /// Sends a ping. Returns whether the connection is open.
+    pub(crate) fn ping(&mut self) -> bool {
+        let frame = [&[0, 0, 8, PING, 0, 0, 0, 0, 0][..], &[7; 8]].concat();
+        self.0.write_all(&frame).is_ok()
     }
 
     fn begin(&mut self, method: &str) {

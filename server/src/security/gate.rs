@@ -1,0 +1,67 @@
+use std::{net::IpAddr, pin::Pin, sync::Arc, time::Duration};
+
+use tokio::{net::TcpStream, time::timeout};
+use tokio_rustls::TlsAcceptor;
+use tonic::transport::server::Connected as _;
+
+use super::{
+    certificates::TlsFiles,
+    connection::{Connection, Duplex, HANDSHAKE_TIMEOUT},
+    slots::{Slot, Slots},
+    watched::Watched,
+};
+use crate::metrics::ConnectionSeries;
+
+/// Limits the connections to one listener, and performs their TLS handshakes. Clones share the limit.
+#[derive(Clone)]
+pub(crate) struct ConnectionGate {
+    slots: Arc<Slots>,
+    tls: Option<Arc<Watched<TlsFiles>>>,
+    /// Time after which a connection without calls is closed.
+    pub(crate) max_idle: Duration,
+    pub(crate) series: Arc<ConnectionSeries>,
+}
+
+impl ConnectionGate {
+    /// Returns a gate for this number of unencrypted connections.
+    pub(crate) fn new(max_connections: usize, max_idle: Duration, series: &Arc<ConnectionSeries>) -> Self {
+        Self { slots: Slots::new(max_connections, series), tls: None, max_idle, series: Arc::clone(series) }
+    }
+
+    /// Encrypts the connections if there is a certificate.
+    pub(super) fn encrypted(self, tls: Option<Arc<Watched<TlsFiles>>>) -> Self {
+        Self { tls, ..self }
+    }
+
+    /// Returns a slot for a connection from an address; `None` if the connection is to be closed.
+    pub(crate) fn admit(&self, address: IpAddr) -> Option<Slot> {
+        self.slots.take(address)
+    }
+
+    /// Returns the connection after the TLS handshake; `None` if that failed.
+    pub(crate) async fn handshake(&self, stream: TcpStream) -> Option<Connection> {
+        // Small answers are sent without delay. An error means that the client has disconnected already.
+        let _ = stream.set_nodelay(true);
+        let info = stream.connect_info();
+        let stream: Pin<Box<dyn Duplex>> = match &self.tls {
+            None => Box::pin(stream),
+            Some(tls) => {
+                let acceptor = TlsAcceptor::from(Arc::clone(&tls.current().config));
+                match timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
+                    Ok(Ok(stream)) => Box::pin(stream),
+                    Ok(Err(error)) => {
+                        tracing::debug!(client = ?info.remote_addr, %error, "the TLS handshake failed");
+                        self.series.handshake_failed.increment(1);
+                        return None;
+                    }
+                    Err(_) => {
+                        self.series.handshake_timeout.increment(1);
+                        return None;
+                    }
+                }
+            }
+        };
+        self.series.accepted.increment(1);
+        Some(Connection::new(stream, info))
+    }
+}

@@ -1,0 +1,131 @@
+//! Proxies whose header names the client.
+
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+    str::FromStr,
+};
+
+use http::HeaderMap;
+use ipnet::IpNet;
+
+/// Networks of proxies that are trusted to name their clients. Empty for `off`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustedProxies(Vec<IpNet>);
+
+/// The text is neither a list of networks nor `off`.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("expected networks or addresses, such as 10.0.0.0/8,fd00::/8, or `off`; {0:?} is neither")]
+pub struct NoNetworks(String);
+
+/// Header in which each proxy appends the address of the client that connected to it.
+const FORWARDED_FOR: &str = "x-forwarded-for";
+
+impl TrustedProxies {
+    /// Returns the address of the client of a call: the peer of the connection, or, if that is a trusted proxy, the last
+    /// address in `x-forwarded-for` that is not a trusted proxy. If the header names trusted proxies only, the client is
+    /// the first of them. Entries before one that is not an address are ignored, because no proxy vouches for them.
+    pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        let mut client = peer.to_canonical();
+        let values: Vec<&str> =
+            headers.get_all(FORWARDED_FOR).iter().map(|value| value.to_str().unwrap_or_default()).collect();
+        for entry in values.iter().flat_map(|value| value.split(',')).rev() {
+            if !self.trusts(client) {
+                break;
+            }
+            let Some(named) = address(entry.trim()) else { break };
+            client = named;
+        }
+        client
+    }
+
+    fn trusts(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(&address))
+    }
+}
+
+/// Reads an address, with or without a port.
+fn address(entry: &str) -> Option<IpAddr> {
+    let with_port = || entry.parse::<SocketAddr>().ok().map(|address| address.ip());
+    let address = entry.parse::<IpAddr>().ok().or_else(with_port)?;
+    Some(address.to_canonical())
+}
+
+impl FromStr for TrustedProxies {
+    type Err = NoNetworks;
+
+    fn from_str(text: &str) -> Result<Self, NoNetworks> {
+        if text == "off" {
+            return Ok(Self::default());
+        }
+        let network = |part: &str| {
+            let single = || part.parse::<IpAddr>().ok().map(IpNet::from);
+            part.parse::<IpNet>().ok().or_else(single).ok_or_else(|| NoNetworks(part.to_owned()))
+        };
+        text.split(',').map(|part| network(part.trim())).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl fmt::Display for TrustedProxies {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let networks: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        if networks.is_empty() {
+            formatter.write_str("off")
+        } else {
+            formatter.write_str(&networks.join(","))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn client(peer: &str, forwarded: &[&'static str]) -> String {
+        let proxies: TrustedProxies = "10.0.0.0/8,127.0.0.1,fd00::/8".parse().unwrap();
+        let headers = forwarded
+            .iter()
+            .map(|value| (http::HeaderName::from_static(FORWARDED_FOR), HeaderValue::from_static(value)));
+        proxies.client(peer.parse().unwrap(), &headers.collect()).to_string()
+    }
+
+    #[test]
+    fn a_trusted_proxy_names_its_client() {
+        assert_eq!(client("127.0.0.1", &["192.0.2.7"]), "192.0.2.7");
+        assert_eq!(client("::ffff:127.0.0.1", &["192.0.2.7:4000"]), "192.0.2.7");
+        assert_eq!(client("fd00::1", &["[2001:db8::7]:4000"]), "2001:db8::7");
+        assert_eq!(client("10.0.0.1", &["192.0.2.7, 10.1.1.1"]), "192.0.2.7", "through two proxies");
+        assert_eq!(client("10.0.0.1", &["192.0.2.7", "10.1.1.1"]), "192.0.2.7", "in two headers");
+        assert_eq!(client("10.0.0.1", &["10.1.1.1"]), "10.1.1.1", "a client among the proxies");
+        assert_eq!(client("10.0.0.1", &[]), "10.0.0.1");
+    }
+
+    #[test]
+    fn nobody_else_is_believed() {
+        assert_eq!(client("192.0.2.1", &["192.0.2.7"]), "192.0.2.1");
+        assert_eq!(
+            client("127.0.0.1", &["198.51.100.1, 192.0.2.7"]),
+            "192.0.2.7",
+            "the client sent the first"
+        );
+        assert_eq!(client("127.0.0.1", &["198.51.100.1, nonsense"]), "127.0.0.1");
+        let off = TrustedProxies::default();
+        let headers = HeaderMap::from_iter([(
+            http::HeaderName::from_static(FORWARDED_FOR),
+            HeaderValue::from_static("192.0.2.7"),
+        )]);
+        assert_eq!(off.client(IpAddr::from([127, 0, 0, 1]), &headers), IpAddr::from([127, 0, 0, 1]));
+    }
+
+    #[test]
+    fn networks_are_a_list_or_off() {
+        for text in ["off", "10.0.0.0/8", "10.0.0.0/8,fd00::/8"] {
+            assert_eq!(text.parse::<TrustedProxies>().unwrap().to_string(), text);
+        }
+        for wrong in ["", "10.0.0.0/33", "proxy.example", "10.0.0.1,", "off,10.0.0.1"] {
+            assert!(wrong.parse::<TrustedProxies>().unwrap_err().to_string().contains("`off`"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Serves one connection until it ends: by itself, idle, in favour of another connection, or because the server stops.
+
+use std::{convert::Infallible, error::Error, future::ready, pin::pin, time::Duration};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use hyper::body::Incoming;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo},
+    server::conn::auto::Builder,
+    service::TowerToHyperService,
+};
+use tokio::{net::TcpStream, sync::watch};
+use tower::{Service, ServiceExt as _};
+
+use crate::security::{Connection, ConnectionActivity, ConnectionGate, Eviction, Slot};
+
+/// HTTP settings of a listener.
+pub(crate) type Http = Builder<TokioExecutor>;
+
+/// A service that answers the calls of all connections to a listener.
+pub(crate) trait Serve<B>:
+    Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send> + Clone + Send + 'static
+{
+}
+
+impl<B, S> Serve<B> for S where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + 'static
+{
+}
+
+/// Serves the connections to a listener.
+#[derive(Clone)]
+pub(crate) struct ServeConnection<S> {
+    pub(crate) gate: ConnectionGate,
+    pub(crate) http: Http,
+    pub(crate) service: S,
+    /// Changes or closes when the server stops.
+    pub(crate) stopping: watch::Receiver<()>,
+}
+
+/// Why the server ends a connection.
+enum Ending {
+    Idle,
+    Stopping,
+    Evicted(Eviction),
+}
+
+/// Time that a client without calls has to close its connection after the server asked for it. It is longer than the
+/// round trip after which the transport closes the connection of a client that answers, and than the time for which a
+/// closing connection waits for the client.
+const GRACE: Duration = Duration::from_secs(3);
+
+impl<S> ServeConnection<S> {
+    /// Serves a connection that has a slot.
+    pub(crate) async fn serve<B>(mut self, stream: TcpStream, mut slot: Slot)
+    where
+        S: Serve<B>,
+        B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+    {
+        let connection = tokio::select! {
+            connection = self.gate.handshake(stream) => connection,
+            // No call can be in flight yet.
+            _ = slot.evicted() => return,
+            _ = self.stopping.changed() => return,
+        };
+        if let Some(connection) = connection {
+            self.answer(connection, &mut slot).await;
+        }
+    }
+
+    async fn answer<B>(mut self, connection: Connection, slot: &mut Slot)
+    where
+        S: Serve<B>,
+        B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+    {
+        let activity = slot.activity().clone();
+        let (info, calls) = (connection.info.clone(), activity.clone());
+        let service = self.service.clone().map_request(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(info.clone());
+            request.extensions_mut().insert(calls.clone());
+            request
+        });
+        let http = self.http.clone();
+        let mut serving =
+            pin!(http.serve_connection(TokioIo::new(connection), TowerToHyperService::new(service)));
+        let ending = tokio::select! {
+            // An error means that the client has gone or does not speak the protocol.
+            _ = serving.as_mut() => return,
+            ending = self.ending(slot) => ending,
+        };
+        serving.as_mut().graceful_shutdown();
+        tokio::select! {
+            // Polled first, so that an immediate end is announced, too.
+            biased;
+            _ = serving => {}
+            () = ending.grace(&activity) => {}
+        }
+    }
+
+    /// Waits for a reason to end the connection.
+    async fn ending(&mut self, slot: &mut Slot) -> Ending {
+        let activity = slot.activity().clone();
+        tokio::select! {
+            () = activity.until_quiet(self.gate.max_idle) => {
+                self.gate.series.idle.increment(1);
+                Ending::Idle
+            }
+            eviction = slot.evicted() => Ending::Evicted(eviction),
+            _ = self.stopping.changed() => Ending::Stopping,
+        }
+    }
+}
+
+impl Ending {
+    /// Waits until the connection may be closed, although its client has not closed it.
+    async fn grace(self, activity: &ConnectionActivity) {
+        match self {
+            Self::Idle | Self::Stopping => activity.until_quiet(GRACE).await,
+            // Calls that never send their message do not count.
+            Self::Evicted(Eviction::Graceful) => activity.until_idle(GRACE).await,
+            Self::Evicted(Eviction::Immediate) => ready(()).await,
+        }
+    }
+}
