@@ -18,7 +18,8 @@ use crate::{
     security::{CountCalls, Credentials, GrpcOnly, SecuritySettings},
     serve_connection::Http,
     service::{
-        AdmitCalls, CostModel, DeadlinesLayer, ModelAdmin, Models, compress_like_request, explain_response,
+        AdmitCallsLayer, CostModel, DeadlinesLayer, DeliverySettings, ModelAdmin, Models,
+        compress_like_request, explain_response,
     },
     session::Sessions,
     start_error::StartError,
@@ -28,6 +29,8 @@ use crate::{
 /// What the routers of all listeners share.
 pub(crate) struct Routers<'a, H: Health> {
     pub(crate) settings: &'a SecuritySettings,
+    pub(crate) delivery: DeliverySettings,
+    pub(crate) sessions: &'a Sessions,
     pub(crate) credentials: &'a Credentials,
     pub(crate) observer: Arc<Observer>,
     pub(crate) registry: &'a Arc<Registry>,
@@ -54,11 +57,9 @@ macro_rules! compressed {
     };
 }
 
-/// HTTP/2 window of a call, large enough that a packed batch takes one round trip.
-const CALL_WINDOW_BYTES: u32 = 8 << 20;
-
-/// HTTP/2 window of a connection, large enough that a stream whose client reads no scores does not block other calls.
-const CONNECTION_WINDOW_BYTES: u32 = 4 * CALL_WINDOW_BYTES;
+/// Size of the HTTP/2 window of a connection in windows of a call, so that a stream whose client reads no scores does not
+/// block other calls.
+const CONNECTION_WINDOWS: u32 = 4;
 
 /// Interval of keep-alive pings, and maximum time until their answer. Without them a client that vanished in the middle of
 /// a stream would count against the limits forever.
@@ -66,16 +67,12 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
 impl<H: Health> Routers<'_, H> {
     /// Returns the services of the gRPC listener.
-    pub(crate) fn calls(
-        &self,
-        sessions: &Sessions,
-        max_message_bytes: usize,
-    ) -> Result<CallService, StartError> {
-        let service = CostModelServiceServer::new(CostModel::new(sessions.clone()))
-            .max_decoding_message_size(max_message_bytes)
+    pub(crate) fn calls(&self) -> Result<CallService, StartError> {
+        let service = CostModelServiceServer::new(CostModel::new(self.sessions.clone()))
+            .max_decoding_message_size(self.delivery.max_message_bytes)
             .max_encoding_message_size(usize::MAX);
         let routes = Routes::default()
-            .add_service(AdmitCalls::new(compressed!(service), sessions.clone()))
+            .add_service(compressed!(service))
             .add_service(compressed!(ModelServiceServer::new(Models::new(Arc::clone(self.registry)))))
             .add_service(compressed!(self.health.clone()));
         Ok(self.layered(with_reflection(routes, &[COST_MODEL, MODELS, HEALTH])?))
@@ -94,11 +91,12 @@ impl<H: Health> Routers<'_, H> {
 
     /// Returns the HTTP settings of the gRPC and admin listeners.
     pub(crate) fn http(&self) -> Http {
+        let window = self.delivery.stream_window_bytes;
         let mut http = Http::new(TokioExecutor::new()).http2_only();
         http.http2()
             .timer(TokioTimer::new())
-            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-            .initial_stream_window_size(CALL_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOWS * window)
+            .initial_stream_window_size(window)
             .keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(KEEP_ALIVE)
             .max_concurrent_streams(self.settings.max_connection_calls)
@@ -118,6 +116,7 @@ impl<H: Health> Routers<'_, H> {
             .layer(self.credentials.authorize())
             .layer(self.credentials.identify())
             .map_request(compress_like_request::<Body>)
+            .layer(AdmitCallsLayer { sessions: self.sessions.clone(), settings: self.delivery })
             .service(routes.prepare());
         BoxCloneSyncService::new(
             service.map_request(|request: http::Request<Incoming>| request.map(Body::new)),

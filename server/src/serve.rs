@@ -43,7 +43,7 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     tokio::spawn(Arc::clone(&metrics).keep_up());
     let credentials = Arc::new(Credentials::open(&settings.security, &metrics)?);
     tokio::spawn(Arc::clone(&credentials).poll(settings.poll_seconds));
-    let pool = Arc::new(ComputePool::new(settings.workers)?.with_max_run(settings.max_run_seconds));
+    let pool = Arc::new(ComputePool::new(settings.workers)?);
     let engine = Arc::new(engine(&settings, &pool, &metrics));
     let registry = open_registry(&settings, Arc::clone(&engine), Arc::clone(&metrics)).await?;
     let (reporter, health_service) = tonic_health::server::health_reporter();
@@ -57,6 +57,8 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     let tracing = Tracing::start(settings.otlp_endpoint.0.clone(), settings.trace_sample_ratio)?;
     let routers = Routers {
         settings: &settings.security,
+        delivery: settings.delivery,
+        sessions: &sessions,
         credentials: &credentials,
         observer: observer(&settings, &metrics, &tracing),
         registry: &registry,
@@ -68,8 +70,7 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         .admin
         .map(|address| Listening::start(address, admin_gate, routers.http(), routers.admin()?));
     let admin = admin.transpose()?;
-    let services = routers.calls(&sessions, settings.max_message_bytes)?;
-    let calls = Listening::start(addresses.calls, calls_gate, routers.http(), services)?;
+    let calls = Listening::start(addresses.calls, calls_gate, routers.http(), routers.calls()?)?;
     let drain = settings.drain_seconds;
     let server =
         RunningServer { registry, credentials, calls, admin, monitoring, readiness, health, tracing, drain };
@@ -96,7 +97,6 @@ async fn open_registry(
         workers: settings.workers.get(),
         retain: settings.retain_versions,
         max_slowdown: settings.max_slowdown,
-        max_load: settings.max_load_seconds,
         poll: settings.poll_seconds,
     };
     let opened = tokio::task::spawn_blocking(move || -> Result<Registry, StartError> {

@@ -6,7 +6,7 @@ use clap::{Args, Parser};
 use hlorank_graph::{Limits, Task};
 use http::{Uri, uri::Scheme};
 
-use crate::{security::SecuritySettings, telemetry::LogFormat};
+use crate::{security::SecuritySettings, service::DeliverySettings, telemetry::LogFormat};
 
 /// Ranks compiler configurations by predicted run time, over gRPC.
 #[derive(Clone, Debug, Parser)]
@@ -53,15 +53,6 @@ pub struct Settings {
     #[arg(long, env = "HLORANK_MAX_SLOWDOWN", value_name = "FACTOR", default_value_t = 3.0, value_parser = factor)]
     pub max_slowdown: f64,
 
-    /// Maximum time to load and check a model version, in seconds; a version that takes longer is rejected
-    #[arg(long, env = "HLORANK_MAX_LOAD_SECONDS", value_name = "SECONDS", default_value = "300", value_parser = positive_seconds)]
-    pub max_load_seconds: Duration,
-
-    /// Maximum duration of one run of a model, in seconds; a longer run is stopped and its calls fail. A version whose
-    /// run does not end after that is taken out of service
-    #[arg(long, env = "HLORANK_MAX_RUN_SECONDS", value_name = "SECONDS", default_value = "30", value_parser = positive_seconds)]
-    pub max_run_seconds: Duration,
-
     /// Number of recently used graphs for whose last batch a new version computes the embeddings before it serves; this
     /// delays the new version
     #[arg(long, env = "HLORANK_RECOMPUTE_GRAPHS", value_name = "GRAPHS", default_value_t = 0)]
@@ -106,10 +97,9 @@ pub struct Settings {
     #[arg(long, env = "HLORANK_MAX_CALL_BYTES", value_name = "BYTES", default_value_t = 2 << 30)]
     pub max_call_bytes: usize,
 
-    /// Maximum size of a request, or of one message of a stream, in bytes, both compressed and decompressed. Decoding a
-    /// message that consists of empty messages can briefly take about 40 times as much memory
-    #[arg(long, env = "HLORANK_MAX_MESSAGE_BYTES", value_name = "BYTES", default_value_t = 64 << 20)]
-    pub max_message_bytes: usize,
+    /// Settings of the messages that clients send
+    #[command(flatten)]
+    pub delivery: DeliverySettings,
 
     /// Maximum number of configurations per stream. Each takes 4 bytes until the stream ends, and then briefly about
     /// 20. The full ranking of the default number fits a message of 64 MiB

@@ -9,6 +9,8 @@ use std::{
 
 use hlorank_tests::{TestServer, resident_bytes};
 use http_body_util::Full;
+use prost::encoding::{WireType, encode_key, encode_varint};
+use tokio::task::JoinHandle;
 use tonic::{Code, Status, body::Body, transport::Channel};
 use tonic_types::StatusExt;
 use tower::ServiceExt as _;
@@ -22,6 +24,13 @@ const BOMBS: usize = 4;
 /// Memory that decompression may take per call: the limit, and as much again for doubling buffers and windows.
 const BYTES_OF_EACH: usize = 3 * LIMIT_BYTES;
 
+/// Memory and time that a message of repetitions may take, the time generous for a busy machine.
+const BYTES_OF_A_REPETITION: usize = 32 << 20;
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Fields around the tiles: the batch of a request, and its tiles in the readable form.
+const TILE_CONFIGS: [u32; 2] = [2, 4];
+
 fn gzip() -> Vec<u8> {
     let mut bomb = Vec::new();
     let zeros = io::repeat(0).take(BOMB_BYTES);
@@ -29,10 +38,10 @@ fn gzip() -> Vec<u8> {
     bomb
 }
 
-/// Compresses with a window of 128 MiB, the longest that decoders accept by default.
+/// Compresses with a window of 8 MiB, the longest that the server accepts.
 fn zstd() -> Vec<u8> {
     let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
-    encoder.window_log(27).unwrap();
+    encoder.window_log(23).unwrap();
     io::copy(&mut io::repeat(0).take(BOMB_BYTES), &mut encoder).unwrap();
     encoder.finish().unwrap()
 }
@@ -53,20 +62,73 @@ async fn call(channel: Channel, encoding: &'static str, compressed: Vec<u8>) -> 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_that_grow_are_refused() {
+    a_message_is_decompressed_up_to_the_limit().await;
+    repetitions_are_refused_long_before_the_limit().await;
+}
+
+/// Returns the most memory of this process until the calls have ended.
+async fn most_memory(calls: &[JoinHandle<Status>]) -> usize {
+    let mut most = resident_bytes(process::id());
+    while !calls.iter().all(JoinHandle::is_finished) {
+        most = most.max(resident_bytes(process::id()));
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    most
+}
+
+/// Returns empty tiles in the readable form, of the default limit of bytes.
+fn empty_tiles() -> Vec<u8> {
+    const TILES: usize = (64 << 20) / 2 - 16;
+    let mut tiles = Vec::new();
+    encode_key(1, WireType::LengthDelimited, &mut tiles);
+    tiles.push(0);
+    let tiles = tiles.repeat(TILES);
+    TILE_CONFIGS.iter().rev().fold(tiles, |message, &field| {
+        let mut outer = Vec::new();
+        encode_key(field, WireType::LengthDelimited, &mut outer);
+        encode_varint(message.len() as u64, &mut outer);
+        outer.extend(message);
+        outer
+    })
+}
+
+async fn repetitions_are_refused_long_before_the_limit() {
+    let server = TestServer::start().await;
+    let channel = server.channel().await;
+    let bomb = zstd::encode_all(&empty_tiles()[..], 19).unwrap();
+    // The first call allocates what later calls use again.
+    for times in [1, 1, 4] {
+        let (started, before) = (Instant::now(), resident_bytes(process::id()));
+        let bombs: Vec<_> =
+            (0..times).map(|_| tokio::spawn(call(channel.clone(), "zstd", bomb.clone()))).collect();
+        let most = most_memory(&bombs).await;
+        let took = started.elapsed();
+        println!("{times} of {} bytes took {} KiB and {took:?}", bomb.len(), (most - before) >> 10);
+        for refused in bombs {
+            let refused = refused.await.unwrap();
+            let info = refused.get_details_error_info().unwrap();
+            assert_eq!(
+                (refused.code(), info.reason.as_str()),
+                (Code::ResourceExhausted, "MESSAGE_TOO_LARGE")
+            );
+            assert_eq!(info.metadata["limit"], "--max-compression-ratio", "{refused}");
+        }
+        assert!(most < before + times * BYTES_OF_A_REPETITION, "from {before} to {most} bytes");
+        assert!(took < PATIENCE, "{took:?}");
+    }
+}
+
 async fn a_message_is_decompressed_up_to_the_limit() {
     let limit = format!("--max-message-bytes={LIMIT_BYTES}");
-    let server = TestServer::start_with(&[&limit]).await;
+    let server = TestServer::start_with(&[&limit, "--max-compression-ratio=1000000"]).await;
     let channel = server.channel().await;
     for (encoding, bomb) in [("gzip", gzip()), ("zstd", zstd())] {
         let before = resident_bytes(process::id());
         let started = Instant::now();
         let bombs = (0..BOMBS).map(|_| tokio::spawn(call(channel.clone(), encoding, bomb.clone())));
         let bombs: Vec<_> = bombs.collect();
-        let mut most = before;
-        while !bombs.iter().all(tokio::task::JoinHandle::is_finished) {
-            most = most.max(resident_bytes(process::id()));
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        let most = most_memory(&bombs).await;
         println!(
             "{encoding}: {} bytes for {} MiB; {BOMBS} at once took {} MiB and {:?}",
             bomb.len(),

@@ -1,12 +1,13 @@
 use std::{path::Path, sync::Arc};
 
 use hlorank_graph::Digest;
+use metrics::Counter;
 
 use super::{
     Artifact, ArtifactError, Manifest, ModelKind,
     facts::ModelFacts,
     segment::{SegmentModel, Sessions},
-    sessions::{PerWorker, RunReports},
+    sessions::PerWorker,
     whole_graph::{MODEL, WholeGraphModel},
 };
 use crate::runtime::Runtime;
@@ -27,28 +28,28 @@ pub enum LoadedModel {
 }
 
 impl Model {
-    /// Loads and checks the artifact in a version's folder, with sessions for `workers` workers. Runs are not
-    /// reported.
+    /// Loads and checks the artifact in a version's folder, with sessions for `workers` workers. Failed runs are not
+    /// counted.
     pub fn load(folder: &Path, runtime: &Runtime, workers: usize) -> Result<Self, ArtifactError> {
-        Self::new(Artifact::read(folder)?, runtime, workers, RunReports::none())
+        Self::new(Artifact::read(folder)?, runtime, workers, Counter::noop())
     }
 
-    /// Makes the sessions of an artifact for `workers` workers. Runs that go wrong are reported.
+    /// Makes the sessions of an artifact for `workers` workers. Runs that fail are counted in `failed_runs`.
     pub fn new(
         artifact: Artifact,
         runtime: &Runtime,
         workers: usize,
-        reports: RunReports,
+        failed_runs: Counter,
     ) -> Result<Self, ArtifactError> {
         let facts = ModelFacts::new(artifact.manifest(), artifact.digest());
         let session = |file| artifact.session(file, runtime);
         let loaded = match artifact.manifest().kind().clone() {
             ModelKind::Segment(settings) => {
-                let sessions = PerWorker::new(workers, reports, || Sessions::new(session))?;
+                let sessions = PerWorker::new(workers, failed_runs, || Sessions::new(session))?;
                 LoadedModel::Segment(Arc::new(SegmentModel::new(facts, settings, sessions)))
             }
             ModelKind::WholeGraph(settings) => {
-                let sessions = PerWorker::new(workers, reports, || session(MODEL))?;
+                let sessions = PerWorker::new(workers, failed_runs, || session(MODEL))?;
                 LoadedModel::WholeGraph(Arc::new(WholeGraphModel::new(facts, settings, sessions)))
             }
         };

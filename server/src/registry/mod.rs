@@ -9,7 +9,6 @@ mod catalogue;
 mod error;
 mod folder;
 mod handle;
-mod lanes;
 mod loader;
 mod policy;
 mod policy_lock;

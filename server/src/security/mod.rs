@@ -18,7 +18,7 @@ mod trusted_proxies;
 mod watched;
 
 pub(crate) use accept::AcceptBackoff;
-pub(crate) use activity::ConnectionActivity;
+pub(crate) use activity::{ConnectionActivity, CountedCall};
 pub(crate) use authorize::AuthorizeLayer;
 pub(crate) use connection::Connection;
 pub(crate) use count_calls::CountCalls;

@@ -1,27 +1,38 @@
-//! Counts a call as in flight, and the memory that it holds, from its headers until the last byte of its answer is
-//! sent. A client that reads slowly therefore keeps both.
+//! Counts a call, and the memory that it holds, from its headers until the last byte of its answer is sent. A client that
+//! reads slowly therefore keeps both.
 
 use std::{
     convert::Infallible,
     pin::Pin,
+    sync::{Arc, OnceLock},
     task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
-use futures::StreamExt;
 use http::{Extensions, Request, Response};
 use http_body::Frame;
-use http_body_util::{BodyStream, StreamBody};
-use tonic::{Status, body::Body, server::NamedService};
-use tower::Service;
+use tonic::{Status, body::Body};
+use tower::{Layer, Service};
 
-use crate::session::{Caller, Place, SessionError, Sessions};
+use super::delivery::{DeliveredCall, DeliverySettings, Kind, deliver};
+use crate::session::{Caller, SessionError, Sessions};
 
-/// Admits the calls of a service, or rejects them before their bodies are read.
+/// Wraps services in [`AdmitCalls`].
+#[derive(Clone)]
+pub struct AdmitCallsLayer {
+    /// The sessions that the services score in.
+    pub sessions: Sessions,
+    /// Limits of messages.
+    pub settings: DeliverySettings,
+}
+
+/// Receives the messages of calls, and admits each call when its first message has arrived. A call that could not be
+/// admitted is rejected before its messages are read.
 #[derive(Clone)]
 pub struct AdmitCalls<S> {
     inner: S,
     sessions: Sessions,
+    settings: DeliverySettings,
 }
 
 /// The body of an answer. Its call is in flight until the body is dropped.
@@ -29,27 +40,44 @@ struct AnswerBody {
     body: Body,
     /// The part of the last data frame that was not passed on yet.
     rest: Bytes,
-    _call: Place,
+    _call: Arc<DeliveredCall>,
 }
 
 /// Maximum size of the pieces of an answer that the transport receives. It asks for a piece as soon as the client
 /// has room for a part of the previous one, so a call ends at most this many bytes before its answer is sent.
 const PIECE_BYTES: usize = 16 << 10;
 
+impl<S> Layer<S> for AdmitCallsLayer {
+    type Service = AdmitCalls<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        AdmitCalls { inner, sessions: self.sessions.clone(), settings: self.settings }
+    }
+}
+
 impl<S> AdmitCalls<S> {
-    /// Wraps a service that scores in these sessions.
-    pub fn new(inner: S, sessions: Sessions) -> Self {
-        Self { inner, sessions }
+    /// Returns the call that a request begins.
+    fn open<B>(&self, request: &Request<B>) -> Result<Arc<DeliveredCall>, SessionError> {
+        let (kind, caller) = (Kind::of(request.uri().path()), caller(request.extensions()));
+        if let Some(calls) = kind.calls {
+            self.sessions.check(&caller, calls)?;
+        }
+        // What a stream has not read yet. Other calls read their message as it arrives.
+        let window = if kind.is_stream { self.settings.stream_window_bytes as usize } else { 0 };
+        Ok(Arc::new(DeliveredCall {
+            kind,
+            place: self.sessions.open(&caller, window)?,
+            caller,
+            sessions: self.sessions.clone(),
+            connection: request.extensions().get().cloned(),
+            working: OnceLock::new(),
+        }))
     }
 }
 
 /// Returns the caller of the call with these extensions.
 pub(super) fn caller(extensions: &Extensions) -> Caller {
     extensions.get().cloned().unwrap_or(Caller::Unknown)
-}
-
-impl<S: NamedService> NamedService for AdmitCalls<S> {
-    const NAME: &'static str = S::NAME;
 }
 
 impl<S> Service<Request<Body>> for AdmitCalls<S>
@@ -65,27 +93,17 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let call = match self.sessions.admit(caller(request.extensions())) {
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let call = match self.open(&request) {
             Ok(call) => call,
             Err(error) => return Box::pin(async { Ok(Status::from(error).into_http()) }),
         };
-        let mut request = request.map(|body| counted(body, call.clone()));
-        request.extensions_mut().insert(call.clone());
-        let response = self.inner.call(request);
+        request.extensions_mut().insert(call.place.clone());
+        let arrival = self.sessions.arrive(call.caller.clone());
+        let response = self.inner.call(deliver(request, Arc::clone(&call), self.settings, arrival));
         let answer_body = |body| Body::new(AnswerBody { body, rest: Bytes::new(), _call: call });
         Box::pin(async { Ok(response.await?.map(answer_body)) })
     }
-}
-
-/// Returns the body of a request whose bytes the call holds as they arrive.
-fn counted(body: Body, call: Place) -> Body {
-    let frames = BodyStream::new(body).map(move |frame: Result<Frame<Bytes>, Status>| {
-        let frame = frame?;
-        call.hold(frame.data_ref().map_or(0, Bytes::len)).map_err(SessionError::from)?;
-        Ok::<_, Status>(frame)
-    });
-    Body::new(StreamBody::new(frames))
 }
 
 impl http_body::Body for AnswerBody {

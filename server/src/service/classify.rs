@@ -3,11 +3,11 @@
 use hlorank_graph::{ConfigurationError, GraphError, LimitKind, TextError};
 use tonic::Code::{self, FailedPrecondition, Internal, InvalidArgument, NotFound, ResourceExhausted};
 
-use super::reason::Reason;
+use super::{DeliveryError, reason::Reason};
 use crate::{
     engine::EngineError,
     registry::{AdminError, ScanError, SelectError},
-    session::SessionError,
+    session::{AdmissionLimit, SessionError},
 };
 
 /// Code, reason, and the field to blame.
@@ -30,7 +30,10 @@ pub(super) fn session(error: &SessionError) -> Class {
         SessionError::Engine(error) => engine(error),
         SessionError::Worker(_) => (Internal, Reason::WorkerFailed, None),
         SessionError::Overloaded { .. } => (ResourceExhausted, Reason::Overloaded, None),
-        SessionError::ClientLimit { .. } => (ResourceExhausted, Reason::ClientLimit, None),
+        SessionError::Displaced(AdmissionLimit::Server(_)) => (ResourceExhausted, Reason::Overloaded, None),
+        SessionError::Displaced(AdmissionLimit::Client(_)) | SessionError::ClientLimit { .. } => {
+            (ResourceExhausted, Reason::ClientLimit, None)
+        }
     }
 }
 
@@ -44,6 +47,21 @@ fn engine(error: &EngineError) -> Class {
         EngineError::InvalidOutput { .. } => (Internal, Reason::ModelOutputInvalid, None),
         EngineError::Model(_) => (Internal, Reason::ModelFailed, None),
         EngineError::Worker(_) => (Internal, Reason::WorkerFailed, None),
+    }
+}
+
+pub(super) fn delivery(error: &DeliveryError) -> Class {
+    match error {
+        DeliveryError::TooLarge { .. }
+        | DeliveryError::DecompressedTooLarge { .. }
+        | DeliveryError::RatioTooLarge { .. } => (ResourceExhausted, Reason::MessageTooLarge, None),
+        DeliveryError::Flag { .. }
+        | DeliveryError::NoEncoding
+        | DeliveryError::Truncated
+        | DeliveryError::Compression { .. }
+        | DeliveryError::TooManyFields => (InvalidArgument, Reason::RequestMalformed, None),
+        DeliveryError::Late { .. } => (Code::DeadlineExceeded, Reason::MessageLate, None),
+        DeliveryError::Idle { .. } => (Code::DeadlineExceeded, Reason::StreamIdle, None),
     }
 }
 

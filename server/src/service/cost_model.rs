@@ -41,10 +41,10 @@ impl CostModel {
         Self { sessions }
     }
 
-    /// Returns the call that a request belongs to, and admits it if no layer did.
+    /// Returns the call that a request belongs to, and opens it if no layer did.
     fn call(&self, extensions: &Extensions) -> Result<Call, ServiceError> {
-        let admitted = extensions.get::<Place>().cloned();
-        let place = admitted.map_or_else(|| self.sessions.admit(caller(extensions)), Ok)?;
+        let open = || self.sessions.open(&caller(extensions), 0);
+        let place = extensions.get::<Place>().cloned().map_or_else(open, Ok)?;
         // Calls that are not observed leave their record unread.
         let record = extensions.get::<CallRecord>().cloned().unwrap_or_default();
         Ok(Call { place, record, deadline: deadline::of_call(extensions) })

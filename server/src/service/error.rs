@@ -6,6 +6,7 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
 use super::{
+    DeliveryError,
     classify::{self, Class},
     reason::Reason,
 };
@@ -69,6 +70,9 @@ pub enum ServiceError {
         /// The requested version; 0 for the one that serves.
         version: u64,
     },
+    /// A message was not received.
+    #[error(transparent)]
+    Delivery(#[from] DeliveryError),
     /// An admin call was not carried out.
     #[error(transparent)]
     Admin(#[from] AdminError),
@@ -93,7 +97,7 @@ impl From<ServiceError> for Status {
         let (code, reason, field) = error.classify();
         let message = error.to_string();
         let session = error.session();
-        let limit = session.and_then(SessionError::limit).map(Limit::metadata).unwrap_or_default();
+        let limit = error.limit().map(Limit::metadata).unwrap_or_default();
         let mut details = ErrorDetails::with_error_info(reason.name(), DOMAIN, limit);
         if let Some(field) = field {
             details.add_bad_request_violation(field, message.clone());
@@ -116,7 +120,21 @@ impl From<SessionError> for Status {
     }
 }
 
+impl From<DeliveryError> for Status {
+    fn from(error: DeliveryError) -> Self {
+        ServiceError::from(error).into()
+    }
+}
+
 impl ServiceError {
+    /// The exceeded limit, if it has a number.
+    fn limit(&self) -> Option<Limit> {
+        match self {
+            Self::Delivery(error) => error.limit(),
+            error => error.session()?.limit(),
+        }
+    }
+
     fn session(&self) -> Option<&SessionError> {
         match self {
             Self::Session(error) | Self::Batch { source: error, .. } => Some(error),
@@ -132,6 +150,7 @@ impl ServiceError {
             Self::UnknownModel { .. } | Self::UnknownVersion { .. } => {
                 (Code::NotFound, Reason::ModelNotFound, None)
             }
+            Self::Delivery(error) => classify::delivery(error),
             Self::Admin(error) => classify::admin(error),
             Self::TokenMissing => (Code::Unauthenticated, Reason::TokenMissing, None),
             Self::TokenUnknown => (Code::Unauthenticated, Reason::TokenUnknown, None),

@@ -42,9 +42,9 @@ pub(crate) struct Admitted {
     in_flight: Arc<Mutex<InFlight>>,
 }
 
-/// A limit on requests in flight is reached.
+/// A limit on requests is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AdmissionLimit {
+pub enum AdmissionLimit {
     /// The limit of the server.
     Server(u32),
     /// The limit per client.
@@ -59,21 +59,56 @@ impl Admission {
     /// Admits a request, or rejects it immediately if a limit is reached.
     pub(crate) fn admit(&self, caller: Caller) -> Result<Admitted, AdmissionLimit> {
         let mut in_flight = lock(&self.in_flight);
-        if in_flight.requests >= self.limit {
-            return Err(AdmissionLimit::Server(self.limit));
-        }
-        let of_caller = in_flight.callers.get(&caller).copied().unwrap_or_default();
-        if of_caller >= self.caller_limit {
-            return Err(AdmissionLimit::Client(self.caller_limit));
-        }
+        let of_caller = self.of_caller(&in_flight, &caller)?;
         in_flight.requests += 1;
         in_flight.callers.insert(caller.clone(), of_caller + 1);
         Ok(Admitted { caller, in_flight: Arc::clone(&self.in_flight) })
     }
 
+    /// Returns the limit that another request of this client would exceed now.
+    pub(crate) fn check(&self, caller: &Caller) -> Result<(), AdmissionLimit> {
+        self.of_caller(&lock(&self.in_flight), caller).map(drop)
+    }
+
+    /// Returns the number of requests of a client, if it may have another.
+    fn of_caller(&self, in_flight: &InFlight, caller: &Caller) -> Result<u32, AdmissionLimit> {
+        if in_flight.requests >= self.limit {
+            return Err(AdmissionLimit::Server(self.limit));
+        }
+        let of_caller = in_flight.callers.get(caller).copied().unwrap_or_default();
+        if of_caller >= self.caller_limit {
+            return Err(AdmissionLimit::Client(self.caller_limit));
+        }
+        Ok(of_caller)
+    }
+
     /// Number of requests in flight.
     pub(crate) fn requests(&self) -> u32 {
         lock(&self.in_flight).requests
+    }
+}
+
+impl AdmissionLimit {
+    /// The setting that raises it.
+    pub(super) fn setting(self) -> &'static str {
+        match self {
+            Self::Server(_) => "--max-requests",
+            Self::Client(_) => "--max-client-requests",
+        }
+    }
+
+    /// Maximum number of requests.
+    pub(super) fn number(self) -> u32 {
+        let (Self::Server(limit) | Self::Client(limit)) = self;
+        limit
+    }
+
+    /// Whose maximum it is.
+    pub(super) fn whose(self) -> &'static str {
+        match self {
+            Self::Server(_) => "of the server",
+            Self::Client(_) => "per client",
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::{Deadline, admission::Admitted};
 use crate::{
@@ -6,11 +6,14 @@ use crate::{
     telemetry::CallRecord,
 };
 
-/// The place of an admitted call among the requests in flight, and the memory that it holds. Clones share both.
+/// The memory that a call holds and, once its first message has arrived, its place among the requests in flight. Clones
+/// share both.
 #[derive(Clone)]
 pub(crate) struct Place {
     held: Arc<Mutex<Held>>,
-    _admitted: Arc<Admitted>,
+    /// Bytes that are held for as long as the call.
+    _window: Arc<Held>,
+    admitted: Arc<OnceLock<Admitted>>,
 }
 
 /// What a session needs to know about its call.
@@ -21,13 +24,23 @@ pub(crate) struct Call {
 }
 
 impl Place {
-    pub(super) fn new(admitted: Admitted, held: Held) -> Self {
-        Self { held: Arc::new(Mutex::new(held)), _admitted: Arc::new(admitted) }
+    pub(super) fn new(held: Held, window: Held) -> Self {
+        Self { held: Arc::new(Mutex::new(held)), _window: Arc::new(window), admitted: Arc::default() }
+    }
+
+    /// Counts the call as in flight. Only the first call of this function has an effect.
+    pub(crate) fn admit(&self, admitted: Admitted) {
+        let _ = self.admitted.set(admitted);
     }
 
     /// Holds `bytes` more bytes.
     pub(crate) fn hold(&self, bytes: usize) -> Result<(), MemoryFull> {
         self.held().add(bytes)
+    }
+
+    /// Releases `bytes` bytes, or all if fewer are held.
+    pub(crate) fn release(&self, bytes: usize) {
+        self.held().release(bytes);
     }
 
     /// Releases what the call holds beyond `bytes`.

@@ -2,7 +2,10 @@ use std::time::Duration;
 
 use hlorank_graph::{ConfigurationError, Digest, GraphError};
 
-use super::limit::{Limit, configuration_limit, graph_limit, hint};
+use super::{
+    AdmissionLimit,
+    limit::{Limit, configuration_limit, graph_limit, hint},
+};
 use crate::{compute::WorkerFailed, engine::EngineError, memory::MemoryFull, registry::SelectError};
 
 /// The reason why a session was not opened, or a batch was not scored.
@@ -83,6 +86,13 @@ pub enum SessionError {
         /// Maximum number of requests in flight per client.
         limit: u32,
     },
+    /// The message of a call did not arrive, and the call made room for others.
+    #[error(
+        "the call made room for another: its message had not arrived, and {limit} calls waited for theirs, the maximum \
+         {whose}; send messages with their headers, or raise {setting} on the server",
+        limit = .0.number(), whose = .0.whose(), setting = .0.setting()
+    )]
+    Displaced(AdmissionLimit),
 }
 
 impl From<MemoryFull> for SessionError {
@@ -106,6 +116,7 @@ impl SessionError {
             }
             Self::Overloaded { limit, .. } => of("--max-requests", None, *limit as usize),
             Self::ClientLimit { limit } => of("--max-client-requests", None, *limit as usize),
+            Self::Displaced(limit) => of(limit.setting(), None, limit.number() as usize),
             _ => None,
         }
     }

@@ -14,7 +14,7 @@ pub(crate) struct Limit {
 
 impl Limit {
     /// A limit that a setting of the server raises.
-    pub(super) fn of(setting: &'static str, found: Option<usize>, allowed: usize) -> Self {
+    pub(crate) fn of(setting: &'static str, found: Option<usize>, allowed: usize) -> Self {
         Self { setting: Some(setting), found, allowed }
     }
 

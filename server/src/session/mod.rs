@@ -6,7 +6,9 @@
 //!
 //! `service` reads messages and writes answers around a session; `engine` evaluates its batches.
 
+mod accounts;
 mod admission;
+mod arrivals;
 mod bounds;
 mod call;
 mod deadline;
@@ -19,7 +21,9 @@ mod read_graph;
 mod score;
 mod sessions;
 
+pub use admission::AdmissionLimit;
 pub(crate) use admission::{Caller, TokenName};
+pub(crate) use arrivals::Arrival;
 pub use bounds::Bounds;
 pub(crate) use call::{Call, Place};
 pub use deadline::Deadline;
@@ -27,5 +31,5 @@ pub use error::SessionError;
 pub(crate) use graph_source::{GraphContent, GraphOrigin, SentGraph};
 pub(crate) use limit::Limit;
 pub(crate) use score::{Ranked, Session, answer_bytes};
-pub(crate) use sessions::SelectedModel;
 pub use sessions::Sessions;
+pub(crate) use sessions::{Calls, SelectedModel};

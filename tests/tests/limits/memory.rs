@@ -2,25 +2,20 @@
 
 use std::time::Duration;
 
-use futures::{
-    StreamExt as _,
-    channel::mpsc::{UnboundedSender, unbounded},
-};
 use hlorank_proto::v1::PutGraphRequest;
 use hlorank_tests::{TestServer, graph_of_text, kernel_graph, rank_request};
-use http_body::Frame;
-use http_body_util::StreamBody;
-use prost::{Message as _, bytes::Bytes};
-use tokio::task::JoinHandle;
-use tonic::{Code, Status, body::Body, transport::Channel};
-use tower::ServiceExt as _;
+use prost::Message as _;
+use tonic::{Code, transport::Channel};
 
 use crate::{
+    open_call::OpenCall,
     request::{kernel, text, tiles},
     servers::Past,
 };
 
-const LIMIT: usize = 100_000;
+/// Limit of the server, of which one client may hold three quarters.
+const LIMIT: usize = 133_334;
+const SHARE: usize = 100_000;
 
 /// Bytes before a message: the compression flag and the length.
 const PREFIX: usize = 5;
@@ -61,29 +56,21 @@ fn put_graph(bytes: usize) -> PutGraphRequest {
 async fn bytes_that_calls_hold() {
     let server = server().await;
     let mut service = server.cost_model().await;
-    service.put_graph(put_graph(LIMIT - PREFIX)).await.expect("it is at the limit");
-    let refused = service.put_graph(put_graph(LIMIT - PREFIX + 1)).await.unwrap_err();
+    service.put_graph(put_graph(SHARE - PREFIX)).await.expect("it is at the limit");
+    let refused = service.put_graph(put_graph(SHARE - PREFIX + 1)).await.unwrap_err();
     past().check(&refused);
     until_held(&server, 0.0).await;
-    service.put_graph(put_graph(LIMIT - PREFIX)).await.expect("what was refused holds nothing");
+    service.put_graph(put_graph(SHARE - PREFIX)).await.expect("what was refused holds nothing");
 }
 
-/// Starts a call that has sent this number of bytes of a longer message; returns its sender and its result.
-fn begin(channel: &Channel, bytes: usize) -> (UnboundedSender<Bytes>, JoinHandle<Status>) {
-    let (sender, received) = unbounded::<Bytes>();
-    let body = StreamBody::new(received.map(|bytes| Ok::<_, Status>(Frame::data(bytes))));
+/// Starts a call that has sent this number of bytes of a longer message.
+fn begin(channel: &Channel, bytes: usize) -> OpenCall {
     let mut message = vec![0];
     message.extend(1_000_000_u32.to_be_bytes());
     message.resize(bytes, 0);
-    sender.unbounded_send(message.into()).unwrap();
-    let request = http::Request::post("/hlorank.v1.CostModelService/PutGraph")
-        .header("content-type", "application/grpc")
-        .header("te", "trailers")
-        .body(Body::new(body))
-        .unwrap();
-    let answer = channel.clone().oneshot(request);
-    let ended = tokio::spawn(async { Status::from_header_map(answer.await.unwrap().headers()).unwrap() });
-    (sender, ended)
+    let call = OpenCall::open(channel, "/hlorank.v1.CostModelService/PutGraph");
+    call.send(message);
+    call
 }
 
 #[tokio::test]
@@ -92,15 +79,13 @@ async fn messages_that_do_not_end() {
     let channel = server.channel().await;
     let begun: Vec<_> = (0..9).map(|_| begin(&channel, 10_000)).collect();
     until_held(&server, 90_000.0).await;
-    let (sender, refused) = begin(&channel, 10_001);
-    past().check(&refused.await.unwrap());
-    drop(sender);
+    past().check(&begin(&channel, 10_001).ended().await);
     until_held(&server, 90_000.0).await;
-    let (sender, _last) = begin(&channel, 10_000);
+    let last = begin(&channel, 10_000);
     until_held(&server, 100_000.0).await;
     past().refuses(server.cost_model().await, rank_request(kernel(), tiles(1))).await;
 
-    drop((sender, begun));
+    drop((last, begun));
     until_held(&server, 0.0).await;
     let answer = server.cost_model().await.rank_configs(rank_request(kernel(), tiles(100))).await.unwrap();
     assert_eq!(answer.into_inner().ranking.len(), 100);

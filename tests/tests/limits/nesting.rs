@@ -149,7 +149,8 @@ async fn groups_inside_groups_of_a_request() {
         client.unary(tonic::Request::new(bytes), path, Bare).await
     };
     assert_eq!(rank(GROUPS).await.expect("it is at the limit").into_inner().ranking.len(), 2);
-    for depth in [GROUPS + 1, 1 << 20] {
+    // Very deep groups have too many fields before they are decoded.
+    for (depth, words) in [(GROUPS + 1, "recursion limit"), (1 << 20, "1000 fields")] {
         let status = rank(depth).await.unwrap_err();
         let reason = status.get_details_error_info().unwrap().reason;
         assert_eq!(
@@ -157,6 +158,6 @@ async fn groups_inside_groups_of_a_request() {
             (Code::InvalidArgument, "REQUEST_MALFORMED"),
             "{status}"
         );
-        assert!(status.message().contains("recursion limit"), "{status}");
+        assert!(status.message().contains(words), "{status}");
     }
 }

@@ -3,7 +3,6 @@
 mod bad_artifacts;
 mod canary;
 mod counting;
-mod hanging;
 mod pinning;
 mod reloading;
 mod removing;

@@ -1,0 +1,240 @@
+use std::{collections::VecDeque, future::pending, sync::Arc};
+
+use bytes::Bytes;
+use futures::{TryStreamExt as _, stream};
+use http::{HeaderMap, Request};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+use tokio::time::{Instant, sleep_until};
+use tonic::{Status, body::Body};
+
+use super::{
+    DeliveryError, DeliverySettings,
+    call::DeliveredCall,
+    decompression::{Decompression, Encoding},
+    fields::FieldCount,
+    frames::{Frames, PREFIX, Part, prefix},
+};
+use crate::session::{Arrival, SessionError};
+
+/// Receives the messages of a call.
+struct Delivery {
+    body: Body,
+    call: Arc<DeliveredCall>,
+    settings: DeliverySettings,
+    /// `None` after the first message has arrived.
+    arrival: Option<Arrival>,
+    encoding: Option<Encoding>,
+    frames: Frames,
+    fields: FieldCount,
+    waits: Waits,
+    /// Bytes that arrived and belong to no message yet.
+    arrived: Bytes,
+    /// The message that arrives, if it is compressed.
+    compressed: Option<Vec<u8>>,
+    /// Bytes for tonic, of at most one message.
+    ready: VecDeque<Bytes>,
+    stage: Stage,
+}
+
+/// What the server waits for.
+#[derive(Clone, Copy)]
+enum Waits {
+    /// The rest of a message. The first message begins with the headers.
+    Message { since: Instant },
+    /// The next message of a stream.
+    Next { since: Instant },
+}
+
+/// What follows the bytes that are ready.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The rest of their message.
+    Receiving,
+    /// Another message.
+    Complete,
+    /// Nothing.
+    Ended,
+}
+
+const ENCODING: &str = "grpc-encoding";
+
+/// Returns a request whose body has uncompressed messages within the limits.
+pub(in crate::service) fn deliver(
+    request: Request<Body>,
+    call: Arc<DeliveredCall>,
+    settings: DeliverySettings,
+    arrival: Arrival,
+) -> Request<Body> {
+    let (mut parts, body) = request.into_parts();
+    let delivery = Delivery {
+        body,
+        call,
+        settings,
+        arrival: Some(arrival),
+        encoding: take_encoding(&mut parts.headers),
+        frames: Frames::new(settings.max_message_bytes),
+        fields: FieldCount::default(),
+        waits: Waits::Message { since: Instant::now() },
+        arrived: Bytes::new(),
+        compressed: None,
+        ready: VecDeque::new(),
+        stage: Stage::Receiving,
+    };
+    let frames = stream::try_unfold(delivery, |mut delivery| async {
+        let bytes = delivery.next().await?;
+        Ok::<_, Status>(bytes.map(|bytes| (bytes, delivery)))
+    });
+    Request::from_parts(parts, Body::new(StreamBody::new(frames.map_ok(Frame::data))))
+}
+
+/// Removes an encoding that is decompressed here. Tonic rejects the others.
+fn take_encoding(headers: &mut HeaderMap) -> Option<Encoding> {
+    let encoding = Encoding::of(headers);
+    if encoding.is_some() {
+        headers.remove(ENCODING);
+    }
+    encoding
+}
+
+impl Waits {
+    /// Returns until when the server waits, and the error of a call that takes longer.
+    fn end(self, settings: &DeliverySettings) -> (Instant, DeliveryError) {
+        match self {
+            Self::Message { since } => {
+                let allowed = settings.max_message_seconds;
+                (since + allowed, DeliveryError::Late { allowed })
+            }
+            Self::Next { since } => {
+                let allowed = settings.max_stream_idle_seconds;
+                (since + allowed, DeliveryError::Idle { allowed })
+            }
+        }
+    }
+}
+
+impl Delivery {
+    /// Returns the next bytes for tonic; `None` after the last message. A message is complete, and its call is counted,
+    /// before its last bytes are returned.
+    async fn next(&mut self) -> Result<Option<Bytes>, Status> {
+        loop {
+            if self.stage != Stage::Receiving {
+                let ready = self.ready.pop_front();
+                if ready.is_some() || self.stage == Stage::Ended {
+                    return Ok(ready);
+                }
+                self.proceed();
+            }
+            match self.frames.next(&mut self.arrived)? {
+                Some(Part::Start { is_compressed, length }) => self.start(is_compressed, length)?,
+                Some(Part::Bytes(bytes)) => self.take(bytes)?,
+                Some(Part::End) => self.complete().await?,
+                None => match self.ready.pop_front() {
+                    Some(bytes) => return Ok(Some(bytes)),
+                    None => self.receive().await?,
+                },
+            }
+        }
+    }
+
+    /// Waits for the next message after one was taken.
+    fn proceed(&mut self) {
+        self.stage = Stage::Receiving;
+        self.waits = Waits::Next { since: Instant::now() };
+    }
+
+    fn start(&mut self, is_compressed: bool, length: usize) -> Result<(), Status> {
+        if is_compressed && self.encoding.is_none() {
+            return Err(DeliveryError::NoEncoding.into());
+        }
+        self.hold(PREFIX)?;
+        self.fields = FieldCount::default();
+        if is_compressed {
+            self.compressed = Some(Vec::new());
+        } else {
+            self.ready.push_back(prefix(length));
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, bytes: Bytes) -> Result<(), Status> {
+        self.hold(bytes.len())?;
+        if let Some(compressed) = &mut self.compressed {
+            compressed.extend_from_slice(&bytes);
+        } else {
+            self.fields.read(&bytes)?;
+            self.ready.push_back(bytes);
+        }
+        Ok(())
+    }
+
+    fn hold(&self, bytes: usize) -> Result<(), Status> {
+        Ok(self.call.place.hold(bytes).map_err(SessionError::from)?)
+    }
+
+    /// Counts the call as in flight, and decompresses the message if it is compressed.
+    async fn complete(&mut self) -> Result<(), Status> {
+        if let Some(arrival) = self.arrival.take() {
+            drop(arrival);
+            self.call.delivered()?;
+        }
+        if let (Some(compressed), Some(encoding)) = (self.compressed.take(), self.encoding) {
+            self.decompress(compressed, encoding).await?;
+        }
+        self.stage = if self.call.kind.is_stream { Stage::Complete } else { Stage::Ended };
+        Ok(())
+    }
+
+    async fn decompress(&mut self, compressed: Vec<u8>, encoding: Encoding) -> Result<(), Status> {
+        let (place, bytes) = (&self.call.place, compressed.len());
+        let decompression = Decompression::new(encoding, compressed, self.settings, place.clone())?;
+        let message = decompression.finish(self.call.sessions.pool()).await?;
+        place.release(bytes);
+        message.pieces.iter().try_for_each(|piece| self.fields.read(piece))?;
+        self.ready.push_back(prefix(message.bytes));
+        self.ready.extend(message.pieces);
+        Ok(())
+    }
+
+    /// Waits for more bytes of the client, within the time that it has.
+    async fn receive(&mut self) -> Result<(), Status> {
+        let (end, late) = self.waits.end(&self.settings);
+        if end <= Instant::now() {
+            return Err(late.into());
+        }
+        let frame = tokio::select! {
+            biased;
+            frame = self.body.frame() => frame.transpose()?,
+            limit = displaced(self.arrival.as_mut()) => return Err(SessionError::Displaced(limit).into()),
+            () = sleep_until(end) => return Err(late.into()),
+        };
+        // gRPC clients send no trailers.
+        match frame.and_then(|frame| frame.into_data().ok()) {
+            Some(bytes) => self.arrived(bytes),
+            None if self.frames.is_between_messages() => self.stage = Stage::Ended,
+            None => return Err(DeliveryError::Truncated.into()),
+        }
+        Ok(())
+    }
+
+    fn arrived(&mut self, bytes: Bytes) {
+        if bytes.is_empty() {
+            return;
+        }
+        if let Some(arrival) = &self.arrival {
+            arrival.moved();
+        }
+        if let Waits::Next { .. } = self.waits {
+            self.waits = Waits::Message { since: Instant::now() };
+        }
+        self.arrived = bytes;
+    }
+}
+
+/// Waits until an arriving call has to make room for another.
+async fn displaced(arrival: Option<&mut Arrival>) -> crate::session::AdmissionLimit {
+    match arrival {
+        Some(arrival) => arrival.displaced().await,
+        None => pending().await,
+    }
+}

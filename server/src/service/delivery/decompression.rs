@@ -1,0 +1,170 @@
+//! Decompresses messages step by step, within limits.
+
+use std::io::{Cursor, Read};
+
+use bytes::Bytes;
+use http::HeaderMap;
+
+use super::{DeliveryError, DeliverySettings};
+use crate::{
+    compute::{Class, ComputePool},
+    service::ServiceError,
+    session::{Place, SessionError},
+};
+
+/// How the messages of a call are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Encoding {
+    Gzip,
+    Zstd,
+}
+
+/// A message that is being decompressed.
+pub(super) struct Decompression {
+    reader: Box<dyn Read + Send>,
+    settings: DeliverySettings,
+    place: Place,
+    /// Bytes of the compressed message.
+    compressed: usize,
+    /// Maximum size of the decoder's window, and the part that is filled, which the call holds.
+    max_window: usize,
+    window_held: usize,
+    message: Decompressed,
+}
+
+/// A decompressed message, in pieces that the call holds.
+#[derive(Default)]
+pub(super) struct Decompressed {
+    pub(super) pieces: Vec<Bytes>,
+    pub(super) bytes: usize,
+}
+
+/// Maximum size of the pieces of a message, so that a message that grows is not copied.
+const PIECE_BYTES: usize = 128 << 10;
+
+/// Bytes that are decompressed on the thread that takes calls. The rest is left to the compute threads.
+const INLINE_BYTES: usize = PIECE_BYTES;
+
+/// Bytes that a compute thread decompresses before it takes other work, which is a few milliseconds.
+const TURN_BYTES: usize = 1 << 20;
+
+/// Decompressed bytes up to which a message is not compared with its compressed size. A short message whose content
+/// repeats itself can have any ratio.
+const MIN_RATIO_BYTES: usize = 4 << 20;
+
+/// Maximum window of zstd, as a power of two: 8 MiB, as RFC 8878 recommends. All levels but the ultra ones keep to it.
+const ZSTD_WINDOW_LOG: u32 = 23;
+
+impl Encoding {
+    /// Returns the encoding that these headers name, if it is one of those that are decompressed here.
+    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
+        match headers.get("grpc-encoding")?.as_bytes() {
+            b"gzip" => Some(Self::Gzip),
+            b"zstd" => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+
+    /// Maximum number of bytes that a decoder keeps beside its output.
+    fn window_bytes(self) -> usize {
+        match self {
+            Self::Gzip => 32 << 10,
+            Self::Zstd => 1 << ZSTD_WINDOW_LOG,
+        }
+    }
+
+    fn reader(self, compressed: Vec<u8>) -> Result<Box<dyn Read + Send>, DeliveryError> {
+        let compressed = Cursor::new(compressed);
+        Ok(match self {
+            Self::Gzip => Box::new(flate2::bufread::GzDecoder::new(compressed)),
+            Self::Zstd => {
+                let mut decoder = zstd::Decoder::with_buffer(compressed)?;
+                decoder.window_log_max(ZSTD_WINDOW_LOG)?;
+                Box::new(decoder)
+            }
+        })
+    }
+}
+
+impl Decompression {
+    pub(super) fn new(
+        encoding: Encoding,
+        compressed: Vec<u8>,
+        settings: DeliverySettings,
+        place: Place,
+    ) -> Result<Self, DeliveryError> {
+        let (compressed_bytes, max_window) = (compressed.len(), encoding.window_bytes());
+        Ok(Self {
+            reader: encoding.reader(compressed)?,
+            settings,
+            place,
+            compressed: compressed_bytes,
+            max_window,
+            window_held: 0,
+            message: Decompressed::default(),
+        })
+    }
+
+    /// Decompresses the whole message: a short one immediately, a long one on the compute threads.
+    pub(super) async fn finish(mut self, pool: &ComputePool) -> Result<Decompressed, ServiceError> {
+        let mut is_complete = self.proceed(INLINE_BYTES)?;
+        while !is_complete {
+            let turn = pool.run(Class::Bulk, move |_| (self.proceed(TURN_BYTES), self));
+            let (result, decompression) = turn.await.map_err(SessionError::from)?.value;
+            (is_complete, self) = (result?, decompression);
+        }
+        self.place.release(self.window_held);
+        Ok(self.message)
+    }
+
+    fn hold_window(&mut self, bytes: usize) -> Result<(), SessionError> {
+        let bytes = bytes.min(self.max_window - self.window_held);
+        self.window_held += bytes;
+        Ok(self.place.hold(bytes)?)
+    }
+
+    /// Decompresses at least `bytes` more bytes, and returns whether the message is complete.
+    fn proceed(&mut self, bytes: usize) -> Result<bool, ServiceError> {
+        let end = self.message.bytes + bytes;
+        while self.message.bytes < end {
+            let piece = self.piece()?;
+            if piece.is_empty() {
+                return Ok(true);
+            }
+            // The window of a decoder is filled with what it decompresses.
+            self.hold_window(piece.len())?;
+            self.message.bytes += piece.len();
+            self.message.pieces.push(piece);
+            self.check()?;
+        }
+        Ok(false)
+    }
+
+    /// Decompresses the next piece, which is empty at the end of the message.
+    fn piece(&mut self) -> Result<Bytes, ServiceError> {
+        let size = PIECE_BYTES.min((8 * self.compressed).max(1024));
+        self.place.hold(size).map_err(SessionError::from)?;
+        let (mut piece, mut filled) = (vec![0; size], 0);
+        while filled < size {
+            match self.reader.read(&mut piece[filled..]).map_err(DeliveryError::from)? {
+                0 => break,
+                read => filled += read,
+            }
+        }
+        piece.truncate(filled);
+        self.place.release(size - filled);
+        Ok(if filled < size / 2 { Bytes::copy_from_slice(&piece) } else { piece.into() })
+    }
+
+    fn check(&self) -> Result<(), DeliveryError> {
+        let (bytes, limit) = (self.message.bytes, self.settings.max_message_bytes);
+        if bytes > limit {
+            return Err(DeliveryError::DecompressedTooLarge { limit });
+        }
+        let (compressed, ratio) = (self.compressed, self.settings.max_compression_ratio.get() as usize);
+        if bytes > MIN_RATIO_BYTES && bytes / ratio > compressed {
+            return Err(DeliveryError::RatioTooLarge { compressed, ratio });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,38 @@
+use std::{num::NonZeroU32, time::Duration};
+
+use clap::Args;
+
+/// Settings of the messages that clients send.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct DeliverySettings {
+    /// Maximum size of a request, or of one message of a stream, in bytes, both compressed and decompressed
+    #[arg(long, env = "HLORANK_MAX_MESSAGE_BYTES", value_name = "BYTES", default_value_t = 64 << 20)]
+    pub max_message_bytes: usize,
+
+    /// Maximum size of a decompressed message as a multiple of its compressed size, if it has more than 4 MiB; a message
+    /// that exceeds it is rejected
+    #[arg(long, env = "HLORANK_MAX_COMPRESSION_RATIO", value_name = "FACTOR", default_value = "2000")]
+    pub max_compression_ratio: NonZeroU32,
+
+    /// Maximum time from the headers of a call to the end of its first message, and from the first to the last byte of
+    /// every later message of a stream, in seconds; a call that takes longer ends
+    #[arg(long, env = "HLORANK_MAX_MESSAGE_SECONDS", value_name = "SECONDS", default_value = "60", value_parser = positive_seconds)]
+    pub max_message_seconds: Duration,
+
+    /// Maximum time that the server waits for the next message of a stream, in seconds, after which the stream ends
+    #[arg(long, env = "HLORANK_MAX_STREAM_IDLE_SECONDS", value_name = "SECONDS", default_value = "3600", value_parser = positive_seconds)]
+    pub max_stream_idle_seconds: Duration,
+
+    /// HTTP/2 window of a call in bytes: what a client may send before the server reads it. The window of a connection
+    /// is four times as large. An open stream holds its window in --max-call-bytes
+    #[arg(long, env = "HLORANK_STREAM_WINDOW_BYTES", value_name = "BYTES", default_value_t = 1 << 20, value_parser = clap::value_parser!(u32).range(65_535..=256 << 20))]
+    pub stream_window_bytes: u32,
+}
+
+fn positive_seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "expected seconds, such as 30 or 0.5".to_owned())?;
+    match Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())? {
+        Duration::ZERO => Err("expected more than 0 seconds".to_owned()),
+        seconds => Ok(seconds),
+    }
+}

@@ -1,0 +1,45 @@
+//! The bytes that the calls of each client hold.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
+use super::admission::Caller;
+use crate::memory::ClientBytes;
+
+/// One account per client that has calls.
+#[derive(Default)]
+pub(super) struct Accounts(Mutex<HashMap<Caller, Weak<ClientBytes>>>);
+
+impl Accounts {
+    /// Returns the account of a client. A client without calls has none, and gets a new one.
+    pub(super) fn of(&self, caller: &Caller) -> Arc<ClientBytes> {
+        // Nothing panics while it holds the lock.
+        let mut accounts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(account) = accounts.get(caller).and_then(Weak::upgrade) {
+            return account;
+        }
+        accounts.retain(|_, account| account.strong_count() > 0);
+        let account = Arc::default();
+        accounts.insert(caller.clone(), Arc::downgrade(&account));
+        account
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::TokenName;
+
+    #[test]
+    fn a_client_has_one_account_while_it_has_calls() {
+        let (accounts, caller) = (Accounts::default(), |name: &str| Caller::Token(TokenName(name.into())));
+        let one = accounts.of(&caller("a"));
+        assert!(Arc::ptr_eq(&one, &accounts.of(&caller("a"))));
+        assert!(!Arc::ptr_eq(&one, &accounts.of(&caller("b"))));
+        drop(one);
+        accounts.of(&caller("c"));
+        assert_eq!(accounts.0.lock().unwrap().len(), 1);
+    }
+}
