@@ -1,13 +1,9 @@
-use std::{
-    fs::{self, File},
-    io::{self, BufWriter},
-    path::Path,
-};
+use std::{io, path::Path};
 
 use npyz::{AutoSerialize, WriteOptions, WriterBuilder, npz::file_name_from_array_name};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
-use crate::{FileError, MeasuredGraph, Pad, Scope, SegmentedGraph, prune};
+use crate::{FileError, MeasuredGraph, OutputFile, Pad, Scope, SegmentedGraph, prune};
 
 /// A writer of the npz file that training reads: the arrays of spec §7 and those of the pruned graph and its
 /// segments.
@@ -19,27 +15,19 @@ use crate::{FileError, MeasuredGraph, Pad, Scope, SegmentedGraph, prune};
 /// | `pruned_segment` | i64 `[k]` | segment of each node kept |
 pub struct FeatureFile<'a> {
     path: &'a Path,
-    writer: ZipWriter<BufWriter<File>>,
+    writer: ZipWriter<OutputFile>,
 }
 
 impl<'a> FeatureFile<'a> {
-    /// Writes a graph and its measurements to `path`, atomically. Fails if `pad` is −1 and the features of the graph
+    /// Writes a graph and its measurements to `path`, as an [`OutputFile`]. Fails if `pad` is −1 and the features of the graph
     /// were padded with 0.
     pub fn write(path: &'a Path, measured: &MeasuredGraph, pad: Pad) -> Result<(), FileError> {
         let io_error = |source| FileError::Io { path: path.display().to_string(), source };
-        let partial = path.with_added_extension("partial");
-        let writer = File::create(&partial).map_err(io_error)?;
-        let mut file = FeatureFile { path, writer: ZipWriter::new(BufWriter::new(writer)) };
-        let written = file.arrays(measured, pad);
-        let written = written.and_then(|()| file.writer.finish().map_err(|error| io_error(error.into())));
-        match written {
-            Ok(_) => fs::rename(&partial, path).map_err(io_error),
-            Err(error) => {
-                // The partial file is of no use, and the first error is the cause.
-                let _ = fs::remove_file(&partial);
-                Err(error)
-            }
-        }
+        let writer = OutputFile::create(path).map_err(io_error)?;
+        let mut file = FeatureFile { path, writer: ZipWriter::new(writer) };
+        file.arrays(measured, pad)?;
+        let output = file.writer.finish().map_err(|error| io_error(error.into()))?;
+        output.finish().map_err(io_error)
     }
 
     fn arrays(&mut self, measured: &MeasuredGraph, pad: Pad) -> Result<(), FileError> {

@@ -9,6 +9,8 @@ mod given_configurations;
 mod graph_files;
 mod measured_file;
 mod models;
+#[cfg(unix)]
+mod output_files;
 mod proxy;
 mod rank;
 mod security;

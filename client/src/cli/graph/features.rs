@@ -18,7 +18,7 @@ use crate::cli::{
 pub(crate) struct Features {
     #[arg(value_name = "FILE", required_unless_present = "digest", requires = "out", help = GRAPH_FILE)]
     file: Option<PathBuf>,
-    /// npz file to write
+    /// npz file to write; an existing file is replaced, and a pipe or a device is written to
     #[arg(long, value_name = "F.npz", requires = "file")]
     out: Option<PathBuf>,
     /// Padding of the sequence columns: 0, or -1 to distinguish padding from the value 0
@@ -56,11 +56,26 @@ impl Features {
     pub(crate) fn run(self, format: Format) -> Result<(), CommandError> {
         if let (Some(file), Some(out)) = (&self.file, &self.out) {
             let measured = self.selection.read_one(file, &Progress::over(1))?.measured;
+            let is_printed = !is_standard_output(out);
             FeatureFile::write(out, &measured, self.pad)?;
-            return Ok(format.print(&FeatureReport::of(out, &measured, self.pad))?);
+            let report = FeatureReport::of(out, &measured, self.pad);
+            return if is_printed { Ok(format.print(&report)?) } else { Ok(()) };
         }
         Ok(format.print(&DigestReport { feature_digest: FeatureSet::TPUGRAPHS.digest().to_string() })?)
     }
+}
+
+/// Returns whether a path is standard output, where a report would follow the file.
+#[cfg(unix)]
+fn is_standard_output(path: &Path) -> bool {
+    use std::{fs, os::unix::fs::MetadataExt as _};
+    let place = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    place(path).is_some_and(|written| place(Path::new("/dev/stdout")) == Some(written))
+}
+
+#[cfg(not(unix))]
+fn is_standard_output(_: &Path) -> bool {
+    false
 }
 
 impl FeatureReport {
