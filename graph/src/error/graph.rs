@@ -143,6 +143,20 @@ pub enum GraphError {
         /// The column, 0 to 139.
         column: usize,
     },
+    /// A feature that is larger than any number of an HLO module.
+    #[error("feature {column} of node {node} is beyond 2^63, as no number of an HLO module is")]
+    FeatureTooLarge {
+        /// The node.
+        node: usize,
+        /// The column, 0 to 139.
+        column: usize,
+    },
+    /// A tensor of more elements than XLA counts.
+    #[error("the dimensions of node {node} make more than 2^63 elements, which is more than XLA allows")]
+    TensorTooLarge {
+        /// The node.
+        node: usize,
+    },
     /// A pad value that is neither 0 nor −1.
     #[error("the pad value is {found}; use 0 (the official data) or -1 (TGraph's)")]
     PadValue {

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use super::{
     arrays::GraphArrays,
     edges::{check_acyclic, check_ends},
+    range::check_range,
 };
 use crate::{
     Digest, FEATURES, FeatureSet, GraphError, Pad, Scope, SequenceLengths, Task, hash::CanonicalForm,
@@ -26,6 +27,12 @@ impl Graph {
         // The arrays were grown node by node, and the graph may stay in a cache.
         arrays.shrink_to_fit();
         Ok(Self { task, arrays: Arc::new(arrays), configurable })
+    }
+
+    /// Checks that the features are values that a valid HLO module can have: numbers of 64 bits, and tensors of at most
+    /// 2^63 elements. A model may overflow on larger ones.
+    pub fn check_range(&self) -> Result<(), GraphError> {
+        check_range(&self.arrays.features)
     }
 
     /// Returns what is tuned.

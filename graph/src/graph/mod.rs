@@ -3,5 +3,6 @@
 mod arrays;
 mod checked;
 mod edges;
+mod range;
 
 pub use self::{arrays::GraphArrays, checked::Graph};

@@ -100,11 +100,13 @@ fn graph_reason(error: &GraphError) -> Reason {
         GraphError::TooMany { kind: LimitKind::Edges, .. } => Reason::TooManyEdges,
         GraphError::TooMany { .. } => Reason::TooManyNodes,
         GraphError::InstructionTooLarge { .. } => Reason::InstructionTooLarge,
+        GraphError::TensorTooLarge { .. } => Reason::TensorTooLarge,
         GraphError::UnknownConfigurableNode { .. }
         | GraphError::DuplicateConfigurableNode { .. }
         | GraphError::ConfigurableKernel { .. } => Reason::ConfigurableNodesInvalid,
         GraphError::ArrayLength { .. }
         | GraphError::FeatureNotFinite { .. }
+        | GraphError::FeatureTooLarge { .. }
         | GraphError::PadValue { .. } => Reason::FeaturesInvalid,
     }
 }

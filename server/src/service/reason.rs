@@ -68,6 +68,7 @@ reasons! {
     Stopping "STOPPING",
     StreamIdle "STREAM_IDLE",
     StreamTooLong "STREAM_TOO_LONG",
+    TensorTooLarge "TENSOR_TOO_LARGE",
     TokenMissing "TOKEN_MISSING",
     TokenUnknown "TOKEN_UNKNOWN",
     TooManyConfigs "TOO_MANY_CONFIGS",

@@ -20,6 +20,7 @@ pub(super) fn read_module(
     let names: Vec<&str> = module.unknown_opcodes.keys().map(String::as_str).collect();
     let mut warnings = unknown_opcodes(module.unknown_opcodes.values().sum(), &names);
     let (graph, nodes) = module.into_described_graph(task, configurable)?;
+    graph.check_range()?;
     warnings.extend(unusual_nodes(&graph));
     Ok(Source { graph: Arc::new(SegmentedGraph::new(&graph)), nodes, warnings })
 }
@@ -42,6 +43,7 @@ pub(super) fn read_features(
     )?;
     let configurable = configurable_or_default(task, configurable, &arrays);
     let graph = Graph::new(task, arrays, configurable)?;
+    graph.check_range()?;
     let mut warnings = unknown_opcodes(graph.unknown_opcodes(), &[]);
     warnings.extend(unusual_nodes(&graph));
     let node = |&node: &u32| NodeDescription {

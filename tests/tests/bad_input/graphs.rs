@@ -105,6 +105,79 @@ async fn broken_features_are_refused() {
     refuse_all(&TestServer::start().await, cases).await;
 }
 
+/// Returns features in which these columns of node 1 have a value.
+fn with_columns(columns: &[usize], value: f32) -> Graph {
+    let large = features(2);
+    let mut bytes = large.node_feat.to_vec();
+    for column in columns {
+        bytes[560 + 4 * column..][..4].copy_from_slice(&value.to_le_bytes());
+    }
+    graph_of_features(GraphFeatures { node_feat: bytes.into(), ..large })
+}
+
+/// Returns a dot whose output and operands have these dimensions.
+fn dot_of(dimensions: &[i64]) -> Vec<u8> {
+    let mut instructions =
+        vec![operation("parameter", 1, &[]), operation("parameter", 2, &[]), operation("dot", 3, &[1, 2])];
+    for instruction in &mut instructions {
+        instruction.shape.as_mut().unwrap().dimensions = dimensions.to_vec();
+    }
+    single(instructions)
+}
+
+const LARGEST: f32 = 9_223_372_036_854_775_808.0;
+
+#[tokio::test]
+async fn numbers_that_no_module_has_are_refused() {
+    let server = TestServer::start().await;
+    let [max, quarter] = [i64::MAX, 1 << 21];
+    let text = |shape: &str| {
+        let lines = format!("a = {shape} parameter(0)\n  b = {shape} dot(a, a)");
+        with_graph(graph_of_text(format!("HloModule m\n\nENTRY e {{\n  {lines}\n}}\n")))
+    };
+    let cases = vec![
+        (
+            with_graph(with_columns(&[40], 1e19)),
+            invalid("FEATURES_INVALID", &["feature 40 of node 1", "2^63"]),
+        ),
+        (with_graph(with_columns(&[27], -1e30)), invalid("FEATURES_INVALID", &["feature 27 of node 1"])),
+        (
+            with_graph(with_columns(&[21, 22], LARGEST)),
+            invalid("TENSOR_TOO_LARGE", &["node 1", "2^63 elements"]),
+        ),
+        (with_graph(with_columns(&[21, 22, 23, 24, 25, 26], 1e12)), invalid("TENSOR_TOO_LARGE", &["node 1"])),
+        (with_module(dot_of(&[max, max])), invalid("TENSOR_TOO_LARGE", &["node 0"])),
+        (with_module(dot_of(&[quarter, quarter, quarter, 2])), invalid("TENSOR_TOO_LARGE", &["node 0"])),
+        (text("f32[9223372036854775807,9223372036854775807]"), invalid("TENSOR_TOO_LARGE", &["node 0"])),
+    ];
+    refuse_all(&server, cases).await;
+    let metrics = server.scrape().await;
+    assert_eq!(metrics.value("hlorank_errors_total", &[("reason", "MODEL_OUTPUT_INVALID")]), 0.0);
+}
+
+/// Every model must score what the limits accept, or the limits are too wide.
+#[tokio::test]
+async fn the_largest_numbers_that_are_accepted_are_scored() {
+    let server = TestServer::start().await;
+    let others: Vec<usize> = (0..140).filter(|column| !(21..27).contains(column)).collect();
+    let [max, root] = [i64::MAX, 1 << 21];
+    let graphs = [
+        (with_graph(with_columns(&others, LARGEST)), 1),
+        (with_graph(with_columns(&others, -LARGEST)), 1),
+        (with_graph(with_columns(&[21], LARGEST)), 1),
+        (with_module(dot_of(&[max])), 2),
+        (with_module(dot_of(&[root, root, root])), 2),
+        (with_module(dot_of(&[1448; 6])), 2),
+    ];
+    for (request, dot) in graphs {
+        for model in ["layout-xla-cpu", "layout-xla-cpu-sage"] {
+            let request = request.clone().with_model(model).with_configs(readable(vec![node(dot, &[0])]));
+            let answer = server.cost_model().await.rank_configs(request).await.unwrap().into_inner();
+            assert!(answer.ranking_scores[0].is_finite(), "{model}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn opcodes_past_the_table_in_features_are_counted_in_a_warning() {
     let server = TestServer::start().await;
