@@ -103,6 +103,34 @@ fn brackets_and_strings_are_closed() {
 }
 
 #[test]
+fn a_comment_is_closed() {
+    refuse("HloModule m /* no", [1, 13], &["comment", "never closed"]);
+    refuse(&text(&[PARAMETER, "/* %n = f32[2,3] copy(%p)"]), [5, 3], &["comment", "never closed"]);
+    refuse(&text(&[PARAMETER, "%n = f32[2,3] copy(%p), backend_config=x /* no"]), [5, 44], &["never closed"]);
+    refuse("HloModule m\n\n%e { %c = f32[] constant(0) }\n/*", [4, 1], &["comment", "never closed"]);
+    let closed = "HloModule m\n\n%e { %c = f32[] constant(0) } // the end";
+    assert!(HloModule::read_text(closed, &Limits::default()).is_ok());
+}
+
+#[test]
+fn a_text_has_no_byte_0() {
+    refuse("HloModule m\0\n", [1, 12], &["a byte 0"]);
+    refuse(&text(&[PARAMETER, "%n = f32[2,3] copy(%p), metadata={op_name=\"a\0\"}"]), [5, 47], &["a byte 0"]);
+}
+
+#[test]
+fn a_layout_is_a_permutation_of_the_dimensions() {
+    for (layout, rank) in [("f32[2,3]{0,0}", 2), ("f32[2,3]{2,1}", 2), ("f32[2,3]{1}", 2), ("f32[2]{}", 1)] {
+        let words = format!("each of the {rank} dimensions");
+        refuse(
+            &text(&[&format!("%p = {layout} parameter(0)")]),
+            [4, 3 + layout.find('{').unwrap() + 5],
+            &[&words],
+        );
+    }
+}
+
+#[test]
 fn an_operand_is_an_instruction_above() {
     refuse(
         &text(&[PARAMETER, "%n = f32[2,3] add(%p, f32[2,3] %later)", "%later = f32[2,3] copy(%p)"]),

@@ -15,6 +15,18 @@ pub enum TextError {
         /// The opening character.
         opening: char,
     },
+    /// A comment that is never closed.
+    #[error("the comment is never closed")]
+    UnclosedComment,
+    /// A byte 0.
+    #[error("the text contains a byte 0")]
+    Nul,
+    /// A layout that is not a permutation of the dimensions.
+    #[error("the layout must list each of the {rank} dimensions of the shape once")]
+    Layout {
+        /// Number of dimensions.
+        rank: usize,
+    },
     /// A token that is not a whole number of 64 bits.
     #[error("`{text}` is not a whole number of 64 bits")]
     Number {

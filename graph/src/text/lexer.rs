@@ -9,11 +9,21 @@ pub(super) struct Lexer<'a> {
     text: &'a str,
     /// Number of bytes that are read.
     at: usize,
+    /// Start of a comment that is never closed, once it was found.
+    unclosed_comment: Option<usize>,
 }
 
 impl<'a> Lexer<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, at: 0 }
+        Self { text, at: 0, unclosed_comment: None }
+    }
+
+    /// Checks what no token shows: bytes 0, and, once the text is read, comments that are never closed.
+    pub(super) fn check(&self) -> Result<(), GraphError> {
+        if let Some(position) = self.unclosed_comment {
+            return Err(self.error(position, TextError::UnclosedComment));
+        }
+        self.text.find('\0').map_or(Ok(()), |position| Err(self.error(position, TextError::Nul)))
     }
 
     /// Returns the position of the next token, in bytes.
@@ -201,13 +211,17 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Skips a comment if one is next. A comment that is never closed extends to the end of the text.
+    /// Skips a comment if one is next. A comment that is never closed extends to the end of the text, and is remembered.
     fn skip_comment(&mut self) -> bool {
         let rest = &self.text[self.at..];
         let length = if rest.starts_with("//") {
             rest.find('\n')
         } else if let Some(inside) = rest.strip_prefix("/*") {
-            inside.find("*/").map(|length| length + 4)
+            let length = inside.find("*/").map(|length| length + 4);
+            if length.is_none() {
+                self.unclosed_comment.get_or_insert(self.at);
+            }
+            length
         } else {
             return false;
         };

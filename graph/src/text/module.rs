@@ -20,7 +20,10 @@ impl<'a> HloModule<'a> {
             predecessors: 0,
             depth: 0,
         };
-        parser.module()?;
+        let read = parser.module();
+        // The cause, if a token is missing because a comment has swallowed it.
+        parser.lexer.check()?;
+        read?;
         parser.callees.check(&parser.lexer)?;
         parser.builder.finish()
     }

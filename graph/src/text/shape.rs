@@ -4,7 +4,7 @@ use super::{
     element_type::{BUFFER, TUPLE, element_type, has_layout},
     lexer::Lexer,
 };
-use crate::GraphError;
+use crate::{GraphError, TextError};
 
 /// Reads a shape such as `f32[2,3]{1,0:T(8,128)}` or `(f32[2], token[])`. An array without a layout gets the
 /// default one, as in XLA's parser. The elements of a tuple are only counted.
@@ -82,9 +82,19 @@ fn layout(lexer: &mut Lexer<'_>, rank: usize) -> Result<Vec<i64>, GraphError> {
     if !matches!(lexer.peek(), b':' | b'}') {
         return Err(lexer.unexpected("`}`"));
     }
+    if !is_permutation(&minor_to_major, rank) {
+        return Err(lexer.error(start, TextError::Layout { rank }));
+    }
     lexer.return_to(start);
     lexer.skip_group()?;
     Ok(minor_to_major)
+}
+
+/// Returns whether a list has each of the numbers from 0 to `rank - 1` once.
+fn is_permutation(numbers: &[i64], rank: usize) -> bool {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_unstable();
+    sorted.len() == rank && sorted.into_iter().zip(0..).all(|(number, expected)| number == expected)
 }
 
 #[cfg(test)]
