@@ -1,5 +1,5 @@
-//! Deadlines that calls state in `grpc-timeout`. They expire slightly before those that tonic keeps, which end a call
-//! without an error reason and which no longer apply to a stream once its response headers are sent.
+//! Deadlines that calls state in `grpc-timeout`. They expire slightly early, so that the error reason reaches the client
+//! before its own deadline.
 
 use std::{
     pin::Pin,
@@ -25,7 +25,7 @@ pub struct Deadlines<S> {
     inner: S,
 }
 
-/// How much earlier than tonic a call ends. Timers tick every millisecond.
+/// How much earlier than its deadline a call ends. Timers tick every millisecond.
 const EARLY_MARGIN: Duration = Duration::from_millis(1);
 
 /// Returns the deadline of a call with these headers that begins now.
