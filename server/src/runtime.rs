@@ -1,11 +1,17 @@
 //! The ONNX Runtime library, and sessions of one thread each.
 
-use std::{path::Path, sync::Mutex};
+use std::{
+    path::Path,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use ort::{
     environment::Environment,
     logging::LogLevel,
-    session::{Session, builder::GraphOptimizationLevel},
+    session::{RunOptions, Session, builder::GraphOptimizationLevel},
 };
 
 use crate::device::DeviceProfile;
@@ -68,5 +74,58 @@ impl Runtime {
             .with_inter_threads(DeviceProfile::CPU.session_threads)?
             .with_config_entry("session.intra_op.allow_spinning", "0")?;
         Ok(builder.commit_from_memory(model)?)
+    }
+}
+
+/// Stops runs of sessions from another thread. Runs in progress fail between two operators, later runs at once.
+pub struct Interrupt {
+    options: RunOptions,
+    stopped: AtomicBool,
+    expired: AtomicBool,
+    on_abandoned: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl Interrupt {
+    /// Calls `on_abandoned` if a run does not end although it was stopped.
+    pub fn new(on_abandoned: Arc<dyn Fn() + Send + Sync>) -> Result<Self, RuntimeError> {
+        let options = RunOptions::new()?;
+        Ok(Self { options, stopped: AtomicBool::new(false), expired: AtomicBool::new(false), on_abandoned })
+    }
+
+    /// Stops every run that was started with this interrupt.
+    pub fn stop(&self) {
+        if self.stopped.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        if let Err(error) = self.options.terminate() {
+            tracing::warn!(%error, "a run continues although nobody waits for it");
+        }
+    }
+
+    /// Stops the runs because one of them took too long.
+    pub fn expire(&self) {
+        self.expired.store(true, Ordering::Relaxed);
+        self.stop();
+    }
+
+    /// Reports that a run did not end.
+    pub fn abandoned(&self) {
+        (self.on_abandoned)();
+    }
+
+    /// Whether runs fail because they were stopped.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Whether runs fail because one of them took too long.
+    #[must_use]
+    pub fn is_expired(&self) -> bool {
+        self.expired.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn options(&self) -> &RunOptions {
+        &self.options
     }
 }

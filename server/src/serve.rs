@@ -43,7 +43,7 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     tokio::spawn(Arc::clone(&metrics).keep_up());
     let credentials = Arc::new(Credentials::open(&settings.security, &metrics)?);
     tokio::spawn(Arc::clone(&credentials).poll(settings.poll_seconds));
-    let pool = Arc::new(ComputePool::new(settings.workers)?);
+    let pool = Arc::new(ComputePool::new(settings.workers)?.with_max_run(settings.max_run_seconds));
     let engine = Arc::new(engine(&settings, &pool, &metrics));
     let registry = open_registry(&settings, Arc::clone(&engine), Arc::clone(&metrics)).await?;
     let (reporter, health_service) = tonic_health::server::health_reporter();
@@ -97,6 +97,7 @@ async fn open_registry(
         workers: settings.workers.get(),
         retain: settings.retain_versions,
         max_slowdown: settings.max_slowdown,
+        max_load: settings.max_load_seconds,
         poll: settings.poll_seconds,
     };
     let opened = tokio::task::spawn_blocking(move || -> Result<Registry, StartError> {

@@ -53,6 +53,15 @@ pub struct Settings {
     #[arg(long, env = "HLORANK_MAX_SLOWDOWN", value_name = "FACTOR", default_value_t = 3.0, value_parser = factor)]
     pub max_slowdown: f64,
 
+    /// Maximum time to load and check a model version, in seconds; a version that takes longer is rejected
+    #[arg(long, env = "HLORANK_MAX_LOAD_SECONDS", value_name = "SECONDS", default_value = "300", value_parser = positive_seconds)]
+    pub max_load_seconds: Duration,
+
+    /// Maximum duration of one run of a model, in seconds; a longer run is stopped and its calls fail. A version whose
+    /// run does not end after that is taken out of service
+    #[arg(long, env = "HLORANK_MAX_RUN_SECONDS", value_name = "SECONDS", default_value = "30", value_parser = positive_seconds)]
+    pub max_run_seconds: Duration,
+
     /// Number of recently used graphs for whose last batch a new version computes the embeddings before it serves; this
     /// delays the new version
     #[arg(long, env = "HLORANK_RECOMPUTE_GRAPHS", value_name = "GRAPHS", default_value_t = 0)]

@@ -25,7 +25,8 @@ fn main() {
             for block in BLOCKS {
                 let rows = (block / nodes / 4).max(1) * 4;
                 let input = input(task, rows, nodes);
-                let encode = || drop(model.encode(Worker(0), &input).expect("the encoder runs"));
+                let interrupt = model.interrupt().expect("an interrupt");
+                let encode = || drop(model.encode(Worker(0), &input, &interrupt).expect("the encoder runs"));
                 encode();
                 let fastest = times(RUNS, encode)[0];
                 print!("{:>8.1}", rows as f64 / fastest.as_secs_f64() / 1e3);

@@ -53,7 +53,8 @@ pub fn score_naively(
     let mut sums: Vec<f32> = sums.into_iter().map(|sum| sum as f32).collect();
     // A single row rounds differently from the same row among others.
     sums.extend_from_within(..size);
-    let mut scores = model.score(worker, &sums).expect("the head runs");
+    let mut scores =
+        model.score(worker, &sums, &model.interrupt().expect("an interrupt")).expect("the head runs");
     scores.truncate(configurations.len());
     scores
 }
@@ -109,7 +110,9 @@ impl Rows<'_> {
                 input.operands[place] = 1.0;
             }
         }
-        let mut embeddings = model.encode(worker, &input).expect("the encoder runs");
+        let mut embeddings = model
+            .encode(worker, &input, &model.interrupt().expect("an interrupt"))
+            .expect("the encoder runs");
         embeddings.truncate(rows * model.settings().embedding_size);
         embeddings
     }

@@ -101,16 +101,72 @@ pub fn append(model: &mut Vec<u8>, graph: GraphProto) {
 /// # Panics
 /// If no operator has the output `embedding`.
 pub fn fail_above(model: &mut Vec<u8>, limit: f32) {
-    rename_output(model);
     let nodes = vec![
-        node("ReduceMax", &["config"], "check.highest", vec![integer("keepdims", 0)]),
-        node("Greater", &["check.highest", "check.limit"], "check.is_above", vec![]),
         node("Cast", &["check.is_above"], "check.index", vec![integer("to", INT64.into())]),
         node("Gather", &["check.table", "check.index"], "check.zero", vec![]),
-        node("Add", &["unchecked", "check.zero"], "embedding", vec![]),
     ];
-    let initializer = vec![floats("check.limit", &[], &[limit]), floats("check.table", &[1], &[0.0])];
-    append(model, GraphProto { node: nodes, initializer, ..GraphProto::default() });
+    check_above(model, limit, nodes, vec![floats("check.table", &[1], &[0.0])]);
+}
+
+/// Makes a serialized encoder take minutes in one operator if a number of its input `config` is above a limit. ONNX
+/// Runtime cannot stop an operator. Other runs are unchanged.
+///
+/// # Panics
+/// If no operator has the output `embedding`.
+pub fn stall_above(model: &mut Vec<u8>, limit: f32) {
+    let mut nodes =
+        vec![node("Where", &["check.is_above", "check.many", "check.one"], "check.boxes", vec![])];
+    nodes.extend(slow_zero("check.boxes"));
+    let constants = vec![integers("check.many", &[SLOW_BOXES]), integers("check.one", &[1])];
+    check_above(model, limit, nodes, [constants, slow_constants()].concat());
+}
+
+/// Makes ONNX Runtime take minutes in one operator to make a session of a serialized encoder, because it evaluates what
+/// is constant.
+///
+/// # Panics
+/// If no operator has the output `embedding`.
+pub fn stall_session(model: &mut Vec<u8>) {
+    let constants = vec![integers("check.many", &[SLOW_BOXES])];
+    check_above(model, 0.0, slow_zero("check.many"), [constants, slow_constants()].concat());
+}
+
+/// So many boxes that comparing each with every other takes minutes.
+const SLOW_BOXES: i64 = 600_000;
+
+/// Returns operators that compare as many boxes as a number says, and have the output 0.
+fn slow_zero(boxes: &str) -> Vec<NodeProto> {
+    let shape = |name: &str, sizes: &[&str]| node("Concat", sizes, name, vec![integer("axis", 0)]);
+    let inputs = ["check.all", "check.scores", "check.most"];
+    vec![
+        shape("check.shape", &["check.1", boxes, "check.4"]),
+        shape("check.shape_of_scores", &["check.1", "check.1", boxes]),
+        node("ConstantOfShape", &["check.shape"], "check.all", vec![]),
+        node("ConstantOfShape", &["check.shape_of_scores"], "check.scores", vec![]),
+        node("NonMaxSuppression", &inputs, "check.selected", vec![]),
+        node("Size", &["check.selected"], "check.size", vec![]),
+        node("Cast", &["check.size"], "check.number", vec![integer("to", FLOAT32.into())]),
+        node("Mul", &["check.number", "check.null"], "check.zero", vec![]),
+    ]
+}
+
+fn slow_constants() -> Vec<TensorProto> {
+    let most = integers("check.most", &[SLOW_BOXES]);
+    vec![integers("check.1", &[1]), integers("check.4", &[4]), most, floats("check.null", &[], &[0.0])]
+}
+
+/// Adds operators to a serialized encoder. They may use `check.is_above`, whether a number of its input `config` is above
+/// a limit, and have the output `check.zero`, which is added to the embeddings.
+fn check_above(model: &mut Vec<u8>, limit: f32, nodes: Vec<NodeProto>, constants: Vec<TensorProto>) {
+    rename_output(model);
+    let mut node_list = vec![
+        node("ReduceMax", &["config"], "check.highest", vec![integer("keepdims", 0)]),
+        node("Greater", &["check.highest", "check.limit"], "check.is_above", vec![]),
+    ];
+    node_list.extend(nodes);
+    node_list.push(node("Add", &["unchecked", "check.zero"], "embedding", vec![]));
+    let initializer = [vec![floats("check.limit", &[], &[limit])], constants].concat();
+    append(model, GraphProto { node: node_list, initializer, ..GraphProto::default() });
 }
 
 /// Makes a serialized encoder run a loop of this number of steps if a number of its input `config` is above a limit.

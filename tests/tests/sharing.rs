@@ -120,7 +120,10 @@ async fn the_sums_of_a_batch_have_its_scores() {
         fixture.engine.score(&fixture.model, &graph, read, terms).await.unwrap();
     let sums = sums.expect("a segment model has sums");
     let all: Vec<f32> = (0..scores.len()).flat_map(|config| sums.of(config)).copied().collect();
-    let again = fixture.model.segment().unwrap().score(Worker(0), &all).unwrap();
+    let again = {
+        let model = fixture.model.segment().unwrap();
+        model.score(Worker(0), &all, &model.interrupt().unwrap()).unwrap()
+    };
     assert_eq!(again, scores);
     assert_eq!(sums.of(1), sums.of(3), "equal configurations have equal sums");
     assert!(fixture.evaluation(&graph, &uniform(&graph)).await.sums.is_none(), "not asked for");

@@ -8,7 +8,17 @@ use crate::{
     device::DeviceProfile,
     memory::Memory,
     model::ModelFailed,
+    runtime::Interrupt,
 };
+
+/// Stops the runs of a call that was dropped: a chunk of a large graph takes long.
+struct StopOnDrop(Arc<Interrupt>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
 
 /// What all evaluations share.
 pub(super) struct Resources {
@@ -23,19 +33,21 @@ impl Resources {
         self.pool.device()
     }
 
-    /// Scores `0..count` in chunks of `at_once`, and returns what each chunk gave, in order.
+    /// Scores `0..count` in chunks of `at_once`, and returns what each chunk gave, in order. Dropping the future stops the
+    /// runs in progress by the interrupt.
     pub(super) async fn score_in_chunks<T: Send + 'static>(
         &self,
-        count: usize,
-        at_once: usize,
+        (count, at_once): (usize, usize),
         class: Class,
-        score: impl Fn(Worker, Range<usize>) -> Result<T, ModelFailed> + Send + Sync + 'static,
+        interrupt: Interrupt,
+        score: impl Fn(Worker, Range<usize>, &Interrupt) -> Result<T, ModelFailed> + Send + Sync + 'static,
     ) -> Result<Vec<T>, EngineError> {
-        let score = Arc::new(score);
+        let (score, interrupt) = (Arc::new(score), StopOnDrop(Arc::new(interrupt)));
         let chunks = (0..count).step_by(at_once).map(|start| {
             let (score, chunk) = (Arc::clone(&score), start..count.min(start + at_once));
-            let scored = self.pool.run(class, move |worker| score(worker, chunk));
-            async { Ok::<_, EngineError>(scored.await?.value?) }
+            let run = move |worker, interrupt: &Interrupt| score(worker, chunk, interrupt);
+            let scored = self.pool.run_session(class, Arc::clone(&interrupt.0), run);
+            async { Ok::<_, EngineError>(scored.await??) }
         });
         // Enough that no worker is idle.
         stream::iter(chunks).buffered(2 * self.pool.workers()).try_collect().await

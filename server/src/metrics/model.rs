@@ -46,6 +46,12 @@ const FAILED_RUNS: Family<Counter, 1> = Family::new(
     "Failed runs of a model's ONNX files. If rows of several calls fail together, they are retried in parts",
 );
 
+const ABANDONED_RUNS: Family<Counter, 1> = Family::new(
+    "hlorank_abandoned_runs_total",
+    ["model"],
+    "Runs that did not end although they were stopped. The thread is left behind and replaced, and the version no longer serves",
+);
+
 /// Metrics of one model.
 pub struct ModelSeries {
     /// One per method, in the order of [`RANKING`].
@@ -58,6 +64,8 @@ pub struct ModelSeries {
     rows_cached: Counter,
     /// Failed runs of ONNX Runtime.
     pub failed_runs: Counter,
+    /// Runs that were left behind with their thread.
+    pub abandoned_runs: Counter,
     /// Metrics of the model's versions.
     pub versions: VersionSeries,
 }
@@ -74,6 +82,7 @@ impl ModelSeries {
             rows_evaluated: counter(ROWS_EVALUATED),
             rows_cached: counter(ROWS_CACHED),
             failed_runs: counter(FAILED_RUNS),
+            abandoned_runs: counter(ABANDONED_RUNS),
             versions: VersionSeries::new(recorder, model),
         }
     }

@@ -1,13 +1,12 @@
 use std::{path::Path, sync::Arc};
 
 use hlorank_graph::Digest;
-use metrics::Counter;
 
 use super::{
     Artifact, ArtifactError, Manifest, ModelKind,
     facts::ModelFacts,
     segment::{SegmentModel, Sessions},
-    sessions::PerWorker,
+    sessions::{PerWorker, RunReports},
     whole_graph::{MODEL, WholeGraphModel},
 };
 use crate::runtime::Runtime;
@@ -28,28 +27,28 @@ pub enum LoadedModel {
 }
 
 impl Model {
-    /// Loads and checks the artifact in a version's folder, with sessions for `workers` workers. Failed runs are not
-    /// counted.
+    /// Loads and checks the artifact in a version's folder, with sessions for `workers` workers. Runs are not
+    /// reported.
     pub fn load(folder: &Path, runtime: &Runtime, workers: usize) -> Result<Self, ArtifactError> {
-        Self::new(Artifact::read(folder)?, runtime, workers, Counter::noop())
+        Self::new(Artifact::read(folder)?, runtime, workers, RunReports::none())
     }
 
-    /// Makes the sessions of an artifact for `workers` workers. Runs that fail are counted in `failed_runs`.
+    /// Makes the sessions of an artifact for `workers` workers. Runs that go wrong are reported.
     pub fn new(
         artifact: Artifact,
         runtime: &Runtime,
         workers: usize,
-        failed_runs: Counter,
+        reports: RunReports,
     ) -> Result<Self, ArtifactError> {
         let facts = ModelFacts::new(artifact.manifest(), artifact.digest());
         let session = |file| artifact.session(file, runtime);
         let loaded = match artifact.manifest().kind().clone() {
             ModelKind::Segment(settings) => {
-                let sessions = PerWorker::new(workers, failed_runs, || Sessions::new(session))?;
+                let sessions = PerWorker::new(workers, reports, || Sessions::new(session))?;
                 LoadedModel::Segment(Arc::new(SegmentModel::new(facts, settings, sessions)))
             }
             ModelKind::WholeGraph(settings) => {
-                let sessions = PerWorker::new(workers, failed_runs, || session(MODEL))?;
+                let sessions = PerWorker::new(workers, reports, || session(MODEL))?;
                 LoadedModel::WholeGraph(Arc::new(WholeGraphModel::new(facts, settings, sessions)))
             }
         };

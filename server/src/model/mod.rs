@@ -27,6 +27,6 @@ pub use loaded::{LoadedModel, Model};
 pub use manifest::{Manifest, MeasuredQuality, ModelKind};
 pub use manifest_error::{MANIFEST_FILE, ManifestError};
 pub use segment::{EncoderInput, SegmentModel, SegmentSettings};
-pub use sessions::ModelFailed;
+pub use sessions::{ModelFailed, RunReports};
 pub use state::{ModelState, REJECTION_REASONS, Rejection};
-pub use whole_graph::{Interrupt, WholeGraphInput, WholeGraphModel, WholeGraphSettings};
+pub use whole_graph::{WholeGraphInput, WholeGraphModel, WholeGraphSettings};

@@ -1,14 +1,34 @@
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use metrics::Counter;
 
 use super::ArtifactError;
-use crate::compute::Worker;
+use crate::{
+    compute::Worker,
+    runtime::{Interrupt, RuntimeError},
+};
 
 /// The sessions of a model, of each worker its own.
 pub(super) struct PerWorker<S> {
     sessions: Vec<Mutex<S>>,
-    failed_runs: Counter,
+    reports: RunReports,
+}
+
+/// Where runs of a model that go wrong are reported.
+#[derive(Clone)]
+pub struct RunReports {
+    /// Counts runs that fail.
+    pub failed: Counter,
+    /// Called when a run does not end although it was stopped.
+    pub on_abandoned: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl RunReports {
+    /// Reports nothing.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { failed: Counter::noop(), on_abandoned: Arc::new(|| ()) }
+    }
 }
 
 /// ONNX Runtime failed, or returned the wrong number of values.
@@ -17,11 +37,31 @@ pub(super) struct PerWorker<S> {
 pub struct ModelFailed {
     file: &'static str,
     detail: String,
+    stopped: Option<Stopped>,
+}
+
+/// Why a run was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stopped {
+    Unneeded,
+    Expired,
 }
 
 impl ModelFailed {
-    pub(super) fn new(file: &'static str, error: &ort::Error) -> Self {
-        Self { file, detail: error.to_string() }
+    fn new(file: &'static str, detail: String) -> Self {
+        Self { file, detail, stopped: None }
+    }
+
+    /// Whether the run was stopped because it took too long.
+    #[must_use]
+    pub fn is_expired(&self) -> bool {
+        self.stopped == Some(Stopped::Expired)
+    }
+
+    /// Whether the run was stopped because nobody needed it any more.
+    #[must_use]
+    pub fn is_unneeded(&self) -> bool {
+        self.stopped == Some(Stopped::Unneeded)
     }
 }
 
@@ -29,33 +69,61 @@ impl<S> PerWorker<S> {
     /// Makes the sessions of each worker.
     pub(super) fn new(
         workers: usize,
-        failed_runs: Counter,
+        reports: RunReports,
         make: impl Fn() -> Result<S, ArtifactError>,
     ) -> Result<Self, ArtifactError> {
         let sessions = (0..workers).map(|_| make().map(Mutex::new)).collect::<Result<_, _>>()?;
-        Ok(Self { sessions, failed_runs })
+        Ok(Self { sessions, reports })
     }
 
-    /// Runs a file with the sessions of a worker. The run must return as many values as are expected.
+    /// Returns an interrupt for runs of a file.
+    pub(super) fn interrupt(&self, file: &'static str) -> Result<Interrupt, ModelFailed> {
+        let interrupt = Interrupt::new(Arc::clone(&self.reports.on_abandoned));
+        interrupt.map_err(|error: RuntimeError| ModelFailed::new(file, error.to_string()))
+    }
+
+    /// Runs a file with the sessions of a worker, and counts a run that fails unless it was stopped because nobody needs
+    /// it. The run must return as many values as are expected.
     pub(super) fn run(
         &self,
         worker: Worker,
         file: &'static str,
         expected: usize,
+        interrupt: &Interrupt,
         run: impl FnOnce(&mut S) -> ort::Result<Vec<f32>>,
     ) -> Result<Vec<f32>, ModelFailed> {
-        let own = &self.sessions[worker.0 % self.sessions.len()];
-        // Never contended: a worker runs one thing at a time.
-        let mut session = own.lock().unwrap_or_else(PoisonError::into_inner);
-        let values = run(&mut session).map_err(|error| ModelFailed::new(file, &error))?;
-        if values.len() == expected {
-            return Ok(values);
-        }
-        Err(ModelFailed { file, detail: format!("it gave {} numbers, expected {expected}", values.len()) })
+        let values = self
+            .session(worker, file)
+            .and_then(|mut session| run(&mut session).map_err(|error| failed(file, &error, interrupt)));
+        let values = values.and_then(|values| match values.len() {
+            found if found == expected => Ok(values),
+            found => Err(ModelFailed::new(file, format!("it gave {found} numbers, expected {expected}"))),
+        });
+        values.inspect_err(|failed| {
+            if !failed.is_unneeded() {
+                self.reports.failed.increment(1);
+            }
+        })
     }
 
-    /// Counts a run that failed.
-    pub(super) fn count_failed_run(&self) {
-        self.failed_runs.increment(1);
+    /// Locks the sessions of a worker. A worker runs one thing at a time, so that only a thread that was left behind can
+    /// hold them.
+    fn session(&self, worker: Worker, file: &'static str) -> Result<MutexGuard<'_, S>, ModelFailed> {
+        match self.sessions[worker.0 % self.sessions.len()].try_lock() {
+            Ok(session) => Ok(session),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                Err(ModelFailed::new(file, "an earlier run with the same session hangs".to_owned()))
+            }
+        }
     }
+}
+
+fn failed(file: &'static str, error: &ort::Error, interrupt: &Interrupt) -> ModelFailed {
+    let failed = ModelFailed::new(file, error.to_string());
+    if interrupt.is_expired() {
+        let detail = "the run was stopped, because it took longer than --max-run-seconds".to_owned();
+        return ModelFailed { detail, stopped: Some(Stopped::Expired), ..failed };
+    }
+    ModelFailed { stopped: interrupt.is_stopped().then_some(Stopped::Unneeded), ..failed }
 }

@@ -54,7 +54,7 @@ impl fmt::Display for ModelState {
 }
 
 /// Every reason for which a version can be rejected.
-pub const REJECTION_REASONS: [&str; 28] = [
+pub const REJECTION_REASONS: [&str; 30] = [
     "CUSTOM_OPERATOR",
     "DIGEST_MISMATCH",
     "EVALUATION_FAILED",
@@ -72,11 +72,13 @@ pub const REJECTION_REASONS: [&str; 28] = [
     "INTERFACE_RANK",
     "INTERFACE_SHAPE",
     "INTERFACE_TYPE",
+    "LOAD_TIMEOUT",
     "MANIFEST_INVALID",
     "MANIFEST_NEWER",
     "MANIFEST_UNREADABLE",
     "MISPLACED",
     "ONNX_MALFORMED",
+    "RUN_ABANDONED",
     "SCORE_NOT_FINITE",
     "SERVER_FAILED",
     "SESSION_FAILED",

@@ -149,7 +149,7 @@ impl Registry {
         let number = self.shared.change(begin).ok_or_else(unknown)?;
         let change = async {
             if let Some(version) = needed {
-                self.wait_until_loaded(name, version).await?;
+                self.wait_until_loaded(name, version, number).await?;
             }
             self.set_policy(name, number, policy).await
         };
@@ -159,11 +159,23 @@ impl Registry {
         made
     }
 
-    async fn wait_until_loaded(&self, name: &str, version: u64) -> Result<(), AdminError> {
-        if self.is_loaded(name, version) {
-            return Ok(());
+    /// Waits until a version is loaded that the change with this number needs.
+    async fn wait_until_loaded(&self, name: &str, version: u64, number: u64) -> Result<(), AdminError> {
+        let mut changes = self.changes();
+        if !self.is_loaded(name, version) {
+            self.scan().await?;
         }
-        self.scan().await?;
+        let is_pending = || {
+            let catalogue = self.shared.catalogue();
+            let versions = catalogue.get(name);
+            versions.is_some_and(|versions| versions.is_last_change(number) && versions.is_pending(version))
+        };
+        while is_pending() {
+            changes.changed().await.map_err(|_| AdminError::Stopping)?;
+            if self.shared.is_stopping() {
+                return Err(AdminError::Stopping);
+            }
+        }
         if self.is_loaded(name, version) {
             return Ok(());
         }

@@ -2,22 +2,21 @@ use std::sync::Arc;
 
 use crossbeam_channel::bounded;
 use hlorank_graph::Task;
-use tokio::sync::watch;
+use tokio::{runtime::Handle, sync::watch};
 
 use super::{
     error::RegistryError,
     folder,
+    lanes::Lanes,
     loader::Loader,
     policy::Policies,
     report::ModelReport,
     selection::{SelectError, Selection, Wanted},
     settings::RegistrySettings,
     shared::Shared,
-    validation::ValidationEngine,
     version_loader::VersionLoader,
 };
 use crate::{
-    compute::Worker,
     engine::Engine,
     metrics::Metrics,
     model::{ModelState, Rejection},
@@ -31,7 +30,8 @@ pub struct Registry {
 
 impl Registry {
     /// Loads the versions that should serve, and starts the thread that scans for new ones. Blocks until every wanted
-    /// version was tried. A rejected version is logged and left out; a missing default model is an error. `engine`
+    /// version was tried; a version that takes long is waited for only if a default model has no other. Must be called
+    /// on a thread of a tokio runtime. A rejected version is logged and left out; a missing default model is an error. `engine`
     /// forgets the embeddings of models that are freed.
     pub fn open(
         settings: RegistrySettings,
@@ -44,14 +44,17 @@ impl Registry {
             source,
         })?;
         Policies::read(&settings.folder)?;
-        let engines = (0..settings.workers).map(|worker| ValidationEngine::new(Worker(worker)));
-        let engines = engines.collect::<Result<_, _>>().map_err(RegistryError::Thread)?;
         let (wake, woken) = bounded(1);
         let shared = Arc::new(Shared::new(&settings, wake, metrics));
         let registry = Self { shared: Arc::clone(&shared) };
-        let versions = VersionLoader { shared: Arc::clone(&shared), settings, runtime, engine, engines };
-        let mut loader = Loader::new(shared, versions, woken);
+        let timers = Handle::current();
+        let versions = VersionLoader { shared: Arc::clone(&shared), settings, runtime, engine, timers };
+        let lanes = Lanes::start(versions).map_err(RegistryError::Thread)?;
+        let mut loader = Loader::new(shared, lanes, woken);
         loader.update();
+        while registry.failing_default().is_some() && loader.is_loading() {
+            loader.update_again();
+        }
         registry.check_defaults()?;
         loader.spawn().map_err(RegistryError::Thread)?;
         Ok(registry)

@@ -1,4 +1,4 @@
-//! The thread that scans for versions, loads and checks them, and frees those that nobody needs.
+//! The thread that scans for versions, has them loaded and checked, and frees those that nobody needs.
 
 use std::{
     io,
@@ -10,14 +10,14 @@ use std::{
 use crossbeam_channel::Receiver;
 
 use super::{
-    catalogue::Catalogue, error::ScanError, folder::scan, policy::Policies, shared::Shared,
-    version_loader::VersionLoader, watch::FolderWatch,
+    catalogue::Catalogue, error::ScanError, folder::scan, lanes::Lanes, policy::Policies, shared::Shared,
+    watch::FolderWatch,
 };
 use crate::compute::yield_to_others;
 
 pub(super) struct Loader {
     shared: Arc<Shared>,
-    versions: VersionLoader,
+    lanes: Lanes,
     woken: Receiver<()>,
     watch: FolderWatch,
     /// The problems of the last scan, which are logged already.
@@ -48,9 +48,9 @@ const MAX_QUIET: Duration = Duration::from_secs(1);
 const UNLOAD_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Loader {
-    pub(super) fn new(shared: Arc<Shared>, versions: VersionLoader, woken: Receiver<()>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, lanes: Lanes, woken: Receiver<()>) -> Self {
         let watch = FolderWatch::new(&shared.folder, shared.wake.clone());
-        Self { shared, versions, woken, watch, problems: Vec::new() }
+        Self { shared, lanes, woken, watch, problems: Vec::new() }
     }
 
     /// Starts the thread, which runs until the registry stops.
@@ -59,7 +59,7 @@ impl Loader {
             let _stop = StopOnDrop(Arc::clone(&self.shared));
             // Calls are accepted from now on, and come first.
             yield_to_others();
-            self.versions.yield_to_others();
+            self.lanes.yield_to_others();
             self.run();
         })?;
         Ok(())
@@ -68,7 +68,7 @@ impl Loader {
     fn run(&mut self) {
         let mut scanned = Instant::now();
         while !self.shared.is_stopping() {
-            let due = self.versions.settings.poll.saturating_sub(scanned.elapsed());
+            let due = self.lanes.loader.settings.poll.saturating_sub(scanned.elapsed());
             let draining = self.shared.catalogue().is_any_draining();
             match self.woken.recv_timeout(if draining { due.min(UNLOAD_INTERVAL) } else { due }) {
                 Err(_) if draining && !due.is_zero() => self.unload_unused(),
@@ -88,14 +88,26 @@ impl Loader {
         while started.elapsed() < MAX_QUIET && self.woken.recv_timeout(QUIET).is_ok() {}
     }
 
-    /// Scans the model folder, loads every wanted version and frees every unused one.
+    /// Returns whether versions are being loaded.
+    pub(super) fn is_loading(&mut self) -> bool {
+        self.lanes.is_any_busy()
+    }
+
+    /// Waits for a change, and updates.
+    pub(super) fn update_again(&mut self) {
+        let _ = self.woken.recv_timeout(UNLOAD_INTERVAL);
+        self.update();
+    }
+
+    /// Scans the model folder, loads every wanted version and frees every unused one. Versions that take long are loaded
+    /// further after this has returned.
     pub(super) fn update(&mut self) {
         let waiting = std::mem::take(&mut self.shared.catalogue().waiting);
         let scanned = self.scan();
         if !matches!(scanned, Err(ScanError::Folder { .. })) {
-            while let Some((name, version)) = self.next_to_load() {
-                self.versions.load(&name, version);
-            }
+            while let Some((name, version)) = self.next_to_load()
+                && self.lanes.load(&name, version)
+            {}
         }
         self.unload_unused();
         if self.shared.is_stopping() {
@@ -115,7 +127,7 @@ impl Loader {
         let scanned = self.read_folder();
         let problems = match &scanned {
             Ok(problems) => {
-                let poll = self.versions.settings.poll;
+                let poll = self.lanes.loader.settings.poll;
                 let unwatched = watched.err().map(|error| {
                     format!("changes are not notified, so the folder is polled every {poll:?}: {error}")
                 });
@@ -167,7 +179,7 @@ impl Loader {
         for model in self.shared.change(Catalogue::take_unused) {
             let digest = model.digest();
             drop(model);
-            self.versions.engine.forget(digest);
+            self.lanes.loader.engine.forget(digest);
         }
     }
 }

@@ -9,6 +9,7 @@ mod catalogue;
 mod error;
 mod folder;
 mod handle;
+mod lanes;
 mod loader;
 mod policy;
 mod policy_lock;

@@ -15,6 +15,8 @@ pub struct RegistrySettings {
     pub retain: usize,
     /// Maximum time for a version's golden cases, as a multiple of the serving version's time.
     pub max_slowdown: f64,
+    /// Maximum time to load and check a version.
+    pub max_load: Duration,
     /// Interval between scans of the folder.
     pub poll: Duration,
 }

@@ -12,7 +12,10 @@ use crossbeam_channel::Sender;
 use tokio::sync::watch;
 
 use super::{catalogue::Catalogue, serving::ServingSnapshot, settings::RegistrySettings, versions::Versions};
-use crate::{metrics::Metrics, model::Model};
+use crate::{
+    metrics::Metrics,
+    model::{Model, Rejection},
+};
 
 /// State that requests, admin calls and the loader share.
 pub(super) struct Shared {
@@ -67,8 +70,24 @@ impl Shared {
         self.policy_lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn with_model(&self, name: &str, change: impl FnOnce(&mut Versions<Arc<Model>>)) {
-        self.change(|catalogue| catalogue.get_mut(name).map(change));
+    pub(super) fn with_model<T>(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut Versions<Arc<Model>>) -> T,
+    ) -> Option<T> {
+        self.change(|catalogue| catalogue.get_mut(name).map(change))
+    }
+
+    /// Takes a version out of service because one of its runs did not end. The version before takes over.
+    pub(super) fn abandoned(&self, name: &str, version: u64) {
+        self.metrics.model(name).abandoned_runs.increment(1);
+        let message = "a run did not end although it was stopped, and its thread was left behind; publish a version that \
+                       answers this input, or reload to try again"
+            .to_owned();
+        let rejection = Rejection { reason: "RUN_ABANDONED", message, transient: false };
+        // The model is dropped after the catalogue is unlocked.
+        drop(self.change(|catalogue| catalogue.get_mut(name)?.abandoned(version, rejection)));
+        self.wake();
     }
 
     pub(super) fn stable(&self, name: &str) -> Option<Arc<Model>> {
@@ -85,6 +104,7 @@ impl Shared {
         // Dropping the senders fails the calls that wait.
         catalogue.waiting.clear();
         drop(catalogue);
+        self.changes.send_replace(());
         self.wake();
     }
 

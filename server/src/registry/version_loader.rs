@@ -1,66 +1,130 @@
 use std::{
+    io,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+    sync::{Arc, Weak},
     time::Instant,
 };
 
-use futures::executor::block_on;
-use metrics::Counter;
+use tokio::runtime::Handle;
 
 use super::{
     folder::version_folder,
     settings::RegistrySettings,
     shared::Shared,
-    validation::{GoldenCases, ValidationEngine, ValidationError},
+    validation::{GoldenCases, LoadLimit, ValidationEngine, ValidationError},
 };
 use crate::{
+    compute::Worker,
     engine::Engine,
-    model::{Artifact, Model, Rejection},
+    model::{Artifact, Model, Rejection, RunReports},
     runtime::Runtime,
 };
 
-/// Loads, checks and warms up one version at a time.
+/// Loads, checks and warms up versions.
 pub(super) struct VersionLoader {
     pub(super) shared: Arc<Shared>,
     pub(super) settings: RegistrySettings,
     pub(super) runtime: Runtime,
     pub(super) engine: Arc<Engine>,
+    pub(super) timers: Handle,
+}
+
+/// One attempt to load a version.
+#[derive(Clone)]
+pub(super) struct Attempt {
+    name: String,
+    version: u64,
+    number: u64,
+}
+
+/// A version that is being loaded.
+struct Loading<'a> {
+    loader: &'a VersionLoader,
     /// One per worker.
-    pub(super) engines: Vec<ValidationEngine>,
+    engines: &'a [ValidationEngine],
+    limit: LoadLimit,
+    name: &'a str,
+    version: u64,
 }
 
 /// Maximum number of older versions that are validated to find the reference of a version if none is stable.
-const MAX_REFERENCES: usize = 4;
+const MAX_REFERENCES: u32 = 4;
 
 impl VersionLoader {
-    /// Gives the threads that validate versions a low priority.
-    pub(super) fn yield_to_others(&self) {
-        self.engines.iter().for_each(ValidationEngine::yield_to_others);
+    /// Makes an engine that checks the sessions of a worker.
+    pub(super) fn validation_engine(&self, worker: Worker) -> io::Result<ValidationEngine> {
+        ValidationEngine::new(self.engine.pool(), worker)
     }
 
-    pub(super) fn load(&self, name: &str, version: u64) {
+    /// Begins an attempt; `None` if there is no such model any more.
+    pub(super) fn begin(&self, name: &str, version: u64) -> Option<Attempt> {
+        let number = self.shared.with_model(name, |versions| versions.validating(version))?;
+        Some(Attempt { name: name.to_owned(), version, number })
+    }
+
+    /// Loads a version, or rejects it. The result is dropped if the version was removed or changed meanwhile.
+    pub(super) fn load(&self, engines: &[ValidationEngine], attempt: Attempt) {
         let started = Instant::now();
-        self.shared.with_model(name, |versions| versions.validating(version));
-        // A broken artifact may panic in the libraries that read it.
-        let prepared = catch_unwind(AssertUnwindSafe(|| self.prepare(name, version)));
+        let (shared, own) = (Arc::clone(&self.shared), attempt.clone());
+        let is_wanted = move || !shared.is_stopping() && is_current(&shared, &own);
+        let limit = LoadLimit::new(self.timers.clone(), self.settings.max_load, is_wanted);
+        let Attempt { name, version, .. } = &attempt;
+        let loading = Loading { loader: self, engines, limit, name, version: *version };
+        let prepared = catch_unwind(AssertUnwindSafe(|| loading.prepare()));
         let prepared = prepared.unwrap_or_else(|_| {
             let message = "the server failed while it checked the artifact; its log says where".to_owned();
             Err(Rejection { reason: "SERVER_FAILED", message, transient: false })
         });
-        let (metrics, duration) = (&self.shared.metrics, started.elapsed());
-        metrics.loading.attempted(&metrics.model(name).versions, prepared.as_ref().err(), duration);
-        match prepared {
-            Ok(model) => self.shared.with_model(name, |versions| versions.loaded(version, model)),
-            Err(rejection) => self.shared.with_model(name, |versions| versions.rejected(version, rejection)),
-        }
+        self.finish(&attempt, prepared, started);
     }
 
+    fn finish(&self, attempt: &Attempt, prepared: Result<Arc<Model>, Rejection>, started: Instant) {
+        let Attempt { name, version, number } = attempt;
+        if !is_current(&self.shared, attempt) {
+            return;
+        }
+        let metrics = &self.shared.metrics;
+        metrics.loading.attempted(&metrics.model(name).versions, prepared.as_ref().err(), started.elapsed());
+        self.shared.with_model(name, |versions| {
+            if versions.is_current(*version, *number) {
+                match prepared {
+                    Ok(model) => versions.loaded(*version, model),
+                    Err(rejection) => versions.rejected(*version, rejection),
+                }
+            }
+        });
+    }
+}
+
+fn is_current(shared: &Shared, attempt: &Attempt) -> bool {
+    let catalogue = shared.catalogue();
+    let versions = catalogue.get(&attempt.name);
+    versions.is_some_and(|versions| versions.is_current(attempt.version, attempt.number))
+}
+
+/// Returns where runs of a version are reported.
+fn reports(shared: &Arc<Shared>, name: &str, version: u64) -> RunReports {
+    let (weak, owned): (Weak<Shared>, String) = (Arc::downgrade(shared), name.to_owned());
+    let on_abandoned = move || {
+        if let Some(shared) = weak.upgrade() {
+            shared.abandoned(&owned, version);
+        }
+    };
+    RunReports {
+        failed: shared.metrics.model(name).failed_runs.clone(),
+        on_abandoned: Arc::new(on_abandoned),
+    }
+}
+
+impl Loading<'_> {
     /// Reads, checks and warms up a version.
-    fn prepare(&self, name: &str, version: u64) -> Result<Arc<Model>, Rejection> {
-        let (model, golden) = self.validate(name, version)?;
-        self.shared.with_model(name, |versions| versions.warming(version));
-        self.engines[1..].iter().try_for_each(|engine| golden.check(&model, engine))?;
-        if self.shared.catalogue().get(name).is_some_and(|versions| versions.would_serve(version)) {
+    fn prepare(&self) -> Result<Arc<Model>, Rejection> {
+        let (model, golden) = self.validate()?;
+        let shared = &self.loader.shared;
+        shared.with_model(self.name, |versions| versions.warming(self.version));
+        self.engines[1..].iter().try_for_each(|engine| golden.check(&model, engine, &self.limit))?;
+        let serves = |versions: &mut super::versions::Versions<_>| versions.would_serve(self.version);
+        if shared.with_model(self.name, serves) == Some(true) {
             self.recompute(&model);
         }
         Ok(model)
@@ -68,28 +132,33 @@ impl VersionLoader {
 
     /// Checks a version against the stable one. If none is stable yet, the reference is the newest of the older
     /// versions that would have served in turn, so that a restart gives the same verdict as before it.
-    fn validate(&self, name: &str, version: u64) -> Result<(Arc<Model>, GoldenCases), ValidationError> {
-        let reference = self.shared.stable(name).or_else(|| {
-            let older = self.shared.catalogue().get(name).map(|versions| versions.older(version))?;
-            older.into_iter().take(MAX_REFERENCES).rev().fold(None, |reference, older| {
-                let checked = self.check(name, older, 1, reference.as_ref());
+    fn validate(&self) -> Result<(Arc<Model>, GoldenCases), ValidationError> {
+        let shared = &self.loader.shared;
+        let reference = shared.stable(self.name).or_else(|| {
+            let older = shared.catalogue().get(self.name).map(|versions| versions.older(self.version))?;
+            older.into_iter().take(MAX_REFERENCES as usize).rev().fold(None, |reference, older| {
+                let checked = self.within_part_of_the_limit().check(older, 1, reference.as_ref());
                 checked.ok().map(|(model, _)| model).or(reference)
             })
         });
-        self.check(name, version, self.settings.workers, reference.as_ref())
+        self.check(self.version, self.loader.settings.workers, reference.as_ref())
+    }
+
+    /// The references take at most half of the time, so that one that hangs does not reject this version.
+    fn within_part_of_the_limit(&self) -> Self {
+        let Self { loader, engines, name, version, .. } = *self;
+        Self { loader, engines, name, version, limit: self.limit.part(2 * MAX_REFERENCES) }
     }
 
     /// Reads and checks a version, with sessions for `workers` workers. It must rank the same task as `reference`, and
     /// must not take much longer if the reference is older.
     fn check(
         &self,
-        name: &str,
         version: u64,
         workers: usize,
         reference: Option<&Arc<Model>>,
     ) -> Result<(Arc<Model>, GoldenCases), ValidationError> {
-        let artifact = Artifact::read(&version_folder(&self.settings.folder, name, version))?;
-        let golden = GoldenCases::read(&artifact)?;
+        let (artifact, golden) = self.read(version)?;
         if let Some(other) = reference {
             let (found, expected) = (artifact.manifest().task(), other.manifest().task());
             if found != expected {
@@ -97,32 +166,54 @@ impl VersionLoader {
                 return Err(ValidationError::OtherTask { version, found, expected });
             }
         }
-        let failed_runs = self.shared.metrics.model(name).failed_runs.clone();
-        let model = Arc::new(Model::new(artifact, &self.runtime, workers, failed_runs)?);
-        golden.check(&model, &self.engines[0])?;
+        let model = self.model(artifact, workers, reports(&self.loader.shared, self.name, version))?;
+        golden.check(&model, &self.engines[0], &self.limit)?;
         let older = reference.filter(|other| other.manifest().version < version);
         // An operator who pins a version accepts its time.
-        if let Some(older) = older.filter(|_| !self.is_pinned(name, version)) {
+        if let Some(older) = older.filter(|_| !self.is_pinned(version)) {
             // The older version gets a session of its own, so that its requests do not wait.
-            if let Ok(older) = Model::new(older.artifact().clone(), &self.runtime, 1, Counter::noop()) {
-                let limit = self.settings.max_slowdown;
-                golden.compare_time(&model, &Arc::new(older), &self.engines[0], limit)?;
+            if let Ok(older) = self.model(older.artifact().clone(), 1, RunReports::none()) {
+                let max_slowdown = self.loader.settings.max_slowdown;
+                golden.compare_time((&model, &older), &self.engines[0], &self.limit, max_slowdown)?;
             }
         }
         Ok((model, golden))
     }
 
-    fn is_pinned(&self, name: &str, version: u64) -> bool {
-        self.shared.catalogue().get(name).is_some_and(|versions| versions.policy().pinned == Some(version))
+    fn read(&self, version: u64) -> Result<(Artifact, GoldenCases), ValidationError> {
+        let folder = version_folder(&self.loader.settings.folder, self.name, version);
+        self.engines[0].run(&self.limit, move || {
+            let artifact = Artifact::read(&folder)?;
+            let golden = GoldenCases::read(&artifact)?;
+            Ok((artifact, golden))
+        })?
+    }
+
+    fn model(
+        &self,
+        artifact: Artifact,
+        workers: usize,
+        reports: RunReports,
+    ) -> Result<Arc<Model>, ValidationError> {
+        let runtime = self.loader.runtime.clone();
+        let make = move || Model::new(artifact, &runtime, workers, reports);
+        Ok(Arc::new(self.engines[0].run(&self.limit, make)??))
+    }
+
+    fn is_pinned(&self, version: u64) -> bool {
+        let catalogue = self.loader.shared.catalogue();
+        catalogue.get(self.name).is_some_and(|versions| versions.policy().pinned == Some(version))
     }
 
     /// Evaluates the recent requests of the previous version, if the settings ask for that.
     fn recompute(&self, model: &Arc<Model>) {
         let (started, manifest) = (Instant::now(), model.manifest());
-        let recomputed = block_on(self.engine.recompute(model, Arc::clone(self.engines[0].pool())));
+        let pool = Arc::clone(self.engines[0].pool());
+        let recomputed = self.limit.wait(self.loader.engine.recompute(model, pool));
         let (name, version, took) = (&manifest.name, manifest.version, started.elapsed());
         match recomputed {
-            Ok(graphs) => tracing::debug!(model = name, version, graphs, ?took, "embeddings recomputed"),
+            Ok(Ok(graphs)) => tracing::debug!(model = name, version, graphs, ?took, "embeddings recomputed"),
+            Ok(Err(error)) => tracing::warn!(model = name, version, %error, "embeddings were not recomputed"),
             Err(error) => tracing::warn!(model = name, version, %error, "embeddings were not recomputed"),
         }
     }

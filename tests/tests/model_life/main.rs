@@ -3,6 +3,7 @@
 mod bad_artifacts;
 mod canary;
 mod counting;
+mod hanging;
 mod pinning;
 mod reloading;
 mod removing;

@@ -20,6 +20,7 @@ use crate::{
     memory::Held,
     model::SegmentModel,
     outcome::{Evaluation, Stages, Sums},
+    runtime::Interrupt,
 };
 
 /// Evaluates segment models.
@@ -146,18 +147,19 @@ async fn score_sums(
     let (count, size) = (plan.distinct_configs(), model.settings().embedding_size);
     let at_once =
         (device.head_embeddings / plan.occurrences()).clamp(device.row_multiple, device.head_configs);
-    let score = move |worker: Worker, configs: Range<usize>| {
+    let interrupt = model.interrupt().map_err(EngineError::from)?;
+    let score = move |worker: Worker, configs: Range<usize>, interrupt: &Interrupt| {
         let (count, padded) = (configs.len(), configs.len().next_multiple_of(device.row_multiple));
         let mut tree = SumTree::new(&embeddings, size);
         let mut sums = Vec::with_capacity(padded * size);
         plan.rows_of(configs).for_each(|rows| sums.extend_from_slice(tree.sum(rows)));
         sums.resize(padded * size, 0.0);
-        let mut scores = model.score(worker, &sums)?;
+        let mut scores = model.score(worker, &sums, interrupt)?;
         scores.truncate(count);
         sums.truncate(if terms.outputs == Outputs::ScoresAndSums { count * size } else { 0 });
         Ok(Scored { scores, sums })
     };
-    let chunks = resources.score_in_chunks(count, at_once, terms.class, score).await?;
+    let chunks = resources.score_in_chunks((count, at_once), terms.class, interrupt, score).await?;
     let mut all = Scored::default();
     for Scored { scores, sums } in chunks {
         all.scores.extend(scores);

@@ -10,25 +10,16 @@ use super::batch::Batch;
 use crate::{
     compute::{Class, Computed, Worker},
     engine::{EngineError, Terms, backlog::Work, error::check_scores, resources::Resources},
-    model::{Interrupt, ModelFailed, WholeGraphModel},
+    model::{ModelFailed, WholeGraphModel},
     outcome::{Evaluation, Stages},
+    runtime::Interrupt,
 };
-
-/// Stops the runs of a call that was dropped: a chunk of a large graph takes long.
-struct StopOnDrop(Arc<Interrupt>);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.stop();
-    }
-}
 
 /// The chunks of one batch.
 struct Chunks {
     model: Arc<WholeGraphModel>,
     batch: Arc<Batch>,
     work: Work,
-    interrupt: Arc<Interrupt>,
     /// The number of configurations of a run is a multiple of this.
     multiple: usize,
 }
@@ -49,21 +40,15 @@ pub(in crate::engine) async fn score<E: From<EngineError> + Send + 'static>(
     let Computed { value: batch, waited } = prepared.await.map_err(EngineError::from)?;
     let batch = Arc::new(batch?);
     let work = resources.backlog.add(model.facts().digest, graph.hash, batch.nodes(), terms)?;
-    let chunks = Chunks::new(resources, model, batch, work)?;
+    let chunks = Chunks::new(resources, model, batch, work);
     Ok(chunks.evaluate(resources, waited, terms.class).await?)
 }
 
 impl Chunks {
-    fn new(
-        resources: &Resources,
-        model: &Arc<WholeGraphModel>,
-        batch: Arc<Batch>,
-        work: Work,
-    ) -> Result<Self, EngineError> {
-        let interrupt = Arc::new(model.interrupt()?);
+    fn new(resources: &Resources, model: &Arc<WholeGraphModel>, batch: Arc<Batch>, work: Work) -> Self {
         // The size of a chunk does not matter if scores do not depend on it.
         let multiple = if model.settings().batch_dependent { 1 } else { resources.device().row_multiple };
-        Ok(Self { model: Arc::clone(model), batch, work, interrupt, multiple })
+        Self { model: Arc::clone(model), batch, work, multiple }
     }
 
     async fn evaluate(
@@ -73,12 +58,13 @@ impl Chunks {
         class: Class,
     ) -> Result<Evaluation, EngineError> {
         let planned = Instant::now();
-        let _stop = StopOnDrop(Arc::clone(&self.interrupt));
+        let interrupt = self.model.interrupt()?;
         let (model, batch, count) =
             (Arc::clone(&self.model), Arc::clone(&self.batch), self.batch.evaluated.first.len());
         let at_once = model.settings().chunk_configs.min(count).next_multiple_of(self.multiple);
-        let score = move |worker, range| self.score(worker, range);
-        let distinct_scores = resources.score_in_chunks(count, at_once, class, score).await?.concat();
+        let score = move |worker, range, interrupt: &Interrupt| self.score(worker, range, interrupt);
+        let chunks = resources.score_in_chunks((count, at_once), class, interrupt, score);
+        let distinct_scores = chunks.await?.concat();
         let encoded = Instant::now();
         let reuse = batch.reuse();
         let fan_out = move |_| batch.evaluated.fan_out(&distinct_scores);
@@ -89,13 +75,18 @@ impl Chunks {
     }
 
     /// Scores one chunk. Its last configuration is repeated up to the next multiple.
-    fn score(&self, worker: Worker, range: Range<usize>) -> Result<Vec<f32>, ModelFailed> {
+    fn score(
+        &self,
+        worker: Worker,
+        range: Range<usize>,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<f32>, ModelFailed> {
         let (batch, count) = (&self.batch, range.len());
         let mut chunk = batch.evaluated.first[range].to_vec();
         chunk.resize(count.next_multiple_of(self.multiple), chunk[count - 1]);
         let config = batch.configurations.batch().input(&chunk);
         let started = Instant::now();
-        let mut scores = self.model.score(worker, &batch.graph, &config, &self.interrupt)?;
+        let mut scores = self.model.score(worker, &batch.graph, &config, interrupt)?;
         self.work.ran(batch.graph.opcode.len() * count, started.elapsed());
         scores.truncate(count);
         Ok(scores)

@@ -13,6 +13,7 @@ use crate::{
         sessions::{ModelFailed, PerWorker},
         tensor::config_value,
     },
+    runtime::Interrupt,
 };
 
 /// The inputs of `encoder.onnx` for `rows` rows of `segments` distinct segments, padded to `nodes` nodes.
@@ -71,20 +72,33 @@ impl SegmentModel {
         &self.settings
     }
 
-    /// Runs the encoder, and returns `[rows, D]` embeddings.
-    pub fn encode(&self, worker: Worker, input: &EncoderInput) -> Result<Vec<f32>, ModelFailed> {
+    /// Returns an interrupt for runs of [`Self::encode`] and [`Self::score`].
+    pub fn interrupt(&self) -> Result<Interrupt, ModelFailed> {
+        self.sessions.interrupt(ENCODER)
+    }
+
+    /// Runs the encoder, and returns `[rows, D]` embeddings. Fails once it is interrupted.
+    pub fn encode(
+        &self,
+        worker: Worker,
+        input: &EncoderInput,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<f32>, ModelFailed> {
         let expected = input.rows * self.settings.embedding_size;
-        self.counted(self.sessions.run(worker, ENCODER, expected, |sessions| sessions.encode(input)))
+        let encode = |sessions: &mut Sessions| sessions.encode(input, interrupt);
+        self.sessions.run(worker, ENCODER, expected, interrupt, encode)
     }
 
-    /// Runs the head on `[configs, D]` sums, and returns `[configs]` scores.
-    pub fn score(&self, worker: Worker, sums: &[f32]) -> Result<Vec<f32>, ModelFailed> {
+    /// Runs the head on `[configs, D]` sums, and returns `[configs]` scores. Fails once it is interrupted.
+    pub fn score(
+        &self,
+        worker: Worker,
+        sums: &[f32],
+        interrupt: &Interrupt,
+    ) -> Result<Vec<f32>, ModelFailed> {
         let shape = [sums.len() / self.settings.embedding_size, self.settings.embedding_size];
-        self.counted(self.sessions.run(worker, HEAD, shape[0], |sessions| sessions.score(shape, sums)))
-    }
-
-    fn counted(&self, ran: Result<Vec<f32>, ModelFailed>) -> Result<Vec<f32>, ModelFailed> {
-        ran.inspect_err(|_| self.sessions.count_failed_run())
+        let score = |sessions: &mut Sessions| sessions.score(shape, sums, interrupt);
+        self.sessions.run(worker, HEAD, shape[0], interrupt, score)
     }
 }
 
@@ -96,7 +110,7 @@ impl Sessions {
         Ok(Self { encoder: session(ENCODER)?, head: session(HEAD)? })
     }
 
-    fn encode(&mut self, input: &EncoderInput) -> ort::Result<Vec<f32>> {
+    fn encode(&mut self, input: &EncoderInput, interrupt: &Interrupt) -> ort::Result<Vec<f32>> {
         let EncoderInput { rows, segments, nodes, .. } = *input;
         let opcode = TensorRef::from_array_view(([segments, nodes], input.opcode.as_slice()))?;
         let features = TensorRef::from_array_view(([segments, nodes, FEATURES], input.features.as_slice()))?;
@@ -104,16 +118,17 @@ impl Sessions {
         let mask = TensorRef::from_array_view(([segments, nodes], input.mask.as_slice()))?;
         let segment = TensorRef::from_array_view(([rows], input.segment.as_slice()))?;
         let config = config_value(&input.config)?;
-        let outputs = self.encoder.run(ort::inputs! {
+        let inputs = ort::inputs! {
             "opcode" => opcode, "features" => features, "operands" => operands, "mask" => mask,
             "segment" => segment, "config" => config,
-        })?;
+        };
+        let outputs = self.encoder.run_with_options(inputs, interrupt.options())?;
         Ok(outputs["embedding"].try_extract_tensor::<f32>()?.1.to_vec())
     }
 
-    fn score(&mut self, shape: [usize; 2], sums: &[f32]) -> ort::Result<Vec<f32>> {
+    fn score(&mut self, shape: [usize; 2], sums: &[f32], interrupt: &Interrupt) -> ort::Result<Vec<f32>> {
         let sum = TensorRef::from_array_view((shape, sums))?;
-        let outputs = self.head.run(ort::inputs! { "sum" => sum })?;
+        let outputs = self.head.run_with_options(ort::inputs! { "sum" => sum }, interrupt.options())?;
         Ok(outputs["score"].try_extract_tensor::<f32>()?.1.to_vec())
     }
 }

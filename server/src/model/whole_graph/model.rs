@@ -1,7 +1,7 @@
 use hlorank_graph::{ConfigInput, FEATURES, Scope};
 use ort::{session::Session, value::TensorRef};
 
-use super::{Interrupt, WholeGraphSettings, settings::MODEL};
+use super::{WholeGraphSettings, settings::MODEL};
 use crate::{
     compute::Worker,
     model::{
@@ -9,6 +9,7 @@ use crate::{
         sessions::{ModelFailed, PerWorker},
         tensor::config_value,
     },
+    runtime::Interrupt,
 };
 
 /// The inputs of `model.onnx` that all configurations of a graph share.
@@ -53,7 +54,7 @@ impl WholeGraphModel {
 
     /// Returns an interrupt for runs of [`Self::score`].
     pub fn interrupt(&self) -> Result<Interrupt, ModelFailed> {
-        Interrupt::new().map_err(|error| ModelFailed::new(MODEL, &error))
+        self.sessions.interrupt(MODEL)
     }
 
     /// Runs the model on some configurations of a graph, and returns their `[configs]` scores. Fails once it is
@@ -66,12 +67,7 @@ impl WholeGraphModel {
         interrupt: &Interrupt,
     ) -> Result<Vec<f32>, ModelFailed> {
         let run = |session: &mut Session| self.run(session, graph, config, interrupt);
-        let scores = self.sessions.run(worker, MODEL, config.shape[0], run);
-        scores.inspect_err(|_| {
-            if !interrupt.is_stopped() {
-                self.sessions.count_failed_run();
-            }
-        })
+        self.sessions.run(worker, MODEL, config.shape[0], interrupt, run)
     }
 
     fn run(
@@ -92,7 +88,7 @@ impl WholeGraphModel {
             let configurable = TensorRef::from_array_view(([slots], graph.configurable.as_slice()))?;
             inputs.push(("configurable".into(), configurable.into()));
         }
-        let outputs = session.run_with_options(inputs, &interrupt.options)?;
+        let outputs = session.run_with_options(inputs, interrupt.options())?;
         Ok(outputs["score"].try_extract_tensor::<f32>()?.1.to_vec())
     }
 }

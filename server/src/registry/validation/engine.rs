@@ -3,8 +3,9 @@ use std::{io, sync::Arc, time::Duration};
 use futures::executor::block_on;
 use hlorank_graph::{Configurations, SegmentedGraph};
 
+use super::{error::ValidationError, limit::LoadLimit};
 use crate::{
-    compute::{Class, ComputePool, Worker, WorkerFailed, yield_to_others},
+    compute::{Class, ComputePool, Worker, yield_to_others},
     engine::{Engine, EngineError, Terms},
     model::Model,
 };
@@ -17,8 +18,9 @@ pub(in crate::registry) struct ValidationEngine {
 }
 
 impl ValidationEngine {
-    pub(in crate::registry) fn new(worker: Worker) -> io::Result<Self> {
-        let pool = Arc::new(ComputePool::background(worker)?);
+    /// Starts a thread beside those of the pool that serves.
+    pub(in crate::registry) fn new(serving: &ComputePool, worker: Worker) -> io::Result<Self> {
+        let pool = Arc::new(serving.background(worker)?);
         Ok(Self { engine: Engine::without_cache(Arc::clone(&pool)), pool })
     }
 
@@ -27,25 +29,42 @@ impl ValidationEngine {
         self.pool.spawn(Class::Bulk, |_| yield_to_others());
     }
 
+    /// Waits until work that was dropped has ended, or the thread was replaced.
+    pub(in crate::registry) fn wait_until_free(&self) {
+        // An error means that the pool was dropped.
+        let _ = block_on(self.pool.run(Class::Bulk, |_| ()));
+    }
+
     /// Returns the pool of the one thread.
     pub(in crate::registry) fn pool(&self) -> &Arc<ComputePool> {
         &self.pool
     }
 
+    /// Does work on the thread. If it does not end within the limit, the thread is left behind and replaced.
+    pub(in crate::registry) fn run<T: Send + 'static>(
+        &self,
+        limit: &LoadLimit,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ValidationError> {
+        Ok(limit.wait(self.pool.run_within(limit.left(), work))??)
+    }
+
     /// Returns the scores of all configurations.
     pub(super) fn score(
         &self,
+        limit: &LoadLimit,
         model: &Arc<Model>,
         graph: &Arc<SegmentedGraph>,
         configurations: Configurations,
-    ) -> Result<Vec<f32>, EngineError> {
+    ) -> Result<Result<Vec<f32>, EngineError>, ValidationError> {
         let read = move || Ok::<_, EngineError>(configurations);
-        Ok(block_on(self.engine.score(model, graph, read, Terms::default()))?.scores)
+        let evaluated = limit.wait(self.engine.score(model, graph, read, Terms::default()))?;
+        Ok(evaluated.map(|evaluation| evaluation.scores))
     }
 
     /// Returns the time of the device's clock on the thread.
-    pub(super) fn clock(&self) -> Result<Duration, WorkerFailed> {
+    pub(super) fn clock(&self, limit: &LoadLimit) -> Result<Duration, ValidationError> {
         let clock = self.pool.device().clock;
-        Ok(block_on(self.pool.run(Class::Bulk, move |_| clock()))?.value)
+        Ok(limit.wait(self.pool.run(Class::Bulk, move |_| clock()))??.value)
     }
 }

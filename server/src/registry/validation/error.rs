@@ -36,6 +36,10 @@ pub(in crate::registry) enum ValidationError {
          another name"
     )]
     OtherTask { version: u64, found: Task, expected: Task },
+    #[error("it was not loaded and checked within {limit:?} (--max-load-seconds)")]
+    TimedOut { limit: Duration },
+    #[error("it was removed or changed while it was checked")]
+    Unwanted,
     #[error(transparent)]
     Worker(#[from] WorkerFailed),
 }
@@ -48,11 +52,15 @@ impl ValidationError {
             Self::Golden(_) => "GOLDEN_UNREADABLE",
             Self::NoGoldenCases => "GOLDEN_EMPTY",
             Self::GoldenTask { .. } | Self::OtherTask { .. } => "TASK_MISMATCH",
+            Self::Evaluation { source: EngineError::Model(failed), .. } if failed.is_expired() => {
+                "LOAD_TIMEOUT"
+            }
             Self::Evaluation { source: EngineError::InvalidOutput { .. }, .. } => "SCORE_NOT_FINITE",
             Self::Evaluation { .. } => "EVALUATION_FAILED",
             Self::GoldenMismatch { .. } => "GOLDEN_MISMATCH",
             Self::TooSlow { .. } => "TOO_SLOW",
-            Self::Worker(_) => "SERVER_FAILED",
+            Self::TimedOut { .. } => "LOAD_TIMEOUT",
+            Self::Worker(_) | Self::Unwanted => "SERVER_FAILED",
         }
     }
 }

@@ -2,7 +2,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use hlorank_graph::{Configurations, Limits, SegmentedGraph, read_golden_cases};
 
-use super::{engine::ValidationEngine, error::ValidationError};
+use super::{engine::ValidationEngine, error::ValidationError, limit::LoadLimit};
 use crate::model::{Artifact, Model};
 
 /// The golden cases of an artifact, ready to be scored.
@@ -50,40 +50,65 @@ impl GoldenCases {
         &self,
         model: &Arc<Model>,
         engine: &ValidationEngine,
+        limit: &LoadLimit,
     ) -> Result<(), ValidationError> {
-        self.0.iter().try_for_each(|golden| golden.compare(&golden.score(model, engine)?))
+        self.0.iter().try_for_each(|golden| golden.compare(&golden.score(model, engine, limit)?))
     }
 
-    /// Checks that a model takes at most `limit` times as long as an older version with sessions of its own. Cases that
-    /// the older version cannot answer do not count.
+    /// Checks that a model takes at most `max_slowdown` times as long as an older version with sessions of its own. Cases
+    /// that the older version cannot answer do not count.
     pub(in crate::registry) fn compare_time(
         &self,
-        model: &Arc<Model>,
-        older: &Arc<Model>,
+        (model, older): (&Arc<Model>, &Arc<Model>),
         engine: &ValidationEngine,
-        limit: f64,
+        limit: &LoadLimit,
+        max_slowdown: f64,
     ) -> Result<(), ValidationError> {
-        let answered = |golden: &&GoldenCase| golden.score(older, engine).is_ok();
-        let cases: Vec<&GoldenCase> = self.0.iter().filter(answered).collect();
-        if cases.is_empty() {
+        let answered = |golden: &&GoldenCase| golden.score(older, engine, limit).is_ok();
+        let timed = Timed { cases: self.0.iter().filter(answered).collect(), engine, limit };
+        if timed.cases.is_empty() {
             return Ok(());
         }
         let (mut found, mut expected) = (Duration::MAX, Duration::MAX);
         for _ in 0..TIMED_RUNS {
-            found = found.min(time(&cases, model, engine)?);
-            expected = expected.min(time(&cases, older, engine)?);
+            found = found.min(timed.time(model)?);
+            expected = expected.min(timed.time(older)?);
         }
         let ratio = found.as_secs_f64() / expected.as_secs_f64();
-        if ratio <= limit {
+        if ratio <= max_slowdown {
             return Ok(());
         }
-        Err(ValidationError::TooSlow { version: older.manifest().version, found, ratio, limit })
+        let version = older.manifest().version;
+        Err(ValidationError::TooSlow { version, found, ratio, limit: max_slowdown })
+    }
+}
+
+/// Cases whose time is measured.
+struct Timed<'a> {
+    cases: Vec<&'a GoldenCase>,
+    engine: &'a ValidationEngine,
+    limit: &'a LoadLimit,
+}
+
+impl Timed<'_> {
+    /// Returns the processor time that a model takes.
+    fn time(&self, model: &Arc<Model>) -> Result<Duration, ValidationError> {
+        let before = self.engine.clock(self.limit)?;
+        for golden in &self.cases {
+            golden.score(model, self.engine, self.limit)?;
+        }
+        Ok(self.engine.clock(self.limit)?.saturating_sub(before))
     }
 }
 
 impl GoldenCase {
-    fn score(&self, model: &Arc<Model>, engine: &ValidationEngine) -> Result<Vec<f32>, ValidationError> {
-        let scores = engine.score(model, &self.graph, self.configurations.clone());
+    fn score(
+        &self,
+        model: &Arc<Model>,
+        engine: &ValidationEngine,
+        limit: &LoadLimit,
+    ) -> Result<Vec<f32>, ValidationError> {
+        let scores = engine.score(limit, model, &self.graph, self.configurations.clone())?;
         scores.map_err(|source| ValidationError::Evaluation { case: self.case, source })
     }
 
@@ -100,17 +125,4 @@ impl GoldenCase {
         }
         Ok(())
     }
-}
-
-/// Returns the processor time that a model takes for some cases.
-fn time(
-    cases: &[&GoldenCase],
-    model: &Arc<Model>,
-    engine: &ValidationEngine,
-) -> Result<Duration, ValidationError> {
-    let before = engine.clock()?;
-    for golden in cases {
-        golden.score(model, engine)?;
-    }
-    Ok(engine.clock()?.saturating_sub(before))
 }

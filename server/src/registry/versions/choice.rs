@@ -71,7 +71,12 @@ impl Choice {
         let candidates = self.candidates(known);
         let best = candidates.first().copied().filter(|&best| known.has_model(best));
         let any = || candidates.iter().copied().find(|&version| known.has_model(version));
-        best.or(self.stable).or_else(any)
+        best.or(self.loaded_stable(known)).or_else(any)
+    }
+
+    /// Returns the stable version, unless it was taken out of service.
+    fn loaded_stable<M>(&self, known: &KnownVersions<M>) -> Option<u64> {
+        self.stable.filter(|&stable| known.has_model(stable))
     }
 
     /// Returns whether a version would serve if it were loaded.
@@ -96,7 +101,7 @@ impl Choice {
     /// Returns the versions that should be stable, the best one first.
     fn candidates<M>(&self, known: &KnownVersions<M>) -> Vec<u64> {
         if self.change.needed.is_some()
-            && let Some(stable) = self.stable
+            && let Some(stable) = self.loaded_stable(known)
         {
             // Nothing else takes over while a change is in progress.
             return vec![stable];
@@ -104,9 +109,11 @@ impl Choice {
         if let Some(pinned) = self.policy.pinned.filter(|&pinned| known.is_usable(pinned)) {
             return vec![pinned];
         }
-        if self.policy.pinned.is_some() && self.stable.is_some() {
+        if self.policy.pinned.is_some()
+            && let Some(stable) = self.loaded_stable(known)
+        {
             // The stable version is better than one that nobody chose.
-            return self.stable.into_iter().collect();
+            return vec![stable];
         }
         self.newest(known)
     }

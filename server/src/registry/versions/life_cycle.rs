@@ -18,6 +18,8 @@ pub(in crate::registry) struct Versions<M> {
     name: String,
     known: KnownVersions<M>,
     choice: Choice,
+    /// Number of attempts to load a version.
+    attempts: u64,
 }
 
 /// What is reported about one version.
@@ -44,7 +46,7 @@ pub(in crate::registry) struct ServedVersions<M> {
 impl<M: Clone> Versions<M> {
     /// Returns a model without versions. `retain` versions stay loaded beside those that serve.
     pub(in crate::registry) fn new(name: String, retain: usize) -> Self {
-        Self { name, known: KnownVersions(BTreeMap::new()), choice: Choice::new(retain) }
+        Self { name, known: KnownVersions(BTreeMap::new()), choice: Choice::new(retain), attempts: 0 }
     }
 
     /// Updates the versions with what is on disk. A rejected or unloaded version whose files changed is discovered
@@ -136,8 +138,35 @@ impl<M: Clone> Versions<M> {
         self.choice.wanted(&self.known).into_iter().find(loadable)
     }
 
-    pub(in crate::registry) fn validating(&mut self, version: u64) {
+    /// Begins an attempt to load a version, and returns its number.
+    pub(in crate::registry) fn validating(&mut self, version: u64) -> u64 {
+        self.attempts += 1;
+        if let Some(known) = self.known.get_mut(version) {
+            known.attempt = self.attempts;
+        }
         self.set_stage(version, Stage::Validating);
+        self.attempts
+    }
+
+    /// Returns whether an attempt to load a version is still wanted: the version was neither removed nor changed since.
+    pub(in crate::registry) fn is_current(&self, version: u64, attempt: u64) -> bool {
+        self.known.get(version).is_some_and(|known| known.is_loading() && known.attempt == attempt)
+    }
+
+    /// Returns whether a version is being loaded, or will be if it is wanted.
+    pub(in crate::registry) fn is_pending(&self, version: u64) -> bool {
+        self.known.get(version).is_some_and(|known| known.is_loading() || known.is_loadable())
+    }
+
+    /// Takes a loaded version out of service, because one of its runs was abandoned. Returns its model.
+    pub(in crate::registry) fn abandoned(&mut self, version: u64, rejection: Rejection) -> Option<M> {
+        self.known.get(version)?.stage.model()?;
+        let before = self.set_stage(version, Stage::Rejected(rejection))?;
+        self.settle();
+        match before {
+            Stage::Loaded(model) | Stage::Draining(model) => Some(model),
+            _ => None,
+        }
     }
 
     pub(in crate::registry) fn warming(&mut self, version: u64) {

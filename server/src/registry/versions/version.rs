@@ -15,6 +15,8 @@ pub(super) struct Version<M> {
     pub(super) since: SystemTime,
     /// Whether to load the version again although it was rejected.
     pub(super) retry: bool,
+    /// Number of the last attempt to load the version.
+    pub(super) attempt: u64,
 }
 
 /// How far a version is.
@@ -40,6 +42,7 @@ impl<M> Version<M> {
             reported: ModelState::Discovered,
             since: now(),
             retry: false,
+            attempt: 0,
         }
     }
 
@@ -60,6 +63,11 @@ impl<M> Version<M> {
                 Stage::Rejected(_) => self.retry,
                 _ => false,
             }
+    }
+
+    /// Returns whether the version is being loaded.
+    pub(super) fn is_loading(&self) -> bool {
+        matches!(self.stage, Stage::Validating | Stage::Warming)
     }
 
     /// Returns whether the version may serve, as far as is known.

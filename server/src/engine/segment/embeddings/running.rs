@@ -6,12 +6,13 @@ use super::{
     waiting::{Taken, Waiters},
 };
 use crate::{
-    compute::{Class, Worker, WorkerFailed},
+    compute::{Class, WatchedRun, Worker, WorkerFailed},
     engine::{
         EngineError,
         segment::{block::encoder_input, plan::PlannedRow},
     },
     model::ModelFailed,
+    runtime::Interrupt,
 };
 
 /// Has a worker evaluate the next rows of a queue.
@@ -46,51 +47,92 @@ impl RunningBlock {
     fn run(mut self, worker: Worker) {
         match self.evaluate(worker) {
             Ok(embeddings) => self.deliver(embeddings),
+            Err(error) if error.is_unneeded() => self.run_again(),
             Err(error) => self.fail(&error.into()),
         }
     }
 
-    /// Sorts the rows by segment, and returns their embeddings.
+    /// Sorts the rows by segment, and returns their embeddings. The run is stopped if no call waits for them any more.
     fn evaluate(&mut self, worker: Worker) -> Result<Vec<Arc<[f32]>>, ModelFailed> {
         self.rows.sort_by_key(|(_, waiter)| waiter.planned_row().segment.digest);
         let rows: Vec<PlannedRow<'_>> = self.rows.iter().map(|(_, waiter)| waiter.planned_row()).collect();
         let (model, nodes) = (&self.rows[0].1.call.model, self.queue.nodes);
         let started = Instant::now();
         let input = encoder_input(&rows, nodes, model.facts(), self.shared.device());
-        let embeddings = model.encode(worker, &input)?;
+        let interrupt = Arc::new(model.interrupt()?);
+        let watched = self.watch(worker, Arc::clone(&interrupt));
+        let embeddings = model.encode(worker, &input, &interrupt);
+        drop(watched);
+        let embeddings = embeddings?;
         self.shared.backlog.ran(self.queue.model, rows.len() * nodes, started.elapsed());
         let size = model.settings().embedding_size;
         Ok(embeddings.chunks_exact(size).take(rows.len()).map(Arc::from).collect())
+    }
+
+    /// Watches the run of these rows. If it hangs, the calls that wait for them fail.
+    fn watch(&self, worker: Worker, interrupt: Arc<Interrupt>) -> WatchedRun {
+        let keys: Arc<[RowKey]> = self.rows.iter().map(|(key, _)| *key).collect();
+        let (shared, awaited) = (Arc::clone(&self.shared), Arc::clone(&keys));
+        let is_needed = move || {
+            let waiting = shared.waiting();
+            awaited.iter().any(|key| waiting.is_awaited(key))
+        };
+        let shared = Arc::clone(&self.shared);
+        let abandon = move || {
+            let finished = shared.waiting().finish(keys.iter().copied());
+            fail_all(&finished, &WorkerFailed.into());
+        };
+        self.shared.pool.watch_run(worker, interrupt, is_needed, abandon)
     }
 
     fn deliver(&mut self, embeddings: Vec<Arc<[f32]>>) {
         // The cache first: a call that finds no waiter for a row then finds its embedding.
         let keys = self.rows.iter().map(|(key, _)| key);
         self.shared.cache.insert(keys.zip(&embeddings));
-        let finished = self.shared.waiting().finish(self.rows.drain(..));
+        let finished = self.shared.waiting().finish(self.rows.drain(..).map(|(key, _)| key));
         for (waiters, embedding) in finished.into_iter().zip(embeddings) {
             waiters.iter().for_each(|waiter| waiter.deliver(Ok(Arc::clone(&embedding))));
         }
     }
 
-    /// Fails the call that the rows belong to, or splits the block.
+    /// Fails the call that the rows belong to, or splits the block. If the run took too long, all calls fail: each half
+    /// might take as long.
     fn fail(&mut self, error: &EngineError) {
+        let is_expired = matches!(error, EngineError::Model(failed) if failed.is_expired());
         let mut waiting = self.shared.waiting();
-        if self.rows.len() > 1 && !waiting.are_of_one_call(&self.rows) {
+        if self.rows.len() > 1 && !is_expired && !waiting.are_of_one_call(&self.rows) {
             drop(waiting);
             return self.run_apart();
         }
-        let finished: Vec<Waiters> = waiting.finish(self.rows.drain(..));
+        let finished: Vec<Waiters> = waiting.finish(self.rows.drain(..).map(|(key, _)| key));
         drop(waiting);
-        finished.iter().flatten().for_each(|waiter| waiter.deliver(Err(error.clone())));
+        fail_all(&finished, error);
+    }
+
+    /// Evaluates again the rows that a call began to wait for after the run was stopped because no call did.
+    fn run_again(&mut self) {
+        let rows = take(&mut self.rows);
+        let mut waiting = self.shared.waiting();
+        let (rows, unneeded): (Vec<_>, Vec<_>) =
+            rows.into_iter().partition(|(key, _)| waiting.is_awaited(key));
+        let finished = waiting.finish(unneeded.iter().map(|(key, _)| *key));
+        drop(waiting);
+        drop((finished, unneeded));
+        if !rows.is_empty() {
+            self.spawn(rows);
+        }
+    }
+
+    fn spawn(&self, rows: Vec<(RowKey, Waiter)>) {
+        let block = Self { shared: Arc::clone(&self.shared), queue: self.queue, rows };
+        self.shared.pool.spawn(self.queue.class, move |worker| block.run(worker));
     }
 
     /// Has each half evaluated by itself, in turns with other work.
     fn run_apart(&mut self) {
         let half = self.rows.split_off(self.rows.len() / 2);
         for rows in [take(&mut self.rows), half] {
-            let block = Self { shared: Arc::clone(&self.shared), queue: self.queue, rows };
-            self.shared.pool.spawn(self.queue.class, move |worker| block.run(worker));
+            self.spawn(rows);
         }
     }
 }
@@ -102,4 +144,8 @@ impl Drop for RunningBlock {
             self.fail(&WorkerFailed.into());
         }
     }
+}
+
+fn fail_all(waiters: &[Waiters], error: &EngineError) {
+    waiters.iter().flatten().for_each(|waiter| waiter.deliver(Err(error.clone())));
 }

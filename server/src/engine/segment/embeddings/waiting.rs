@@ -99,8 +99,13 @@ impl Waiting {
         calls.all(|call| Some(call) == first)
     }
 
+    /// Whether a call waits for a row.
+    pub(super) fn is_awaited(&self, key: &RowKey) -> bool {
+        self.waiters.get(key).is_some_and(|all| all.iter().any(Waiter::is_waiting))
+    }
+
     /// Removes rows that were evaluated or failed. Returns the calls that wait for each of them.
-    pub(super) fn finish(&mut self, rows: impl Iterator<Item = (RowKey, Waiter)>) -> Vec<Waiters> {
-        rows.map(|(key, _)| self.waiters.remove(&key).unwrap_or_default()).collect()
+    pub(super) fn finish(&mut self, rows: impl Iterator<Item = RowKey>) -> Vec<Waiters> {
+        rows.map(|key| self.waiters.remove(&key).unwrap_or_default()).collect()
     }
 }

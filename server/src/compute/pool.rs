@@ -1,31 +1,31 @@
-//! The threads that do all work that takes processor time, so that it never blocks the async threads.
-
 use std::{
     io,
     num::NonZeroUsize,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
     time::{Duration, Instant},
 };
 
 use crossbeam_channel::{Receiver, Sender, select, unbounded};
+use foldhash::HashMap;
 use tokio::sync::oneshot;
 use tracing::Span;
 
-use crate::device::DeviceProfile;
+use super::watch::{Run, RunWatch, WatchedRun};
+use crate::{device::DeviceProfile, runtime::Interrupt};
 
 /// A fixed number of worker threads. They run interactive work before bulk work, and the work of each class in the order
-/// of submission, so that calls take turns. A thread whose work panics is replaced. The threads end when the pool has
-/// been dropped and its work is done.
+/// of submission, so that calls take turns. A thread whose work panics or hangs is replaced. The threads end when the pool
+/// has been dropped and its work is done.
 pub struct ComputePool {
     interactive: Sender<Work>,
     bulk: Sender<Work>,
     workers: usize,
-    panics: Arc<AtomicU64>,
+    threads: Arc<Threads>,
     started: Instant,
     /// Milliseconds from the start to the last interactive call; 0 if there was none.
     last_interactive: AtomicU64,
@@ -43,6 +43,23 @@ pub enum Class {
 
 type Work = Box<dyn FnOnce(Worker) + Send>;
 
+/// The threads of a pool.
+struct Threads {
+    queue: WorkQueue,
+    watch: Arc<RunWatch>,
+    /// The thread of each worker, by the worker's number.
+    current: Mutex<HashMap<usize, Thread>>,
+    is_background: bool,
+}
+
+/// A thread that works as a worker.
+#[derive(Clone)]
+struct Thread {
+    name: String,
+    /// Whether another thread has replaced it, because its work hangs.
+    left_behind: Arc<AtomicBool>,
+}
+
 /// The queues from which one worker takes its work.
 struct WorkQueue {
     interactive: Receiver<Work>,
@@ -51,6 +68,7 @@ struct WorkQueue {
     in_a_row: u32,
     /// Number of panics in the whole pool.
     panics: Arc<AtomicU64>,
+    watch: Arc<RunWatch>,
 }
 
 /// One in this many pieces of work is bulk while both classes are queued, so that bulk work always makes progress.
@@ -83,30 +101,39 @@ pub struct Computed<T> {
 impl ComputePool {
     /// Starts the threads.
     pub fn new(workers: NonZeroUsize) -> io::Result<Self> {
-        let (pool, queue) = Self::without_threads(workers.get());
+        let pool = Self::without_threads(workers.get(), RunWatch::start()?, false);
         for worker in 0..workers.get() {
-            queue.clone().start(Worker(worker), format!("compute-{worker}"))?;
+            pool.threads.start(Worker(worker), format!("compute-{worker}"))?;
         }
         Ok(pool)
     }
 
     /// Starts a pool of one thread that uses the sessions of this worker.
-    pub fn background(worker: Worker) -> io::Result<Self> {
-        let (pool, queue) = Self::without_threads(1);
-        queue.start(worker, "compute-background".to_owned())?;
+    pub fn background(&self, worker: Worker) -> io::Result<Self> {
+        let pool = Self::without_threads(1, Arc::clone(&self.threads.watch), true);
+        pool.threads.start(worker, "compute-background".to_owned())?;
         Ok(pool)
     }
 
-    fn without_threads(workers: usize) -> (Self, WorkQueue) {
+    fn without_threads(workers: usize, watch: Arc<RunWatch>, is_background: bool) -> Self {
         let ((interactive, receiver), (bulk, bulk_receiver)) = (unbounded(), unbounded());
-        let (started, last_interactive, panics) = (Instant::now(), AtomicU64::new(0), Arc::default());
+        let (started, last_interactive) = (Instant::now(), AtomicU64::new(0));
         let queue = WorkQueue {
             interactive: receiver,
             bulk: bulk_receiver,
             in_a_row: 0,
-            panics: Arc::clone(&panics),
+            panics: Arc::default(),
+            watch: Arc::clone(&watch),
         };
-        (Self { interactive, bulk, workers, panics, started, last_interactive }, queue)
+        let threads = Arc::new(Threads { queue, watch, current: Mutex::default(), is_background });
+        Self { interactive, bulk, workers, threads, started, last_interactive }
+    }
+
+    /// Sets the maximum duration of a run of a session, of this pool and of the background pools that share its watch.
+    #[must_use]
+    pub fn with_max_run(self, max: Duration) -> Self {
+        self.threads.watch.set_max_run(max);
+        self
     }
 
     /// What the sessions of its workers run on.
@@ -124,7 +151,7 @@ impl ComputePool {
     /// Number of times that work has panicked.
     #[must_use]
     pub fn panics(&self) -> u64 {
-        self.panics.load(Ordering::Relaxed)
+        self.threads.queue.panics.load(Ordering::Relaxed)
     }
 
     /// Number of pieces of work that wait for a worker.
@@ -177,6 +204,133 @@ impl ComputePool {
         });
         receiver.await.map_err(|_| WorkerFailed)
     }
+
+    /// Runs a session on a worker, as [`Self::run`] does. If the run hangs, its thread is left behind and this fails.
+    /// The caller stops the interrupt when it no longer needs the run.
+    pub async fn run_session<T: Send + 'static>(
+        &self,
+        class: Class,
+        interrupt: Arc<Interrupt>,
+        run: impl FnOnce(Worker, &Interrupt) -> T + Send + 'static,
+    ) -> Result<T, WorkerFailed> {
+        self.run_watched(class, interrupt, None, run).await
+    }
+
+    /// Runs work on a worker for at most `max`. If it takes longer, its thread is left behind and this fails.
+    pub async fn run_within<T: Send + 'static>(
+        &self,
+        max: Duration,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, WorkerFailed> {
+        let interrupt = Interrupt::new(Arc::new(|| ())).map_err(|_| WorkerFailed)?;
+        self.run_watched(Class::Bulk, Arc::new(interrupt), Some(max), |_, _| work()).await
+    }
+
+    async fn run_watched<T: Send + 'static>(
+        &self,
+        class: Class,
+        interrupt: Arc<Interrupt>,
+        max: Option<Duration>,
+        run: impl FnOnce(Worker, &Interrupt) -> T + Send + 'static,
+    ) -> Result<T, WorkerFailed> {
+        let (sender, receiver) = oneshot::channel();
+        let (sender, threads, call) =
+            (Arc::new(Mutex::new(Some(sender))), Arc::clone(&self.threads), Span::current());
+        self.spawn(class, move |worker| {
+            let _entered = call.enter();
+            let is_needed = |sender: &Mutex<Option<oneshot::Sender<T>>>| {
+                lock(sender).as_ref().is_some_and(|sender| !sender.is_closed())
+            };
+            if !is_needed(&sender) {
+                return;
+            }
+            let (awaited, waiting) = (Arc::clone(&sender), Arc::clone(&sender));
+            let run_of_caller = Run {
+                interrupt: Arc::clone(&interrupt),
+                is_needed: Box::new(move || is_needed(&awaited)),
+                abandon: Box::new(move || drop(lock(&waiting).take())),
+                max,
+                is_background: threads.is_background,
+            };
+            let watched = threads.watch_run(worker, run_of_caller);
+            let value = run(worker, &interrupt);
+            drop(watched);
+            let sender = lock(&sender).take();
+            // An error means that the caller no longer waits.
+            let _ = sender.map(|sender| sender.send(value));
+        });
+        receiver.await.map_err(|_| WorkerFailed)
+    }
+
+    /// Watches a run of the calling worker, until the returned value is dropped. The run is stopped if it is not needed
+    /// any more. If it hangs, the worker's thread is replaced, and then `abandon` is called.
+    pub fn watch_run(
+        &self,
+        worker: Worker,
+        interrupt: Arc<Interrupt>,
+        is_needed: impl Fn() -> bool + Send + 'static,
+        abandon: impl FnOnce() + Send + 'static,
+    ) -> WatchedRun {
+        let (is_needed, abandon) = (Box::new(is_needed), Box::new(abandon));
+        let is_background = self.threads.is_background;
+        self.threads.watch_run(worker, Run { interrupt, is_needed, abandon, max: None, is_background })
+    }
+}
+
+impl Threads {
+    fn start(&self, worker: Worker, name: String) -> io::Result<()> {
+        let thread = Thread { name, left_behind: Arc::default() };
+        self.current().insert(worker.0, thread.clone());
+        self.queue.clone().start(worker, thread)
+    }
+
+    /// Starts a thread that has the priority of the one before.
+    fn start_again(&self, worker: Worker, thread: Thread) -> io::Result<()> {
+        let (queue, is_background) = (self.queue.clone(), self.is_background);
+        thread::Builder::new().name(thread.name.clone()).spawn(move || {
+            if is_background {
+                yield_to_others();
+            }
+            queue.run(worker, &thread);
+        })?;
+        Ok(())
+    }
+
+    fn watch_run(self: &Arc<Self>, worker: Worker, run: Run) -> WatchedRun {
+        let (threads, abandon) = (Arc::clone(self), run.abandon);
+        let abandon = Box::new(move || {
+            threads.replace(worker);
+            abandon();
+        });
+        self.watch.begin(Run { abandon, ..run })
+    }
+
+    /// Leaves the thread of a worker behind, and starts another one.
+    fn replace(&self, worker: Worker) {
+        let mut current = self.current();
+        let Some(before) = current.get(&worker.0).cloned() else { return };
+        if !self.watch.leave_behind() {
+            tracing::error!("a run hangs, and its thread is not replaced: too many threads hang already");
+            return;
+        }
+        before.left_behind.store(true, Ordering::Release);
+        let thread = Thread { name: before.name, left_behind: Arc::default() };
+        current.insert(worker.0, thread.clone());
+        drop(current);
+        match self.start_again(worker, thread) {
+            Ok(()) => tracing::error!("a run hangs: its thread was left behind and replaced"),
+            Err(error) => tracing::error!(%error, "a run hangs, and its thread cannot be replaced"),
+        }
+    }
+
+    fn current(&self) -> MutexGuard<'_, HashMap<usize, Thread>> {
+        lock(&self.current)
+    }
+}
+
+/// Locks what no panic leaves inconsistent.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Niceness of background threads. They get a tenth of the processor time of a normal thread; with the lowest priority,
@@ -194,29 +348,35 @@ pub fn yield_to_others() {
 impl Clone for WorkQueue {
     fn clone(&self) -> Self {
         let (interactive, bulk) = (self.interactive.clone(), self.bulk.clone());
-        Self { interactive, bulk, in_a_row: 0, panics: Arc::clone(&self.panics) }
+        let (panics, watch) = (Arc::clone(&self.panics), Arc::clone(&self.watch));
+        Self { interactive, bulk, in_a_row: 0, panics, watch }
     }
 }
 
 impl WorkQueue {
     /// Starts the thread of a worker.
-    fn start(self, worker: Worker, name: String) -> io::Result<()> {
-        thread::Builder::new().name(name.clone()).spawn(move || self.run(worker, &name))?;
+    fn start(self, worker: Worker, thread: Thread) -> io::Result<()> {
+        thread::Builder::new().name(thread.name.clone()).spawn(move || self.run(worker, &thread))?;
         Ok(())
     }
 
-    /// Runs work until the pool is dropped, or until work panics. A new thread then replaces this one, because libraries
-    /// may have left broken state in thread-local storage. If no thread can be started, this one continues.
-    fn run(mut self, worker: Worker, name: &str) {
+    /// Runs work until the pool is dropped, until the thread is left behind, or until work panics. A new thread then
+    /// replaces this one, because libraries may have left broken state in thread-local storage. If no thread can be
+    /// started, this one continues.
+    fn run(mut self, worker: Worker, thread: &Thread) {
         let mut last = Class::Bulk;
         while let Some((class, work)) = self.next(last) {
             last = class;
             // The panic is printed already, and the caller receives `WorkerFailed`.
-            if catch_unwind(AssertUnwindSafe(|| work(worker))).is_ok() {
+            let panicked = catch_unwind(AssertUnwindSafe(|| work(worker))).is_err();
+            if thread.left_behind.load(Ordering::Acquire) {
+                return self.watch.ended();
+            }
+            if !panicked {
                 continue;
             }
             self.panics.fetch_add(1, Ordering::Relaxed);
-            match self.clone().start(worker, name.to_owned()) {
+            match self.clone().start(worker, thread.clone()) {
                 Ok(()) => return tracing::error!("a worker panicked and was replaced"),
                 Err(error) => tracing::error!(%error, "a worker panicked and cannot be replaced"),
             }
@@ -261,8 +421,6 @@ impl WorkQueue {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use super::*;
 
     fn pool() -> ComputePool {
@@ -325,7 +483,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_replacement_of_a_background_worker_has_its_low_priority() {
-        let pool = ComputePool::background(Worker(7)).unwrap();
+        let pool = pool().background(Worker(7)).unwrap();
         pool.spawn(Class::Bulk, |_| yield_to_others());
         assert!(pool.run(Class::Bulk, |_| panic!("on purpose")).await.is_err());
         let priority = |worker| (worker, rustix::process::getpriority_process(None).unwrap());

@@ -1,0 +1,159 @@
+use std::{
+    io,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use foldhash::{HashMap, HashMapExt};
+
+use crate::runtime::Interrupt;
+
+/// Ends runs of sessions that nobody needs any more or that take too long. A run that does not end although it was
+/// stopped is abandoned: its thread is left behind.
+pub struct RunWatch {
+    /// Maximum duration of a run in milliseconds.
+    max_run: AtomicU64,
+    runs: Mutex<Runs>,
+    /// Number of threads that were left behind and have not ended yet.
+    left_behind: AtomicUsize,
+}
+
+struct Runs {
+    next: u64,
+    active: HashMap<u64, Active>,
+}
+
+/// A run on a thread of a pool.
+pub(super) struct Run {
+    pub(super) interrupt: Arc<Interrupt>,
+    pub(super) is_needed: Box<dyn Fn() -> bool + Send>,
+    /// Replaces the thread, and fails what waits for the run.
+    pub(super) abandon: Box<dyn FnOnce() + Send>,
+    /// Maximum duration; by default that of the watch.
+    pub(super) max: Option<Duration>,
+    /// Whether the thread is replaced soon after nobody needs the run, rather than at the maximum duration.
+    pub(super) is_background: bool,
+}
+
+struct Active {
+    run: Run,
+    started: Instant,
+    /// When the run was stopped.
+    stopped: Option<Instant>,
+}
+
+/// A run that is watched until this is dropped.
+pub struct WatchedRun {
+    watch: Arc<RunWatch>,
+    number: u64,
+}
+
+/// Maximum duration of a run unless it is set.
+const MAX_RUN: Duration = Duration::from_secs(30);
+
+/// How long a run may take to end after it was stopped.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Interval at which runs are checked. Nearly all runs end before their first check.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Maximum number of threads that are left behind at a time.
+const MAX_LEFT_BEHIND: usize = 8;
+
+impl RunWatch {
+    /// Starts a thread that watches runs until this is dropped.
+    pub(super) fn start() -> io::Result<Arc<Self>> {
+        let watch = Arc::new(Self {
+            max_run: AtomicU64::new(millis(MAX_RUN)),
+            runs: Mutex::new(Runs { next: 0, active: HashMap::new() }),
+            left_behind: AtomicUsize::new(0),
+        });
+        let watched = Arc::downgrade(&watch);
+        thread::Builder::new().name("run-watch".to_owned()).spawn(move || check_until_dropped(&watched))?;
+        Ok(watch)
+    }
+
+    /// Sets the maximum duration of a run.
+    pub(super) fn set_max_run(&self, max: Duration) {
+        self.max_run.store(millis(max), Ordering::Relaxed);
+    }
+
+    pub(super) fn begin(self: &Arc<Self>, run: Run) -> WatchedRun {
+        let active = Active { run, started: Instant::now(), stopped: None };
+        let mut runs = self.runs();
+        let number = runs.next;
+        runs.next += 1;
+        runs.active.insert(number, active);
+        drop(runs);
+        WatchedRun { watch: Arc::clone(self), number }
+    }
+
+    /// Takes the right to leave a thread behind; returns whether there is one left.
+    pub(super) fn leave_behind(&self) -> bool {
+        let more = |left: usize| (left < MAX_LEFT_BEHIND).then_some(left + 1);
+        self.left_behind.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// Gives that right back, when the thread has ended.
+    pub(super) fn ended(&self) {
+        self.left_behind.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn runs(&self) -> MutexGuard<'_, Runs> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stops the runs that should end, and abandons those that do not.
+    fn check(&self) {
+        let max = Duration::from_millis(self.max_run.load(Ordering::Relaxed));
+        let abandoned: Vec<Active> = {
+            let mut runs = self.runs();
+            let hang = runs.active.extract_if(|_, active| active.hangs(max));
+            hang.map(|(_, active)| active).collect()
+        };
+        for Active { run: Run { interrupt, abandon, .. }, .. } in abandoned {
+            abandon();
+            interrupt.abandoned();
+        }
+    }
+}
+
+impl Active {
+    /// Stops the run if it should end. Returns whether it should have ended already.
+    fn hangs(&mut self, max: Duration) -> bool {
+        let (took, max) = (self.started.elapsed(), self.run.max.unwrap_or(max));
+        if took >= max {
+            self.run.interrupt.expire();
+        } else if took >= INTERVAL && !(self.run.is_needed)() {
+            self.run.interrupt.stop();
+        } else {
+            return false;
+        }
+        let stopped = *self.stopped.get_or_insert_with(Instant::now);
+        stopped.elapsed() >= GRACE && (took >= max + GRACE || self.run.is_background)
+    }
+}
+
+impl Drop for WatchedRun {
+    fn drop(&mut self) {
+        let ended = self.watch.runs().active.remove(&self.number);
+        // Dropped after the lock is released, since it may free much memory.
+        drop(ended);
+    }
+}
+
+fn check_until_dropped(watch: &Weak<RunWatch>) {
+    while let Some(watch) = watch.upgrade() {
+        watch.check();
+        drop(watch);
+        thread::sleep(INTERVAL);
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    duration.as_millis().try_into().unwrap_or(u64::MAX)
+}

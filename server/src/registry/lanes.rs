@@ -1,0 +1,126 @@
+//! The threads that load versions. A version that takes long has one for itself, and others are loaded meanwhile.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+use super::{
+    validation::ValidationEngine,
+    version_loader::{Attempt, VersionLoader},
+};
+use crate::compute::Worker;
+
+pub(super) struct Lanes {
+    pub(super) loader: Arc<VersionLoader>,
+    lanes: Vec<Lane>,
+    is_low_priority: bool,
+}
+
+/// A thread that loads one version at a time.
+struct Lane {
+    attempts: Sender<Attempt>,
+    done: Receiver<()>,
+    /// One per worker.
+    engines: Arc<Vec<ValidationEngine>>,
+    is_busy: bool,
+    /// Whether nobody waits for the version any more, so that the thread wakes the loader when it is done.
+    is_late: Arc<AtomicBool>,
+}
+
+/// Maximum number of versions that are loaded at the same time.
+const MAX_LANES: usize = 4;
+
+/// How long the next version waits for the one before. Most take less than a second.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Lanes {
+    pub(super) fn start(loader: VersionLoader) -> io::Result<Self> {
+        let loader = Arc::new(loader);
+        let lanes = vec![Lane::start(&loader)?];
+        Ok(Self { loader, lanes, is_low_priority: false })
+    }
+
+    /// Gives the threads that check versions a low priority.
+    pub(super) fn yield_to_others(&mut self) {
+        self.is_low_priority = true;
+        self.lanes.iter().for_each(Lane::yield_to_others);
+    }
+
+    /// Starts to load a version, and waits for a while until that is done. Returns whether there was a free lane.
+    pub(super) fn load(&mut self, name: &str, version: u64) -> bool {
+        let loader = Arc::clone(&self.loader);
+        self.free_lane().is_some_and(|lane| lane.load(&loader, name, version))
+    }
+
+    fn free_lane(&mut self) -> Option<&mut Lane> {
+        let mut free = self.lanes.iter_mut().position(Lane::is_free);
+        if free.is_none() && self.lanes.len() < MAX_LANES {
+            match Lane::start(&self.loader) {
+                Ok(lane) => self.lanes.push(lane),
+                Err(error) => tracing::warn!(%error, "no thread can be started to load another version"),
+            }
+            if self.is_low_priority {
+                self.lanes.iter().for_each(Lane::yield_to_others);
+            }
+            free = self.lanes.iter_mut().position(Lane::is_free);
+        }
+        self.lanes.get_mut(free?)
+    }
+
+    pub(super) fn is_any_busy(&mut self) -> bool {
+        !self.lanes.iter_mut().all(Lane::is_free)
+    }
+}
+
+impl Lane {
+    fn start(loader: &Arc<VersionLoader>) -> io::Result<Self> {
+        let (attempts, received) = bounded::<Attempt>(1);
+        let (done, is_done) = bounded(1);
+        let engines = (0..loader.settings.workers).map(|worker| loader.validation_engine(Worker(worker)));
+        let engines = Arc::new(engines.collect::<io::Result<Vec<_>>>()?);
+        let is_late = Arc::new(AtomicBool::new(false));
+        let (loader, own, late) = (Arc::clone(loader), Arc::clone(&engines), Arc::clone(&is_late));
+        thread::Builder::new().name("version-loader".to_owned()).spawn(move || {
+            for attempt in received {
+                loader.load(&own, attempt);
+                own.iter().for_each(ValidationEngine::wait_until_free);
+                // An error means that the registry was dropped.
+                let _ = done.send(());
+                if late.swap(false, Ordering::AcqRel) {
+                    loader.shared.wake();
+                }
+            }
+        })?;
+        Ok(Self { attempts, done: is_done, engines, is_busy: false, is_late })
+    }
+
+    fn yield_to_others(&self) {
+        self.engines.iter().for_each(ValidationEngine::yield_to_others);
+    }
+
+    fn is_free(&mut self) -> bool {
+        self.is_busy &= self.done.try_recv().is_err();
+        !self.is_busy
+    }
+
+    fn load(&mut self, loader: &VersionLoader, name: &str, version: u64) -> bool {
+        let Some(attempt) = loader.begin(name, version) else { return false };
+        self.is_late.store(false, Ordering::Release);
+        self.is_busy = self.attempts.send(attempt).is_ok();
+        self.is_busy = self.is_busy && self.done.recv_timeout(PATIENCE).is_err();
+        if self.is_busy {
+            self.is_late.store(true, Ordering::Release);
+            // It may have ended just before.
+            self.is_free();
+        }
+        true
+    }
+}

@@ -1,0 +1,64 @@
+use std::{
+    future::Future,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::runtime::Handle;
+
+use super::error::ValidationError;
+
+/// Bounds the time of loading and checking one version.
+pub(in crate::registry) struct LoadLimit {
+    timers: Handle,
+    deadline: Instant,
+    limit: Duration,
+    is_wanted: Arc<dyn Fn() -> bool>,
+}
+
+/// Interval at which it is checked whether the version is still wanted.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+impl LoadLimit {
+    pub(in crate::registry) fn new(
+        timers: Handle,
+        limit: Duration,
+        is_wanted: impl Fn() -> bool + 'static,
+    ) -> Self {
+        Self { timers, deadline: Instant::now() + limit, limit, is_wanted: Arc::new(is_wanted) }
+    }
+
+    /// Returns a limit of a part of the time.
+    pub(in crate::registry) fn part(&self, parts: u32) -> Self {
+        let (limit, is_wanted) = (self.limit / parts, Arc::clone(&self.is_wanted));
+        Self { timers: self.timers.clone(), deadline: Instant::now() + limit, limit, is_wanted }
+    }
+
+    /// Waits for work. At the limit, or if the version is no longer wanted, the work is dropped.
+    pub(in crate::registry) fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, ValidationError> {
+        self.timers.block_on(async {
+            tokio::select! {
+                biased;
+                value = work => Ok(value),
+                error = self.reached() => Err(error),
+            }
+        })
+    }
+
+    async fn reached(&self) -> ValidationError {
+        loop {
+            if !(self.is_wanted)() {
+                return ValidationError::Unwanted;
+            }
+            if self.left().is_zero() {
+                return ValidationError::TimedOut { limit: self.limit };
+            }
+            tokio::time::sleep(INTERVAL.min(self.left())).await;
+        }
+    }
+
+    /// Returns the time that is left.
+    pub(in crate::registry) fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+}

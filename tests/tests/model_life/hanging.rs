@@ -1,0 +1,138 @@
+//! Versions that hang while they are loaded, or on some inputs after that, delay no other model for long.
+
+use std::{fs, time::Duration};
+
+use hlorank_client::{ClientError, GraphHandle, RankRequest, Ranking, v1::ModelState};
+use hlorank_graph::Configurations;
+use hlorank_tests::{
+    Artifacts, Scrape, http_get, kernel_of,
+    onnx::{loop_above, stall_above, stall_session},
+    tiles,
+};
+use tonic::Code;
+
+use crate::subject::{MODEL, Subject};
+
+/// Another model.
+const OTHER: &str = "tile-xla-cpu-sage";
+
+/// Above the features of golden cases, below the product of [`HANGS`].
+const LIMIT: f32 = 1e15;
+const HANGS: [i64; 2] = [1 << 30, 1 << 30];
+
+/// Steps of a loop that take days.
+const STEPS: i64 = 1 << 40;
+
+/// Time that a client allows, less than a run takes.
+const ALLOWED: Duration = Duration::from_millis(500);
+
+/// Time that a client allows if the server ends the run.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+fn edit_encoder(artifacts: &Artifacts, name: &str, version: u64, edit: impl FnOnce(&mut Vec<u8>)) {
+    artifacts.publish(name, version, |folder| artifacts.edit_file(folder, "encoder.onnx", edit));
+}
+
+/// Ranks a tile on which a spoiled encoder hangs.
+async fn ask_what_hangs(subject: &Subject, allowed: Duration) -> Result<Ranking, ClientError> {
+    let (graph, tiles) =
+        (GraphHandle::features(&kernel_of(12)), Configurations::Tile(tiles(&[[1, 2], HANGS])));
+    let request = RankRequest::new(&graph, &tiles).model(Some(MODEL.parse().unwrap())).timeout(allowed);
+    subject.server.client().await.rank(&request).await
+}
+
+fn abandoned(scrape: &Scrape) -> f64 {
+    scrape.value("hlorank_abandoned_runs_total", &[("model", MODEL)])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_hangs_ends_with_the_calls_that_need_it() {
+    let subject = Subject::start_with(Artifacts::copy(), &["--workers=2", "--max-run-seconds=600"]).await;
+    let hangs = subject.first + 1;
+    edit_encoder(&subject.artifacts, MODEL, hangs, |encoder| loop_above(encoder, LIMIT, STEPS));
+    subject.server.until(MODEL, hangs, ModelState::Serving).await;
+    for _ in 0..3 {
+        // More than there are workers.
+        let calls = (0..4).map(|_| ask_what_hangs(&subject, ALLOWED));
+        for late in futures::future::join_all(calls).await {
+            assert_eq!(late.unwrap_err().code(), Some(Code::DeadlineExceeded));
+        }
+    }
+    subject.server.until_idle().await;
+    assert_eq!(subject.ask(MODEL, 12).await.model.to_string(), format!("{MODEL}@{hangs}"));
+    assert_eq!(abandoned(&subject.server.scrape().await), 0.0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_ends_at_its_maximum_duration_whatever_its_calls_allow() {
+    let subject = Subject::start_with(Artifacts::copy(), &["--workers=1", "--max-run-seconds=1"]).await;
+    let hangs = subject.first + 1;
+    edit_encoder(&subject.artifacts, MODEL, hangs, |encoder| loop_above(encoder, LIMIT, STEPS));
+    subject.server.until(MODEL, hangs, ModelState::Serving).await;
+    let failed = ask_what_hangs(&subject, PATIENCE).await.unwrap_err();
+    assert_eq!(failed.refusal().unwrap().reason(), Some("MODEL_FAILED"), "{failed}");
+    assert!(failed.to_string().contains("--max-run-seconds"), "{failed}");
+    assert_eq!(subject.ask(MODEL, 12).await.model.to_string(), format!("{MODEL}@{hangs}"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_version_whose_run_cannot_be_stopped_is_taken_out_of_service() {
+    let subject = Subject::start_with(Artifacts::copy(), &["--workers=1", "--max-run-seconds=1"]).await;
+    let before = subject.ask(MODEL, 12).await;
+    let hangs = subject.first + 1;
+    edit_encoder(&subject.artifacts, MODEL, hangs, |encoder| stall_above(encoder, LIMIT));
+    subject.server.until(MODEL, hangs, ModelState::Serving).await;
+    let failed = ask_what_hangs(&subject, PATIENCE).await.unwrap_err();
+    assert_eq!(failed.refusal().unwrap().reason(), Some("WORKER_FAILED"), "{failed}");
+
+    let rejected = subject.server.until(MODEL, hangs, ModelState::Rejected).await.rejection.unwrap();
+    assert_eq!(rejected.reason, "RUN_ABANDONED", "{}", rejected.message);
+    // The only worker was replaced, and the version before serves.
+    let after = subject.ask(MODEL, 40).await;
+    assert_eq!(after.model, before.model);
+    assert_eq!(abandoned(&subject.server.scrape().await), 1.0);
+    let (ready, text) = http_get(subject.server.metrics_address(), "/readyz").await;
+    assert_eq!(ready, 200, "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_endless_version_delays_no_other_and_is_freed_with_its_folder() {
+    let flags = ["--max-load-seconds=600", "--max-run-seconds=600"];
+    let subject = Subject::start_with(Artifacts::copy(), &flags).await;
+    let (endless, admin) = (subject.first + 1, subject.server.admin().await);
+    edit_encoder(&subject.artifacts, MODEL, endless, |encoder| loop_above(encoder, f32::MIN, STEPS));
+    subject.server.until(MODEL, endless, ModelState::Validating).await;
+
+    let other = subject.server.client().await.get_model(OTHER, None).await.unwrap().version;
+    subject.artifacts.publish(OTHER, other + 1, |_| ());
+    subject.server.until(OTHER, other + 1, ModelState::Serving).await;
+    admin.pin(OTHER, other).await.unwrap();
+    admin.unpin(OTHER).await.unwrap();
+    admin.reload().await.unwrap();
+    assert_eq!(subject.states().await[1], (endless, ModelState::Validating));
+
+    fs::remove_dir_all(subject.artifacts.folder().join(MODEL).join(endless.to_string())).unwrap();
+    admin.reload().await.unwrap();
+    assert_eq!(subject.states().await, [(subject.first, ModelState::Serving)]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn loading_a_version_ends_at_its_limit_also_inside_an_operator_and_at_a_start() {
+    let flags = ["--max-load-seconds=3", "--max-run-seconds=600"];
+    let subject = Subject::start_with(Artifacts::copy(), &flags).await;
+    let (endless, stalls) = (subject.first + 1, subject.first + 2);
+    edit_encoder(&subject.artifacts, MODEL, endless, |encoder| loop_above(encoder, f32::MIN, STEPS));
+    let rejected = subject.server.until(MODEL, endless, ModelState::Rejected).await.rejection.unwrap();
+    assert_eq!(rejected.reason, "LOAD_TIMEOUT", "{}", rejected.message);
+    fs::remove_dir_all(subject.artifacts.folder().join(MODEL).join(endless.to_string())).unwrap();
+    edit_encoder(&subject.artifacts, MODEL, stalls, stall_session);
+    let rejected = subject.server.until(MODEL, stalls, ModelState::Rejected).await.rejection.unwrap();
+    assert_eq!(rejected.reason, "LOAD_TIMEOUT", "{}", rejected.message);
+
+    // A start does not wait longer, and serves what works.
+    let Subject { artifacts, server, first } = subject;
+    server.stop().await;
+    let subject = Subject::start_with(artifacts, &flags).await;
+    assert_eq!(subject.first, first);
+    subject.server.until(MODEL, stalls, ModelState::Rejected).await;
+}
