@@ -14,7 +14,7 @@ pub enum ModelState {
     Serving,
     /// The version is loaded and answers only requests that name it, or is finishing its last requests.
     Retained,
-    /// A check failed. The version is tried again when its files change, or on `Reload`.
+    /// A check failed, or a run did not end while the version served. The version is tried again when its files change, or on `Reload`.
     Rejected,
     /// The version was loaded before, and its memory has been freed.
     Unloaded,

@@ -75,6 +75,38 @@ fn a_new_version_takes_over_once_it_is_loaded() {
 }
 
 #[test]
+fn a_version_that_is_taken_out_of_service_is_replaced_by_the_one_before() {
+    let mut names = names(&[1, 2, 3], &[]);
+    names.set_policy(pin(3));
+    assert_eq!(names.abandoned(3, rejection()), Some("model"));
+    assert_eq!(states(&names)[1..], [(2, "serving"), (3, "rejected")]);
+    assert_eq!(names.served().unwrap().stable.0, 2, "although the other is pinned");
+    assert_eq!(names.abandoned(3, rejection()), None, "it is out of service already");
+    assert_eq!(load(&mut names, &[]), [1]);
+    names.abandoned(2, rejection());
+    names.abandoned(1, rejection());
+    assert!(names.served().is_none() && names.next_to_load().is_none());
+    names.retry_rejected();
+    assert_eq!(load(&mut names, &[])[0], 3);
+    assert_eq!(names.served().unwrap().stable.0, 3);
+}
+
+#[test]
+fn the_result_of_an_attempt_counts_only_if_the_version_is_the_same() {
+    let mut names = names(&[1], &[]);
+    names.found(&on_disk(&[1, 2]));
+    let attempt = names.validating(2);
+    assert!(names.is_current(2, attempt) && names.is_pending(2));
+    names.found(&on_disk(&[1]));
+    assert!(!names.is_current(2, attempt) && !names.is_pending(2), "its folder is gone");
+    names.found(&on_disk(&[1, 2]));
+    let again = names.validating(2);
+    assert!(!names.is_current(2, attempt) && names.is_current(2, again));
+    names.loaded(2, "model");
+    assert!(!names.is_current(2, again));
+}
+
+#[test]
 fn a_bad_version_changes_nothing_until_its_files_change() {
     let mut names = names(&[1, 2], &[]);
     names.found(&on_disk(&[1, 2, 3]));
