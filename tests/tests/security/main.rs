@@ -2,6 +2,7 @@
 
 mod client;
 mod compression;
+mod frames;
 mod protocol;
 mod rotation;
 mod secured;
