@@ -124,14 +124,16 @@ pub fn packed_tiles(tiles: &TileBatch) -> Configs {
     Configs::PackedTileConfigs(tiles.to_packed().expect("equal numbers of small bounds"))
 }
 
-/// Returns tiles with this number of dimensions, of which there are 64 different ones. A tile takes 4 bytes a dimension.
+/// Returns tiles with this number of dimensions, all but two of size 1, of which there are 64 different ones. A tile takes
+/// 4 bytes a dimension.
 ///
 /// # Panics
 /// If a count does not fit 32 bits.
 #[must_use]
 pub fn repeated_tiles(count: usize, dimensions: usize) -> PackedTileConfigs {
     let bound = |config: usize| i32::try_from(config % 64 + 1).expect("at most 64");
-    let bounds = (0..count).flat_map(|config| std::iter::repeat_n(bound(config), dimensions));
+    let bounds = |config| [bound(config); 2].into_iter().chain(std::iter::repeat(1)).take(dimensions);
+    let bounds = (0..count).flat_map(bounds);
     PackedTileConfigs {
         config_count: u32::try_from(count).expect("a count of 32 bits"),
         output_bound_count: u32::try_from(dimensions).expect("a count of 32 bits"),

@@ -3,9 +3,14 @@
 use std::{collections::HashMap, fs, path::Path, time::Instant};
 
 use hlorank_client::{GraphHandle, RankRequest, StreamRequest};
-use hlorank_graph::{Configurations, FEATURES, Graph, HloModule, Limits, Task};
-use hlorank_proto::xla::{HloComputationProto, HloModuleProto};
-use hlorank_tests::{HLO_FIXTURES, TestServer, fixture, layouts, texts};
+use hlorank_graph::{
+    Configurations, FEATURES, Graph, HloModule, LayoutBatchBuilder, LayoutEntry, Limits, Task,
+};
+use hlorank_proto::{
+    v1::ConfigurableNode,
+    xla::{HloComputationProto, HloModuleProto},
+};
+use hlorank_tests::{HLO_FIXTURES, TestServer, fixture, texts};
 use prost::Message as _;
 
 /// A module as text and as protobuf.
@@ -154,6 +159,21 @@ fn reading_takes_time_in_proportion_to_the_text() {
     assert!(large < small * 64, "{small:?} for 5,000 nodes, {large:?} for 80,000");
 }
 
+/// Returns one layout for each of `choices`, which is repeated over the nodes: 0 is the compiler's default, 1 the ascending
+/// order of the output, and 2 that of every tensor.
+fn orders(nodes: &[ConfigurableNode], choices: &[Vec<usize>]) -> Configurations {
+    let mut builder = LayoutBatchBuilder::new(nodes.len(), Limits::default());
+    for choices in choices {
+        let entry = |(node, choice): (&ConfigurableNode, &usize)| {
+            let ranks = &node.tensor_ranks[..[0, 1, node.tensor_ranks.len()][*choice]];
+            let orders = ranks.iter().map(|rank| (0..).take(*rank as usize).collect::<Vec<i32>>());
+            LayoutEntry::from_tensors(orders, String::new).unwrap()
+        };
+        builder.push(&nodes.iter().zip(choices.iter().cycle()).map(entry).collect::<Vec<_>>()).unwrap();
+    }
+    Configurations::Layout(builder.build().unwrap())
+}
+
 #[tokio::test]
 async fn a_graph_that_comes_as_text_is_ranked_as_its_module() {
     let pair = Pair::read(&fixture(HLO_FIXTURES), "mlp_train.before_opt".to_owned());
@@ -166,8 +186,7 @@ async fn a_graph_that_comes_as_text_is_ranked_as_its_module() {
         let server = TestServer::start().await;
         let client = server.client().await;
         let cached = client.put_graph(&graph).await.unwrap();
-        let slots = cached.configurable_nodes.len();
-        let layouts = Configurations::Layout(layouts(slots, &[vec![0], vec![0, 1], vec![2, 1, 0]]));
+        let layouts = orders(&cached.configurable_nodes, &[vec![0], vec![0, 1], vec![2, 1, 0]]);
         let ranking = client.rank(&RankRequest::new(&graph, &layouts).with_scores()).await.unwrap();
         assert_eq!(graph.hash(), Some(ranking.graph_hash));
         answers.push((ranking.graph_hash, ranking.scores, ranking.best, cached.configurable_nodes));
@@ -186,8 +205,8 @@ async fn a_stream_begins_with_a_graph_as_text() {
         GraphHandle::hlo_module(pair.proto, Task::Layout, vec![]),
     ];
     let mut stream = client.rank_stream(&StreamRequest::new(&text)).await.unwrap();
-    let slots = client.put_graph(&module).await.unwrap().configurable_nodes.len();
-    let layouts = Configurations::Layout(layouts(slots, &[vec![0], vec![1, 2]]));
+    let nodes = client.put_graph(&module).await.unwrap().configurable_nodes;
+    let layouts = orders(&nodes, &[vec![0], vec![1, 2]]);
     stream.send(&layouts).await.unwrap();
     let streamed = stream.finish().await.unwrap();
     let ranking = client.rank(&RankRequest::new(&module, &layouts)).await.unwrap();

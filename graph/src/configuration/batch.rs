@@ -3,7 +3,7 @@ use std::fmt::Debug;
 use hlorank_proto::v1::config_batch::Configs;
 
 use super::{ConfigInput, Distinct, RowFinder, Task};
-use crate::SegmentedGraph;
+use crate::{ConfigurationError, Graph, SegmentedGraph};
 
 /// The configurations of a batch, of one kind.
 pub trait Batch: Debug + Send + Sync {
@@ -12,6 +12,9 @@ pub trait Batch: Debug + Send + Sync {
 
     /// Number of configurations.
     fn count(&self) -> usize;
+
+    /// Checks that XLA accepts the configurations for a graph of their task and slots.
+    fn check(&self, graph: &Graph) -> Result<(), ConfigurationError>;
 
     /// Finds the configurations that differ from each other for a model.
     fn distinct(&self) -> Distinct;

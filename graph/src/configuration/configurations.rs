@@ -1,7 +1,7 @@
 use hlorank_proto::v1::config_batch::Configs;
 
 use super::{Batch, LayoutBatch, RowFinder, Task, TileBatch};
-use crate::SegmentedGraph;
+use crate::{ConfigurationError, Graph, SegmentedGraph};
 
 /// A batch of configurations of one graph.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,6 +57,12 @@ impl Configurations {
     #[must_use]
     pub fn task(&self) -> Task {
         self.batch().task()
+    }
+
+    /// Checks that XLA accepts the configurations for a graph of their task and slots: layouts list each dimension of a
+    /// tensor at most once, and no other; bounds of tiles are at least 1.
+    pub fn check(&self, graph: &Graph) -> Result<(), ConfigurationError> {
+        self.batch().check(graph)
     }
 
     /// Writes the wire form that takes the fewest bytes.

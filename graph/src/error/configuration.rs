@@ -123,6 +123,53 @@ pub enum ConfigurationError {
         /// The allowed range.
         range: &'static str,
     },
+    /// A layout lists a dimension twice.
+    #[error("configuration {config}, node {node}: the layout of {tensor} lists dimension {dimension} twice")]
+    DimensionTwice {
+        /// Number of the configuration.
+        config: usize,
+        /// The node.
+        node: u32,
+        /// The tensor.
+        tensor: &'static str,
+        /// The dimension.
+        dimension: i8,
+    },
+    /// A layout lists a dimension that its tensor does not have.
+    #[error(
+        "configuration {config}, node {node}: the layout of {tensor} lists dimension {dimension}, but the tensor has \
+         at most {rank} dimensions, from 0"
+    )]
+    NoSuchDimension {
+        /// Number of the configuration.
+        config: usize,
+        /// The node.
+        node: u32,
+        /// The tensor.
+        tensor: &'static str,
+        /// The dimension.
+        dimension: i8,
+        /// Maximum number of dimensions.
+        rank: usize,
+    },
+    /// A bound of a tile is not positive.
+    #[error("configuration {config}: a bound of {list} is {found}; bounds must be at least 1")]
+    Bound {
+        /// Number of the configuration.
+        config: usize,
+        /// The list of bounds.
+        list: &'static str,
+        /// The bound.
+        found: i64,
+    },
+    /// The product of the bounds of a tile overflows.
+    #[error("configuration {config}: the bounds of {list} make more than 2^63 elements")]
+    TileTooLarge {
+        /// Number of the configuration.
+        config: usize,
+        /// The list of bounds.
+        list: &'static str,
+    },
     /// An index is past the end of its table.
     #[error("configuration {config} uses entry {index} of slot {slot}, whose table has {entries} entries")]
     IndexOutsideTable {

@@ -139,7 +139,12 @@ fn configuration_reason(error: &ConfigurationError) -> Reason {
         ConfigurationError::SetTwice { .. } => Reason::NodeSetTwice,
         ConfigurationError::WrongCount { .. } => Reason::WrongCount,
         ConfigurationError::TooLong { .. } => Reason::ListTooLong,
-        ConfigurationError::OutOfRange { .. }
+        ConfigurationError::DimensionTwice { .. } | ConfigurationError::NoSuchDimension { .. } => {
+            Reason::LayoutInvalid
+        }
+        ConfigurationError::Bound { .. }
+        | ConfigurationError::TileTooLarge { .. }
+        | ConfigurationError::OutOfRange { .. }
         | ConfigurationError::NotWhole { .. }
         | ConfigurationError::NotBounds { .. } => Reason::ValueOutOfRange,
         ConfigurationError::IndexOutsideTable { .. } => Reason::IndexOutOfRange,

@@ -41,6 +41,7 @@ reasons! {
     HloMalformed "HLO_MALFORMED",
     IndexOutOfRange "INDEX_OUT_OF_RANGE",
     InstructionTooLarge "INSTRUCTION_TOO_LARGE",
+    LayoutInvalid "LAYOUT_INVALID",
     ListTooLong "LIST_TOO_LONG",
     MemoryFull "MEMORY_FULL",
     MessageLate "MESSAGE_LATE",

@@ -154,6 +154,7 @@ impl Session {
         let (batch, first, limit) = (self.batches, self.scores.len(), self.max_configs);
         move || {
             let read = encoded.read(graph.task, &graph.configurable, &limits);
+            let read = read.and_then(|read| read.check(&graph.whole).map(|()| read));
             let read =
                 read.map_err(|source| SessionError::Configuration { field: encoded.field(), source })?;
             match first + read.len() {

@@ -2,10 +2,8 @@ use std::{fs, time::Instant};
 
 use fastrand::Rng;
 use hlorank_client::{Client, GraphHandle, RankRequest, Ranking};
-use hlorank_graph::LayoutBatchBuilder;
-use hlorank_graph::{
-    Configurations, GraphArrays, HloModule, LayoutBatch, LayoutEntry, Limits, SegmentedGraph, Task,
-};
+use hlorank_graph::{Configurations, LayoutBatch, LayoutBatchBuilder, LayoutEntry, SegmentedGraph, Task};
+use hlorank_proto::v1::ConfigurableNode;
 use hlorank_tests::{TestServer, fixture, shared};
 
 use crate::{
@@ -91,10 +89,9 @@ async fn over_nodes() {
     );
     for path in own.into_iter().chain(larger.into_iter().flatten()) {
         let module = fs::read(path).expect("a module");
-        let arrays: GraphArrays = HloModule::read(&module, &Limits::default()).expect("a module").arrays;
-        let layouts = random_entries(arrays.default_configurable().len());
         let handle = GraphHandle::hlo_module(module, Task::Layout, Vec::new());
-        let summary = client.put_graph(&handle).await.expect("a graph").summary;
+        let graph = client.put_graph(&handle).await.expect("a graph");
+        let (summary, layouts) = (graph.summary, random_entries(&graph.configurable_nodes));
         let (seconds, ranking) = fastest(&client, &handle, &layouts).await;
         let (nodes, slots, segments) = (summary.nodes, summary.configurable_nodes, summary.segments);
         let (all, rows) = (ranking.reuse.segment_rows, ranking.reuse.rows_evaluated);
@@ -102,16 +99,18 @@ async fn over_nodes() {
     }
 }
 
-/// Returns layouts in which each slot keeps the default or takes one of two other orders.
-fn random_entries(slots: usize) -> LayoutBatch {
+/// Returns layouts in which each slot keeps the default, or has its output or all its tensors in ascending order.
+fn random_entries(nodes: &[ConfigurableNode]) -> LayoutBatch {
     let mut random = Rng::with_seed(3);
-    let mut builder = LayoutBatchBuilder::new(slots, unlimited());
+    let mut builder = LayoutBatchBuilder::new(nodes.len(), unlimited());
     for _ in 0..100 {
-        let mut draw = |_| {
-            let numbers = [[0, 0, 0], [9, 0, 0], [9, 9, 9]][random.usize(..3)];
-            LayoutEntry::from_numbers(numbers, String::new).expect("numbers in range")
+        let draw = |node: &ConfigurableNode| {
+            let tensors = [0, 1, node.tensor_ranks.len()][random.usize(..3)];
+            let orders = node.tensor_ranks[..tensors].iter().map(|rank| (0..).take(*rank as usize));
+            let orders = orders.map(|order| order.collect::<Vec<i32>>());
+            LayoutEntry::from_tensors(orders, String::new).expect("at most six dimensions")
         };
-        builder.push(&(0..slots).map(&mut draw).collect::<Vec<_>>()).expect("a batch within the limits");
+        builder.push(&nodes.iter().map(draw).collect::<Vec<_>>()).expect("a batch within the limits");
     }
     builder.build().expect("a batch")
 }

@@ -44,7 +44,7 @@ pub(crate) fn readable(nodes: Vec<NodeLayout>) -> Configs {
 }
 
 pub(crate) fn tables() -> Vec<LayoutTable> {
-    vec![LayoutTable { entries: vec![0, 0, 0, 8, 0, 0] }; 2]
+    vec![LayoutTable { entries: vec![0, 0, 0, 9, 0, 0] }; 2]
 }
 
 pub(crate) fn packed(config_count: u32, tables: Vec<LayoutTable>, indices: &[u8]) -> Configs {

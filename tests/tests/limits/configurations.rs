@@ -3,13 +3,14 @@
 use hlorank_proto::v1::{
     DeltaLayoutConfigs, Graph, LayoutConfig, LayoutConfigs, LayoutTable, NodeLayout, PackedLayoutConfigs,
     PackedTileConfigs, RankConfigsRequest, TensorLayout, TileConfig, TileConfigs, config_batch::Configs,
+    graph::Source,
 };
-use hlorank_tests::{TestServer, rank_request};
+use hlorank_tests::{TestServer, graph_of, rank_request};
 use tonic::Code;
 use tonic_types::StatusExt;
 
 use crate::{
-    request::{kernel, layout_graph, tiles, wide_tiles},
+    request::{features, kernel, layout_graph, tiles, wide_tiles},
     servers::{Past, Servers},
 };
 
@@ -48,7 +49,7 @@ fn layouts(count: usize, slots: usize) -> [Configs; 3] {
 }
 
 fn readable_tiles(count: usize, dimensions: usize) -> Configs {
-    let tile = TileConfig { output_bounds: vec![8; dimensions], ..TileConfig::default() };
+    let tile = TileConfig { output_bounds: vec![1; dimensions], ..TileConfig::default() };
     Configs::TileConfigs(TileConfigs { configs: vec![tile; count] })
 }
 
@@ -106,7 +107,9 @@ async fn tensors_of_a_node_and_their_dimensions() {
         let tensor = TensorLayout { minor_to_major: (0..6).chain([0]).take(dimensions).collect() };
         let nodes = vec![NodeLayout { node: 3, tensors: vec![tensor; tensors] }];
         let configs = vec![LayoutConfig::default(), LayoutConfig { nodes }];
-        rank_request(layout_graph(), Configs::LayoutConfigs(LayoutConfigs { configs }))
+        // Features that do not tell how many dimensions a tensor has.
+        let graph = graph_of(Source::Features(features(4, &[])));
+        rank_request(graph, Configs::LayoutConfigs(LayoutConfigs { configs }))
     };
     servers.take(of(3, 6)).await;
     servers.refuse(of(4, 6), Past::fixed("LIST_TOO_LONG", 4, 3)).await;

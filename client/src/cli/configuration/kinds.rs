@@ -30,7 +30,8 @@ pub(crate) fn read(path: &Path, graph: &Graph) -> Result<Configurations, Command
         Task::Layout => layout::from_forms(&parse(&name, &text)?, graph.configurable()),
         Task::Tile => tile::from_forms(&parse(&name, &text)?),
     };
-    configurations.map_err(|source| CommandError::Configuration { path: name, source })
+    let checked = configurations.and_then(|read| read.check(graph).map(|()| read));
+    checked.map_err(|source| CommandError::Configuration { path: name, source })
 }
 
 fn parse<T: DeserializeOwned>(path: &str, text: &str) -> Result<Vec<T>, CommandError> {

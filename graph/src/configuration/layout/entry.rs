@@ -4,7 +4,7 @@ use crate::ConfigurationError;
 pub const LAYOUT_VALUES: usize = TENSORS * DIMENSIONS;
 
 const TENSORS: usize = 3;
-const DIMENSIONS: usize = 6;
+pub(super) const DIMENSIONS: usize = 6;
 /// Number of values of one tensor, written as six digits to base 7, least significant first: 7⁶.
 const NUMBERS: u32 = 117_649;
 /// Number of bits of such a number.

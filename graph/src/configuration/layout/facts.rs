@@ -3,10 +3,11 @@
 use hlorank_proto::v1::{self, config_batch::Configs};
 
 use super::{
-    LAYOUT_VALUES, LayoutBatch, LayoutBatchBuilder, LayoutEntry, describe::describe, rows::LayoutRows,
+    LAYOUT_VALUES, LayoutBatch, LayoutBatchBuilder, LayoutEntry, check::check, describe::describe,
+    rows::LayoutRows,
 };
 use crate::{
-    ConfigurationError, Limits, SegmentedGraph,
+    ConfigurationError, Graph, Limits, SegmentedGraph,
     configuration::{
         Batch, ConfigInput, ConfigValues, Configurations, Distinct, Element, FeatureRows, Kind, RowFinder,
         Scope, Task,
@@ -33,6 +34,10 @@ impl Batch for LayoutBatch {
 
     fn count(&self) -> usize {
         self.len()
+    }
+
+    fn check(&self, graph: &Graph) -> Result<(), ConfigurationError> {
+        check(self, graph)
     }
 
     /// Layouts are equal if all their entries are.

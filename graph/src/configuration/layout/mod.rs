@@ -1,6 +1,7 @@
 //! Layout configurations: one entry per configurable node.
 
 mod batch;
+mod check;
 mod delta;
 mod describe;
 mod encoded;

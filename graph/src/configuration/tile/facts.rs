@@ -2,9 +2,9 @@
 
 use hlorank_proto::v1::{self, config_batch::Configs};
 
-use super::{TILE_FEATURES, TileBatch, describe::describe, rows::TileRows};
+use super::{TILE_FEATURES, TileBatch, check::check, describe::describe, rows::TileRows};
 use crate::{
-    ConfigurationError, Limits, SegmentedGraph,
+    ConfigurationError, Graph, Limits, SegmentedGraph,
     configuration::{
         Batch, ConfigInput, ConfigValues, Configurations, Distinct, Element, FeatureRows, Kind, RowFinder,
         Scope, Task,
@@ -28,6 +28,10 @@ impl Batch for TileBatch {
 
     fn count(&self) -> usize {
         self.len()
+    }
+
+    fn check(&self, _: &Graph) -> Result<(), ConfigurationError> {
+        check(self)
     }
 
     /// Tiles are equal if their features are.

@@ -1,6 +1,7 @@
 //! Tile configurations: bounds of a kernel's window, output and input.
 
 mod batch;
+mod check;
 mod describe;
 mod encoded;
 mod facts;

@@ -1,0 +1,159 @@
+//! Checks that layouts are ones that XLA accepts for the tensors of a graph.
+
+use super::{LayoutBatch, LayoutEntry, entry::DIMENSIONS};
+use crate::{ConfigurationError, Graph};
+
+/// Names of the tensors of an entry.
+const TENSORS: [&str; 3] = ["the output", "the first operand", "the second operand"];
+
+/// Why a tensor of an entry has no such layout: the tensor, and the dimension.
+struct Fault {
+    tensor: usize,
+    dimension: i8,
+    /// Number of dimensions that the tensor has at most, if it has no such dimension. Otherwise the dimension is listed
+    /// twice.
+    rank: Option<usize>,
+}
+
+/// Checks every entry that a configuration uses: a tensor's dimensions are listed at most once, and are dimensions that
+/// the tensor has, if the graph tells. A list may end early, and −1 leaves a place to the compiler.
+pub(super) fn check(batch: &LayoutBatch, graph: &Graph) -> Result<(), ConfigurationError> {
+    let faults = |(slot, &node): (usize, &u32)| {
+        let ranks = tensor_ranks(graph, node);
+        let faulty = batch.table(slot).iter().any(|&entry| fault(entry, ranks).is_some());
+        faulty.then_some((slot, node, ranks))
+    };
+    let faulty: Vec<_> = graph.configurable().iter().enumerate().filter_map(faults).collect();
+    let used = |config| {
+        let fault = |&(slot, node, ranks)| Some((node, fault(batch.entry(config, slot), ranks)?));
+        faulty.iter().find_map(fault).map(|(node, fault)| (config, node, fault))
+    };
+    let first = if faulty.is_empty() { None } else { (0..batch.len()).find_map(used) };
+    first.map_or(Ok(()), |(config, node, fault)| Err(fault.error(config, node)))
+}
+
+impl Fault {
+    fn error(&self, config: usize, node: u32) -> ConfigurationError {
+        let (tensor, dimension) = (TENSORS[self.tensor], self.dimension);
+        match self.rank {
+            Some(rank) => ConfigurationError::NoSuchDimension { config, node, tensor, dimension, rank },
+            None => ConfigurationError::DimensionTwice { config, node, tensor, dimension },
+        }
+    }
+}
+
+fn fault(entry: LayoutEntry, ranks: [Option<usize>; 3]) -> Option<Fault> {
+    let values = entry.values();
+    for (tensor, (dimensions, rank)) in values.chunks_exact(DIMENSIONS).zip(ranks).enumerate() {
+        let mut seen = 0_u8;
+        for &dimension in dimensions.iter().filter(|dimension| **dimension >= 0) {
+            if rank.is_some_and(|rank| usize::from(dimension.unsigned_abs()) >= rank) {
+                return Some(Fault { tensor, dimension, rank });
+            }
+            if seen >> dimension & 1 == 1 {
+                return Some(Fault { tensor, dimension, rank: None });
+            }
+            seen |= 1 << dimension;
+        }
+    }
+    None
+}
+
+/// Columns of the dimensions of a node's output, and of their product.
+const OUTPUT: std::ops::Range<usize> = 21..27;
+const PRODUCT: usize = 28;
+
+/// Returns the ranks of the three tensors of a node, as far as features show them. A graph does not tell which operand comes
+/// first, so each of them gets the larger rank.
+fn tensor_ranks(graph: &Graph, node: u32) -> [Option<usize>; 3] {
+    let first = graph.edges().partition_point(|[consumer, _]| *consumer < node);
+    let producers = graph.edges()[first..].iter().take_while(|[consumer, _]| *consumer == node);
+    let ranks: Option<Vec<usize>> = producers.map(|[_, producer]| rank(graph, *producer)).collect();
+    let operands = ranks.and_then(|ranks| ranks.into_iter().max());
+    [rank(graph, node), operands, operands]
+}
+
+/// Returns the number of dimensions of a node's output, which are 0 in unused places. It is unknown if a dimension may itself be 0, so that
+/// the product is, and if there may be more dimensions than places.
+fn rank(graph: &Graph, node: u32) -> Option<usize> {
+    let row = graph.raw_row(node as usize);
+    let used = row[OUTPUT].iter().filter(|dimension| **dimension != 0.0).count();
+    (row[PRODUCT] != 0.0 && used < OUTPUT.len()).then_some(used)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FEATURES, GraphArrays, LayoutBatchBuilder, Limits, Pad, Task};
+
+    /// Returns a dot (node 2) of two nodes, whose outputs have this many dimensions; `None` for unknown ones.
+    fn graph(ranks: [Option<usize>; 3]) -> Graph {
+        let mut features = vec![0.0; 3 * FEATURES];
+        for (row, rank) in features.chunks_exact_mut(FEATURES).zip(ranks) {
+            row[OUTPUT][..rank.unwrap_or(0)].fill(1.0);
+            row[PRODUCT] = if rank.is_some() { 1.0 } else { 0.0 };
+        }
+        let (edges, limits) = (vec![[2, 0], [2, 1]], Limits::default());
+        let arrays = GraphArrays::from_features(vec![63, 63, 34], features, edges, Pad::Zero, &limits);
+        Graph::new(Task::Layout, arrays.unwrap(), vec![2]).unwrap()
+    }
+
+    /// Checks a default configuration and one that sets these tensors.
+    fn checked(ranks: [Option<usize>; 3], tensors: [&[i32]; 3]) -> Result<(), ConfigurationError> {
+        let mut builder = LayoutBatchBuilder::new(1, Limits::default());
+        for entry in [LayoutEntry::DEFAULT, LayoutEntry::from_tensors(tensors.iter(), String::new).unwrap()] {
+            builder.push(&[entry]).unwrap();
+        }
+        check(&builder.build().unwrap(), &graph(ranks))
+    }
+
+    const RANKS: [Option<usize>; 3] = [Some(1), Some(3), Some(2)];
+
+    #[test]
+    fn parts_of_permutations_are_layouts() {
+        for tensors in [[&[1, 0][..], &[2, 0, 1], &[0, 1]], [&[], &[2], &[-1, -1]], [&[0], &[-1, 1], &[]]] {
+            assert_eq!(checked(RANKS, tensors), Ok(()), "{tensors:?}");
+        }
+    }
+
+    #[test]
+    fn a_dimension_that_is_listed_twice_is_refused() {
+        for (tensors, tensor) in
+            [([&[0, 0][..], &[], &[]], TENSORS[0]), ([&[1, 0], &[1, -1, 1], &[]], TENSORS[1])]
+        {
+            let dimension = i8::try_from(
+                tensors
+                    .iter()
+                    .find_map(|tensor| {
+                        (tensor.len() > 1 && tensor[0] == tensor[tensor.len() - 1]).then_some(tensor[0])
+                    })
+                    .unwrap(),
+            )
+            .unwrap();
+            let error = ConfigurationError::DimensionTwice { config: 1, node: 2, tensor, dimension };
+            assert_eq!(checked([None; 3], tensors), Err(error));
+        }
+    }
+
+    #[test]
+    fn a_dimension_that_no_tensor_has_is_refused() {
+        for (tensors, tensor, dimension, rank) in [
+            ([&[2][..], &[], &[]], TENSORS[0], 2, 2),
+            ([&[], &[0, 3], &[]], TENSORS[1], 3, 3),
+            ([&[], &[], &[5]], TENSORS[2], 5, 3),
+        ] {
+            let error = ConfigurationError::NoSuchDimension { config: 1, node: 2, tensor, dimension, rank };
+            assert_eq!(checked(RANKS, tensors), Err(error));
+            assert_eq!(checked([None; 3], tensors), Ok(()));
+        }
+        assert_eq!(checked([Some(1), None, Some(2)], [&[0], &[5], &[5]]), Ok(()));
+    }
+
+    #[test]
+    fn an_entry_that_no_configuration_uses_is_ignored() {
+        let bad = LayoutEntry::from_tensors([[0, 0]].iter(), String::new).unwrap();
+        let tables = vec![vec![LayoutEntry::DEFAULT, bad]];
+        let batch = LayoutBatch::new(2, tables, vec![0, 0], &Limits::default()).unwrap();
+        assert_eq!(check(&batch, &graph(RANKS)), Ok(()));
+    }
+}
