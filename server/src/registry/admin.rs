@@ -6,7 +6,8 @@ use super::{
     catalogue::Catalogue,
     error::ScanError,
     handle::Registry,
-    policy::{CanarySplit, Policies, Policy, PolicyError},
+    policy::{CanarySplit, Policies, Policy},
+    policy_error::PolicyError,
     policy_lock::PolicyLock,
     versions::Versions,
 };

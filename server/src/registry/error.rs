@@ -1,6 +1,6 @@
 use hlorank_graph::Task;
 
-use super::{policy::PolicyError, selection::SelectError};
+use super::{policy_error::PolicyError, selection::SelectError};
 
 /// Why the registry could not be opened.
 #[derive(Debug, thiserror::Error)]

@@ -4,13 +4,15 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::PermissionsExt as _,
     path::Path,
-    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
-use super::policy_lock::PolicyLock;
+use super::{
+    policy_error::{FILE_NAME, PolicyError, file_name},
+    policy_lock::PolicyLock,
+};
 
 /// Which version of a model should serve. By default, the newest valid version does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,65 +41,11 @@ pub struct CanarySplit {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Policies(BTreeMap<String, Policy>);
 
-/// Why policies could not be read or written.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum PolicyError {
-    /// The file cannot be read.
-    #[error("cannot read `{path}`: {detail}")]
-    Read {
-        /// The file.
-        path: String,
-        /// The cause.
-        detail: String,
-    },
-    /// The file is not the expected JSON.
-    #[error("`{path}` is not a valid policy: {detail}; an example is {EXAMPLE}")]
-    Malformed {
-        /// The file.
-        path: String,
-        /// What is wrong.
-        detail: String,
-    },
-    /// The file cannot be written.
-    #[error(
-        "cannot write `{path}`: {detail}; the server saves pins and canaries there, so it needs write permission"
-    )]
-    Write {
-        /// The file.
-        path: String,
-        /// The cause.
-        detail: String,
-    },
-    /// Another process holds the lock.
-    #[error(
-        "{holder} has held the lock `{path}` for {waited:?}, so the policy was not changed; end that process if it \
-         hangs, and try again"
-    )]
-    Locked {
-        /// The lock.
-        path: String,
-        /// The process that holds it.
-        holder: String,
-        /// How long this change has waited.
-        waited: Duration,
-    },
-    /// Something that does not take the lock changes the file again and again.
-    #[error("`{path}` was changed while this change was written, so the policy was not changed; try again")]
-    Changing {
-        /// The file.
-        path: String,
-    },
-}
-
-const FILE_NAME: &str = "policy.json";
-
 /// How many times a change is made anew because the file was changed meanwhile.
 const ATTEMPTS: usize = 5;
 
 /// Everybody may read the file, as other servers follow it too.
 const MODE: u32 = 0o644;
-
-const EXAMPLE: &str = r#"{"NAME": {"pinned": 2, "canary": {"version": 3, "percent": 10}}}"#;
 
 impl Policy {
     fn check(&self) -> Result<(), String> {
@@ -111,12 +59,6 @@ impl Policy {
             }
             _ => Ok(()),
         }
-    }
-}
-
-impl PolicyError {
-    pub(super) fn unwritable(folder: &Path, error: &io::Error) -> Self {
-        Self::Write { path: file_name(folder), detail: error.to_string() }
     }
 }
 
@@ -202,10 +144,6 @@ fn read(folder: &Path) -> Result<Option<Vec<u8>>, PolicyError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(PolicyError::Read { path: file_name(folder), detail: error.to_string() }),
     }
-}
-
-fn file_name(folder: &Path) -> String {
-    folder.join(FILE_NAME).display().to_string()
 }
 
 #[cfg(test)]

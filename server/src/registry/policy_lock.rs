@@ -8,7 +8,7 @@ use std::{
 
 use rustix::system::uname;
 
-use super::policy::PolicyError;
+use super::policy_error::PolicyError;
 
 /// The right to change the policies of a model folder. One change at a time has it, over all processes that use the
 /// folder; it ends when this is dropped, or when the process dies.
