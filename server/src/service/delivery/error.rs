@@ -1,6 +1,5 @@
 use std::{io, time::Duration};
 
-use super::fields::MAX_FIELDS;
 use crate::session::Limit;
 
 /// The reason why a message was not received.
@@ -56,8 +55,11 @@ pub enum DeliveryError {
         reason: String,
     },
     /// The message has more fields than any readable message.
-    #[error("the request is not a readable message: it has more than {MAX_FIELDS} fields")]
-    TooManyFields,
+    #[error("the request is not a readable message: it has more than {limit} fields")]
+    TooManyFields {
+        /// Fields allowed.
+        limit: usize,
+    },
     /// The message did not arrive in time.
     #[error(
         "the message did not arrive within {allowed:?}; send fewer configurations at a time, or raise \

@@ -32,7 +32,7 @@ enum Varint {
 }
 
 /// Maximum number of fields of a message. Messages of this interface have at most ten; the heavy ones are submessages.
-pub(super) const MAX_FIELDS: usize = 1000;
+const MAX_FIELDS: usize = 1000;
 
 impl Default for State {
     fn default() -> Self {
@@ -101,7 +101,11 @@ impl FieldCount {
             self.fields += 1;
         }
         self.state = State::after(*number, *is);
-        if self.fields > MAX_FIELDS { Err(DeliveryError::TooManyFields) } else { Ok(()) }
+        if self.fields > MAX_FIELDS {
+            Err(DeliveryError::TooManyFields { limit: MAX_FIELDS })
+        } else {
+            Ok(())
+        }
     }
 }
 
