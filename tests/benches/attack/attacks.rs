@@ -49,7 +49,7 @@ pub(crate) const ATTACKS: [Named; 18] = [
     named("health watches", |site| clients(health_watches(&site.aim(), 8, 200))),
     named("metrics connections", |site| clients(silent_connections(&Aim::at(site.metrics()), 600))),
     named("resets, 8,000/s", |site| clients(flood(&site.aim(), 4, Flood::Resets, 2_000))),
-    named("pings and settings, 4,000/s", |site| clients(flood(&site.aim(), 4, Flood::Pings, 1_000))),
+    named("pings, 4,000/s", |site| clients(flood(&site.aim(), 4, Flood::Pings, 1_000))),
     named("graphs with huge numbers", |site| clients(huge_graphs(&site.aim(), 4, OFTEN))),
     named("policies by two servers", |site| Running::Policies(PolicyChanges::start(site))),
     named("endless model version", |site| Running::Version { _published: PublishedVersion::endless(site) }),

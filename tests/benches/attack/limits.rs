@@ -45,7 +45,8 @@ impl Limits {
         check(seen.p99 > self.p99, "p99".to_owned());
         check(measured.peak_bytes > Some(self.resident_bytes), "memory".to_owned());
         check(measured.ready.is_none_or(|ready| ready > MAX_READY), "not ready".to_owned());
-        check(measured.lost_changes > 0, format!("{} changes lost", measured.lost_changes));
+        let changes = measured.changes.unwrap_or_default();
+        check(changes.lost > 0, format!("{} changes lost", changes.lost));
         exceeded
     }
 }

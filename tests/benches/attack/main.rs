@@ -48,11 +48,11 @@ fn main() -> ExitCode {
 async fn run(attacks: &[&Named], with_all: bool, time: Duration, attackers: &Runtime) -> bool {
     let mut site = Site::start(Confinement::None);
     println!("quiet: {time:?}");
-    let quiet = measure(&site, time, Vec::new()).await;
+    let quiet = measure(&site, time, Vec::new).await;
     let mut report = Report::new(Limits::of(quiet.seen.p99), &quiet);
     for attack in attacks {
         println!("{}: {time:?}", attack.name);
-        let running = vec![attack.start(&site, attackers)];
+        let running = || vec![attack.start(&site, attackers)];
         report.add(attack.name, &measure(&site, time, running).await);
         site = site.replaced_if_dead();
     }
@@ -60,7 +60,7 @@ async fn run(attacks: &[&Named], with_all: bool, time: Duration, attackers: &Run
     if with_all {
         let site = Site::start(Confinement::Gibibyte);
         println!("{ALL_NAME}: {ALL:?}, {}", site.confinement());
-        let running = ATTACKS.iter().map(|attack| attack.start(&site, attackers)).collect();
+        let running = || ATTACKS.iter().map(|attack| attack.start(&site, attackers)).collect();
         report.add(ALL_NAME, &measure(&site, ALL, running).await);
     }
     report.finish()

@@ -1,6 +1,6 @@
 //! What a well-behaved client and the server have of an attack.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::time::Duration;
 
 use hlorank_tests::{
     attackers::{Bystander, Seen},
@@ -8,7 +8,7 @@ use hlorank_tests::{
 };
 use tokio::time::sleep;
 
-use crate::{attacks::Running, site::Site};
+use crate::{attacks::Running, policies::Changes, site::Site};
 
 /// Pause between two calls of the well-behaved client, in an open loop.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -23,19 +23,20 @@ pub(crate) struct Measured {
     pub(crate) peak_bytes: Option<usize>,
     /// Time until the server was ready after the attack.
     pub(crate) ready: Option<Duration>,
-    pub(crate) changes: usize,
-    pub(crate) lost_changes: usize,
+    /// Changes of policies, if they were a part of the attack.
+    pub(crate) changes: Option<Changes>,
 }
 
-/// Runs attacks for a while, and then stops them.
-pub(crate) async fn measure(site: &Site, time: Duration, attacks: Vec<Running>) -> Measured {
-    let bystander = Bystander::start(&site.server.endpoint, PAUSE).await;
+/// Attacks for a while beside a well-behaved client.
+pub(crate) async fn measure(site: &Site, time: Duration, attack: impl FnOnce() -> Vec<Running>) -> Measured {
     reset_peak(site.server.id());
+    let bystander = Bystander::start(&site.server.endpoint, PAUSE).await;
+    let attacks = attack();
     sleep(time).await;
     let seen = bystander.finish().await;
     let peak = site.is_running().then(|| peak_bytes(site.server.id()));
     let [mut connections, mut calls, mut bytes] = [0; 3];
-    let [mut changes, mut lost_changes] = [0; 2];
+    let mut changes = None;
     for attack in &attacks {
         match attack {
             Running::Clients(attack) => {
@@ -44,14 +45,11 @@ pub(crate) async fn measure(site: &Site, time: Duration, attacks: Vec<Running>) 
                 calls += sent.calls();
                 bytes += sent.bytes();
             }
-            Running::Policies(policies) => {
-                changes += policies.counts().acknowledged.load(Ordering::Relaxed);
-                lost_changes += policies.counts().lost.load(Ordering::Relaxed);
-            }
+            Running::Policies(policies) => changes = Some(policies.changes()),
             Running::Version { .. } => {}
         }
     }
     drop(attacks);
     let ready = site.until_ready().await;
-    Measured { connections, calls, bytes, seen, peak_bytes: peak, ready, changes, lost_changes }
+    Measured { connections, calls, bytes, seen, peak_bytes: peak, ready, changes }
 }

@@ -7,13 +7,14 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use futures::future::join_all;
 use hlorank_client::{AdminClient, ClientError, Connection};
 use hlorank_tests::ServerProcess;
 use serde_json::Value;
-use tokio::task::JoinHandle;
+use tokio::{task::JoinHandle, time::sleep};
 
 use crate::site::Site;
 
@@ -24,15 +25,29 @@ pub(crate) struct PolicyChanges {
     _second: ServerProcess,
 }
 
-/// Changes that were acknowledged, and those of them that `policy.json` lacked afterwards.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) acknowledged: AtomicUsize,
-    pub(crate) lost: AtomicUsize,
+struct Counts {
+    acknowledged: AtomicUsize,
+    lost: AtomicUsize,
+    refused: AtomicUsize,
+}
+
+/// Numbers of changes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Changes {
+    /// A server acknowledged them.
+    pub(crate) acknowledged: usize,
+    /// Of these, `policy.json` lacked them afterwards.
+    pub(crate) lost: usize,
+    /// A server refused them.
+    pub(crate) refused: usize,
 }
 
 /// The models that are pinned and unpinned, each at one server.
 const MODELS: [&str; 2] = ["tile-xla-cpu-sage", "layout-xla-cpu-sage"];
+
+/// Pause between two changes of a model.
+const PAUSE: Duration = Duration::from_millis(20);
 
 impl PolicyChanges {
     pub(crate) fn start(site: &Site) -> Self {
@@ -46,8 +61,11 @@ impl PolicyChanges {
         Self { counts, changing, _second: second }
     }
 
-    pub(crate) fn counts(&self) -> &Counts {
-        &self.counts
+    pub(crate) fn changes(&self) -> Changes {
+        let Counts { acknowledged, lost, refused } = &*self.counts;
+        let [acknowledged, lost, refused] =
+            [acknowledged, lost, refused].map(|count| count.load(Ordering::Relaxed));
+        Changes { acknowledged, lost, refused }
     }
 }
 
@@ -68,13 +86,18 @@ async fn change(admins: [String; 2], versions: [u64; 2], policy: PathBuf, counts
     for is_pinned in [true, false].into_iter().cycle() {
         let changes = [(&first, MODELS[0], versions[0]), (&second, MODELS[1], versions[1])];
         let changes = changes.map(|(admin, model, version)| pin(admin, model, version, is_pinned));
-        let acknowledged = join_all(changes).await.into_iter().map(|changed| changed.is_ok());
+        let changed = join_all(changes).await;
+        counts
+            .refused
+            .fetch_add(changed.iter().filter(|changed| changed.is_err()).count(), Ordering::Relaxed);
+        let acknowledged = changed.iter().map(Result::is_ok);
         let pinned = pinned(&policy);
         for (is_acknowledged, model) in acknowledged.zip(MODELS) {
             counts.acknowledged.fetch_add(usize::from(is_acknowledged), Ordering::Relaxed);
             let is_lost = is_acknowledged && pinned.iter().any(|name| name == model) != is_pinned;
             counts.lost.fetch_add(usize::from(is_lost), Ordering::Relaxed);
         }
+        sleep(PAUSE).await;
     }
 }
 

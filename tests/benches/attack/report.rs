@@ -4,7 +4,7 @@ use std::{fmt::Display, time::Duration};
 
 use hlorank_tests::{Figure, Target};
 
-use crate::{limits::Limits, measure::Measured};
+use crate::{limits::Limits, measure::Measured, policies::Changes};
 
 /// The rows of the table, and whether all limits held.
 pub(crate) struct Report {
@@ -59,10 +59,10 @@ impl Report {
             println!("  {} calls failed, such as: {failure}", seen.failures.len());
         }
         let verdict = if exceeded.is_empty() { "within".to_owned() } else { exceeded.join(", ") };
-        let changes = match measured.changes {
-            0 => String::new(),
-            changes => format!(" ({changes} changes, {} lost)", measured.lost_changes),
-        };
+        let changes = measured.changes.map_or(String::new(), |changes| {
+            let Changes { acknowledged, lost, refused } = changes;
+            format!(" ({acknowledged} changes, {lost} lost, {refused} refused)")
+        });
         let row = [
             format!("{name}{changes}"),
             measured.connections.to_string(),
@@ -76,7 +76,7 @@ impl Report {
             milliseconds(measured.ready),
             verdict,
         ];
-        println!("  {}", row[1..].join("  "));
+        println!("  {}", row.join("  "));
         self.rows.push(row);
     }
 

