@@ -114,7 +114,7 @@ impl Asked {
     }
 
     fn check_length(self, answer: &RankConfigsResponse, scored: usize) -> Result<(), InvalidAnswer> {
-        let (found, scores) = (answer.ranking.len(), answer.ranking_scores.len());
+        let (found, count) = (answer.ranking.len(), answer.ranking_scores.len());
         let expected = match self.top as usize {
             0 => scored,
             top => top.min(scored),
@@ -122,8 +122,8 @@ impl Asked {
         if found != expected {
             return Err(InvalidAnswer::Ranking { found, expected });
         }
-        if found != scores {
-            return Err(InvalidAnswer::RankingScores { configs: found, scores });
+        if found != count {
+            return Err(InvalidAnswer::RankingScores { configs: found, scores: count });
         }
         Ok(())
     }

@@ -18,17 +18,17 @@ struct Fault {
 /// Checks every entry that a configuration uses: a tensor's dimensions are listed at most once, and are dimensions that
 /// the tensor has, if the graph tells. A list may end early, and −1 leaves a place to the compiler.
 pub(super) fn check(batch: &LayoutBatch, graph: &Graph) -> Result<(), ConfigurationError> {
-    let faults = |(slot, &node): (usize, &u32)| {
+    let of_slot = |(slot, &node): (usize, &u32)| {
         let ranks = tensor_ranks(graph, node);
-        let faulty = batch.table(slot).iter().any(|&entry| fault(entry, ranks).is_some());
-        faulty.then_some((slot, node, ranks))
+        let is_faulty = batch.table(slot).iter().any(|&entry| fault(entry, ranks).is_some());
+        is_faulty.then_some((slot, node, ranks))
     };
-    let faulty: Vec<_> = graph.configurable().iter().enumerate().filter_map(faults).collect();
+    let slots: Vec<_> = graph.configurable().iter().enumerate().filter_map(of_slot).collect();
     let used = |config| {
         let fault = |&(slot, node, ranks)| Some((node, fault(batch.entry(config, slot), ranks)?));
-        faulty.iter().find_map(fault).map(|(node, fault)| (config, node, fault))
+        slots.iter().find_map(fault).map(|(node, fault)| (config, node, fault))
     };
-    let first = if faulty.is_empty() { None } else { (0..batch.len()).find_map(used) };
+    let first = if slots.is_empty() { None } else { (0..batch.len()).find_map(used) };
     first.map_or(Ok(()), |(config, node, fault)| Err(fault.error(config, node)))
 }
 
