@@ -29,8 +29,9 @@ pub(super) fn session(error: &SessionError) -> Class {
         SessionError::Select(_) => (NotFound, Reason::ModelNotFound, None),
         SessionError::Engine(error) => engine(error),
         SessionError::Worker(_) => (Internal, Reason::WorkerFailed, None),
-        SessionError::Overloaded { .. } => (ResourceExhausted, Reason::Overloaded, None),
-        SessionError::Displaced(AdmissionLimit::Server(_)) => (ResourceExhausted, Reason::Overloaded, None),
+        SessionError::Displaced(AdmissionLimit::Server(_)) | SessionError::Overloaded { .. } => {
+            (ResourceExhausted, Reason::Overloaded, None)
+        }
         SessionError::Displaced(AdmissionLimit::Client(_)) | SessionError::ClientLimit { .. } => {
             (ResourceExhausted, Reason::ClientLimit, None)
         }
