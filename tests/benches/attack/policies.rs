@@ -86,11 +86,9 @@ async fn change(admins: [String; 2], versions: [u64; 2], policy: PathBuf, counts
     for is_pinned in [true, false].into_iter().cycle() {
         let changes = [(&first, MODELS[0], versions[0]), (&second, MODELS[1], versions[1])];
         let changes = changes.map(|(admin, model, version)| pin(admin, model, version, is_pinned));
-        let changed = join_all(changes).await;
-        counts
-            .refused
-            .fetch_add(changed.iter().filter(|changed| changed.is_err()).count(), Ordering::Relaxed);
-        let acknowledged = changed.iter().map(Result::is_ok);
+        let results = join_all(changes).await;
+        counts.refused.fetch_add(results.iter().filter(|result| result.is_err()).count(), Ordering::Relaxed);
+        let acknowledged = results.iter().map(Result::is_ok);
         let pinned = pinned(&policy);
         for (is_acknowledged, model) in acknowledged.zip(MODELS) {
             counts.acknowledged.fetch_add(usize::from(is_acknowledged), Ordering::Relaxed);
