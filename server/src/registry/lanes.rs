@@ -20,7 +20,7 @@ use crate::compute::Worker;
 
 pub(super) struct Lanes {
     pub(super) loader: Arc<VersionLoader>,
-    lanes: Vec<Lane>,
+    all: Vec<Lane>,
     is_low_priority: bool,
 }
 
@@ -44,14 +44,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 impl Lanes {
     pub(super) fn start(loader: VersionLoader) -> io::Result<Self> {
         let loader = Arc::new(loader);
-        let lanes = vec![Lane::start(&loader)?];
-        Ok(Self { loader, lanes, is_low_priority: false })
+        let all = vec![Lane::start(&loader)?];
+        Ok(Self { loader, all, is_low_priority: false })
     }
 
     /// Gives the threads that check versions a low priority.
     pub(super) fn yield_to_others(&mut self) {
         self.is_low_priority = true;
-        self.lanes.iter().for_each(Lane::yield_to_others);
+        self.all.iter().for_each(Lane::yield_to_others);
     }
 
     /// Starts to load a version, and waits for a while until that is done. Returns whether there was a free lane.
@@ -61,22 +61,22 @@ impl Lanes {
     }
 
     fn free_lane(&mut self) -> Option<&mut Lane> {
-        let mut free = self.lanes.iter_mut().position(Lane::is_free);
-        if free.is_none() && self.lanes.len() < MAX_LANES {
+        let mut free = self.all.iter_mut().position(Lane::is_free);
+        if free.is_none() && self.all.len() < MAX_LANES {
             match Lane::start(&self.loader) {
-                Ok(lane) => self.lanes.push(lane),
+                Ok(lane) => self.all.push(lane),
                 Err(error) => tracing::warn!(%error, "no thread can be started to load another version"),
             }
             if self.is_low_priority {
-                self.lanes.iter().for_each(Lane::yield_to_others);
+                self.all.iter().for_each(Lane::yield_to_others);
             }
-            free = self.lanes.iter_mut().position(Lane::is_free);
+            free = self.all.iter_mut().position(Lane::is_free);
         }
-        self.lanes.get_mut(free?)
+        self.all.get_mut(free?)
     }
 
     pub(super) fn is_any_busy(&mut self) -> bool {
-        !self.lanes.iter_mut().all(Lane::is_free)
+        !self.all.iter_mut().all(Lane::is_free)
     }
 }
 
@@ -90,7 +90,7 @@ impl Lane {
         let (loader, own, late) = (Arc::clone(loader), Arc::clone(&engines), Arc::clone(&is_late));
         thread::Builder::new().name("version-loader".to_owned()).spawn(move || {
             for attempt in received {
-                loader.load(&own, attempt);
+                loader.load(&own, &attempt);
                 own.iter().for_each(ValidationEngine::wait_until_free);
                 // An error means that the registry was dropped.
                 let _ = done.send(());

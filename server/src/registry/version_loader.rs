@@ -63,19 +63,19 @@ impl VersionLoader {
     }
 
     /// Loads a version, or rejects it. The result is dropped if the version was removed or changed meanwhile.
-    pub(super) fn load(&self, engines: &[ValidationEngine], attempt: Attempt) {
+    pub(super) fn load(&self, engines: &[ValidationEngine], attempt: &Attempt) {
         let started = Instant::now();
         let (shared, own) = (Arc::clone(&self.shared), attempt.clone());
         let is_wanted = move || !shared.is_stopping() && is_current(&shared, &own);
         let limit = LoadLimit::new(self.timers.clone(), self.settings.max_load, is_wanted);
-        let Attempt { name, version, .. } = &attempt;
+        let Attempt { name, version, .. } = attempt;
         let loading = Loading { loader: self, engines, limit, name, version: *version };
         let prepared = catch_unwind(AssertUnwindSafe(|| loading.prepare()));
         let prepared = prepared.unwrap_or_else(|_| {
             let message = "the server failed while it checked the artifact; its log says where".to_owned();
             Err(Rejection { reason: "SERVER_FAILED", message, transient: false })
         });
-        self.finish(&attempt, prepared, started);
+        self.finish(attempt, prepared, started);
     }
 
     fn finish(&self, attempt: &Attempt, prepared: Result<Arc<Model>, Rejection>, started: Instant) {
