@@ -2,16 +2,16 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 
 use tokio::{task::JoinSet, time::sleep};
 
-use super::attacker::{Attacker, Broken};
+use super::{
+    attacker::{Attacker, Broken},
+    sent::Sent,
+};
 
 /// Attackers of one kind. They stop when this is dropped.
 #[derive(Debug)]
@@ -25,14 +25,6 @@ pub struct Attack {
 pub struct Aim {
     target: SocketAddr,
     from: Vec<Ipv4Addr>,
-}
-
-/// What the attackers have sent.
-#[derive(Debug, Default)]
-pub struct Sent {
-    connections: AtomicU64,
-    calls: AtomicU64,
-    bytes: AtomicU64,
 }
 
 /// Pause of an attacker before it starts over.
@@ -97,37 +89,5 @@ async fn again_and_again<F: Future<Output = Result<(), Broken>>>(
         // An attacker does not care why the server has closed its connection.
         let _ = attack(attacker.clone()).await;
         sleep(PAUSE).await;
-    }
-}
-
-impl Sent {
-    /// Returns the number of connections that were opened.
-    #[must_use]
-    pub fn connections(&self) -> u64 {
-        self.connections.load(Ordering::Relaxed)
-    }
-
-    /// Returns the number of calls that were begun.
-    #[must_use]
-    pub fn calls(&self) -> u64 {
-        self.calls.load(Ordering::Relaxed)
-    }
-
-    /// Returns the number of bytes that were written to connections.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn count_connection(&self) {
-        self.connections.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn count_calls(&self, calls: u64) {
-        self.calls.fetch_add(calls, Ordering::Relaxed);
-    }
-
-    pub(super) fn count_bytes(&self, bytes: usize) {
-        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 }

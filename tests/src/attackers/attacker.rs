@@ -20,7 +20,7 @@ use tokio::{
 };
 use tonic::Status;
 
-use super::attack::Sent;
+use super::sent::Sent;
 
 /// Why an attacker could not go on, such as a closed connection.
 pub type Broken = Box<dyn Error + Send + Sync>;

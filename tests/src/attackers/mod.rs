@@ -10,10 +10,11 @@ mod connections;
 mod floods;
 mod frames;
 pub mod messages;
+mod sent;
 mod unread_streams;
 mod versions;
 
-pub use attack::{Aim, Attack, Sent};
+pub use attack::{Aim, Attack};
 pub use attacker::{Attacker, Broken, Client};
 pub use bombs::{Bomb, bombs, slow_bombs};
 pub use bystander::{Bystander, DEADLINE, Seen};
@@ -21,5 +22,6 @@ pub use calls::{HEALTH_WATCH, RANK, RANK_STREAM, health_watches, huge_graphs, si
 pub use connections::{deaf_connections, half_handshakes, idle_connections, silent_connections};
 pub use floods::{Flood, flood};
 pub use messages::Shape;
+pub use sent::Sent;
 pub use unread_streams::unread_streams;
 pub use versions::{publish_endless, publish_zip_bomb};
