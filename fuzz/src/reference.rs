@@ -96,10 +96,10 @@ fn tables(tables: &[LayoutTable]) -> Option<Vec<Vec<LayoutEntry>>> {
 
 fn changed_layouts(message: &DeltaLayoutConfigs, slots: usize, limits: &Limits) -> Option<LayoutBatch> {
     let mut changes = message.change_slots.iter().zip(&message.change_entries);
-    let changed: u64 = message.change_counts.iter().map(|count| u64::from(*count)).sum();
+    let total: u64 = message.change_counts.iter().map(|count| u64::from(*count)).sum();
     let lists = [message.change_slots.len(), message.change_entries.len()];
     let is_too_large = message.change_counts.len() > limits.configs;
-    if message.base.len() != slots || lists.iter().any(|list| *list as u64 != changed) || is_too_large {
+    if message.base.len() != slots || lists.iter().any(|list| *list as u64 != total) || is_too_large {
         return None;
     }
     let mut indices = Vec::new();

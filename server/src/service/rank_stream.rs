@@ -120,7 +120,10 @@ impl Batches {
     async fn next(&mut self) -> Result<Option<EncodedBatch>, Status> {
         match message(&mut self.messages).await? {
             None => Ok(None),
-            Some(Part::Batch(batch)) => Ok(Some(read_batch(self.session.sessions(), Some(batch)).await?)),
+            Some(Part::Batch(batch)) => {
+                let read = read_batch(self.session.sessions(), Some(batch)).await;
+                Ok(Some(read.map_err(|error| self.in_batch(error))?))
+            }
             Some(Part::Start(_)) => {
                 let found = "sent again".to_owned();
                 let expected = "one, at the beginning of the stream".to_owned();
@@ -130,11 +133,8 @@ impl Batches {
     }
 
     async fn score(&mut self, encoded: EncodedBatch) -> Result<BatchScores, ServiceError> {
-        let (batch, first) = (self.session.batches(), self.session.scores().len());
-        let scored = self.session.score(encoded).await.map_err(|error| match error {
-            source @ SessionError::Configuration { .. } => ServiceError::Batch { batch, first, source },
-            error => error.into(),
-        })?;
+        let scored = self.session.score(encoded).await;
+        let scored = scored.map_err(|error| self.in_batch(error.into()))?;
         let timings = scored.timings();
         self.session.record_scored(&timings);
         Ok(BatchScores {
@@ -144,6 +144,17 @@ impl Batches {
             reuse: Some(reuse_counts(scored.reuse)),
             scores: self.session.scores()[scored.first..].to_vec(),
         })
+    }
+
+    /// Names the next batch in an error of its configurations.
+    fn in_batch(&self, error: ServiceError) -> ServiceError {
+        let (batch, first) = (self.session.batches(), self.session.scores().len());
+        match error {
+            ServiceError::Session(source @ SessionError::Configuration { .. }) => {
+                ServiceError::Batch { batch, first, source }
+            }
+            error => error,
+        }
     }
 
     async fn rank(mut self) -> Result<StreamRanking, ServiceError> {

@@ -5,7 +5,8 @@ use clap::Args;
 /// Settings of the messages that clients send.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct DeliverySettings {
-    /// Maximum size of a request, or of one message of a stream, in bytes, both compressed and decompressed
+    /// Maximum size of a request, or of one message of a stream, in bytes, both compressed and decompressed. Receiving
+    /// and reading a message takes at most four times its size
     #[arg(long, env = "HLORANK_MAX_MESSAGE_BYTES", value_name = "BYTES", default_value_t = 64 << 20)]
     pub max_message_bytes: usize,
 
