@@ -25,9 +25,16 @@ pub struct Held {
     bytes: usize,
 }
 
-/// One client may hold at most this many times the bytes that remain free. Alone it can hold three quarters of the limit;
-/// several clients together always leave some of it to others.
+/// One client may hold at most this many times the bytes that remain free beside the reserve. Alone it can hold three
+/// quarters of them; several clients together always leave some to others.
 const MAX_CLIENT_TIMES_FREE: usize = 3;
+
+/// This fraction of the limit is kept for small calls, whatever the others hold.
+const RESERVE: usize = 8;
+
+/// A small call holds at most this many bytes, and at most this fraction of the limit.
+const SMALL_BYTES: usize = 1 << 20;
+const SMALL_FRACTION: usize = 64;
 
 /// The limit does not allow this many more bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -83,16 +90,19 @@ impl Memory {
         (self.held.load(Ordering::Relaxed), self.limit)
     }
 
-    /// Adds `bytes` bytes if that leaves enough free for a client that then holds `of_client` bytes.
-    fn add(&self, bytes: usize, of_client: usize) -> Result<(), MemoryFull> {
+    /// Adds `bytes` bytes to a call that then holds `of_call` bytes and whose client holds `of_client`. Unless the call is
+    /// small, the reserve has to remain, and the share of the client counts.
+    fn add(&self, bytes: usize, of_call: usize, of_client: usize) -> Result<(), MemoryFull> {
+        let is_small = of_call <= SMALL_BYTES.min(self.limit / SMALL_FRACTION);
+        let allowed = if is_small { self.limit } else { self.limit - self.limit / RESERVE };
         let sum = |held: usize| {
-            let sum = held.checked_add(bytes)?;
-            let free = self.limit.checked_sub(sum)?;
-            (of_client <= free.saturating_mul(MAX_CLIENT_TIMES_FREE)).then_some(sum)
+            let sum = held.checked_add(bytes).filter(|sum| *sum <= allowed)?;
+            let share = (allowed - sum).saturating_mul(MAX_CLIENT_TIMES_FREE);
+            (is_small || of_client <= share).then_some(sum)
         };
         let added = self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum);
         added.map(drop).map_err(|held| {
-            let fits = held.checked_add(bytes).is_some_and(|sum| sum <= self.limit);
+            let fits = held.checked_add(bytes).is_some_and(|sum| sum <= allowed);
             let client = fits.then(|| of_client - bytes);
             MemoryFull { bytes, held, client, limit: self.limit }
         })
@@ -103,7 +113,8 @@ impl Held {
     /// Holds `bytes` more bytes. If they exceed the limit, the hold stays as it was.
     pub fn add(&mut self, bytes: usize) -> Result<(), MemoryFull> {
         let of_client = self.client.as_ref().map_or(0, |client| client.add(bytes));
-        self.memory.add(bytes, of_client).inspect_err(|_| self.release_of_client(bytes))?;
+        let of_call = self.bytes.saturating_add(bytes);
+        self.memory.add(bytes, of_call, of_client).inspect_err(|_| self.release_of_client(bytes))?;
         self.bytes += bytes;
         Ok(())
     }
@@ -148,20 +159,32 @@ mod tests {
 
     #[test]
     fn the_limit_is_never_exceeded() {
-        let memory = Memory::new(100);
-        let mut one = memory.hold(60).unwrap();
-        let full = MemoryFull { bytes: 41, held: 60, client: None, limit: 100 };
-        assert_eq!(memory.hold(41).unwrap_err(), full);
+        let memory = Memory::new(800);
+        let mut one = memory.hold(600).unwrap();
+        let full = MemoryFull { bytes: 101, held: 600, client: None, limit: 800 };
+        assert_eq!(memory.hold(101).unwrap_err(), full);
         assert_eq!(one.add(usize::MAX), Err(MemoryFull { bytes: usize::MAX, ..full }));
-        assert_eq!(memory.bytes(), (60, 100), "rejected bytes are not held");
-        let other = memory.hold(40).unwrap();
+        assert_eq!(memory.bytes(), (600, 800), "rejected bytes are not held");
+        let other = memory.hold(100).unwrap();
         drop(other);
-        one.add(40).unwrap();
-        one.shrink_to(10);
-        one.shrink_to(20);
-        assert_eq!(memory.bytes(), (10, 100));
+        one.add(100).unwrap();
+        one.shrink_to(100);
+        one.shrink_to(200);
+        assert_eq!(memory.bytes(), (100, 800));
         drop(one);
-        assert_eq!(memory.bytes(), (0, 100));
+        assert_eq!(memory.bytes(), (0, 800));
+    }
+
+    #[test]
+    fn small_calls_have_a_reserve() {
+        let memory = Memory::new(800);
+        let client = Arc::default();
+        let _large = memory.hold(700).unwrap();
+        assert_eq!(memory.hold(13).unwrap_err().held, 700);
+        let mut small: Vec<_> = (0..8).map(|_| memory.hold_nothing(&client)).collect();
+        small.iter_mut().for_each(|call| call.add(12).unwrap());
+        assert!(small[0].add(1).is_err(), "the call is no longer small");
+        assert_eq!(memory.hold(5).unwrap_err().held, 796);
     }
 
     #[test]
@@ -169,15 +192,15 @@ mod tests {
         let memory = Memory::new(1000);
         let client = Arc::new(ClientBytes::default());
         let mut calls = [(); 2].map(|()| memory.hold_nothing(&client));
-        calls[0].add(500).unwrap();
-        calls[1].add(250).unwrap();
-        let full = MemoryFull { bytes: 1, held: 750, client: Some(750), limit: 1000 };
+        calls[0].add(400).unwrap();
+        calls[1].add(256).unwrap();
+        let full = MemoryFull { bytes: 1, held: 656, client: Some(656), limit: 1000 };
         assert_eq!(calls[1].add(1), Err(full));
         let others: Vec<_> = (0..3)
             .map(|_| {
                 let mut held = memory.hold_nothing(&Arc::default());
                 while held.add(1).is_ok() {}
-                assert!(held.bytes > 0, "there is room for another client");
+                assert!(held.bytes > 15, "there is room for another client");
                 held
             })
             .collect();

@@ -7,7 +7,7 @@ use hlorank_tests::{config_batch, configurations, forms, measured_graphs, part};
 use prost::Message as _;
 
 /// Default of `--max-compression-ratio`.
-const MAX_RATIO: usize = 2000;
+const MAX_RATIO: usize = 500;
 
 /// The limit applies to messages of more bytes.
 const MIN_BYTES: usize = 4 << 20;

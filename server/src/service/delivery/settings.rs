@@ -12,7 +12,7 @@ pub struct DeliverySettings {
 
     /// Maximum size of a decompressed message as a multiple of its compressed size, if it has more than 4 MiB; a message
     /// that exceeds it is rejected
-    #[arg(long, env = "HLORANK_MAX_COMPRESSION_RATIO", value_name = "FACTOR", default_value = "2000")]
+    #[arg(long, env = "HLORANK_MAX_COMPRESSION_RATIO", value_name = "FACTOR", default_value = "500")]
     pub max_compression_ratio: NonZeroU32,
 
     /// Maximum time from the headers of a call to the end of its first message, and from the first to the last byte of
