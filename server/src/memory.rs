@@ -182,7 +182,9 @@ mod tests {
         let _large = memory.hold(700).unwrap();
         assert_eq!(memory.hold(13).unwrap_err().held, 700);
         let mut small: Vec<_> = (0..8).map(|_| memory.hold_nothing(&client)).collect();
-        small.iter_mut().for_each(|call| call.add(12).unwrap());
+        for call in &mut small {
+            call.add(12).unwrap();
+        }
         assert!(small[0].add(1).is_err(), "the call is no longer small");
         assert_eq!(memory.hold(5).unwrap_err().held, 796);
     }
@@ -200,7 +202,7 @@ mod tests {
             .map(|_| {
                 let mut held = memory.hold_nothing(&Arc::default());
                 while held.add(1).is_ok() {}
-                assert!(held.bytes > 15, "there is room for another client");
+                assert!(held.bytes > 0, "there is room for another client");
                 held
             })
             .collect();

@@ -130,14 +130,19 @@ impl Readiness {
     }
 }
 
-async fn metrics(State(monitored): State<Arc<Monitored>>) -> Result<impl IntoResponse, StatusCode> {
+async fn metrics(
+    State(monitored): State<Arc<Monitored>>,
+    request: Request,
+) -> Result<impl IntoResponse, StatusCode> {
     // An error would mean that the semaphore was closed, which it never is.
     let permit = monitored.rendering.acquire().await;
+    // New connections do not replace the one whose metrics are rendered.
+    let working = request.extensions().get::<ConnectionActivity>().map(ConnectionActivity::begin);
     monitored.sessions.sample().await;
     // Rendering takes some milliseconds, which would block an async thread.
     let rendered = Arc::clone(&monitored);
     let text = spawn_blocking(move || rendered.metrics.render()).await;
-    drop(permit);
+    drop((permit, working));
     let text = text.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
     Ok(([(header::CONTENT_TYPE, TEXT_FORMAT)], text))
 }

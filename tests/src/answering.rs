@@ -26,6 +26,9 @@ pub struct Answers {
 
 impl AnsweringServer {
     /// Starts a server.
+    ///
+    /// # Panics
+    /// If no port is free.
     pub async fn start(answers: Answers) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
