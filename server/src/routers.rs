@@ -61,6 +61,10 @@ macro_rules! compressed {
 /// block other calls.
 const CONNECTION_WINDOWS: u32 = 4;
 
+/// Maximum number of times that a connection may make the server reset a call. The default, 1,024, is reached by an honest
+/// client whose calls are rejected before their messages arrive.
+const MAX_RESETS: usize = 1 << 17;
+
 /// Interval of keep-alive pings, and maximum time until their answer. Without them a client that vanished in the middle of
 /// a stream would count against the limits forever.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
@@ -100,6 +104,7 @@ impl<H: Health> Routers<'_, H> {
             .keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(KEEP_ALIVE)
             .max_concurrent_streams(self.settings.max_connection_calls)
+            .max_local_error_reset_streams(MAX_RESETS)
             .max_header_list_size(self.settings.max_header_bytes);
         http
     }

@@ -102,7 +102,8 @@ impl From<ServiceError> for Status {
         if let Some(field) = field {
             details.add_bad_request_violation(field, message.clone());
         }
-        if code == Code::ResourceExhausted {
+        // A message that is too large stays so.
+        if code == Code::ResourceExhausted && reason != Reason::MessageTooLarge {
             let [least, most] = RETRY_DELAYS;
             let room_in = session.map(SessionError::room_in).unwrap_or_default();
             details.set_retry_info(Some(room_in.clamp(least, most)));

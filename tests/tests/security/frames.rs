@@ -81,7 +81,7 @@ async fn floods_of_pings_and_settings_take_no_memory() {
         }
         let unread = server.resident_bytes().saturating_sub(before);
         let reading = tokio::spawn(async move {
-            let mut answers = [0; 64 << 10];
+            let mut answers = vec![0; 64 << 10];
             while matches!(reader.read(&mut answers).await, Ok(bytes) if bytes > 0) {}
         });
         timeout(PATIENCE, flood).await.expect("the flood ends").unwrap();
