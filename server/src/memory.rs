@@ -32,8 +32,9 @@ const MAX_CLIENT_TIMES_FREE: usize = 3;
 /// This fraction of the limit is kept for small calls, whatever the others hold.
 const RESERVE: usize = 8;
 
-/// A small call holds at most this many bytes, and at most this fraction of the limit.
-const SMALL_BYTES: usize = 1 << 20;
+/// A small call holds at most this many bytes, which is less than the window of a stream, and at most this fraction of the
+/// limit.
+const SMALL_BYTES: usize = 512 << 10;
 const SMALL_FRACTION: usize = 64;
 
 /// The limit does not allow this many more bytes.
