@@ -107,7 +107,7 @@ fn random_entries(nodes: &[ConfigurableNode]) -> LayoutBatch {
         let draw = |node: &ConfigurableNode| {
             let tensors = [0, 1, node.tensor_ranks.len()][random.usize(..3)];
             let orders = node.tensor_ranks[..tensors].iter().map(|rank| (0..).take(*rank as usize));
-            let orders = orders.map(|order| order.collect::<Vec<i32>>());
+            let orders = orders.map(Iterator::collect::<Vec<i32>>);
             LayoutEntry::from_tensors(orders, String::new).expect("at most six dimensions")
         };
         builder.push(&nodes.iter().map(draw).collect::<Vec<_>>()).expect("a batch within the limits");

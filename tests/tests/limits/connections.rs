@@ -35,7 +35,9 @@ struct Held(UnboundedSender<RankConfigsStreamRequest>, Streaming<RankConfigsStre
 /// Makes a call over a connection that sends these messages and then waits.
 async fn hold(channel: &Channel, messages: Vec<RankConfigsStreamRequest>) -> Held {
     let (requests, received) = unbounded();
-    messages.into_iter().for_each(|message| requests.unbounded_send(message).unwrap());
+    for message in messages {
+        requests.unbounded_send(message).unwrap();
+    }
     let answers = CostModelServiceClient::new(channel.clone()).rank_configs_stream(received).await.unwrap();
     Held(requests, answers.into_inner())
 }
