@@ -19,7 +19,9 @@ async fn no_acknowledged_pin_is_lost() {
     let first: u64 = artifacts.versions(MODEL)[0].file_name().unwrap().to_str().unwrap().parse().unwrap();
     artifacts.publish(MODEL, first + 1, |_| ());
     let names: Vec<String> = (0..SERVERS * MODELS_PER_SERVER).map(|model| format!("tile-{model}")).collect();
-    names.iter().for_each(|name| artifacts.copy_model(MODEL, name));
+    for name in &names {
+        artifacts.copy_model(MODEL, name);
+    }
     let flags = [&artifacts.flag(), "--admin-listen=127.0.0.1:0", "--workers=1"];
     let servers = join_all((0..SERVERS).map(|_| TestServer::start_with(&flags))).await;
     let admins = join_all(servers.iter().map(TestServer::admin)).await;
