@@ -87,7 +87,7 @@ impl Monitoring {
             .route("/readyz", get(ready))
             .layer(from_fn(note_request))
             .with_state(Arc::new(monitored));
-        Ok(Self(Listening::start(address, gate, http1(), router)?))
+        Ok(Self(Listening::start(address, gate, http(), router)?))
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -95,10 +95,13 @@ impl Monitoring {
     }
 }
 
-fn http1() -> Http {
-    let mut http = Http::new(TokioExecutor::new()).http1_only();
+/// Speaks HTTP/1 and HTTP/2, with which `HAProxy` checks replicas.
+fn http() -> Http {
+    let mut http = Http::new(TokioExecutor::new());
     let settings = &mut http.http1();
     settings.timer(TokioTimer::new()).header_read_timeout(HEADERS_TIMEOUT).max_buf_size(MAX_HEADER_BYTES);
+    let header_bytes = u32::try_from(MAX_HEADER_BYTES).unwrap_or(u32::MAX);
+    http.http2().timer(TokioTimer::new()).max_header_list_size(header_bytes);
     http
 }
 
