@@ -13,6 +13,7 @@ class Tile:
 
     output: tuple[int, ...]
     reduction: tuple[int, ...] = ()
+    input: tuple[int, ...] = ()
 
 
 def layout_tuning_data(
@@ -49,4 +50,5 @@ def tile_tuning_data(module, tiles: Iterable[Tile], runtimes: Iterable[int]):
         bounds = run.op_config.tile_size_config
         bounds.kernel_bounds.extend(tile.reduction)
         bounds.output_bounds.extend(tile.output)
+        bounds.input_bounds.extend(tile.input)
     return data

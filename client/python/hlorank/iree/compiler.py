@@ -1,0 +1,119 @@
+"""Compiles with IREE in this process: whole programs, or from one phase to another.
+
+A tile may make the compiler crash or hang. Whoever compiles tiles does it in a process of its own.
+"""
+
+import ctypes
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from hlorank.errors import HlorankError
+
+FLAGS = (
+    "--iree-hal-target-device=local",
+    "--iree-hal-local-target-device-backends=llvm-cpu",
+    "--iree-llvmcpu-target-cpu=host",
+)
+"""Flags of ``iree-compile`` for the processor at hand."""
+
+STABLEHLO = "--iree-input-type=stablehlo"
+
+SOURCES = "executable-sources"
+"""The phase after which the dispatches are formed."""
+CONFIGURATIONS = "executable-configurations"
+"""The phase after which every dispatch has its tiles."""
+
+_ERROR = 2
+"""Severity of an error among the diagnostics of IREE's C interface."""
+_Callback = ctypes.CFUNCTYPE(
+    None, ctypes.c_int, ctypes.POINTER(ctypes.c_char), ctypes.c_size_t, ctypes.c_void_p
+)
+
+
+class CompileError(HlorankError):
+    """IREE cannot compile the program or the tile."""
+
+
+def compiler_version() -> str:
+    """Returns the version of the installed compiler, such as ``3.13.0``."""
+    return version("iree-base-compiler")
+
+
+def compile_text(text: str, flags: Sequence[str] = FLAGS, begin: str = "") -> bytes:
+    """Compiles MLIR to a module that IREE's runtime loads.
+
+    ``begin`` is the phase that the text has already passed, if any.
+
+    Raises:
+        CompileError: with the first errors that the compiler reports.
+    """
+    return _compile(text, flags, begin, "")
+
+
+def lower_text(text: str, end: str, flags: Sequence[str] = FLAGS, begin: str = "") -> str:
+    """Compiles MLIR up to the end of a phase, and returns its text.
+
+    Raises:
+        CompileError: with the first errors that the compiler reports.
+    """
+    return _compile(text, flags, begin, end).decode()
+
+
+def _compile(text: str, flags: Sequence[str], begin: str, end: str) -> bytes:
+    from iree.compiler.api import Output, Session, Source
+
+    session = Session()
+    try:
+        session.set_flags(*flags)
+    except ValueError as error:
+        raise CompileError(f"IREE {compiler_version()} refuses its flags: {error}") from error
+    invocation = session.invocation()
+    errors = _Errors(invocation)
+    source = Source.wrap_buffer(session, text.encode() + b"\0")
+    _set_phases(invocation, begin, end)
+    if not invocation.parse_source(source) or not invocation.execute():
+        raise CompileError(errors.summary())
+    output = Output.open_membuffer()
+    try:
+        invocation.output_ir(output) if end else invocation.output_vm_bytecode(output)
+    except ValueError as error:
+        raise CompileError(errors.summary() or str(error)) from error
+    return bytes(output.map_memory())
+
+
+def _set_phases(invocation, begin: str, end: str) -> None:
+    for name, phase in (("From", begin), ("To", end)):
+        if phase:
+            function = getattr(_library(invocation), f"ireeCompilerInvocationSetCompile{name}Phase")
+            function.restype, function.argtypes = None, [ctypes.c_void_p, ctypes.c_char_p]
+            function(_pointer(invocation), phase.encode())
+
+
+class _Errors:
+    """Collects the errors that the compiler reports during one invocation."""
+
+    def __init__(self, invocation) -> None:
+        self._messages: list[str] = []
+        # The library calls this as long as the invocation lives.
+        self._callback = _Callback(self._take)
+        enable = _library(invocation).ireeCompilerInvocationEnableCallbackDiagnostics
+        enable.restype = None
+        enable.argtypes = [ctypes.c_void_p, ctypes.c_int, _Callback, ctypes.c_void_p]
+        enable(_pointer(invocation), 0, self._callback, None)
+
+    def _take(self, severity: int, text, size: int, _) -> None:
+        if severity == _ERROR:
+            self._messages.append(ctypes.string_at(text, size).decode(errors="replace"))
+
+    def summary(self) -> str:
+        """Returns the first error, without the operations that it quotes."""
+        return self._messages[0].splitlines()[0] if self._messages else "the compiler gives no reason"
+
+
+# The Python interface of the compiler has neither phases nor diagnostics; its C library does.
+def _library(invocation):
+    return invocation._local_dylib
+
+
+def _pointer(invocation) -> ctypes.c_void_p:
+    return invocation._inv_p

@@ -1,0 +1,106 @@
+"""Processes that compile and run tiles, since a tile may make either crash or hang."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Any, Self
+
+from hlorank.errors import HlorankError
+
+
+class WorkerError(HlorankError):
+    """A worker process crashed or exceeded its time."""
+
+
+@dataclass
+class Worker:
+    """A process that answers one request at a time; it starts again after it ended."""
+
+    module: str
+    """The Python module whose ``serve`` answers the requests."""
+    processors: Sequence[int] = ()
+    """Processors that it may use; all if empty."""
+    niceness: int = 0
+    _process: "subprocess.Popen[bytes] | None" = None
+    _connection: Connection | None = None
+
+    def send(self, request: Any) -> None:
+        """Sends a request; starts the process if there is none."""
+        connection = self._connection or self._start()
+        try:
+            connection.send(request)
+        except OSError as error:
+            raise self._ended() from error
+
+    def receive(self, seconds: float) -> Any:
+        """Returns the next message.
+
+        Raises:
+            WorkerError: if the process ends, or sends nothing within ``seconds``.
+        """
+        assert self._connection is not None
+        try:
+            if self._connection.poll(seconds):
+                return self._connection.recv()
+        except (EOFError, OSError) as error:
+            raise self._ended() from error
+        self.close()
+        raise WorkerError(f"timed out after {seconds:g} s")
+
+    def close(self) -> None:
+        """Ends the process."""
+        if self._connection is not None:
+            self._connection.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._connection = self._process = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def _start(self) -> Connection:
+        here, there = Pipe()
+        code = f"from hlorank.iree.workers import main; main({self.module!r})"
+        numbers = [there.fileno(), self.niceness, *self.processors]
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code, *map(str, numbers)],
+            pass_fds=[there.fileno()],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )
+        there.close()
+        self._connection = here
+        return here
+
+    def _ended(self) -> WorkerError:
+        code = None
+        if self._process is not None:
+            with suppress(subprocess.TimeoutExpired):
+                code = self._process.wait(10)
+        self.close()
+        if code is None or code >= 0:
+            return WorkerError(f"crashed with exit code {code}")
+        return WorkerError(f"crashed with {signal.Signals(-code).name}")
+
+
+def main(module: str) -> None:
+    """Serves requests of the parent until it closes the connection."""
+    from importlib import import_module
+
+    number, niceness, *processors = map(int, sys.argv[1:])
+    if processors:
+        os.sched_setaffinity(0, processors)
+    os.nice(niceness)
+    connection = Connection(number)
+    with suppress(EOFError, KeyboardInterrupt):
+        while True:
+            import_module(module).serve(connection, connection.recv())
