@@ -5,7 +5,7 @@ from multiprocessing.connection import Connection
 from hlorank.iree.compiler import CONFIGURATIONS, CompileError, compile_text
 from hlorank.iree.workers import Worker, WorkerError
 
-SECONDS = 60.0
+SECONDS = 20.0
 """How long one tile may compile; most take a fifth of a second."""
 
 

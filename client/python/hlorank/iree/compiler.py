@@ -107,7 +107,9 @@ class _Errors:
 
     def summary(self) -> str:
         """Returns the first error, without the operations that it quotes."""
-        return self._messages[0].splitlines()[0] if self._messages else "the compiler gives no reason"
+        return (
+            self._messages[0].splitlines()[0] if self._messages else "the compiler gives no reason"
+        )
 
 
 # The Python interface of the compiler has neither phases nor diagnostics; its C library does.

@@ -1,12 +1,12 @@
 """Finds the dispatches of a program, and the tiles that IREE gives them by default."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from hlorank.iree.compiler import CONFIGURATIONS, FLAGS, SOURCES, CompileError, lower_text
+from hlorank.iree.compiler import CONFIGURATIONS, FLAGS, SOURCES, lower_text
 from hlorank.iree.tiles import Loop, TileSizes, TileSpace
 
 _COPIES_AND_SCALARS = ("Default", "BufferOpsTileAndVectorize")
@@ -148,8 +148,7 @@ def _dispatch(
         return None
     function = next(o for o in operations(configured) if o.name == "func.func")
     name, lengths = _text(function.attributes["sym_name"]), _lengths(called[0])
-    pipeline = re.search(r"pipeline = (?:#iree_cpu.pipeline<)?(\w+)", str(function))
-    space, reason = _space(function, pipeline[1] if pipeline else "none")
+    space, reason = _space(function)
     if lengths is None:
         space, reason, lengths = None, "its buffers have dynamic sizes", []
     return Dispatch(
@@ -160,7 +159,7 @@ def _dispatch(
         _bindings(configured, lengths),
         tuple(map(_constant, _segment(called[0], 1))),
         len(called),
-        pipeline[1] if pipeline else "none",
+        _pipeline(function),
         space,
         reason,
     )
@@ -210,11 +209,22 @@ def _element(kind: str) -> str:
     return inner[1] if inner else "f32"
 
 
-def _space(function: Any, pipeline: str) -> tuple[TileSpace | None, str]:
+def _pipeline(function: Any) -> str:
+    found = re.search(r"pipeline = (?:#iree_cpu.pipeline<)?(\w+)", str(function))
+    return found[1] if found else "none"
+
+
+def _work(function: Any) -> int:
+    """Returns the number of operations that compute with elements."""
+    linalg = [o.name for o in operations(function) if o.name.startswith("linalg.")]
+    return sum(name not in ("linalg.fill", "linalg.yield") for name in linalg)
+
+
+def _space(function: Any) -> tuple[TileSpace | None, str]:
     root = root_of(function)
     if root is None:
         return None, "no operation has a tile"
-    if pipeline in _COPIES_AND_SCALARS:
+    if (pipeline := _pipeline(function)) in _COPIES_AND_SCALARS:
         return None, f"pipeline {pipeline} is for copies and scalars"
     from iree.compiler.dialects import linalg
 
@@ -224,15 +234,20 @@ def _space(function: Any, pipeline: str) -> tuple[TileSpace | None, str]:
     levels = _levels(str(root.attributes[_CONFIG]))
     if not set(levels) <= _LEVELS or "vector_common_parallel" not in levels:
         return None, f"tiling levels are {', '.join(levels)}"
-    return _space_of_root(root, [m.value for m in maps], levels, pipeline)
+    return _space_of_root(function, root, [m.value for m in maps], levels)
 
 
 def _levels(config: str) -> dict[str, tuple[int, ...]]:
     found = re.findall(r"(\w+) = \[([^\]]*)\]", config)
-    return {name: tuple(int(n.strip(" []")) for n in text.split(",") if n.strip()) for name, text in found}
+    return {
+        name: tuple(int(n.strip(" []")) for n in text.split(",") if n.strip())
+        for name, text in found
+    }
 
 
-def _space_of_root(root: Any, maps: list[Any], levels, pipeline: str):
+def _space_of_root(
+    function: Any, root: Any, maps: list[Any], levels: dict[str, tuple[int, ...]]
+) -> tuple[TileSpace | None, str]:
     extents = _extents(root, maps)
     if extents is None:
         return None, "it has dynamic shapes"
@@ -244,9 +259,13 @@ def _space_of_root(root: Any, maps: list[Any], levels, pipeline: str):
         return None, f"it has more than {_MAX_BOUNDS} dimensions or reductions"
     none = (0,) * len(loops)
     sizes = TileSizes(
-        levels["distribution"], levels["vector_common_parallel"], levels.get("vector_reduction", none)
+        levels["distribution"],
+        levels["vector_common_parallel"],
+        levels.get("vector_reduction", none),
     )
-    return TileSpace(loops, tuple(output), sizes, pipeline in _KEEPS_ONES), ""
+    return TileSpace(
+        loops, tuple(output), sizes, _pipeline(function) in _KEEPS_ONES, _work(function)
+    ), ""
 
 
 def _extents(root: Any, maps: Sequence[Any]) -> list[int] | None:

@@ -40,7 +40,9 @@ def _path(executable: str) -> Sequence[str]:
 def _buffers(dispatch: Dispatch) -> list[str]:
     lines = []
     for i, binding in enumerate(dispatch.bindings):
-        lines.append(f"%buffer{i} = hal.buffer_view.buffer<%view{i} : !hal.buffer_view> : !hal.buffer")
+        lines.append(
+            f"%buffer{i} = hal.buffer_view.buffer<%view{i} : !hal.buffer_view> : !hal.buffer"
+        )
         lines.append(f"%bytes{i} = arith.constant {binding.bytes} : index")
     return lines
 
@@ -65,12 +67,15 @@ util.func public @run({arguments}%count: i32) attributes {{iree.abi.stub}} {{
   %last = arith.index_cast %count : i32 to index
   %device, %affinity = hal.device.resolve on(#hal.device.affinity<@__device_0>) : !hal.device, i64
   %commands = hal.command_buffer.create device(%device : !hal.device)
-      mode("OneShot|AllowInlineExecution") categories(Dispatch) affinity(%affinity) : !hal.command_buffer
+      mode("OneShot|AllowInlineExecution") categories(Dispatch) affinity(%affinity)
+      : !hal.command_buffer
   {values}
   %x, %y, %z = hal.executable.calculate_workgroups device(%device : !hal.device)
       target({path}) : index, index, index
-  %executable = hal.executable.lookup device(%device : !hal.device) executable({name}) : !hal.executable
-  %function = hal.executable.lookup.function target(%executable : !hal.executable) function({path}) : i64
+  %executable = hal.executable.lookup device(%device : !hal.device) executable({name})
+      : !hal.executable
+  %function = hal.executable.lookup.function target(%executable : !hal.executable)
+      function({path}) : i64
   scf.for %i = %c0 to %last step %c1 {{
     hal.command_buffer.dispatch<%commands : !hal.command_buffer>
         target(%executable : !hal.executable)[%function]

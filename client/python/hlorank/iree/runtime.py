@@ -12,7 +12,15 @@ from hlorank.iree.harness import FUNCTION
 _SECONDS = 1e-3
 """Shortest duration of one timed call; a faster dispatch runs several times in it."""
 _MOST = 1000
-_TYPES = {"f64": "f8", "f32": "f4", "f16": "f2", "bf16": "u2", "i64": "i8", "i32": "i4", "i16": "i2"}
+_TYPES = {
+    "f64": "f8",
+    "f32": "f4",
+    "f16": "f2",
+    "bf16": "u2",
+    "i64": "i8",
+    "i32": "i4",
+    "i16": "i2",
+}
 """NumPy types by element type; of others, the bytes are 0 or 1."""
 
 
@@ -93,7 +101,9 @@ def _contents(binding: Binding, seed: int) -> np.ndarray:
         return (0.1 * random.standard_normal(size)).astype(kind)
     if binding.element == "bf16":
         # The upper half of a float.
-        return (0.1 * random.standard_normal(size)).astype("f4").view("u4").__rshift__(16).astype("u2")
+        return (
+            (0.1 * random.standard_normal(size)).astype("f4").view("u4").__rshift__(16).astype("u2")
+        )
     return random.integers(0, 2, size).astype(kind)
 
 

@@ -58,6 +58,8 @@ class TileSpace:
 
     IREE computes a convolution as one of a single dimension, which these sizes decide.
     """
+    operations: int = 1
+    """Operations of the dispatch that are unrolled alike: a softmax has three."""
 
     def tile(self, sizes: TileSizes) -> Tile:
         """Returns the bounds that the model sees, by dimension, most minor first.
@@ -86,9 +88,15 @@ class TileSpace:
             if len(drawn) > count:
                 break
             sizes = self._redrawn(random, self._some_loops(random))
-            if is_compact(sizes) and self.workgroups(sizes) <= MAX_WORKGROUPS:
+            if self.is_compact(sizes) and self.workgroups(sizes) <= MAX_WORKGROUPS:
                 drawn.setdefault(self.tile(sizes), sizes)
         return list(drawn.values())[1:]
+
+    def is_compact(self, sizes: TileSizes) -> bool:
+        """Returns whether the code of a tile stays short enough to be worth compiling."""
+        vector = prod(size or 1 for size in sizes.vector)
+        unrolled = vector * prod(size or 1 for size in sizes.reduction)
+        return vector <= MAX_VECTOR and unrolled * self.operations <= MAX_UNROLLED
 
     def workgroups(self, sizes: TileSizes) -> int:
         """Returns the number of workgroups of a tile."""
@@ -122,16 +130,8 @@ class TileSpace:
             )
         return sizes
 
-    def _step(
-        self, sizes: tuple[int, ...], i: int, size: int
-    ) -> tuple[int, ...]:
+    def _step(self, sizes: tuple[int, ...], i: int, size: int) -> tuple[int, ...]:
         return sizes if self.keeps_ones and sizes[i] == 1 else _set(sizes, i, size)
-
-
-def is_compact(sizes: TileSizes) -> bool:
-    """Returns whether the code of a tile stays short enough to be worth compiling."""
-    vector = prod(size or 1 for size in sizes.vector)
-    return vector <= MAX_VECTOR and vector * prod(s or 1 for s in sizes.reduction) <= MAX_UNROLLED
 
 
 def _set(sizes: tuple[int, ...], i: int, size: int) -> tuple[int, ...]:

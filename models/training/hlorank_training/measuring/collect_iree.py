@@ -83,7 +83,7 @@ class Preparation:
             kernel = next((k for k in self._kernels if not self._collection.has(k.name)), None)
         if kernel is None:
             return None
-        jobs = [] 
+        jobs = []
         for number, dispatch in enumerate(self._new_dispatches(kernel)):
             name = f"{kernel.name}.{number}" if number else kernel.name
             jobs.append(_job(name, kernel.family, dispatch, compiler))
@@ -174,7 +174,9 @@ def _measure(job: Job, worker: Worker, protocol: Protocol, collection: IreeColle
     return 1
 
 
-def _write(job: Job, compiled: Sequence[int], measured: Measured, collection: IreeCollection) -> None:
+def _write(
+    job: Job, compiled: Sequence[int], measured: Measured, collection: IreeCollection
+) -> None:
     errors = ["" if isinstance(module, bytes) else module for module in job.modules]
     first, second = np.full((2, len(errors)), np.nan)
     first[compiled], second[compiled] = measured.first, measured.second
