@@ -23,6 +23,14 @@ class GraphFileError(HlorankError, ValueError):
     """A file or arrays that are not a valid graph, or not a valid measured graph."""
 
 
+class UnsupportedDispatch(HlorankError):  # noqa: N818
+    """A dispatch that cannot be converted to HLO: the operation, and why."""
+
+    def __init__(self, operation: str, reason: str):
+        super().__init__(f"{operation}: {reason}; the dispatch has no kernel graph")
+        self.operation, self.reason = operation, reason
+
+
 class AnswerError(HlorankError):
     """An answer that violates the wire contract."""
 
