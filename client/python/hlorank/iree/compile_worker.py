@@ -6,14 +6,14 @@ from hlorank.iree.compiler import CONFIGURATIONS, CompileError, compile_text
 from hlorank.iree.workers import Worker, WorkerError
 
 SECONDS = 20.0
-"""How long one tile may compile; most take a fifth of a second."""
+"""How long one tile may compile by default; most take a fifth of a second."""
 
 
 class Compiler:
     """Compiles configured executables in a process of its own."""
 
-    def __init__(self, worker: Worker):
-        self._worker = worker
+    def __init__(self, worker: Worker, seconds: float = SECONDS):
+        self._worker, self._seconds = worker, seconds
 
     def compile(self, text: str) -> bytes:
         """Compiles a module at phase ``executable-configurations``.
@@ -23,7 +23,7 @@ class Compiler:
         """
         try:
             self._worker.send(text)
-            module = self._worker.receive(SECONDS)
+            module = self._worker.receive(self._seconds)
         except WorkerError as error:
             raise CompileError(f"the compiler {error}") from error
         if isinstance(module, str):

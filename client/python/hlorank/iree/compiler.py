@@ -5,6 +5,7 @@ A tile may make the compiler crash or hang. Whoever compiles tiles does it in a 
 
 import ctypes
 from collections.abc import Sequence
+from contextlib import ExitStack
 from importlib.metadata import version
 
 from hlorank.errors import HlorankError
@@ -62,23 +63,29 @@ def lower_text(text: str, end: str, flags: Sequence[str] = FLAGS, begin: str = "
 def _compile(text: str, flags: Sequence[str], begin: str, end: str) -> bytes:
     from iree.compiler.api import Output, Session, Source
 
-    session = Session()
+    # Closed here, since they refer to each other: the collector of garbage comes too late.
+    with ExitStack() as stack:
+        session = stack.enter_context(Session())
+        _set_flags(session, flags)
+        source = Source.wrap_buffer(session, text.encode() + b"\0")
+        invocation = stack.enter_context(session.invocation())
+        errors = _Errors(invocation)
+        _set_phases(invocation, begin, end)
+        if not invocation.parse_source(source) or not invocation.execute():
+            raise CompileError(errors.summary())
+        output = stack.enter_context(Output.open_membuffer())
+        try:
+            invocation.output_ir(output) if end else invocation.output_vm_bytecode(output)
+        except ValueError as error:
+            raise CompileError(errors.summary()) from error
+        return bytes(output.map_memory())
+
+
+def _set_flags(session, flags: Sequence[str]) -> None:
     try:
         session.set_flags(*flags)
     except ValueError as error:
         raise CompileError(f"IREE {compiler_version()} refuses its flags: {error}") from error
-    invocation = session.invocation()
-    errors = _Errors(invocation)
-    source = Source.wrap_buffer(session, text.encode() + b"\0")
-    _set_phases(invocation, begin, end)
-    if not invocation.parse_source(source) or not invocation.execute():
-        raise CompileError(errors.summary())
-    output = Output.open_membuffer()
-    try:
-        invocation.output_ir(output) if end else invocation.output_vm_bytecode(output)
-    except ValueError as error:
-        raise CompileError(errors.summary() or str(error)) from error
-    return bytes(output.map_memory())
 
 
 def _set_phases(invocation, begin: str, end: str) -> None:

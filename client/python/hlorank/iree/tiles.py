@@ -10,7 +10,7 @@ from hlorank.measure.tuning_data import Tile
 
 MAX_VECTOR = 1024
 """Maximum elements of a vector tile: 64 registers of AVX-512. More make long code."""
-MAX_UNROLLED = 4096
+MAX_UNROLLED = 2048
 """Maximum elements of a vector tile times its reduction sizes, for the same reason."""
 _VECTOR_SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128)
 _REDUCTION_SIZES = (1, 2, 4, 8, 16, 32, 64)

@@ -33,6 +33,10 @@ TILES = 16
 """Tiles of a dispatch, besides the compiler's own choice."""
 MICROSECONDS = (3.0, 30_000.0)
 """Run times of the default between which a dispatch is measured."""
+SECONDS = 4.0
+"""How long a tile may compile. A tile that takes longer is a row without a run time."""
+_LATE = 3
+"""Tiles of a dispatch that time out before the rest of them is left out."""
 _AHEAD = 8
 """Dispatches that are compiled before they are measured."""
 
@@ -115,10 +119,14 @@ def collect_iree(folder: Path, minutes: float, protocol: Protocol, kernels=None)
     ready: Queue[list[Job] | None] = Queue(_AHEAD)
     with ExitStack() as stack:
         measurer = stack.enter_context(Worker("hlorank.iree.measure", measuring))
-        here = Compiler(stack.enter_context(Worker("hlorank.iree.compile_worker", measuring)))
+        here = Compiler(
+            stack.enter_context(Worker("hlorank.iree.compile_worker", measuring)), SECONDS
+        )
         if others:
             os.sched_setaffinity(0, others)
-            there = Compiler(stack.enter_context(Worker("hlorank.iree.compile_worker", others)))
+            there = Compiler(
+                stack.enter_context(Worker("hlorank.iree.compile_worker", others)), SECONDS
+            )
             threading.Thread(target=_prepare, args=(preparation, there, ready), daemon=True).start()
         bar = stack.enter_context(tqdm(desc="dispatches"))
         while time.monotonic() < deadline:
@@ -146,15 +154,23 @@ def _job(name: str, family: str, dispatch: Dispatch, compiler: Compiler) -> Job:
     random = np.random.default_rng(crc32(name.encode()))
     tiles = [dispatch.space.default, *dispatch.space.draw(random, TILES - 1)]
     texts = [dispatch.configured, *(with_tile(dispatch, tile) for tile in tiles)]
-    modules = [_compiled(compiler, harness(dispatch, text)) for text in texts]
+    modules = _compiled(compiler, [harness(dispatch, text) for text in texts])
     return Job(name, family, dispatch, tiles, modules)
 
 
-def _compiled(compiler: Compiler, text: str) -> bytes | str:
-    try:
-        return compiler.compile(text)
-    except CompileError as error:
-        return str(error)
+def _compiled(compiler: Compiler, texts: Sequence[str]) -> list[bytes | str]:
+    """Compiles tiles; returns the reasons of those that do not compile."""
+    modules: list[bytes | str] = []
+    for text in texts:
+        late = sum(isinstance(module, str) and "timed out" in module for module in modules)
+        if late >= _LATE:
+            modules.append("not compiled, since other tiles timed out")
+            continue
+        try:
+            modules.append(compiler.compile(text))
+        except CompileError as error:
+            modules.append(str(error))
+    return modules
 
 
 def _measure(job: Job, worker: Worker, protocol: Protocol, collection: IreeCollection) -> int:
