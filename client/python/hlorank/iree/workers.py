@@ -101,6 +101,7 @@ def main(module: str) -> None:
         os.sched_setaffinity(0, processors)
     os.nice(niceness)
     connection = Connection(number)
-    with suppress(EOFError, KeyboardInterrupt):
+    # The parent closes the connection at any time.
+    with suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
         while True:
             import_module(module).serve(connection, connection.recv())
