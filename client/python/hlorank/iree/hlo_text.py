@@ -95,7 +95,7 @@ class Writer:
 
     def broadcast(self, node: Node, shape: Sequence[int], dimensions: Sequence[int] = ()) -> Node:
         """Repeats the node; its dimension i becomes the result's ``dimensions[i]``."""
-        if node.shape == tuple(shape):
+        if len(node.shape) == len(shape):
             return self.transpose(node, [list(dimensions).index(i) for i in range(len(shape))])
         text = f", dimensions={braces(dimensions)}"
         return self.add("broadcast", (node.element, shape), [node], text)
