@@ -3,6 +3,7 @@
 * networks: ``zoo`` lists them, ``networks`` and ``layers`` define them
 * kernels: ``kernel_shapes`` lists them, ``kernels`` and ``kernel`` define them;
   ``halide_kernels`` and ``loop_nest`` define them again as Halide loop nests
+* networks whose dispatches IREE tiles: ``iree_programs``
 * kernels drawn at random: ``random_kernels``; ``draw`` returns sizes and operands,
   ``random_contractions``, ``random_windows``, ``random_reductions`` and ``random_maps`` draw
   the main operation, ``random_operations`` what comes before and after it

@@ -1,0 +1,15 @@
+"""The networks of the zoo whose distinct dispatches are measured beside random kernels."""
+
+from hlorank_training.measuring.zoo import Network, networks
+
+PER_FAMILY = 2
+
+
+def training_programs() -> list[Network]:
+    """Returns the first networks of every family, without training steps."""
+    taken: dict[str, list[Network]] = {}
+    for network in networks():
+        chosen = taken.setdefault(network.family, [])
+        if not network.train and len(chosen) < PER_FAMILY:
+            chosen.append(network)
+    return [network for chosen in taken.values() for network in chosen]
