@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,16 @@ class Protocol:
     """Maximum load of other processes, in processors; a stretch with more is repeated."""
     tries: int = 100
     """Maximum number of repeated stretches per pass; further stretches are kept under any load."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The progress of a measurement, at the end of a stretch."""
+
+    rounds: int
+    """Rounds of both passes that were kept."""
+    load: float | None = None
+    """Load of other processes, in processors, if the stretch is repeated because of it."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +72,27 @@ class Timing:
         return float(np.median(np.abs(first - second) / np.minimum(first, second)))
 
 
-def measure(alternatives: Sequence[Callable[[], Any]], protocol: Protocol) -> Timing:
-    """Times every alternative in two passes; repeats stretches that other processes disturbed."""
+def measure(
+    alternatives: Sequence[Callable[[], Any]],
+    protocol: Protocol,
+    seconds: float = inf,
+    report: Callable[[Progress], None] = lambda _: None,
+) -> Timing:
+    """Times every alternative in two passes; repeats stretches that other processes disturbed.
+
+    After ``seconds``, a pass ends as soon as it has a round. ``report`` is called after every
+    stretch.
+    """
+    begin = time.perf_counter_ns()
     for alternative in alternatives:
         for _ in range(protocol.warmups):
             alternative()
     passes = [_Pass(alternatives, protocol, np.random.default_rng(seed)) for seed in (0, 1)]
-    first, second = (one.run() for one in passes)
+    first = passes[0].run(begin + seconds / 2 * 1e9, report)
+    before = len(first)
+    second = passes[1].run(
+        begin + seconds * 1e9, lambda now: report(Progress(before + now.rounds, now.load))
+    )
     repeated, loaded = (sum(counts) for counts in zip(*(one.counts for one in passes), strict=True))
     return Timing(first, second, repeated, loaded)
 
@@ -83,23 +108,27 @@ class _Pass:
         """Numbers of rounds repeated and of rounds kept under load."""
         return self._repeated, self._loaded
 
-    def run(self) -> np.ndarray:
+    def run(self, end: float, report: Callable[[Progress], None]) -> np.ndarray:
+        """Returns the kept rounds; ``end`` is a time in nanoseconds."""
         load = OtherLoad()
-        while not self._enough(self._kept):
-            stretch = self._stretch()
-            busy = load.since_last() > self._protocol.other_load
-            if busy and self._tries:
+        while not self._enough(self._kept) and not (self._kept and _is_past(end)):
+            stretch = self._stretch(end)
+            other = load.since_last()
+            busy = other > self._protocol.other_load
+            if busy and self._tries and not _is_past(end):
                 self._tries -= 1
                 self._repeated += len(stretch)
+                report(Progress(len(self._kept), other))
                 continue
             self._loaded += len(stretch) if busy else 0
             self._kept += stretch
+            report(Progress(len(self._kept)))
         return np.array(self._kept)
 
-    def _stretch(self) -> list[np.ndarray]:
+    def _stretch(self, end: float) -> list[np.ndarray]:
         rounds = [self._round()]
         while _seconds(rounds) < self._protocol.stretch_seconds:
-            if self._enough(self._kept + rounds):
+            if self._enough(self._kept + rounds) or _is_past(end):
                 break
             rounds.append(self._round())
         return rounds
@@ -115,6 +144,10 @@ class _Pass:
             self._alternatives[index]()
             times[index] = time.perf_counter_ns() - begin
         return times
+
+
+def _is_past(end: float) -> bool:
+    return time.perf_counter_ns() >= end
 
 
 def _seconds(rounds: list[np.ndarray]) -> float:

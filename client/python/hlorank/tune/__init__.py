@@ -10,6 +10,7 @@ What is public is here, and in ``hlorank.tune.report``, which needs matplotlib.
 from hlorank.measure.tuning_data import Tile
 from hlorank.tune.hardware import HardwareError, Outcome
 from hlorank.tune.journal import RESULTS_FILE, JournalError
+from hlorank.tune.predictor import ServerError
 from hlorank.tune.program import Program, TiledKernel
 from hlorank.tune.run import Measurement, Run, read_run
 from hlorank.tune.search import Settings
@@ -23,6 +24,7 @@ __all__ = [
     "Outcome",
     "Program",
     "Run",
+    "ServerError",
     "Settings",
     "Tile",
     "TiledKernel",

@@ -21,7 +21,7 @@ The same command continues a stopped search.
 examples:
   hlorank-tune step.hlo                                 layouts of a dumped module
   hlorank-tune model.py:program --measurements 16       layouts of a hlorank.tune.Program
-  hlorank-tune kernels.py:matmul --minutes 5            tiles of a hlorank.tune.TiledKernel
+  hlorank-tune kernel.py:kernel --minutes 5             tiles of your own loops, a TiledKernel
   hlorank-tune step.hlo --without-model --out tuned/b   measurements alone
   hlorank-tune --report tuned/a tuned/b                 compare two searches in one plot
   hlorank-tune step.hlo --replay tuned/a                measure the winner again
@@ -55,8 +55,8 @@ def _parser() -> argparse.ArgumentParser:
     default = Settings("")
     parser = argparse.ArgumentParser(
         prog="hlorank-tune",
-        description="Finds faster layouts of an XLA program, or faster tiles of a kernel: a "
-        "hlorank server ranks candidates, and the best of them are measured on this machine.",
+        description="Finds faster layouts of an XLA program, or faster tiles of your own loops: a "
+        "hlorank server ranks candidates, and the best are measured beside your program.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -94,10 +94,13 @@ def _parser() -> argparse.ArgumentParser:
         type=_count,
         default=default.measurements,
         metavar="N",
-        help="maximum number of measured candidates, the default included (default: %(default)s)",
+        help="maximum number of measured candidates, your program included (default: %(default)s)",
     )
     parser.add_argument(
-        "--minutes", type=_minutes, metavar="M", help="maximum duration of the search in minutes"
+        "--minutes",
+        type=_minutes,
+        metavar="M",
+        help="maximum duration in minutes, confirmation included",
     )
     parser.add_argument(
         "--predictions",
@@ -232,8 +235,8 @@ def _replay(given: argparse.Namespace) -> int:
     from hlorank.tune.live import duration
     from hlorank.tune.tuning import replay
 
-    default, winner = replay(load(given.program), given.replay, threads=given.threads)
-    for name, outcome in (("default", default), ("winner", winner)):
+    outcomes = replay(load(given.program), given.replay, threads=given.threads)
+    for name, outcome in outcomes.items():
         words = [f"{name:<8}", f"{duration(outcome.nanoseconds):>9}", f"{outcome.ratio:.3f}"]
         works = outcome.nanoseconds is not None
         print("  ".join(words if works else [words[0], outcome.status, outcome.message]))

@@ -4,18 +4,20 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
+from time import monotonic
 from typing import Any, Self
 
 import numpy as np
 
 from hlorank.errors import HlorankError
-from hlorank.measure.rounds import Protocol
+from hlorank.measure.rounds import Progress, Protocol
 from hlorank.tune.worker import MESSAGE, Compiled, Ended, Measured, Setting, Started
 
 _WORKER = "from hlorank.tune.worker import main; main()"
@@ -24,18 +26,21 @@ _WORKER = "from hlorank.tune.worker import main; main()"
 _STACK = ("@", "***")
 """Prefixes of the lines of a stack trace that XLA writes."""
 
+_GRACE_SECONDS = 5.0
+"""Time after the end of a measurement at which a process that still compiles is ended."""
+
 MEASURED = "measured"
 SLOW = "slow"
-"""Measured by a single run, which took much longer than the default's."""
+"""Measured by a single run, which took much longer than the user's program."""
 
 SEARCH = Protocol(warmups=1, rounds=5, most_rounds=32, seconds=0.3, tries=60)
 """Protocol of the measurements during a search."""
-CONFIRM = Protocol(rounds=12, seconds=1.0, tries=100)
-"""Protocol of the longer measurements that choose the winner."""
+CONFIRM = Protocol(warmups=1, rounds=4, most_rounds=32, seconds=0.4, tries=40)
+"""Protocol of each part of the confirmation, which chooses the winner."""
 
 
 class HardwareError(HlorankError):
-    """A program does not compile or run with its default configuration."""
+    """The user's program does not compile or run."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +52,14 @@ class Outcome:
     ``wrong result``, ``timed out`` or ``crashed``"""
     nanoseconds: int | None = None
     reference: int | None = None
-    """Nanoseconds of the default, measured in the same rounds."""
+    """Nanoseconds of the user's program, measured in the same rounds."""
     noise: float | None = None
     """Median relative difference between two passes of the batch."""
     message: str = ""
 
     @property
     def ratio(self) -> float:
-        """Run time divided by the default's; infinite if the candidate does not work."""
+        """Run time divided by the user's program's; infinite if the candidate does not work."""
         return self.nanoseconds / self.reference if self.nanoseconds and self.reference else np.inf
 
 
@@ -63,7 +68,7 @@ class Timeouts:
     """Timeouts in seconds."""
 
     start: float = 300.0
-    """To compile and run the default."""
+    """To compile and run the user's program."""
     compile: float = 120.0
     run: float = 60.0
     """For the first two runs; the results of the first are checked."""
@@ -84,22 +89,40 @@ class Hardware:
     _earlier_log_bytes: int = 0
     """Bytes of the log that earlier processes wrote."""
 
-    def measure(self, modules: Sequence[bytes], protocol: Protocol) -> list[Outcome]:
-        """Measures programs (HloModuleProto) in the same rounds as the default.
+    def measure(
+        self,
+        programs: Sequence[bytes],
+        protocol: Protocol,
+        seconds: float = inf,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> list[Outcome]:
+        """Measures programs in the same rounds as the user's program.
+
+        After ``seconds``, the measurement ends with at least one round of each pass. ``report`` is
+        called with a description of the phase after every change.
 
         Raises:
-            HardwareError: if the default itself does not run.
+            HardwareError: if the user's program itself does not run.
         """
-        batch = _Batch(modules)
-        if not self._run(batch, protocol):
-            suspects = batch.suspects()
-            if len(suspects) == 1:
-                batch.fail(suspects[0])
+        return self._measure(
+            programs, _Limits(protocol, self.timeouts, monotonic() + seconds), report
+        )
+
+    def _measure(
+        self, programs: Sequence[bytes], limits: "_Limits", report: Callable[[str], None]
+    ) -> list[Outcome]:
+        batch = _Batch(programs)
+        if not self._run(batch, limits, report):
+            suspects = batch.suspects() if limits.left() else batch.unknown()
+            if len(suspects) == 1 or not limits.left():
+                for program in suspects:
+                    batch.fail(program)
             else:
                 for program in suspects:
-                    batch.outcomes[program] = self.measure([modules[program]], protocol)[0]
+                    (outcome,) = self._measure([programs[program]], limits, report)
+                    batch.outcomes[program] = outcome
             rest = batch.unknown()
-            again = self.measure([modules[i] for i in rest], protocol) if rest else []
+            again = self._measure([programs[i] for i in rest], limits, report) if rest else []
             for program, outcome in zip(rest, again, strict=True):
                 batch.outcomes[program] = outcome
         return batch.known()
@@ -119,15 +142,16 @@ class Hardware:
     def __exit__(self, *_: Any) -> None:
         self.close()
 
-    def _run(self, batch: "_Batch", protocol: Protocol) -> bool:
+    def _run(self, batch: "_Batch", limits: "_Limits", report: Callable[[str], None]) -> bool:
         """Returns whether the batch was completed."""
-        connection = self._running() or self._start()
+        connection = self._running() or self._start(report)
         try:
-            connection.send((batch.modules, protocol))
+            connection.send((batch.modules, limits.protocol, limits.left()))
             while not batch.is_measured:
-                seconds = batch.timeout(self.timeouts, protocol)
+                report(batch.phase())
+                seconds = batch.timeout(limits)
                 if not connection.poll(seconds):
-                    batch.end("timed out", f"after {seconds:g} s")
+                    batch.end("timed out", f"after {seconds:.4g} s")
                     self.close()
                     return False
                 batch.take(connection.recv())
@@ -143,7 +167,8 @@ class Hardware:
             self.close()
         return self._connection
 
-    def _start(self) -> Connection:
+    def _start(self, report: Callable[[str], None] = lambda _: None) -> Connection:
+        report("compiling: the program as it is")
         here, there = Pipe()
         environment = dict(os.environ)
         if self.threads:
@@ -163,15 +188,13 @@ class Hardware:
             )
         there.close()
         self._connection = here
-        if problem := self._problem_of_default(here):
+        if problem := self._problem_of_reference(here):
             self.close()
-            raise HardwareError(
-                f"the program does not run with its default configuration: {problem}"
-            )
+            raise HardwareError(f"the program does not run as it is: {problem}")
         return here
 
-    def _problem_of_default(self, connection: Connection) -> str:
-        """Returns why the default does not run; empty if it runs."""
+    def _problem_of_reference(self, connection: Connection) -> str:
+        """Returns why the user's program does not run; empty if it runs."""
         try:
             connection.send(self.setting)
             if not connection.poll(self.timeouts.start):
@@ -194,6 +217,22 @@ class Hardware:
         return ": ".join(words)[:MESSAGE] or "without output"
 
 
+@dataclass(frozen=True)
+class _Limits:
+    protocol: Protocol
+    timeouts: Timeouts
+    end: float
+    """Time of the monotonic clock at which the measurement should end."""
+
+    def left(self) -> float:
+        """Returns the seconds until then."""
+        return max(0.0, self.end - monotonic())
+
+    def before_end(self, seconds: float) -> float:
+        """Returns a timeout that ends shortly after the measurement should, if not before."""
+        return min(seconds, self.left() + _GRACE_SECONDS)
+
+
 class _Batch:
     """The outcomes of the programs of one batch, as far as they are known."""
 
@@ -205,9 +244,12 @@ class _Batch:
         self._compiled: set[int] = set()
         self._first_runs: dict[int, int] = {}
         self._end: Outcome | None = None
+        self._progress = Progress(0)
 
-    def take(self, event: Started | Compiled | Ended | Measured) -> None:
+    def take(self, event: Started | Compiled | Ended | Progress | Measured) -> None:
         match event:
+            case Progress():
+                self._progress = event
             case Started(program):
                 self._running.add(program)
             case Compiled(program):
@@ -229,17 +271,30 @@ class _Batch:
             taken = event.nanoseconds.get(program, single)
             self.outcomes[program] = Outcome(status, taken, event.reference, event.noise)
 
-    def timeout(self, timeouts: Timeouts, protocol: Protocol) -> float:
+    def phase(self) -> str:
+        """Describes what the process does now."""
+        unknown, count = set(self.unknown()), len(self.modules)
+        if left := len(unknown - self._compiled):
+            return f"compiling: {count - left} of {count} done"
+        if left := len(unknown - self._first_runs.keys()):
+            return f"checking results: {count - left} of {count} done"
+        if self._progress.load is not None:
+            load = f"{self._progress.load:.1f} processors"
+            return f"waiting for a quiet machine: other processes use {load}"
+        return f"measuring: {self._progress.rounds} rounds of {count} candidates done"
+
+    def timeout(self, limits: _Limits) -> float:
         """Returns the timeout in seconds of the next event."""
         unknown = set(self.unknown())
         if unknown - self._compiled:
-            return timeouts.compile
+            return limits.before_end(limits.timeouts.compile)
         if unknown - self._first_runs.keys():
-            return timeouts.run
-        # All programs are being measured: rounds, and those that are repeated under load.
+            return limits.before_end(limits.timeouts.run)
+        # All programs are being measured, and the process reports every stretch.
         round_ = sum(self._first_runs.values()) / 1e9 + 1
-        stretch = max(round_, protocol.stretch_seconds)
-        return 60 + 4 * (2 * protocol.most_rounds * round_ + 2 * protocol.tries * stretch)
+        return 60 + 4 * (
+            limits.protocol.warmups * round_ + round_ + limits.protocol.stretch_seconds
+        )
 
     def end(self, status: str, message: str) -> None:
         """Stores how the process ended."""

@@ -19,14 +19,16 @@ class JournalError(HlorankError):
 class Journal:
     """Appends rows to a results file, and returns the existing ones.
 
-    The first row describes the run. A file of another run is not changed.
+    The first row describes the run. A file with results of another run is not changed.
     """
 
     def __init__(self, folder: Path, run: dict[str, Any]):
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / RESULTS_FILE
         rows = list(read_rows(self._path)) if self._path.exists() else []
-        if rows and rows[0].get("run") != run:
+        is_other = bool(rows) and rows[0].get("run") != run
+        is_without_results = len(rows) == 1 and "run" in rows[0]
+        if is_other and not is_without_results:
             raise JournalError(
                 f"{self._path} contains another run ({_differences(rows[0].get('run'), run)}); "
                 "choose another folder, or remove the file"
@@ -36,7 +38,10 @@ class Journal:
         self._file = self._path.open("a", encoding="utf-8")
         self._lock()
         _truncate_incomplete_line(self._path, self._file)
-        if not rows:
+        if is_other:
+            # The other run failed before it measured, for example without a server.
+            self._file.truncate(0)
+        if is_other or not rows:
             self.write({"run": run})
 
     def _lock(self) -> None:

@@ -1,5 +1,7 @@
 """The progress display of a search."""
 
+from threading import Event, Lock, Thread
+from time import monotonic
 from types import TracebackType
 from typing import Self
 
@@ -16,27 +18,60 @@ _ROWS = 12
 
 
 class LiveTable:
-    """A table that is redrawn during the search; without a terminal, one line per measurement."""
+    """A table that is redrawn during the search.
 
-    def __init__(self, console: Console, measurements: int):
+    Without a terminal, there is one line per measurement, and one with the phase if nothing
+    else was printed for ``quiet_seconds``.
+    """
+
+    def __init__(self, console: Console, measurements: int, quiet_seconds: float = 8.0):
         """``measurements`` is the maximum number of measurements."""
         self._console, self._budget = console, measurements
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+        self._quiet = quiet_seconds
+        self._begin = self._last = monotonic()
         self._printed = 0
+        self._run: Run | None = None
+        self._lock, self._end = Lock(), Event()
+        self._thread = Thread(target=self._repeat, daemon=True)
 
     def __call__(self, run: Run) -> None:
         """Shows the state of a run."""
+        with self._lock:
+            self._run = run
+            if len(run.measurements) > self._printed or not run.phase:
+                self._show(run)
+
+    def _show(self, run: Run) -> None:
         if self._live is not None:
             self._live.update(self._table(run), refresh=True)
-            return
-        for measurement in run.measurements[self._printed :]:
-            line = "  ".join(cells(measurement)).rstrip()
-            self._console.print(line, highlight=False, markup=False, soft_wrap=True)
+        else:
+            for measurement in run.measurements[self._printed :]:
+                self._print("  ".join(cells(measurement)).rstrip())
         self._printed = len(run.measurements)
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, highlight=False, markup=False, soft_wrap=True)
+        self._last = monotonic()
+
+    def _repeat(self) -> None:
+        # A thread, since the search may wait for the compiler, a server or a measurement. It wakes
+        # once in a while, which disturbs no measurement, as those run in another process.
+        while not self._end.wait(min(1.0, self._quiet)):
+            with self._lock:
+                self._beat()
+
+    def _beat(self) -> None:
+        phase = self._run.phase if self._run is not None else "starting"
+        if self._live is not None and self._run is not None:
+            self._live.update(self._table(self._run), refresh=True)
+        elif self._live is None and monotonic() - self._last >= self._quiet:
+            self._print(f"{'...':>6}  {phase} ({monotonic() - self._begin:.0f} s)")
 
     def __enter__(self) -> Self:
         if self._live is not None:
             self._live.start()
+        self._thread.start()
         return self
 
     def __exit__(
@@ -45,13 +80,16 @@ class LiveTable:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._end.set()
+        self._thread.join()
         if self._live is not None:
             self._live.stop()
 
     def _table(self, run: Run) -> Table:
         table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
         table.title = Text(headline(run))
-        for name in COLUMNS:
+        columns = columns_of(run)
+        for name in columns:
             # Only messages are truncated.
             justify = "left" if name in ("", "message") else "right"
             table.add_column(name, justify=justify, no_wrap=name != "message")
@@ -64,10 +102,13 @@ class LiveTable:
         frame = Table.grid()
         frame.add_row(table)
         frame.add_row(ProgressBar(self._budget, len(run.measurements), width=60))
+        frame.add_row(Text(f"{run.phase} ({monotonic() - self._begin:.0f} s)" if run.phase else ""))
         return frame
 
 
-COLUMNS = ("number", "", "time", "default", "ratio", "score", "elapsed", "message")
+def columns_of(run: Run) -> list[str]:
+    """Returns the names of the cells; times are compared to the user's program."""
+    return ["number", "", "time", f"your {run.subject}", "ratio", "score", "elapsed", "message"]
 
 
 def cells(measurement: Measurement) -> list[str]:
@@ -89,11 +130,13 @@ def cells(measurement: Measurement) -> list[str]:
 
 def headline(run: Run) -> str:
     """Returns a run's summary in one line."""
-    best = run.fastest()[:1]
-    found = f"best {best[0].outcome.ratio:.3f} of the default" if best else "nothing measured yet"
+    best, own = run.fastest()[:1], f"your {run.subject}"
+    found = f"best {best[0].outcome.ratio:.3f} of {own}" if best else "nothing measured yet"
+    default = run.default_outcome
+    beside = f", default {default.ratio:.3f}" if default and default.reference else ""
     guide = f"{run.predictions:,} predictions" if run.with_model else "no model"
-    failed = f", {len(run.errors)} without the model" if run.errors else ""
-    return f"{run.program}, {run.task}, {run.strategy}: {found}; {guide}{failed}"
+    failed = f", {len(run.errors)} rounds without the model" if run.errors else ""
+    return f"{run.program}, {run.task}, {run.strategy}: {found}{beside}; {guide}{failed}"
 
 
 def duration(nanoseconds: int | None) -> str:

@@ -13,25 +13,34 @@ from hlorank.measure.constrain import UNCHANGED, configurable_nodes, constrained
 from hlorank.measure.tuning_data import Tile
 from hlorank.task import Task
 from hlorank.tiles import Tiles
-from hlorank.tune.hardware import HardwareError
 from hlorank.tune.program import Program, TiledKernel, repeatable
 from hlorank.tune.space import Candidates, LayoutSpace, TileSpace
-from hlorank.tune.worker import first_line
+from hlorank.tune.worker import Compiler
+from hlorank.tune.xla import XlaCompiler
 
 
 class Problem(Protocol):
-    """A program and its candidates."""
+    """A user's program and its candidates.
+
+    The program itself is the candidate ``space.default``, which is measured first.
+    """
 
     task: Task
     name: str
     graph: Graph
     space: Any
+    subject: str
+    """What the user calls it in messages: program or function."""
+    default: np.ndarray
+    """The candidate of the compiler's or kernel's default; may be the program itself."""
     reference: bytes
-    """The HloModuleProto of the default."""
+    """The user's program, as ``compiler`` takes it."""
+    compiler: type[Compiler]
+    """Compiles the programs in the measuring process; made of ``arguments``."""
     arguments: Sequence[np.ndarray]
 
-    def module(self, candidate: np.ndarray) -> bytes:
-        """Returns the HloModuleProto of a candidate; raises if it cannot be lowered."""
+    def program(self, candidate: np.ndarray) -> bytes:
+        """Returns a candidate's program, as ``compiler`` takes it; raises if there is none."""
         ...
 
     def configurations(self, candidates: Candidates) -> Layouts | Tiles:
@@ -55,6 +64,8 @@ class LayoutProblem:
     """The search for layouts of a program."""
 
     task: Task = "layout"
+    subject = "program"
+    compiler = XlaCompiler
 
     def __init__(self, program: Program):
         self.name = program.name
@@ -67,11 +78,14 @@ class LayoutProblem:
                 "convolution, dot or reshape of 2 to 6 dimensions"
             )
         self.space = LayoutSpace(self._nodes)
+        self.default = self.space.default
         self.reference = self._module.SerializeToString()
         numbers = [node.number for node in self._nodes]
         self.graph = Graph.from_hlo_proto(self.reference, configurable_nodes=numbers)
 
-    def module(self, candidate: np.ndarray) -> bytes:
+    def program(self, candidate: np.ndarray) -> bytes:
+        if not candidate.any():
+            return self.reference
         configuration = self.space.configuration(candidate)
         return constrained(self._module, self._nodes, configuration).SerializeToString()
 
@@ -96,9 +110,11 @@ class LayoutProblem:
 
 
 class TileProblem:
-    """The search for tiles of a kernel."""
+    """The search for tiles of a kernel, whose program is the untiled function."""
 
     task: Task = "tile"
+    subject = "function"
+    compiler = XlaCompiler
 
     def __init__(self, kernel: TiledKernel):
         from hlorank.measure.lower import flat_arguments, lower
@@ -110,43 +126,47 @@ class TileProblem:
         if not self._tiles:
             raise HlorankError(f"'{self.name}' has no tiles")
         self.space = TileSpace(len(self._tiles))
-        self.reference = self._default()
+        self.default = self.space.everything()[0]
         whole = repeatable(lower(kernel.name, kernel.whole, kernel.arguments))
-        self.graph = Graph.from_hlo_proto(whole.SerializeToString(), task="tile")
+        self.reference = whole.SerializeToString()
+        self.graph = Graph.from_hlo_proto(self.reference, task="tile")
 
-    def _default(self) -> bytes:
-        try:
-            return self.module(self.space.default)
-        # The user's kernel may raise anything.
-        except Exception as error:
-            message = f"'{self.name}' cannot be lowered with its default tile: {first_line(error)}"
-            raise HardwareError(message) from error
-
-    def module(self, candidate: np.ndarray) -> bytes:
+    def program(self, candidate: np.ndarray) -> bytes:
         from hlorank.measure.lower import lower
 
-        tiled = self._kernel.tiled(self._tiles[candidate[0]])
+        if not candidate[0]:
+            return self.reference
+        tiled = self._kernel.tiled(self._tiles[candidate[0] - 1])
         return repeatable(lower(self.name, tiled, self._kernel.arguments)).SerializeToString()
 
     def configurations(self, candidates: Candidates) -> Tiles:
-        tiles = [self._tiles[number] for number in candidates[:, 0]]
+        tiles = [self._tiles[number - 1] for number in candidates[:, 0]]
         return Tiles(
             kernel_bounds=[tile.reduction for tile in tiles],
             output_bounds=[tile.output for tile in tiles],
         )
 
     def written(self, candidate: np.ndarray) -> dict[str, list[int]]:
-        """Returns the bounds of the tile."""
-        tile = self._tiles[candidate[0]]
+        """Returns the bounds of the tile; nothing for the untiled function."""
+        if not candidate[0]:
+            return {}
+        tile = self._tiles[candidate[0] - 1]
         return {"kernel_bounds": list(tile.reduction), "output_bounds": list(tile.output)}
 
     def read(self, written: dict[str, list[int]]) -> np.ndarray:
-        every = self.space.everything()
+        every = [self.space.default, *self.space.everything()]
         return next(candidate for candidate in every if self.written(candidate) == written)
 
     def identity(self) -> str:
         tiles = repr([(tile.output, tile.reduction) for tile in self._tiles])
-        return sha256(self.reference + tiles.encode()).hexdigest()
+        return sha256(self.reference + self._default_program() + tiles.encode()).hexdigest()
+
+    def _default_program(self) -> bytes:
+        try:
+            return self.program(self.default)
+        # The user's kernel may raise anything; the search reports it.
+        except Exception:
+            return b""
 
 
 def _plain(tile: Tile) -> Tile:

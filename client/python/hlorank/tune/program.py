@@ -66,16 +66,20 @@ class Program:
 
 @dataclass(frozen=True, eq=False)
 class TiledKernel:
-    """A kernel whose tiles are tuned."""
+    """A function of yours that you also wrote as loops over tiles, whose sizes are tuned.
+
+    Every time is compared to the untiled function, which also is the winner if no tile is faster.
+    XLA:CPU itself has no tile to set.
+    """
 
     name: str
     whole: Callable[..., Any]
-    """The untiled kernel, as a function that JAX can trace: the graph that the model sees."""
+    """The untiled function, which JAX can trace: the reference, and the model's graph."""
     tiled: Callable[[Tile], Callable[..., Any]]
-    """Returns the kernel with the loops of a tile; arguments and results are the same."""
+    """Returns the function as loops over a tile; arguments and results are the same."""
     arguments: Sequence[Any]
     tiles: Sequence[Tile]
-    """The candidates; the first is the default."""
+    """The candidates; the first is your default, which is measured beside the function."""
 
 
 def random_arguments(module: Any) -> list[np.ndarray]:

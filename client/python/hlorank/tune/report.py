@@ -67,10 +67,13 @@ def label(run: Run) -> str:
 
 
 def _summary(runs: Sequence[Run]) -> list[str]:
-    head = ["program", "search", "measured", "failed", "predictions", "default", "best", "ratio"]
+    head = ["program", "search", "measured", "failed", "predictions", "yours", "default"]
+    head += ["best", "best / yours"]
     rows = []
     for run in runs:
-        default, winner = run.confirmed.get(0), run.confirmed.get(run.best or 0)
+        own = run.confirmed.get(0) or next((m.outcome for m in run.measurements), None)
+        winner = run.confirmed.get(run.best or 0) if run.best else own
+        default = run.default_outcome if run.default else own
         failed = sum(not np.isfinite(m.outcome.ratio) for m in run.measurements)
         rows.append(
             [
@@ -79,9 +82,10 @@ def _summary(runs: Sequence[Run]) -> list[str]:
                 str(len(run.measurements)),
                 str(failed),
                 f"{run.predictions:,}",
+                duration(own.nanoseconds) if own else "",
                 duration(default.nanoseconds) if default else "",
-                duration(winner.nanoseconds) if winner else "",
-                f"{run.final_ratio:.3f}" if winner else "not ended",
+                duration(winner.nanoseconds) if winner and run.best is not None else "",
+                f"{run.final_ratio:.3f}" if run.best is not None else "not ended",
             ]
         )
     return table(head, rows, words=2)
@@ -89,9 +93,9 @@ def _summary(runs: Sequence[Run]) -> list[str]:
 
 def _section(run: Run) -> list[str]:
     lines = [f"### {label(run)}", ""]
-    if run.winner is not None:
-        lines += [_verdict(run, run.winner), ""]
-    head = ["number", "time", "default", "ratio", "score", "elapsed"]
+    lines += [f"{run}.", ""] if run.best is not None else []
+    lines += ()
+    head = ["number", "time", f"your {run.subject}", "ratio", "score", "elapsed"]
     rows = [_measured_row(m) for m in run.fastest()[:_SHOWN]]
     lines += [f"The fastest of {len(run.measurements)} as the search measured them:", ""]
     lines += table(head, rows, words=0)
@@ -103,16 +107,6 @@ def _section(run: Run) -> list[str]:
         counted = [[str(run.errors.count(error)), error] for error in dict.fromkeys(run.errors)]
         lines += ["", "Steps without the model:", "", *table(["times", "error"], counted, words=2)]
     return lines
-
-
-def _verdict(run: Run, winner: Measurement) -> str:
-    if not run.best:
-        return f"Nothing is faster than the default by more than the noise, {run.noise:.1%}."
-    faster = 1 / run.final_ratio - 1
-    return (
-        f"Number {winner.number} is {faster:.1%} faster than the default, measured again beside it "
-        f"(noise {run.noise:.1%})."
-    )
 
 
 def _measured_row(measurement: Measurement) -> list[str]:
@@ -169,7 +163,7 @@ def plot_curves(title: str, searches: Mapping[str, Sequence[Run]], path: Path) -
         if len(curves) > 1:
             low, high = np.percentile(curves, [10, 90], axis=0)
             axes.fill_between(count, low, high, step="post", color=colour, alpha=0.15, lw=0)
-    axes.set(title=title, xlabel="measurements", ylabel="best time / default's")
+    axes.set(title=title, xlabel="measurements", ylabel="best time / your program's")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)

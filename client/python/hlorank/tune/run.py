@@ -1,12 +1,14 @@
 """The state of a search, read from its results file."""
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hlorank.task import Task
+from hlorank.tune.budget import PARTS
 from hlorank.tune.hardware import Outcome
 from hlorank.tune.journal import RESULTS_FILE, JournalError, read_rows
 
@@ -16,9 +18,9 @@ class Measurement:
     """A candidate that was measured, or failed."""
 
     number: int
-    """Position in the order of measurements; 0 is the default."""
+    """Position in the order of measurements; 0 is the user's program."""
     candidate: Any
-    """The candidate as JSON."""
+    """The candidate as JSON; ``{}`` is the user's program."""
     outcome: Outcome
     score: float | None
     """The model's score; None without a prediction."""
@@ -34,16 +36,24 @@ class Run:
     task: Task
     strategy: str
     with_model: bool
+    subject: str = "program"
+    """What the user's program is called: program or function."""
+    default: Any = field(default_factory=dict)
+    """The default's candidate; ``{}`` if it is the user's program."""
+    phase: str = field(default="", compare=False)
+    """What the search does now."""
     measurements: list[Measurement] = field(default_factory=list)
     predictions: int = 0
     errors: list[str] = field(default_factory=list)
     """Errors of the steps that ran without the model."""
+    is_lost: bool = False
+    """Whether the last predictions failed."""
     best: int | None = None
-    """Number of the winner, once it is known; 0 if nothing is faster than the default."""
+    """Number of the winner, once it is known; 0 if nothing is faster than the user's program."""
     noise: float | None = None
     """Relative difference of two measurements of one program, at the end."""
-    confirmed: dict[int, Outcome] = field(default_factory=dict)
-    """The longer measurements at the end, by number."""
+    parts: list[dict[int, Outcome]] = field(default_factory=list)
+    """The parts of the confirmation: measurements at the end, by number."""
 
     def add(self, row: dict[str, Any]) -> None:
         """Adds a row of the results file."""
@@ -55,37 +65,93 @@ class Run:
         elif "predictions" in row:
             self.predictions += row["predictions"]
             self.errors += [row["error"]] if "error" in row else []
+            self.is_lost = "error" in row
         elif "best" in row:
             self.best, self.noise = self._number(row["best"]), row["noise"]
-            self.confirmed = {self._number(o["candidate"]): _outcome(o) for o in row["confirmed"]}
+        elif "confirmed" in row:
+            self.parts.append({self._number(o["candidate"]): _outcome(o) for o in row["confirmed"]})
 
     def _number(self, candidate: Any) -> int:
         return next(m.number for m in self.measurements if m.candidate == candidate)
 
     def fastest(self) -> list[Measurement]:
-        """Returns the measurements of candidates that work, by ratio to the default."""
+        """Returns the measurements of candidates that work, by ratio to the user's program."""
         working = [m for m in self.measurements if np.isfinite(m.outcome.ratio)]
         return sorted(working, key=lambda m: m.outcome.ratio)
 
     def curve(self) -> np.ndarray:
-        """Returns the best ratio to the default so far: f64 [measurements].
+        """Returns the best ratio to the user's program so far: f64 [measurements].
 
-        It never exceeds 1, since the default is always available.
+        It never exceeds 1, since the program itself is always available.
         """
         ratios = [min(m.outcome.ratio, 1.0) for m in self.measurements]
         return np.minimum.accumulate(np.array([1.0, *ratios[1:]]))
 
+    @property
+    def confirmed(self) -> dict[int, Outcome]:
+        """The minima of all parts of the confirmation, by number."""
+        reference = min(
+            (o.reference for p in self.parts for o in p.values() if o.reference), default=0
+        )
+        return {number: self._minimum(number, reference) for p in self.parts[:1] for number in p}
+
+    def _minimum(self, number: int, reference: int) -> Outcome:
+        outcomes = [part[number] for part in self.parts]
+        failed = [outcome for outcome in outcomes if not np.isfinite(outcome.ratio)]
+        if failed:
+            return failed[0]
+        noise = float(np.median([outcome.noise or 0.0 for outcome in outcomes]))
+        fastest = min(outcomes, key=lambda outcome: outcome.nanoseconds)
+        return replace(fastest, reference=reference, noise=noise)
+
+    @property
+    def default_outcome(self) -> Outcome | None:
+        """The default's last measurement; None if the default is the user's program."""
+        if not self.default:
+            return None
+        found = (m for m in self.measurements if m.candidate == self.default)
+        measured = next(found, None)
+        return measured and self.confirmed.get(measured.number, measured.outcome)
+
+    @property
+    def server_problem(self) -> str:
+        """Describes how predictions failed; empty if none did."""
+        if not self.errors:
+            return ""
+        if self.is_lost:
+            return (
+                f"the server stopped answering after {self.predictions:,} predictions; the rest "
+                "was searched without the model"
+            )
+        return (
+            f"{len(self.errors)} rounds of predictions failed, and were searched without the model"
+        )
+
     def __str__(self) -> str:
         """Summarizes the run in one line."""
-        spent = f"after {len(self.measurements)} measurements"
+        parts = [f"{self.program}: {self.verdict}"]
+        if self.default_outcome and self.default_outcome.reference:
+            ratio = self.default_outcome.ratio
+            parts += [f"the default takes {ratio:.2f} times the time of your {self.subject}"]
+        return "; ".join([*parts, *filter(None, [self.server_problem])])
+
+    @property
+    def verdict(self) -> str:
+        """What the run found, as a sentence without a full stop."""
+        own = f"your {self.subject}"
         if self.best is None:
-            return f"{self.program}: still searching {spent}"
-        if not self.best:
-            return f"{self.program}: nothing is faster than the default {spent}"
-        return (
-            f"{self.program}: {1 / self.final_ratio:.2f} times as fast as the default {spent} "
-            f"(noise {self.noise:.1%})"
+            return f"still searching after {len(self.measurements)} measurements"
+        if not self.parts:
+            return f"no candidate that works was measured, so the winner is {own}"
+        spent = f"after {len(self.measurements)} measurements"
+        based = f"noise {self.noise:.1%}" + (
+            f", measured again {len(self.parts)} of {PARTS} times for lack of time"
+            if len(self.parts) < PARTS
+            else ""
         )
+        if not self.best:
+            return f"nothing is faster than {own} {spent} ({based})"
+        return f"{1 / self.final_ratio:.2f} times as fast as {own} {spent} ({based})"
 
     @property
     def winner(self) -> Measurement | None:
@@ -94,8 +160,12 @@ class Run:
 
     @property
     def final_ratio(self) -> float:
-        """The winner's time divided by the default's, in the longer measurement."""
+        """The winner's time divided by that of the user's program, in the confirmation."""
         return 1.0 if not self.best else self.confirmed[self.best].ratio
+
+
+Listener = Callable[[Run], None]
+"""Called with the state of the run after every change, and in every phase."""
 
 
 def read_run(folder: Path) -> tuple[dict[str, Any], Run]:
@@ -107,7 +177,8 @@ def read_run(folder: Path) -> tuple[dict[str, Any], Run]:
     rows = read_rows(folder / RESULTS_FILE)
     try:
         head = next(rows)["run"]
-        run = Run(head["program"], head["task"], head["strategy"], head["with_model"])
+        names = ("program", "task", "strategy", "with_model", "subject", "default")
+        run = Run(**{name: head[name] for name in names})
         for row in rows:
             run.add(row)
     except (StopIteration, KeyError, TypeError) as error:

@@ -1,21 +1,23 @@
 """The tuner: a search strategy that uses the model and measurements."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from math import inf
+from time import monotonic
+from typing import Any, Protocol
 
 import numpy as np
 
-from hlorank.client import Client
 from hlorank.errors import HlorankError
-from hlorank.tune.hardware import CONFIRM, SEARCH, Hardware, Outcome
+from hlorank.measure.rounds import Protocol as Rounds
+from hlorank.tune.budget import CONFIRMED, PARTS, Budget
+from hlorank.tune.hardware import CONFIRM, SEARCH, Outcome
 from hlorank.tune.journal import Journal, JournalError
+from hlorank.tune.predictor import Predictor
 from hlorank.tune.problem import Problem
-from hlorank.tune.run import Run
+from hlorank.tune.run import Listener, Run
 from hlorank.tune.space import Candidates
 from hlorank.tune.strategies import Annealing, Exhaustive, Genetic, Random, Strategy
-from hlorank.tune.trace import Trace
 from hlorank.tune.worker import first_line
 
 LAYOUT_STRATEGIES = ("genetic", "annealing", "random")
@@ -25,8 +27,6 @@ TILE_STRATEGIES = ("exhaustive",)
 _PREDICTED_AT_ONCE = 64
 _MEASURED_AT_ONCE = 8
 """Candidates per step, with and without a model."""
-_CONFIRMED = 3
-"""Number of the fastest candidates that are measured again, longer, with the default."""
 _KEPT = 3
 """Number of the fastest measured candidates from which the next round of predictions starts."""
 _FRUITLESS_STEPS = 1000
@@ -41,9 +41,9 @@ class Settings:
     strategy: str
     with_model: bool = True
     measurements: int = 24
-    """Maximum number of measured candidates, the default included."""
+    """Maximum number of measured candidates, the program itself and the default included."""
     seconds: float | None = None
-    """Maximum duration; None for no limit."""
+    """Maximum duration, the confirmation included; None for no limit."""
     predictions: int = 2048
     """Candidates that the model ranks before each round of measurements."""
     top_k: int = 4
@@ -51,40 +51,18 @@ class Settings:
     seed: int = 0
 
 
-class Predictor:
-    """Scores candidates with the model of a server."""
+class Machine(Protocol):
+    """Measures the programs of one problem."""
 
-    def __init__(
+    def measure(
         self,
-        client: Client,
-        problem: Problem,
-        model: str | None = None,
-        trace: Trace | None = None,
-    ):
-        """Calls are recorded in ``trace``.
-
-        ``model`` is for example ``layout-xla-cpu@3``; None selects the default of the task.
-        """
-        self._client, self._problem, self._model = client, problem, model
-        self._trace = trace
-
-    def scores(self, candidates: Candidates) -> np.ndarray:
-        """Returns scores f32 [candidates]; lower is predicted faster.
-
-        Raises:
-            HlorankError: if the call fails.
-        """
-        configurations = self._problem.configurations(candidates)
-        if self._trace:
-            self._trace.write(configurations, top_k=1, model=self._model, with_scores=True)
-        ranking = self._client.rank(
-            self._problem.graph, configurations, top_k=1, model=self._model, with_scores=True
-        )
-        return ranking.scores
-
-
-Listener = Callable[[Run], None]
-"""Called with the state of the run after every change."""
+        programs: Sequence[bytes],
+        protocol: Rounds,
+        seconds: float = inf,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> list[Outcome]:
+        """Measures programs beside the user's program; see ``Hardware.measure``."""
+        ...
 
 
 class Tuner:
@@ -93,48 +71,65 @@ class Tuner:
     def __init__(
         self,
         problem: Problem,
-        hardware: Hardware,
+        hardware: Machine,
         predictor: Predictor | None,
         settings: Settings,
         journal: Journal,
         listener: Listener = lambda _: None,
+        clock: Callable[[], float] = monotonic,
     ):
         self._problem, self._hardware, self._predictor = problem, hardware, predictor
         self._settings, self._journal, self._listener = settings, journal, listener
         self._random = np.random.default_rng(settings.seed)
-        self._run = Run(problem.name, problem.task, settings.strategy, settings.with_model)
+        self._run = Run(
+            problem.name,
+            problem.task,
+            settings.strategy,
+            settings.with_model,
+            problem.subject,
+            problem.written(problem.default),
+        )
         self._outcomes: dict[bytes, Outcome] = {}
-        self._earlier_seconds = 0.0
+        spent = 0.0
         for number, row in enumerate(journal.rows, 2):
-            self._add_earlier(number, row)
-        self._begin = time.monotonic()
+            spent = max(spent, self._add_earlier(number, row))
+        self._budget = Budget(settings.seconds, spent, clock)
 
     def run(self) -> Run:
         """Searches until a limit is reached, then measures the best candidates again.
 
         Raises:
-            HardwareError: if the program does not run with its default configuration.
+            HardwareError: if the user's program does not run.
+            ServerError: if the server does not rank the program, before anything is measured.
         """
         if self._run.measurements:
             self._listener(self._run)
         if self._run.best is None:
-            self._measure(self._new(self._problem.space.default[None]), [None])
-            if self._predictor is None:
-                self._search_by_measuring()
-            else:
-                self._search_by_predictions(self._predictor)
+            if not self._run.parts:
+                self._search()
             self._confirm()
         return self._run
 
-    def _seconds(self) -> float:
-        return self._earlier_seconds + time.monotonic() - self._begin
+    def _search(self) -> None:
+        if self._predictor is not None and self._left():
+            self._phase("predicting: asks the server for one score")
+            self._predictor.check()
+        first = np.array([self._problem.space.default, self._problem.default])
+        new = self._new(first)
+        self._measure(new, [None] * len(new))
+        if self._predictor is None:
+            self._search_by_measuring()
+        else:
+            self._search_by_predictions(self._predictor)
+
+    def _phase(self, description: str) -> None:
+        self._run.phase = description
+        self._listener(self._run)
 
     def _left(self) -> int:
         """Returns how many candidates may still be measured."""
-        limit = self._settings.seconds
-        is_late = limit is not None and self._seconds() >= limit
         left = self._settings.measurements - len(self._run.measurements)
-        return 0 if is_late else max(0, left)
+        return self._budget.fits(max(0, left))
 
     def _strategy(self, batch: int, steps: int, start: Candidates) -> Strategy:
         space, random = self._problem.space, self._random
@@ -181,7 +176,7 @@ class Tuner:
 
         If the model fails, these are the strategy's next candidates, without scores.
         """
-        begin, count = time.monotonic(), min(self._settings.top_k, self._left())
+        begin, count = self._budget.spent(), min(self._settings.top_k, self._left())
         steps = -(-self._settings.predictions // _PREDICTED_AT_ONCE)
         strategy = self._strategy(_PREDICTED_AT_ONCE, steps, self._start())
         found: dict[bytes, tuple[float, np.ndarray]] = {}
@@ -191,7 +186,8 @@ class Tuner:
                 batch = strategy.ask()
                 if not len(batch):
                     break
-                scores = predictor.scores(batch)
+                self._phase(f"predicting: {asked:,} of {self._settings.predictions:,} done")
+                scores = predictor.scores(batch, max(1.0, self._budget.for_search()))
                 strategy.update(batch, scores)
                 asked += len(batch)
                 for candidate, score in zip(batch, scores.tolist(), strict=True):
@@ -247,11 +243,11 @@ class Tuner:
 
     def _note(self, row: dict[str, Any], begin: float) -> None:
         """Writes a row about predictions."""
-        self._write(row | {"took": round(time.monotonic() - begin, 3)})
+        self._write(row | {"took": round(self._budget.spent() - begin, 3)})
         self._listener(self._run)
 
     def _write(self, row: dict[str, Any]) -> None:
-        row |= {"seconds": round(self._seconds(), 1)}
+        row |= {"seconds": round(self._budget.spent(), 1)}
         self._journal.write(row)
         self._add(row)
 
@@ -262,11 +258,14 @@ class Tuner:
             candidate = self._problem.read(row["candidate"])
             self._outcomes[candidate.tobytes()] = self._run.measurements[-1].outcome
 
-    def _add_earlier(self, number: int, row: dict[str, Any]) -> None:
-        """Adds a row of the search before it was stopped; ``number`` is its line."""
+    def _add_earlier(self, number: int, row: dict[str, Any]) -> float:
+        """Adds a row of the search before it was stopped, and returns the seconds until then.
+
+        ``number`` is its line.
+        """
         try:
             self._add(row)
-            self._earlier_seconds = max(self._earlier_seconds, row["seconds"])
+            return float(row["seconds"])
         # Happens if the file was edited.
         except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
             message = f"line {number} of the results does not belong to this search"
@@ -283,42 +282,81 @@ class Tuner:
         self._listener(self._run)
 
     def _measured(self, candidates: Candidates) -> list[Outcome]:
-        modules: dict[int, bytes] = {}
+        programs: dict[int, bytes] = {}
         outcomes: dict[int, Outcome] = {}
         for i, candidate in enumerate(candidates):
+            self._phase(f"compiling: lowers candidate {i + 1} of {len(candidates)}")
             try:
-                modules[i] = self._problem.module(candidate)
+                programs[i] = self._problem.program(candidate)
             # The user's kernel may raise anything.
             except Exception as error:
                 outcomes[i] = Outcome("lowering failed", message=first_line(error))
-        measured = self._hardware.measure(list(modules.values()), SEARCH) if modules else []
-        outcomes |= dict(zip(modules, measured, strict=True))
+        if programs:
+            measured = self._timed(list(programs.values()), SEARCH, self._budget.for_search(), "")
+            outcomes |= dict(zip(programs, measured, strict=True))
         return [outcomes[i] for i in range(len(candidates))]
 
-    def _confirm(self) -> None:
-        """Measures the fastest and the default again, and chooses the winner.
+    def _timed(
+        self, programs: Sequence[bytes], protocol: Rounds, seconds: float, part: str
+    ) -> list[Outcome]:
+        """Measures programs, which takes about ``seconds`` at most; ``part`` is for the display."""
+        begin = self._budget.spent()
+        own = [m.outcome.nanoseconds or 0 for m in self._run.measurements[:1]]
+        patient = self._budget.patient(protocol, (len(programs) + 1) * sum(own) / 1e9)
+        outcomes = self._hardware.measure(
+            programs, patient, seconds, lambda phase: self._phase(part + phase)
+        )
+        self._budget.took(len(programs), self._budget.spent() - begin)
+        return outcomes
 
-        The default wins if the difference is within the noise.
+    def _confirm(self) -> None:
+        """Measures the fastest, the program itself and the default again; chooses the winner.
+
+        Stops early if the time is over, but not before the first part. The program itself wins if
+        the difference is within the noise.
         """
-        default, *_ = self._run.measurements
-        fastest = [m for m in self._run.fastest() if m is not default][:_CONFIRMED]
-        written = [m.candidate for m in (default, *fastest)]
-        modules = [self._problem.module(self._problem.read(candidate)) for candidate in written]
-        outcomes = self._hardware.measure(modules, CONFIRM)
-        place, noise = _winner(outcomes)
+        numbers = self._confirmed_numbers()
+        if len(numbers) > 1:
+            written = [self._run.measurements[number].candidate for number in numbers]
+            programs = [self._problem.program(self._problem.read(w)) for w in written]
+            took = 0.0
+            while len(self._run.parts) < PARTS and (
+                not self._run.parts or self._budget.left() > took
+            ):
+                begin = self._budget.spent()
+                self._confirm_part(written, programs)
+                took = self._budget.spent() - begin
+        place, noise = winner(self._run.confirmed)
+        noise = noise if self._run.parts else self._run.measurements[0].outcome.noise
+        self._write({"best": self._run.measurements[place].candidate, "noise": noise})
+        self._phase("")
+
+    def _confirmed_numbers(self) -> list[int]:
+        """Returns the numbers of the program itself, the default, and the fastest candidates."""
+        if self._run.parts:
+            return list(self._run.parts[0])
+        working = [m.number for m in self._run.fastest() if m.number]
+        default = [m.number for m in self._run.measurements if m.candidate == self._run.default]
+        default = [number for number in default if number in working]
+        return list(dict.fromkeys([0, *default, *working[:CONFIRMED]]))
+
+    def _confirm_part(self, written: Sequence[Any], programs: Sequence[bytes]) -> None:
+        part = f"confirming, part {len(self._run.parts) + 1} of {PARTS}: "
+        outcomes = self._timed(programs, CONFIRM, self._budget.left(), part)
         confirmed = [
             {"candidate": candidate, **asdict(outcome)}
             for candidate, outcome in zip(written, outcomes, strict=True)
         ]
-        self._write({"best": written[place], "noise": noise, "confirmed": confirmed})
-        self._listener(self._run)
+        self._write({"confirmed": confirmed})
 
 
-def _winner(outcomes: Sequence[Outcome]) -> tuple[int, float]:
-    """Returns the index of the winner, and the noise; index 0, the default, wins within it."""
-    ratios = [outcome.ratio for outcome in outcomes]
-    # The default was measured against itself, so its ratio differs from 1 by noise alone.
-    itself = abs(ratios[0] - 1) if np.isfinite(ratios[0]) else 0.0
-    noise = max(outcomes[0].noise or 0.0, itself)
-    place = int(np.argmin(ratios))
-    return (place if ratios[place] < 1 - noise else 0), noise
+def winner(confirmed: dict[int, Outcome]) -> tuple[int, float]:
+    """Returns the number of the winner, and the noise; 0, the user's program, wins within it."""
+    if not confirmed:
+        return 0, 0.0
+    # The program was measured against itself, so its ratio differs from 1 by noise alone.
+    own = confirmed[0]
+    itself = abs(own.ratio - 1) if np.isfinite(own.ratio) else 0.0
+    noise = max(own.noise or 0.0, itself)
+    best = min(confirmed, key=lambda number: confirmed[number].ratio)
+    return (best if confirmed[best].ratio < 1 - noise else 0), noise

@@ -130,16 +130,16 @@ def _number(order: tuple[int, ...]) -> int:
 
 
 class TileSpace:
-    """Indices of a list of tiles; the first is the default."""
+    """Numbers of tiles, from 1 in the order of their list; 0 is the untiled function."""
 
     def __init__(self, tiles: int):
         self._tiles = tiles
 
     @property
     def default(self) -> np.ndarray:
-        """The first tile."""
+        """The untiled function."""
         return np.zeros(1, np.int16)
 
     def everything(self) -> Candidates:
         """Returns every tile in the list's order."""
-        return np.arange(self._tiles, dtype=np.int16)[:, None]
+        return np.arange(1, self._tiles + 1, dtype=np.int16)[:, None]

@@ -12,18 +12,16 @@ import numpy as np
 
 from hlorank.client import Client
 from hlorank.measure.processor import processor
-from hlorank.measure.schema import HloModuleProto
 from hlorank.model import model_reference
 from hlorank.tune.hardware import CONFIRM, Hardware, Outcome
 from hlorank.tune.journal import Journal, JournalError
+from hlorank.tune.predictor import Predictor
 from hlorank.tune.problem import LayoutProblem, Problem, TileProblem
 from hlorank.tune.program import Program, TiledKernel
-from hlorank.tune.run import Run, read_run
+from hlorank.tune.run import Listener, Run, read_run
 from hlorank.tune.search import (
     LAYOUT_STRATEGIES,
     TILE_STRATEGIES,
-    Listener,
-    Predictor,
     Settings,
     Tuner,
 )
@@ -33,7 +31,7 @@ from hlorank.tune.worker import Setting
 TOLERANCE = 1e-3
 """Maximum difference of results: a convolution in another layout adds in another order."""
 SLOW = 3.0
-"""Programs slower than the default by more than this factor are not measured in rounds."""
+"""Programs slower than the user's by more than this factor are not measured in rounds."""
 
 
 def tune(
@@ -58,12 +56,13 @@ def tune(
         model: For example ``layout-xla-cpu@3``; None for the server's default.
         threads: Threads of the program; 0 for as many as XLA uses.
         record: New file for a trace of the calls, which ``hlorank bench --trace`` replays.
-        listener: Called with the state of the run after every change.
+        listener: Called with the state of the run after every change, and in every phase.
 
     Raises:
         FileExistsError: if ``record`` exists.
-        HardwareError: if the program does not run with its default configuration.
+        HardwareError: if the program does not run as it is.
         JournalError: if the folder contains another run.
+        ServerError: if the server does not rank the program, before anything is measured.
         HlorankError: if the program has no candidates.
         ValueError: if ``model`` is not a valid model reference.
     """
@@ -106,7 +105,7 @@ def default_settings(problem: Problem) -> Settings:
 
 def measuring(problem: Problem, folder: Path, threads: int = 1) -> Hardware:
     """Returns the process that measures the programs of one problem."""
-    setting = Setting(problem.reference, problem.arguments, TOLERANCE, SLOW)
+    setting = Setting(problem.compiler, problem.reference, problem.arguments, TOLERANCE, SLOW)
     return Hardware(setting, folder / "worker.log", threads=threads)
 
 
@@ -117,6 +116,8 @@ def describe(
     return {
         "program": problem.name,
         "task": problem.task,
+        "subject": problem.subject,
+        "default": problem.written(problem.default),
         "identity": problem.identity(),
         **asdict(settings),
         "model": model,
@@ -128,33 +129,36 @@ def describe(
 
 def replay(
     subject: Program | TiledKernel, folder: str | PathLike[str], *, threads: int = 1
-) -> tuple[Outcome, Outcome]:
-    """Measures the default and the winner of a folder again, on this machine.
+) -> dict[str, Outcome]:
+    """Measures the user's program, the default and the winner of a folder again, on this machine.
+
+    Returns outcomes by name: ``program`` or ``function``, ``default`` if it differs, ``winner``.
 
     Raises:
         JournalError: if the folder contains no completed run of this program.
-        HardwareError: if the program does not run with its default configuration.
+        HardwareError: if the program does not run as it is.
     """
     problem, folder = problem_of(subject), Path(folder)
-    modules = [problem.reference, problem.module(_winner(problem, folder))]
+    programs = {problem.subject: problem.reference}
+    if problem.default.any():
+        programs["default"] = problem.program(problem.default)
+    programs["winner"] = problem.program(_winner(problem, folder))
     with measuring(problem, folder, threads) as hardware:
-        default, winner = hardware.measure(modules, CONFIRM)
-    return default, winner
+        outcomes = hardware.measure(list(programs.values()), CONFIRM)
+    return dict(zip(programs, outcomes, strict=True))
 
 
 def executable(subject: Program | TiledKernel, folder: str | PathLike[str]) -> Callable[[], list]:
-    """Compiles the winner of a folder and binds it to the program's arguments.
+    """Compiles the winner of a folder, which may be the user's program, and binds its arguments.
 
     The returned function runs the program to its end and returns the flattened results.
 
     Raises:
         JournalError: if the folder contains no completed run of this program.
     """
-    from hlorank.measure.execute import Executable, on_device
-
     problem = problem_of(subject)
-    module = HloModuleProto.FromString(problem.module(_winner(problem, Path(folder))))
-    return Executable(module, on_device(problem.arguments))
+    winner = problem.program(_winner(problem, Path(folder)))
+    return problem.compiler(problem.arguments).compile(winner)
 
 
 def _winner(problem: Problem, folder: Path) -> np.ndarray:

@@ -209,3 +209,26 @@ def test_only_what_others_use_is_load(monkeypatch, tmp_path, told, load):
     system.elapsed, system.own = 10.0, 4.0
     system.tell(**told)
     assert other.since_last() == pytest.approx(load)
+
+
+def test_after_its_seconds_a_measurement_ends_however_busy_the_machine_is(clock, loads):
+    loads([0.9] * 100)
+    long = Protocol(warmups=0, rounds=1000, stretch_seconds=2e-3, tries=100)
+    timing = measure([clock.takes(1)], long, seconds=20e-3)
+    assert len(timing.first) >= 1 and len(timing.second) >= 1
+    assert clock.now <= 24 * MILLISECOND
+    timing = measure([clock.takes(1)], long, seconds=0)
+    assert (len(timing.first), len(timing.second)) == (1, 1)
+
+
+def test_progress_is_reported_after_every_stretch(clock, loads):
+    loads([0.0, 0.9])
+    seen = []
+    measure([clock.takes(1)], STRETCH, report=seen.append)
+    assert [(now.rounds, now.load) for now in seen] == [
+        (2, None),
+        (2, 0.9),
+        (4, None),
+        (6, None),
+        (8, None),
+    ]

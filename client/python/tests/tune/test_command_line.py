@@ -53,13 +53,18 @@ def run(capsys, *arguments):
     return code, *capsys.readouterr()
 
 
+def measured_rows(out):
+    """The lines about measurements: a busy machine adds lines about phases."""
+    return [line for line in out.splitlines() if line.split()[0].isdigit()]
+
+
 @pytest.mark.parametrize("file", [TEXT, MODULE], ids=["text", "protobuf"])
 def test_the_layouts_of_a_dumped_module_are_tuned(server, capsys, file):
     code, out, err = run(
         capsys, file, "--server", server, "--measurements=3", "--predictions=64", "--out=out"
     )
     assert (code, err) == (0, "")
-    assert [line.split()[0] for line in out.splitlines()[:3]] == ["0", "1", "2"]
+    assert [row.split()[0] for row in measured_rows(out)] == ["0", "1", "2"]
     assert "out/report.md" in out.splitlines()[-1]
     found = read_run(Path("out"))[1]
     assert found.with_model and found.predictions == 64 and found.errors == []
@@ -74,22 +79,29 @@ def test_results_lie_where_the_program_says_and_the_report_beside_them(script, c
     files = {path.name for path in folder.iterdir()}
     assert files == {RESULTS_FILE, "report.md", "product.svg", "worker.log"}
     again = run(capsys, *arguments)
-    assert again[0] == 0 and again[1] == out, "an ended search is shown again"
+    assert again[0] == 0 and measured_rows(again[1]) == measured_rows(out), (
+        "an ended search is shown again"
+    )
 
 
 def test_tiles_are_tuned_and_the_winner_is_measured_again(script, capsys):
     code, out, _ = run(capsys, f"{script}:kernel", "--without-model", "--out=out")
-    assert code == 0 and len(out.splitlines()) == 7 + 1
+    assert code == 0 and len(measured_rows(out)) == 8
+    assert "your function" in out.splitlines()[-1]
     code, out, err = run(capsys, f"{script}:kernel", "--replay=out")
     assert (code, err) == (0, "")
-    assert [line.split()[0] for line in out.splitlines()] == ["default", "winner"]
+    assert [line.split()[0] for line in out.splitlines()] == ["function", "default", "winner"]
 
 
-def test_a_server_that_is_not_there_stops_no_search(script, capsys):
-    arguments = ("--measurements=2", "--out=out", NOWHERE)
-    assert run(capsys, f"{script}:matmul", *arguments)[0] == 0
-    report = Path("out/report.md").read_text()
-    assert "Steps without the model" in report and "127.0.0.1:1" in report
+def test_a_server_that_is_not_there_is_an_error_before_anything_is_measured(script, capsys):
+    code, _, err = run(capsys, f"{script}:matmul", "--measurements=2", "--out=out", NOWHERE)
+    assert code == 1 and err.startswith("error: ") and "Traceback" not in err
+    for words in ("no server answers", "127.0.0.1:1", "start a server", "--without-model"):
+        assert words in err
+    assert read_run(Path("out"))[1].measurements == []
+    assert not Path("out/worker.log").exists() and not Path("out/report.md").exists()
+    again = (f"{script}:matmul", "--measurements=2", "--out=out", "--without-model")
+    assert run(capsys, *again)[0] == 0, "what failed left nothing that is in the way"
 
 
 def test_a_module_is_named_as_python_names_it(script, monkeypatch):
@@ -198,7 +210,7 @@ def test_a_command_that_was_stopped_goes_on(script, capsys, how):
     after = [line for line in results.read_text().splitlines() if '"candidate": ' in line]
     assert after[: len(before)] == before
     rows = [json.loads(line) for line in after]
-    assert len([row for row in rows if "best" not in row]) == 3
+    assert len([row for row in rows if "confirmed" not in row]) == 3
 
 
 @pytest.mark.parametrize(
@@ -206,7 +218,7 @@ def test_a_command_that_was_stopped_goes_on(script, capsys, how):
     [
         ("control_flow_mix.before_opt", ""),
         ("control_flow_mix.cpu_after_opt", "no configurable layouts"),
-        ("mlp_train.cpu_after_opt", "does not run with its default configuration: INTERNAL"),
+        ("mlp_train.cpu_after_opt", "does not run as it is: INTERNAL"),
         ("fuzz_all_columns", "the module has no computation 0"),
     ],
 )

@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from hlorank.tune import hardware as own
 from hlorank.tune.hardware import Hardware, HardwareError, Timeouts
 from hlorank.tune.worker import Setting
+from hlorank.tune.xla import XlaCompiler
 
 jax = pytest.importorskip("jax", reason="jax is not installed")
 jnp = jax.numpy
@@ -53,7 +55,7 @@ def unknown_call():
 
 
 def setting(reference=GOOD, arguments=ARGUMENTS):
-    return Setting(reference, arguments, tolerance=1e-3, slow=1e9)
+    return Setting(XlaCompiler, reference, arguments, tolerance=1e-3, slow=1e9)
 
 
 @pytest.fixture(scope="module")
@@ -122,11 +124,12 @@ def test_a_program_that_hangs_is_ended_and_the_others_are_measured(machine):
     assert outcomes[1].message == "after 2 s"
 
 
-def test_a_program_that_is_much_slower_is_run_once(tmp_path):
-    slow = Setting(GOOD, ARGUMENTS, tolerance=1e-3, slow=1e-9)
+def test_a_program_that_is_much_slower_is_not_measured_in_rounds(tmp_path):
+    slow = Setting(XlaCompiler, GOOD, ARGUMENTS, tolerance=1e-3, slow=1e-9)
     with Hardware(slow, tmp_path / "log", HURRY) as hardware:
-        outcome = hardware.measure([GOOD], HASTE)[0]
-    assert outcome.status == "slow" and np.isfinite(outcome.ratio)
+        own, other = hardware.measure([GOOD, SAME], HASTE)
+    assert other.status == "slow" and np.isfinite(other.ratio)
+    assert own.status == "measured", "the program itself is never slow"
 
 
 def kill_when(monkeypatch, machine, number, condition):
@@ -187,7 +190,7 @@ def test_a_default_that_does_not_run_is_an_error_that_says_why(
 ):
     (tmp_path / "log").write_text("what an earlier process said\n")
     hardware = Hardware(setting(reference, arguments), tmp_path / "log", timeouts)
-    with hardware, pytest.raises(HardwareError, match="default configuration") as failed:
+    with hardware, pytest.raises(HardwareError, match="does not run as it is") as failed:
         hardware.measure([GOOD], HASTE)
     assert words in str(failed.value) and "earlier" not in str(failed.value)
     assert hardware._process is None
@@ -284,3 +287,19 @@ def test_the_process_ends_with_the_one_that_started_it(tmp_path, how):
     while is_alive(worker) and time.monotonic() < end:
         time.sleep(0.05)
     assert not is_alive(worker)
+
+
+def test_the_process_reports_what_it_does(machine, monkeypatch):
+    busy = replace(HASTE, tries=2, other_load=-1.0)
+    phases = []
+    machine.measure([GOOD, SAME], busy, report=phases.append)
+    kinds = list(dict.fromkeys(phase.partition(":")[0] for phase in phases))
+    expected = ["compiling", "checking results", "measuring", "waiting for a quiet machine"]
+    assert sorted(kinds, key=expected.index) == kinds == expected
+    assert any("2 candidates" in phase for phase in phases)
+
+
+def test_without_time_a_measurement_ends_with_a_round_of_each_pass(machine):
+    patient = replace(HASTE, rounds=10**6, most_rounds=10**6, tries=10**6, other_load=-1.0)
+    outcomes = machine.measure([GOOD, SAME], patient, seconds=0.0)
+    assert statuses(outcomes) == ["measured"] * 2

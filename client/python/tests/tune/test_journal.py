@@ -75,6 +75,13 @@ def test_another_run_is_refused_with_what_differs_and_touches_nothing(written):
     assert written.read_bytes() == before
 
 
+def test_a_run_without_results_gives_way_to_another(tmp_path):
+    Journal(tmp_path, RUN).close()
+    other = RUN | {"with_model": False}
+    assert reopened(tmp_path, other) == []
+    assert list(read_rows(tmp_path / RESULTS_FILE)) == [{"run": other}]
+
+
 def test_a_file_of_something_else_is_refused(tmp_path):
     (tmp_path / RESULTS_FILE).write_text('{"loss": 0.5}\n')
     with pytest.raises(JournalError, match="does not describe a run"):

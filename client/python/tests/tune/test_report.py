@@ -6,7 +6,7 @@ pytest.importorskip("rich", reason="rich is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 from rich.console import Console
-from test_run import END, HEAD, ROWS, measured
+from test_run import BEST, END, HEAD, PARTS, ROWS, measured
 
 from hlorank.tune.journal import RESULTS_FILE, JournalError
 from hlorank.tune.live import LiveTable, duration, headline
@@ -28,7 +28,7 @@ def tables(page):
 
 
 def test_a_report_tells_what_was_tried_and_what_failed(tmp_path):
-    a = folder(tmp_path / "a", *ROWS[1:], END)
+    a = folder(tmp_path / "a", *ROWS[1:], *END)
     page = write_report([a], a).read_text()
     assert page.startswith("# Tuning\n")
     summary, fastest, failed, errors = tables(page)
@@ -36,12 +36,12 @@ def test_a_report_tells_what_was_tried_and_what_failed(tmp_path):
     assert [line.split("|")[1].strip() for line in fastest[2:]] == ["3", "1", "0", "4"]
     assert "compile failed" in failed[2] and "no" in failed[2]
     assert "no server" in errors[2]
-    assert "Number 1 is 33.3% faster than the default" in page
+    assert "1.33 times as fast as your program" in page
     assert all(len({len(line) for line in lines}) == 1 for lines in tables(page))
 
 
 def test_plots_are_there_and_the_same_every_time(tmp_path):
-    a = folder(tmp_path / "a", *ROWS[1:], END)
+    a = folder(tmp_path / "a", *ROWS[1:], *END)
     b = folder(tmp_path / "b", *ROWS[1:], with_model=False)
     pages = [write_report([a, b], tmp_path / out) for out in ("one", "two")]
     one, two = ((page.read_bytes(), (page.parent / "step.svg").read_bytes()) for page in pages)
@@ -51,7 +51,7 @@ def test_plots_are_there_and_the_same_every_time(tmp_path):
 
 def test_runs_of_one_program_share_a_plot_and_others_have_their_own(tmp_path):
     folders = [
-        folder(tmp_path / "a", *ROWS[1:], END),
+        folder(tmp_path / "a", *ROWS[1:], *END),
         folder(tmp_path / "b", *ROWS[1:-1]),
         folder(tmp_path / "c", *ROWS[1:], program="models/../other step"),
         folder(tmp_path / "d"),
@@ -115,8 +115,8 @@ def test_on_a_terminal_the_table_is_drawn_again_and_again(tmp_path):
     def terminal(file):
         return Console(file=file, force_terminal=True, width=80)
 
-    text = shown(terminal, tmp_path, *ROWS[1:], *[LONG] * 20, END)
-    assert "best 0.700 of the default" in text and "192 predictions" in text
+    text = shown(terminal, tmp_path, *ROWS[1:], *[LONG] * 20, *END)
+    assert "best 0.700 of your program" in text and "192 predictions" in text
     assert text.count("compile failed") > 20
 
 
@@ -136,3 +136,25 @@ def test_a_search_that_measured_nothing_yet_is_shown_and_reported_so(tmp_path):
     a = folder(tmp_path / "a", program="<lambda>")
     assert headline(read_run(a)[1]).endswith("nothing measured yet; 0 predictions")
     assert "The fastest of 0" in write_report([a], a).read_text()
+
+
+def test_a_report_says_that_nothing_is_faster_and_that_the_server_went_away(tmp_path):
+    end = BEST | {"best": {}}
+    lost = {"predictions": 0, "error": "no server", "took": 0.1, "seconds": 1.2}
+    a = folder(tmp_path / "a", *ROWS[1:], lost, *PARTS, end)
+    page = write_report([a], a).read_text()
+    assert "nothing is faster than your program" in page
+    assert "the server stopped answering after 192 predictions" in page
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_the_phase_is_shown_while_nothing_is_measured(tmp_path, is_terminal):
+    phase = "waiting for a quiet machine: other processes use 1.3 processors"
+    path = tmp_path / "shown"
+    with path.open("w") as file:
+        console = Console(file=file, force_terminal=is_terminal, width=120)
+        with LiveTable(console, 8, quiet_seconds=0.01) as live:
+            live(Run("step", "layout", "genetic", True, phase=phase))
+            while phase not in path.read_text():
+                file.flush()
+        assert not live._thread.is_alive()

@@ -7,11 +7,20 @@ from hlorank.tune import JournalError
 from hlorank.tune.journal import RESULTS_FILE
 from hlorank.tune.run import read_run
 
-HEAD = {"run": {"program": "step", "task": "layout", "strategy": "genetic", "with_model": True}}
+HEAD = {
+    "run": {
+        "program": "step",
+        "task": "layout",
+        "strategy": "genetic",
+        "with_model": True,
+        "subject": "program",
+        "default": {},
+    }
+}
 
 
 def measured(candidate, nanoseconds=None, status="measured", **more):
-    """A row about a candidate beside a default of 1,000 ns."""
+    """A row about a candidate beside a program of 1,000 ns."""
     reference = None if nanoseconds is None else 1000
     row = {"candidate": candidate, "status": status, "nanoseconds": nanoseconds}
     row |= {"reference": reference, "noise": 0.01, "message": "", "seconds": 1.0}
@@ -28,16 +37,19 @@ ROWS = [
     measured({"5": [[0, 1], [], []]}, 700),
     measured({"6": [[0, 1], [], []]}, 5000, status="slow"),
 ]
-END = {
-    "best": {"3": [[0, 1], [], []]},
-    "noise": 0.02,
-    "seconds": 9.0,
-    "confirmed": [
-        measured({}, 1000),
-        measured({"5": [[0, 1], [], []]}, 990),
-        measured({"3": [[0, 1], [], []]}, 750),
-    ],
-}
+PARTS = [
+    {
+        "seconds": 8.0,
+        "confirmed": [
+            measured({}, 1000 + slower),
+            measured({"5": [[0, 1], [], []]}, 990 + slower),
+            measured({"3": [[0, 1], [], []]}, 750 + slower),
+        ],
+    }
+    for slower in (20, 0, 10)
+]
+BEST = {"best": {"3": [[0, 1], [], []]}, "noise": 0.02, "seconds": 9.0}
+END = [*PARTS, BEST]
 
 
 def run(tmp_path, *rows):
@@ -57,15 +69,51 @@ def test_a_search_that_goes_on_tells_what_it_found_so_far(tmp_path):
 
 
 def test_the_winner_is_that_of_the_longer_measurement(tmp_path):
-    found = run(tmp_path, *ROWS, END)
+    found = run(tmp_path, *ROWS, *END)
     assert (found.best, found.noise, found.winner.number) == (1, 0.02, 1)
     assert found.final_ratio == 0.75
     assert sorted(found.confirmed) == [0, 1, 3]
 
 
 def test_a_search_that_found_nothing_ends_with_the_default(tmp_path):
-    found = run(tmp_path, *ROWS, END | {"best": {}})
+    found = run(tmp_path, *ROWS, *PARTS, BEST | {"best": {}})
     assert (found.best, found.winner.number, found.final_ratio) == (0, 0, 1.0)
+    assert str(found).startswith("step: nothing is faster than your program after 5 measurements")
+
+
+def test_a_summary_says_what_it_is_based_on(tmp_path):
+    found = run(tmp_path, *ROWS, PARTS[1], BEST)
+    assert "1.33 times as fast as your program after 5 measurements" in str(found)
+    assert "measured again 1 of 3 times for lack of time" in str(found)
+    alone = run(tmp_path, *ROWS[:2], BEST | {"best": {}})
+    assert "no candidate that works was measured, so the winner is your program" in str(alone)
+
+
+def test_a_summary_says_that_the_server_went_away(tmp_path):
+    failed = {"predictions": 0, "error": "no server", "took": 0.1, "seconds": 1.2}
+    lost = run(tmp_path, *ROWS, failed, *END)
+    assert str(lost).endswith(
+        "the server stopped answering after 192 predictions; the rest was searched without the "
+        "model"
+    )
+    assert lost.server_problem in str(lost)
+    answered = run(tmp_path, *ROWS, {"predictions": 64, "took": 0.1, "seconds": 1.2}, *END)
+    end = "1 rounds of predictions failed, and were searched without the model"
+    assert str(answered).endswith(end)
+
+
+def test_the_default_stands_beside_the_function_of_the_user(tmp_path):
+    tile = {"output_bounds": [64]}
+    head = {"run": HEAD["run"] | {"task": "tile", "subject": "function", "default": tile}}
+    measurements = [measured({}, 1000), measured(tile, 23_000), measured({"x": 1}, 2000)]
+    part = {"confirmed": measurements, "seconds": 2.0}
+    end = {"best": {}, "noise": 0.01, "seconds": 3.0}
+    found = run(tmp_path, head, *measurements, part, part, part, end)
+    assert str(found) == (
+        "step: nothing is faster than your function after 3 measurements (noise 1.0%); "
+        "the default takes 23.00 times the time of your function"
+    )
+    assert found.winner.candidate == {}
 
 
 @pytest.mark.parametrize(
@@ -75,7 +123,7 @@ def test_a_search_that_found_nothing_ends_with_the_default(tmp_path):
         [{"loss": 1}],
         [{"run": {"program": "step"}}],
         [HEAD, {"candidate": {}}],
-        [HEAD, {"best": {"9": []}, "noise": 0, "confirmed": []}],
+        [HEAD, {"best": {"9": []}, "noise": 0}],
     ],
     ids=["empty", "other", "head", "row", "winner"],
 )

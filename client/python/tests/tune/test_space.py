@@ -106,7 +106,7 @@ def test_a_module_obeys_what_a_configuration_says(random):
         assert orders == [order for order in (*operands, output) if order]
 
 
-def test_tiles_are_their_places_and_the_first_is_the_default():
+def test_tiles_are_their_places_after_the_untiled_function():
     space = TileSpace(4)
-    assert space.everything().tolist() == [[0], [1], [2], [3]]
+    assert space.everything().tolist() == [[1], [2], [3], [4]]
     assert space.default.tolist() == [0] and space.default.dtype == space.everything().dtype
