@@ -1,4 +1,4 @@
-"""Measures the tiles of a dispatch in a process of its own."""
+"""Measures the tiles of a dispatch, or variants of a program, in a process of its own."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
-from hlorank.iree.dispatch import Binding
+from hlorank.iree.runtime import DispatchSubject, ProgramSubject, Run
 from hlorank.iree.workers import Worker, WorkerError
 from hlorank.measure.rounds import Protocol, measure
 
@@ -40,20 +40,23 @@ class Measured:
         return np.minimum(self.first, self.second)
 
 
-def measure_tiles(
-    worker: Worker, bindings: tuple[Binding, ...], modules: Sequence[bytes], protocol: Protocol
+def measure_modules(
+    worker: Worker,
+    subject: DispatchSubject | ProgramSubject,
+    modules: Sequence[bytes],
+    protocol: Protocol,
 ) -> Measured:
     """Measures modules in the same rounds; the first is the reference for results.
 
     Raises:
-        WorkerError: if the reference itself does not run.
+        WorkerError: if the reference itself crashes or does not end.
     """
     errors = [""] * len(modules)
     while True:
         works = [i for i, error in enumerate(errors) if not error]
         started = 0
         try:
-            worker.send((bindings, [modules[i] for i in works], protocol))
+            worker.send((subject, [modules[i] for i in works], protocol))
             seconds = RUN_SECONDS
             while isinstance(message := worker.receive(seconds), int):
                 started = message
@@ -83,24 +86,21 @@ def _spread(message: Measured, works: Sequence[int], errors: list[str]) -> Measu
 
 def serve(connection: Connection, request: tuple) -> None:
     """Answers one request: the number of every tile before it runs, then the measurements."""
-    from hlorank.iree.runtime import Buffers, Run
-
-    bindings, modules, protocol = request
-    buffers, runs, seconds, errors = Buffers(bindings), [], [], []
+    subject, modules, protocol = request
+    runs, seconds, errors = subject.runs(modules), [], []
     expected: list[np.ndarray] = []
-    for number, module in enumerate(modules):
+    for number, run in enumerate(runs):
         connection.send(number)
         try:
-            run = Run(module, buffers)
-            results = buffers.results(run)
+            if isinstance(run, Exception):
+                raise run
+            results = run.results()
             expected = expected or results
             errors.append(difference(expected, results))
             seconds.append(run.calibrate())
-            runs.append(run)
         except ValueError as error:  # what the runtime raises
             errors.append(str(error).splitlines()[0])
             seconds.append(np.inf)
-            runs.append(None)
     connection.send(len(modules))
     connection.send(_times(runs, np.array(seconds), errors, protocol))
 
@@ -121,7 +121,7 @@ def _floats(array: np.ndarray) -> np.ndarray:
     return array.astype("f8")
 
 
-def _times(runs, seconds: np.ndarray, errors: list[str], protocol: Protocol) -> Measured:
+def _times(runs: Sequence[Run], seconds: np.ndarray, errors: list[str], protocol: Protocol) -> Measured:
     right = [i for i, error in enumerate(errors) if not error]
     is_slow = seconds > SLOW * seconds[0]
     fast, slow = [i for i in right if not is_slow[i]], [i for i in right if is_slow[i]]

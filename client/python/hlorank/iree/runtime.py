@@ -1,6 +1,9 @@
-"""Runs dispatches with IREE's runtime, on the calling thread."""
+"""Runs dispatches and programs with IREE's runtime, on the calling thread."""
 
 import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -10,79 +13,124 @@ from hlorank.iree.dispatch import Binding
 from hlorank.iree.harness import FUNCTION
 
 _SECONDS = 1e-3
-"""Shortest duration of one timed call; a faster dispatch runs several times in it."""
+"""Shortest duration of one timed call; what is faster runs several times in it."""
 _MOST = 1000
-_TYPES = {
-    "f64": "f8",
-    "f32": "f4",
-    "f16": "f2",
-    "bf16": "u2",
-    "i64": "i8",
-    "i32": "i4",
-    "i16": "i2",
-}
+_TYPES = {"f64": "f8", "f32": "f4", "f16": "f2", "bf16": "u2", "i64": "i8", "i32": "i4", "i16": "i2"}
 """NumPy types by element type; of others, the bytes are 0 or 1."""
 
 
-class Buffers:
-    """The buffers of one dispatch, filled with numbers that are the same in every process."""
+class Run(ABC):
+    """A compiled module with what it runs on."""
 
-    def __init__(self, bindings: tuple[Binding, ...]):
-        self._contents = [_contents(binding, i) for i, binding in enumerate(bindings)]
-        self.views = [_view(content) for content in self._contents]
-
-    def results(self, run: "Run") -> list[np.ndarray]:
-        """Runs once on fresh contents, and returns those of all buffers afterwards."""
-        views = [_view(content) for content in self._contents]
-        run.once(views)
-        return [
-            view.map().asarray(content.shape, content.dtype).copy()
-            for view, content in zip(views, self._contents, strict=True)
-        ]
-
-
-class Run:
-    """A compiled dispatch."""
-
-    def __init__(self, module: bytes, buffers: Buffers):
+    def __init__(self, module: bytes, function: str):
         from iree.runtime import VmContext, VmModule
 
         instance, _, hal = _device()
         self._module = VmModule.copy_buffer(instance, module)
         self._context = VmContext(instance, [hal, self._module])
-        self._function = self._module.lookup_function(FUNCTION)
-        self._buffers, self._count = buffers, 1
+        self._function = self._module.lookup_function(function)
+        self.count = 1
+        """How often one call runs the module."""
 
-    def once(self, views: list[Any]) -> None:
-        """Runs the dispatch once on buffers."""
-        self._invoke(views, 1)
+    @abstractmethod
+    def results(self) -> list[np.ndarray]:
+        """Runs once, and returns what there is to compare."""
+
+    @abstractmethod
+    def run(self, count: int) -> None:
+        """Runs ``count`` times."""
 
     def calibrate(self) -> float:
         """Returns the seconds of one run, and decides how many runs a timed call makes."""
-        self.once(self._buffers.views)
         begin = time.perf_counter()
-        self.once(self._buffers.views)
+        self.run(1)
         seconds = time.perf_counter() - begin
-        self._count = int(np.clip(_SECONDS / max(seconds, 1e-9), 1, _MOST))
+        self.count = int(np.clip(_SECONDS / max(seconds, 1e-9), 1, _MOST))
         return seconds
 
-    @property
-    def count(self) -> int:
-        """How often one call runs the dispatch."""
-        return self._count
-
     def __call__(self) -> None:
-        """Runs the dispatch ``count`` times."""
-        self._invoke(self._buffers.views, self._count)
+        """Runs ``count`` times."""
+        self.run(self.count)
 
-    def _invoke(self, views: list[Any], count: int) -> None:
+    def _invoke(self, views: Sequence[Any], *numbers: int) -> Any:
         from iree.runtime import VmVariantList
 
-        arguments = VmVariantList(len(views) + 1)
+        arguments, results = VmVariantList(len(views) + len(numbers)), VmVariantList(1)
         for view in views:
             arguments.push_ref(view)
-        arguments.push_int(count)
-        self._context.invoke(self._function, arguments, VmVariantList(0))
+        for number in numbers:
+            arguments.push_int(number)
+        self._context.invoke(self._function, arguments, results)
+        return results
+
+
+@dataclass(frozen=True)
+class DispatchSubject:
+    """A dispatch on buffers whose contents are the same in every process."""
+
+    bindings: tuple[Binding, ...]
+
+    def runs(self, modules: Sequence[bytes]) -> "Sequence[Run | Exception]":
+        """Loads modules with the function of a harness."""
+        contents = [_contents(binding, seed) for seed, binding in enumerate(self.bindings)]
+        views = [_view(content) for content in contents]
+        return [_loaded(_DispatchRun, module, contents, views) for module in modules]
+
+
+@dataclass(frozen=True)
+class ProgramSubject:
+    """A program on its arguments."""
+
+    arguments: tuple[np.ndarray, ...]
+
+    def runs(self, modules: Sequence[bytes]) -> "Sequence[Run | Exception]":
+        """Loads modules with the function ``main``."""
+        views = [_array_view(argument) for argument in self.arguments]
+        return [_loaded(_ProgramRun, module, views) for module in modules]
+
+
+def _loaded(kind: type[Run], *arguments: Any) -> "Run | Exception":
+    try:
+        return kind(*arguments)
+    except ValueError as error:  # what the runtime raises
+        return error
+
+
+class _DispatchRun(Run):
+    def __init__(self, module: bytes, contents: list[np.ndarray], views: list[Any]):
+        super().__init__(module, FUNCTION)
+        self._contents, self._views = contents, views
+
+    def results(self) -> list[np.ndarray]:
+        # On fresh contents, since a dispatch may write where it reads.
+        views = [_view(content) for content in self._contents]
+        self._invoke(views, 1)
+        pairs = zip(views, self._contents, strict=True)
+        return [view.map().asarray(c.shape, c.dtype).copy() for view, c in pairs]
+
+    def run(self, count: int) -> None:
+        self._invoke(self._views, count)
+
+
+class _ProgramRun(Run):
+    def __init__(self, module: bytes, views: list[Any]):
+        super().__init__(module, "main")
+        self._views = views
+
+    def results(self) -> list[np.ndarray]:
+        from iree.runtime import HalBufferView, HalElementType
+
+        results = self._invoke(self._views)
+        found = []
+        for number in range(results.size):
+            view = results.get_as_object(number, HalBufferView)
+            kind = HalElementType.map_to_dtype(HalElementType(view.element_type))
+            found.append(view.map().asarray(view.shape, kind).copy())
+        return found
+
+    def run(self, count: int) -> None:
+        for _ in range(count):
+            self._invoke(self._views)
 
 
 @cache
@@ -101,20 +149,31 @@ def _contents(binding: Binding, seed: int) -> np.ndarray:
         return (0.1 * random.standard_normal(size)).astype(kind)
     if binding.element == "bf16":
         # The upper half of a float.
-        return (
-            (0.1 * random.standard_normal(size)).astype("f4").view("u4").__rshift__(16).astype("u2")
-        )
+        floats = (0.1 * random.standard_normal(size)).astype("f4")
+        return (floats.view("u4") >> 16).astype("u2")
     return random.integers(0, 2, size).astype(kind)
 
 
 def _view(content: np.ndarray) -> Any:
-    from iree.runtime import BufferUsage, HalElementType, MemoryType
+    from iree.runtime import HalElementType
+
+    return _allocate(content.view("u1"), HalElementType.UINT_8)
+
+
+def _array_view(array: np.ndarray) -> Any:
+    from iree.runtime.array_interop import map_dtype_to_element_type
+
+    return _allocate(np.ascontiguousarray(array), map_dtype_to_element_type(array.dtype))
+
+
+def _allocate(content: np.ndarray, element: Any) -> Any:
+    from iree.runtime import BufferUsage, MemoryType
 
     _, device, _ = _device()
     return device.allocator.allocate_buffer_copy(
         memory_type=MemoryType.DEVICE_LOCAL | MemoryType.HOST_VISIBLE,
         allowed_usage=BufferUsage.DEFAULT | BufferUsage.MAPPING,
         device=device,
-        buffer=content.view("u1"),
-        element_type=HalElementType.UINT_8,
+        buffer=content,
+        element_type=element,
     )

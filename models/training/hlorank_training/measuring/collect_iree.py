@@ -20,7 +20,8 @@ from hlorank.iree.compile_worker import Compiler
 from hlorank.iree.compiler import FLAGS, STABLEHLO, CompileError
 from hlorank.iree.dispatch import Dispatch, find_dispatches, with_tile
 from hlorank.iree.harness import harness
-from hlorank.iree.measure import Measured, measure_tiles
+from hlorank.iree.measure import Measured, measure_modules
+from hlorank.iree.runtime import DispatchSubject
 from hlorank.iree.tiles import TileSizes
 from hlorank.iree.workers import Worker, WorkerError
 from hlorank.measure.atomic_files import write_json
@@ -180,7 +181,7 @@ def _measure(job: Job, worker: Worker, protocol: Protocol, collection: IreeColle
         return 0
     try:
         modules = [job.modules[i] for i in compiled]
-        measured = measure_tiles(worker, job.dispatch.bindings, modules, protocol)
+        measured = measure_modules(worker, DispatchSubject(job.dispatch.bindings), modules, protocol)
     except WorkerError as error:
         tqdm.write(f"{job.name}: {error}")
         return 0
