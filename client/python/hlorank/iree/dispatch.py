@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -76,6 +77,13 @@ def parse(text: str) -> Any:
     from iree.compiler import ir
 
     return ir.Module.parse(text, ir.Context())
+
+
+@contextmanager
+def function_of(executable: str) -> Iterator[Any]:
+    """Yields the function of an executable, which only lives as long as its module."""
+    module = parse(f"module {{\n{executable}\n}}")
+    yield next(o for o in operations(module.operation) if o.name == "func.func")
 
 
 def operations(operation: Any) -> Iterator[Any]:

@@ -1,6 +1,6 @@
 """The tiles of a dispatch: what IREE takes, what the model sees, and which are worth trying."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -83,11 +83,24 @@ class TileSpace:
 
         A third of them differ from the default in one or two loops.
         """
+        return self._distinct(random, count, lambda: self._redrawn(random, self.default, 1 / 3))
+
+    def neighbours(
+        self, random: np.random.Generator, tiles: Sequence[TileSizes], count: int
+    ) -> list[TileSizes]:
+        """Draws distinct tiles that differ from one of ``tiles`` in one or two loops."""
+        return self._distinct(
+            random, count, lambda: self._redrawn(random, tiles[random.integers(len(tiles))], 1)
+        )
+
+    def _distinct(
+        self, random: np.random.Generator, count: int, draw: Callable[[], TileSizes]
+    ) -> list[TileSizes]:
         drawn: dict[Tile, TileSizes] = {self.tile(self.default): self.default}
         for _ in range(_ATTEMPTS * count):
             if len(drawn) > count:
                 break
-            sizes = self._redrawn(random, self._some_loops(random))
+            sizes = draw()
             if self.is_compact(sizes) and self.workgroups(sizes) <= MAX_WORKGROUPS:
                 drawn.setdefault(self.tile(sizes), sizes)
         return list(drawn.values())[1:]
@@ -103,32 +116,33 @@ class TileSpace:
         pairs = zip(self.loops, sizes.distribution, strict=True)
         return prod(-(-loop.extent // size) for loop, size in pairs if size)
 
-    def _some_loops(self, random: np.random.Generator) -> list[int]:
-        """Draws loops that get other sizes than the default's: all, or one or two."""
-        count = len(self.loops)
-        if random.random() < 1 / 3:
+    def _redrawn(
+        self, random: np.random.Generator, sizes: TileSizes, near: float
+    ) -> TileSizes:
+        """Returns a tile with other sizes of all loops; as often as ``near``, of one or two."""
+        count, is_large = len(self.loops), random.random() < _LARGE
+        loops: Sequence[int] = range(count)
+        if random.random() < near:
             few = min(count, int(random.integers(1, 3)))
-            return random.choice(count, few, replace=False).tolist()
-        return list(range(count))
-
-    def _redrawn(self, random: np.random.Generator, loops: list[int]) -> TileSizes:
-        """Returns the default with other sizes of some loops."""
-        sizes, is_large = self.default, random.random() < _LARGE
+            loops = random.choice(count, few, replace=False).tolist()
         for i in loops:
-            extent = self.loops[i].extent
-            if self.loops[i].is_reduction:
-                reduction = self._step(sizes.reduction, i, _size(random, extent, _REDUCTION_SIZES))
-                sizes = replace(sizes, reduction=reduction)
-                continue
-            whole = _size(random, extent, _distribution_sizes(extent), is_large)
-            prefers_large = is_large and i == self.output[-1]
-            vector = _size(random, whole, _VECTOR_SIZES, prefers_large)
-            sizes = TileSizes(
-                _set(sizes.distribution, i, whole),
-                self._step(sizes.vector, i, vector),
-                sizes.reduction,
-            )
+            sizes = self._redrawn_loop(random, sizes, i, is_large)
         return sizes
+
+    def _redrawn_loop(
+        self, random: np.random.Generator, sizes: TileSizes, i: int, is_large: bool
+    ) -> TileSizes:
+        extent = self.loops[i].extent
+        if self.loops[i].is_reduction:
+            step = _size(random, extent, _REDUCTION_SIZES)
+            return replace(sizes, reduction=self._step(sizes.reduction, i, step))
+        whole = _size(random, extent, _distribution_sizes(extent), is_large)
+        vector = _size(random, whole, _VECTOR_SIZES, is_large and i == self.output[-1])
+        return replace(
+            sizes,
+            distribution=_set(sizes.distribution, i, whole),
+            vector=self._step(sizes.vector, i, vector),
+        )
 
     def _step(self, sizes: tuple[int, ...], i: int, size: int) -> tuple[int, ...]:
         return sizes if self.keeps_ones and sizes[i] == 1 else _set(sizes, i, size)

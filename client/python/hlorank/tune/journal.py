@@ -24,6 +24,8 @@ class Journal:
 
     def __init__(self, folder: Path, run: dict[str, Any]):
         folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        """The folder of the results."""
         self._path = folder / RESULTS_FILE
         rows = list(read_rows(self._path)) if self._path.exists() else []
         is_other = bool(rows) and rows[0].get("run") != run

@@ -1,0 +1,163 @@
+"""A dispatch while it is tuned: its graph for the model, its tiles, and what was measured."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hlorank.client import Client
+from hlorank.errors import UnsupportedDispatch
+from hlorank.graph import Graph
+from hlorank.iree.dispatch import Dispatch, function_of
+from hlorank.iree.tiles import TileSizes
+from hlorank.measure.tuning_data import Tile
+from hlorank.tiles import Tiles
+
+_SAME_SCORE = 1e-6
+
+
+@dataclass(frozen=True)
+class TileOutcome:
+    """A measured tile."""
+
+    tile: TileSizes | None
+    """None for the compiler's choice."""
+    nanoseconds: float | None
+    reference: float | None
+    """Nanoseconds of the compiler's choice in the same rounds."""
+    message: str = ""
+    """Why there is no run time."""
+    score: float | None = None
+
+    @property
+    def ratio(self) -> float:
+        """Run time divided by that of the compiler's choice; infinite without one."""
+        works = self.nanoseconds and self.reference
+        return self.nanoseconds / self.reference if works else np.inf
+
+
+@dataclass
+class Kernel:
+    """A dispatch and its tiles."""
+
+    dispatch: Dispatch
+    graph: Graph | None
+    """None if the dispatch has no graph, for the reason in ``message``."""
+    message: str = ""
+    outcomes: list[TileOutcome] = field(default_factory=list)
+    default: float | None = None
+    """Nanoseconds of the compiler's choice, the first time that it was measured."""
+
+    @classmethod
+    def of(cls, dispatch: Dispatch) -> "Kernel":
+        """Converts a dispatch for the model."""
+        from hlorank.iree.hlo import kernel_hlo
+
+        try:
+            with function_of(dispatch.source) as function:
+                text = kernel_hlo(function, dispatch.name)
+        except UnsupportedDispatch as error:
+            return cls(dispatch, None, str(error))
+        return cls(dispatch, Graph.from_hlo_text(text, task="tile"))
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the program spends in it with the compiler's choice, about."""
+        return (self.default or 0) * self.dispatch.calls / 1e9
+
+    @property
+    def best(self) -> TileOutcome | None:
+        """The fastest tile that was measured; None without one."""
+        working = [outcome for outcome in self.outcomes if np.isfinite(outcome.ratio)]
+        return min(working, key=lambda outcome: outcome.ratio, default=None)
+
+    def add(self, outcome: TileOutcome) -> None:
+        """Adds a measurement."""
+        if outcome.tile is None:
+            self.default = outcome.nanoseconds
+        else:
+            self.outcomes.append(outcome)
+
+    def configurations(self, tiles: list[TileSizes]) -> Tiles:
+        """Converts tiles to what the model ranks."""
+        bounds = [self.bounds(tile) for tile in tiles]
+        return Tiles(
+            kernel_bounds=[tile.reduction for tile in bounds],
+            output_bounds=[tile.output for tile in bounds],
+            input_bounds=[tile.input for tile in bounds],
+        )
+
+    def bounds(self, tile: TileSizes) -> Tile:
+        """Returns the bounds of a tile as the model sees them."""
+        assert self.dispatch.space is not None
+        return self.dispatch.space.tile(tile)
+
+
+class TilePredictor:
+    """Scores tiles with the model of a server."""
+
+    def __init__(self, client: Client, model: str | None):
+        self._client, self._model = client, model
+
+    def scores(self, kernel: Kernel, tiles: list[TileSizes]) -> np.ndarray:
+        """Returns scores f32 [tiles]; lower is predicted faster.
+
+        Raises:
+            HlorankError: if the call fails.
+        """
+        ranking = self._client.rank(
+            kernel.graph,
+            kernel.configurations(tiles),
+            top_k=1,
+            model=self._model,
+            with_scores=True,
+        )
+        return ranking.scores
+
+
+def proposals(
+    kernel: Kernel,
+    predictor: TilePredictor | None,
+    random: np.random.Generator,
+    count: int,
+    predictions: int,
+) -> list[tuple[TileSizes, float | None]]:
+    """Returns the next tiles to measure, with their scores: the best predicted of many.
+
+    Half of the candidates are drawn anew, the others are neighbours of the fastest measured tiles.
+    Without a predictor, they are the first that are drawn. The compiler's own sizes come first:
+    alone at the root they are another program than its choice.
+    """
+    space = kernel.dispatch.space
+    assert space is not None
+    seen = {kernel.bounds(outcome.tile) for outcome in kernel.outcomes if outcome.tile}
+    start = [] if seen else [space.default]
+    if predictor is None or kernel.graph is None:
+        drawn = [*start, *space.draw(random, count + len(seen))]
+        new = [tile for tile in drawn if kernel.bounds(tile) not in seen]
+        return [(tile, None) for tile in new[:count]]
+    tiles = [*start, *_candidates(kernel, random, predictions)]
+    scores = predictor.scores(kernel, tiles)
+    chosen: list[tuple[TileSizes, float | None]] = [(tile, float(scores[0])) for tile in start]
+    used = {kernel.bounds(tile) for tile in start} | seen
+    last = None
+    for i in np.argsort(scores, kind="stable").tolist():
+        if len(chosen) >= count:
+            break
+        # Tiles of one score are likely alike.
+        alike = last is not None and abs(scores[i] - last) <= _SAME_SCORE * abs(last)
+        if kernel.bounds(tiles[i]) not in used and not alike:
+            chosen.append((tiles[i], float(scores[i])))
+            used.add(kernel.bounds(tiles[i]))
+            last = scores[i]
+    return chosen
+
+
+def _candidates(kernel: Kernel, random: np.random.Generator, count: int) -> list[TileSizes]:
+    space = kernel.dispatch.space
+    assert space is not None
+    working = sorted(kernel.outcomes, key=lambda outcome: outcome.ratio)[:3]
+    fastest = [outcome.tile for outcome in working if outcome.tile and np.isfinite(outcome.ratio)]
+    if not fastest:
+        return space.draw(random, count)
+    near = space.neighbours(random, fastest, count // 2)
+    return [*near, *space.draw(random, count - len(near))]

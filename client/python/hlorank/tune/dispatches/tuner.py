@@ -1,0 +1,345 @@
+"""Tunes the dispatches of a program: predicts, compiles, measures, and checks the whole program."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hlorank.errors import HlorankError
+from hlorank.iree.compile_worker import Compiler
+from hlorank.iree.compiler import FLAGS, STABLEHLO, CompileError, compile_text
+from hlorank.iree.dispatch import Dispatch, find_dispatches, with_tile
+from hlorank.iree.harness import harness
+from hlorank.iree.measure import Measured, measure_modules
+from hlorank.iree.runtime import DispatchSubject, ProgramSubject
+from hlorank.iree.spec import SPEC_FLAG, applied, missing, tuning_spec
+from hlorank.iree.tiles import TileSizes
+from hlorank.iree.workers import Worker, WorkerError
+from hlorank.measure.atomic_files import write_atomically
+from hlorank.measure.rounds import Protocol
+from hlorank.tune.dispatches.kernel import Kernel, TileOutcome, TilePredictor, proposals
+from hlorank.tune.dispatches.subject import StablehloProgram
+from hlorank.tune.journal import Journal
+
+SEARCH = Protocol(warmups=1, rounds=6, most_rounds=40, seconds=0.2, tries=20)
+"""Protocol of the measurements of tiles."""
+CONFIRM = Protocol(rounds=12, seconds=1.0, tries=60)
+"""Protocol of the measurements of the whole program."""
+_SMALL = 0.005
+"""Share of the time of all dispatches below which one is left alone."""
+_GAIN = 0.02
+"""Smallest gain of a tile that is taken into the spec."""
+_SEARCH_SHARE = 0.8
+"""Share of the time limit for the search; the rest is for the whole program."""
+_SIZES = ("distribution", "vector", "reduction")
+SPEC_FILE = "spec.mlir"
+
+
+class TuneError(HlorankError):
+    """A program that IREE cannot compile, or that does not run."""
+
+
+@dataclass(frozen=True)
+class TileSettings:
+    """Settings of a search for tiles."""
+
+    measurements: int = 8
+    """Maximum number of measured tiles per dispatch, besides the compiler's choice."""
+    predictions: int = 2048
+    """Tiles that the model ranks before each round of measurements."""
+    top_k: int = 4
+    """Best of those, which a round measures."""
+    seconds: float | None = None
+    """Maximum duration; None for no limit."""
+    seed: int = 0
+
+
+@dataclass
+class TileRun:
+    """One search and its results."""
+
+    program: str
+    kernels: list[Kernel] = field(default_factory=list)
+    """The dispatches whose tiles are tuned, the longest first."""
+    left: list[tuple[str, str]] = field(default_factory=list)
+    """Names of the other dispatches, and why they are left alone."""
+    errors: list[str] = field(default_factory=list)
+    """Failed calls to the server."""
+    spec: str = ""
+    """The tuning spec; empty if nothing is gained."""
+    chosen: dict[str, TileSizes] = field(default_factory=dict)
+    """Tiles of the spec, by name of the dispatch."""
+    default: float | None = None
+    """Nanoseconds of the program as the compiler makes it."""
+    tuned: float | None = None
+    """Nanoseconds with the spec, measured in the same rounds."""
+    noise: float = 0.0
+    message: str = ""
+    """What happened to a spec that is not used."""
+
+    @property
+    def ratio(self) -> float:
+        """Time with the spec divided by the time without; 1 without a spec."""
+        return self.tuned / self.default if self.spec and self.tuned and self.default else 1.0
+
+
+Listener = Callable[[str, TileRun], None]
+"""Called with the phase and the state after every change."""
+
+
+class TileTuner:
+    """Searches the tiles of every dispatch of a program, then checks the whole program."""
+
+    def __init__(
+        self,
+        program: StablehloProgram,
+        predictor: TilePredictor | None,
+        settings: TileSettings,
+        journal: Journal,
+        listener: Listener = lambda *_: None,
+    ):
+        self._program, self._predictor, self._settings = program, predictor, settings
+        self._journal, self._listener = journal, listener
+        self._spec_path = journal.folder / SPEC_FILE
+        self._random = np.random.default_rng(settings.seed)
+        self._begin = time.monotonic()
+        self._earlier = max((row.get("seconds", 0.0) for row in journal.rows), default=0.0)
+        self._run = TileRun(program.name)
+        self._flags = (*FLAGS, STABLEHLO)
+
+    def run(self, measure: bool = True) -> TileRun:
+        """Searches until a limit is reached.
+
+        Without ``measure``, the tiles of the spec are those that the model puts first.
+
+        Raises:
+            TuneError: if IREE cannot compile the program, or it does not run.
+        """
+        with ExitStack() as stack:
+            self._worker = stack.enter_context(Worker("hlorank.iree.measure"))
+            self._compilers = [
+                Compiler(stack.enter_context(Worker("hlorank.iree.compile_worker")))
+                for _ in range(max(1, len(os.sched_getaffinity(0))))
+            ]
+            self._find_dispatches()
+            if measure:
+                self._measure_defaults()
+                self._search()
+                self._choose()
+                self._check_program()
+            else:
+                self._predict()
+        self._listener("", self._run)
+        return self._run
+
+    def _find_dispatches(self) -> None:
+        self._phase("finding the dispatches")
+        try:
+            found = find_dispatches(self._program.text, self._flags)
+        except CompileError as error:
+            raise TuneError(f"IREE cannot compile '{self._program.name}': {error}") from error
+        for dispatch in found:
+            if dispatch.space is None:
+                self._run.left.append((dispatch.name, dispatch.untunable))
+            else:
+                self._run.kernels.append(Kernel.of(dispatch))
+        for row in self._journal.rows:
+            self._restore(row)
+
+    def _restore(self, row: dict[str, Any]) -> None:
+        """Adds a row of the search before it was stopped."""
+        for kernel in self._run.kernels:
+            if row.get("dispatch") == kernel.dispatch.name:
+                kernel.add(outcome_of(row))
+
+    def _measure_defaults(self) -> None:
+        for kernel in self._run.kernels:
+            if kernel.default is None and not self._is_late():
+                self._measure(kernel, [])
+        self._run.kernels.sort(key=lambda kernel: -kernel.seconds)
+        total = sum(kernel.seconds for kernel in self._run.kernels)
+        for kernel in [k for k in self._run.kernels if k.seconds < _SMALL * total]:
+            self._run.kernels.remove(kernel)
+            self._run.left.append((kernel.dispatch.name, "too short to matter"))
+
+    def _search(self) -> None:
+        """Measures tiles in rounds over all dispatches, the longest first."""
+        for begin in range(0, self._settings.measurements, self._settings.top_k):
+            for kernel in self._run.kernels:
+                count = min(self._settings.top_k, self._settings.measurements - begin)
+                if len(kernel.outcomes) <= begin and not self._is_late():
+                    self._phase(f"predicting tiles of {kernel.dispatch.name}")
+                    self._measure(kernel, self._proposals(kernel, count))
+
+    def _proposals(self, kernel: Kernel, count: int) -> list[tuple[TileSizes, float | None]]:
+        arguments = self._random, count, self._settings.predictions
+        try:
+            return proposals(kernel, self._predictor, *arguments)
+        except HlorankError as error:
+            # Goes on without the model, since there is a result all the same.
+            self._run.errors.append(str(error))
+            return proposals(kernel, None, *arguments)
+
+    def _measure(self, kernel: Kernel, tiles: list[tuple[TileSizes, float | None]]) -> None:
+        """Measures tiles in the same rounds as the compiler's choice."""
+        dispatch = kernel.dispatch
+        self._phase(f"compiling {dispatch.name}")
+        texts = [dispatch.configured, *(with_tile(dispatch, tile) for tile, _ in tiles)]
+        modules = self._compiled([harness(dispatch, text) for text in texts])
+        if isinstance(modules[0], str):
+            raise TuneError(f"{dispatch.name} does not compile alone: {modules[0]}")
+        works = [i for i, module in enumerate(modules) if isinstance(module, bytes)]
+        self._phase(f"measuring {dispatch.name}")
+        measured = self._measured(DispatchSubject(dispatch.bindings), [modules[i] for i in works], SEARCH)
+        messages = [module if isinstance(module, str) else "" for module in modules]
+        times = np.full(len(modules), np.nan)
+        times[works] = measured.nanoseconds
+        for i, message in zip(works, measured.errors, strict=True):
+            messages[i] = message
+        if kernel.default is None:
+            self._add(kernel, TileOutcome(None, times[0], times[0]))
+        for i, (tile, score) in enumerate(tiles, 1):
+            works_now = not messages[i] and np.isfinite(times[i])
+            outcome = TileOutcome(
+                tile, float(times[i]) if works_now else None, float(times[0]), messages[i], score
+            )
+            self._add(kernel, outcome)
+
+    def _measured(self, subject: Any, modules: Sequence[Any], protocol: Protocol) -> Measured:
+        left = self._left()
+        if left is not None:
+            stretches = max(1, int(left / (2 * protocol.stretch_seconds)))
+            protocol = replace(protocol, tries=min(protocol.tries, stretches))
+        try:
+            return measure_modules(self._worker, subject, modules, protocol)
+        except WorkerError as error:
+            raise TuneError(f"'{self._program.name}' does not run: it {error}") from error
+
+    def _compiled(self, texts: Sequence[str]) -> list[bytes | str]:
+        """Compiles on all processors; returns the reasons of those that do not compile."""
+        count = len(self._compilers)
+        shares = [list(range(i, len(texts), count)) for i in range(count)]
+        modules: list[bytes | str] = [""] * len(texts)
+
+        def compile_share(compiler: Compiler, share: list[int]) -> None:
+            for i in share:
+                try:
+                    modules[i] = compiler.compile(texts[i])
+                except CompileError as error:
+                    modules[i] = str(error)
+
+        with ThreadPoolExecutor(count) as pool:
+            list(pool.map(compile_share, self._compilers, shares))
+        return modules
+
+    def _add(self, kernel: Kernel, outcome: TileOutcome) -> None:
+        kernel.add(outcome)
+        seconds = round(self._spent(), 1)
+        self._journal.write(row_of(kernel.dispatch, outcome) | {"seconds": seconds})
+        self._listener("", self._run)
+
+    def _choose(self) -> None:
+        """Takes the fastest tile of every dispatch that gains."""
+        for kernel in self._run.kernels:
+            best = kernel.best
+            if best is not None and best.tile is not None and best.ratio < 1 - _GAIN:
+                self._run.chosen[kernel.dispatch.name] = best.tile
+
+    def _check_program(self) -> None:
+        """Measures the whole program with the spec; keeps the spec only if it is faster."""
+        run, done = self._run, [row for row in self._journal.rows if "whole" in row]
+        if done:
+            self._take_whole(done[-1]["whole"])
+            return
+        if not run.chosen:
+            run.message = "no tile is faster than the compiler's choice"
+            return
+        self._phase("compiling the program with the spec")
+        self._write_spec()
+        try:
+            found = applied(self._program.text, str(self._spec_path), self._flags)
+            if lost := missing(run.chosen, found):
+                raise TuneError(f"the spec does not reach {', '.join(lost)}")
+            modules = [self._module(), self._module(f"{SPEC_FLAG}={self._spec_path}")]
+        except CompileError as error:
+            raise TuneError(f"the spec does not compile: {error}") from error
+        self._phase("confirming: the program without and with the spec")
+        measured = self._measured(ProgramSubject(self._program.arguments), modules, CONFIRM)
+        whole = {
+            "nanoseconds": measured.nanoseconds.tolist(),
+            "passes": [measured.first.tolist(), measured.second.tolist()],
+            "message": measured.errors[1],
+        }
+        self._journal.write({"whole": whole, "seconds": round(self._spent(), 1)})
+        self._take_whole(whole)
+
+    def _module(self, *flags: str) -> bytes:
+        return compile_text(self._program.text, (*self._flags, *flags))
+
+    def _take_whole(self, whole: dict[str, Any]) -> None:
+        run, passes = self._run, np.array(whole["passes"])
+        run.default, run.tuned = whole["nanoseconds"]
+        run.noise = float(np.nanmax(np.abs(passes[0] - passes[1]) / passes.min(0)))
+        if whole["message"]:
+            run.message = f"the program with the spec is wrong: {whole['message']}"
+        elif run.tuned >= run.default * (1 - min(run.noise, _GAIN)):
+            run.message = "the whole program is not faster with the tiles"
+        else:
+            run.spec = str(self._spec_path)
+            return
+        self._spec_path.unlink(missing_ok=True)
+
+    def _write_spec(self) -> None:
+        by_name = {kernel.dispatch.name: kernel.dispatch for kernel in self._run.kernels}
+        text = tuning_spec([(by_name[name], tile) for name, tile in self._run.chosen.items()])
+        write_atomically(self._spec_path, text.encode())
+
+    def _predict(self) -> None:
+        """Takes the tile that the model puts first, for every dispatch."""
+        assert self._predictor is not None
+        for kernel in self._run.kernels:
+            if kernel.graph is None:
+                self._run.left.append((kernel.dispatch.name, kernel.message))
+                continue
+            self._phase(f"predicting tiles of {kernel.dispatch.name}")
+            space = kernel.dispatch.space
+            assert space is not None
+            tiles = [space.default, *space.draw(self._random, self._settings.predictions)]
+            scores = self._predictor.scores(kernel, tiles)
+            self._run.chosen[kernel.dispatch.name] = tiles[int(np.argmin(scores))]
+        self._write_spec()
+        self._run.spec = str(self._spec_path)
+
+    def _is_late(self) -> bool:
+        left = self._left()
+        return left is not None and left <= 0
+
+    def _spent(self) -> float:
+        return self._earlier + time.monotonic() - self._begin
+
+    def _left(self) -> float | None:
+        """Returns the seconds that the search may still take; None without a limit."""
+        limit = self._settings.seconds
+        return None if limit is None else max(0.0, _SEARCH_SHARE * limit - self._spent())
+
+    def _phase(self, description: str) -> None:
+        self._listener(description, self._run)
+
+
+def row_of(dispatch: Dispatch, outcome: TileOutcome) -> dict[str, Any]:
+    """Returns a row of the results."""
+    tile = None if outcome.tile is None else asdict(outcome.tile)
+    return {"dispatch": dispatch.name, **asdict(outcome), "tile": tile}
+
+
+def outcome_of(row: dict[str, Any]) -> TileOutcome:
+    """Reads a row of the results."""
+    tile = row["tile"] and TileSizes(*(tuple(row["tile"][k]) for k in _SIZES))
+    fields = (row[name] for name in ("nanoseconds", "reference", "message", "score"))
+    return TileOutcome(tile, *fields)
