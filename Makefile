@@ -25,6 +25,9 @@ BUF_VERSION := 1.75.0
 PYTHON := target/python/bin/python
 PYTHON_READY := target/python/ready
 PYTHON_REQUIREMENTS := .ci/python-requirements.txt
+# The environment of the tests that compile with IREE.
+IREE := target/iree
+IREE_READY := $(IREE)/ready
 TRAINING := models/training
 TRAINING_PYTHON := .venv/bin/python
 # Other servers of the models, with which `make bench ARGS=baselines` compares.
@@ -46,7 +49,7 @@ export HLORANK_ONNXRUNTIME
 # Turns off the telemetry of ONNX Runtime.
 export ORT_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup setup-prometheus setup-proxies build programs test test-rust test-python lint lint-rust lint-deny \
+.PHONY: help setup setup-prometheus setup-proxies build programs test test-rust test-python test-iree lint lint-rust lint-deny \
 	lint-proto lint-python fuzz fuzz-replay cargo-fuzz demo serve image bench attack soak baselines-setup client-messages figures \
 	train-setup train train-test clean
 
@@ -81,6 +84,10 @@ test-python: $(PYTHON_READY) ## run the Python tests that need neither torch nor
 		echo "pytest $$folder"; \
 		(cd "$$folder" && PYTHONPATH=.:$(abspath client/python) $(abspath $(PYTHON)) -m pytest -q) || exit 1; \
 	done
+
+# An environment of its own, since jax and IREE are large.
+test-iree: $(IREE_READY) ## run the tests that compile with IREE
+	cd client/python && PYTHONPATH=$(abspath client/python) $(abspath $(IREE)/bin/python) -m pytest -q tests/iree
 
 lint: lint-rust lint-deny lint-proto lint-python ## check formatting, lints, dependencies and protos
 
@@ -158,7 +165,7 @@ figures: ## print the figures that benchmarks and tests measured
 	@python3 tests/print_figures.py target/figures
 
 train-setup: ## install the dependencies of training (about 5 GB)
-	cd $(TRAINING) && { [ -x $(TRAINING_PYTHON) ] || python3 -m venv .venv; } && $(TRAINING_PYTHON) -m pip install -e '../../client/python[tune]' -e '.[dev]'
+	cd $(TRAINING) && { [ -x $(TRAINING_PYTHON) ] || python3 -m venv .venv; } && $(TRAINING_PYTHON) -m pip install -e '../../client/python[tune,iree]' -e '.[dev]'
 
 # The shipped models, and the options in which they differ.
 MODEL ?= layout-xla-cpu tile-xla-cpu layout-xla-cpu-sage tile-xla-cpu-sage
@@ -198,6 +205,12 @@ $(PYTHON_READY): $(PYTHON_REQUIREMENTS)
 	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	python3 -m venv target/python
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --requirement $(PYTHON_REQUIREMENTS)
+	@touch $@
+
+$(IREE_READY): client/python/pyproject.toml
+	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
+	python3 -m venv $(IREE)
+	$(IREE)/bin/python -m pip install --quiet --disable-pip-version-check 'client/python[tune,iree]' pytest==9.2.0
 	@touch $@
 
 $(BASELINES)/ready: tests/baselines/requirements.txt $(addprefix proto/,$(BASELINES_PROTOS))

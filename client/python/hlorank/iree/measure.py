@@ -121,7 +121,9 @@ def _floats(array: np.ndarray) -> np.ndarray:
     return array.astype("f8")
 
 
-def _times(runs: Sequence[Run], seconds: np.ndarray, errors: list[str], protocol: Protocol) -> Measured:
+def _times(
+    runs: Sequence[Run], seconds: np.ndarray, errors: list[str], protocol: Protocol
+) -> Measured:
     right = [i for i, error in enumerate(errors) if not error]
     is_slow = seconds > SLOW * seconds[0]
     fast, slow = [i for i in right if not is_slow[i]], [i for i in right if is_slow[i]]

@@ -15,7 +15,15 @@ from hlorank.iree.harness import FUNCTION
 _SECONDS = 1e-3
 """Shortest duration of one timed call; what is faster runs several times in it."""
 _MOST = 1000
-_TYPES = {"f64": "f8", "f32": "f4", "f16": "f2", "bf16": "u2", "i64": "i8", "i32": "i4", "i16": "i2"}
+_TYPES = {
+    "f64": "f8",
+    "f32": "f4",
+    "f16": "f2",
+    "bf16": "u2",
+    "i64": "i8",
+    "i32": "i4",
+    "i16": "i2",
+}
 """NumPy types by element type; of others, the bytes are 0 or 1."""
 
 

@@ -5,7 +5,6 @@ shapes, and the root among the operations of the function. So it belongs to one 
 flags: in another program it finds nothing, and changes nothing.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -116,9 +116,7 @@ class TileSpace:
         pairs = zip(self.loops, sizes.distribution, strict=True)
         return prod(-(-loop.extent // size) for loop, size in pairs if size)
 
-    def _redrawn(
-        self, random: np.random.Generator, sizes: TileSizes, near: float
-    ) -> TileSizes:
+    def _redrawn(self, random: np.random.Generator, sizes: TileSizes, near: float) -> TileSizes:
         """Returns a tile with other sizes of all loops; as often as ``near``, of one or two."""
         count, is_large = len(self.loops), random.random() < _LARGE
         loops: Sequence[int] = range(count)

@@ -19,6 +19,8 @@ exit codes: 0 the search is complete, 1 it failed, 2 wrong arguments, 130 stoppe
 The same command continues a stopped search.
 
 examples:
+  hlorank-tune --compiler iree model.py:program         tiles of IREE's dispatches: spec.mlir
+  hlorank-tune --compiler iree model.mlir --no-measure  the same from the model alone
   hlorank-tune step.hlo                                 layouts of a dumped module
   hlorank-tune model.py:program --measurements 16       layouts of a hlorank.tune.Program
   hlorank-tune kernel.py:kernel --minutes 5             tiles of your own loops, a TiledKernel
@@ -37,12 +39,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if given.report:
             return _report(given)
+        if given.compiler == "iree":
+            from hlorank.tune.dispatches.command import tune_with_iree
+
+            return tune_with_iree(given, load)
+        if given.no_measure:
+            parser.error("--no-measure needs --compiler iree, since only its result is a file")
         return _replay(given) if given.replay else _tune(given)
     except (HlorankError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except ModuleNotFoundError as error:
-        print(f"error: {error}; install it with pip install 'hlorank[tune]'", file=sys.stderr)
+        print(f"error: {error}; install it with pip install 'hlorank[tune,iree]'", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("stopped; the same command continues the search", file=sys.stderr)
@@ -50,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from hlorank.tune.dispatches.settings import TileSettings
     from hlorank.tune.search import LAYOUT_STRATEGIES, TILE_STRATEGIES, Settings
 
     default = Settings("")
@@ -65,7 +74,20 @@ def _parser() -> argparse.ArgumentParser:
         nargs="?",
         metavar="PROGRAM",
         help="file with an HLO module before optimization (text, HloModuleProto, HloProto or "
-        "ModuleTuningData), or a Program or TiledKernel as FILE.py:NAME or MODULE:NAME",
+        "ModuleTuningData) or, for IREE, StableHLO text (.mlir); or a Program or TiledKernel as "
+        "FILE.py:NAME or MODULE:NAME",
+    )
+    parser.add_argument(
+        "--compiler",
+        choices=["xla", "iree"],
+        default="xla",
+        help="xla (default) tunes layouts, or the tiles of a TiledKernel; iree tunes the tiles of "
+        "every dispatch of a program and writes a tuning spec for iree-compile",
+    )
+    parser.add_argument(
+        "--no-measure",
+        action="store_true",
+        help="with IREE, write the spec of the tiles that the model puts first, unmeasured",
     )
     parser.add_argument(
         "--server",
@@ -92,9 +114,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--measurements",
         type=_count,
-        default=default.measurements,
         metavar="N",
-        help="maximum number of measured candidates, your program included (default: %(default)s)",
+        help="maximum number of measured candidates, your program included (default: "
+        f"{default.measurements}); with IREE, of measured tiles per dispatch (default: "
+        f"{TileSettings.measurements})",
     )
     parser.add_argument(
         "--minutes",
@@ -200,7 +223,7 @@ def _tune(given: argparse.Namespace) -> int:
         )
     settings = Settings(
         strategy,
-        measurements=given.measurements,
+        measurements=given.measurements or Settings.measurements,
         seconds=None if given.minutes is None else 60 * given.minutes,
         predictions=given.predictions,
         top_k=given.top_k,
@@ -209,7 +232,7 @@ def _tune(given: argparse.Namespace) -> int:
     out = given.out or Path("tuned") / file_name(subject.name)
     server = None if given.without_model else given.server
     console = Console()
-    with LiveTable(console, given.measurements) as live:
+    with LiveTable(console, settings.measurements) as live:
         run = tune(
             subject,
             server,

@@ -16,6 +16,16 @@ class ServerError(HlorankError):
     """The server did not answer, or refused the program or the model, before the search began."""
 
 
+def server_error(error: HlorankError) -> ServerError:
+    """Says what to do about a call that failed before the search began."""
+    is_absent = isinstance(error, UnavailableError | DeadlineError)
+    what = "no server answers" if is_absent else "the server does not rank this program"
+    return ServerError(
+        f"{what}: {error}; start a server or choose another "
+        "with --server ADDRESS, or search by measurements alone with --without-model"
+    )
+
+
 class Predictor:
     """Scores candidates with the model of a server."""
 
@@ -42,12 +52,7 @@ class Predictor:
         try:
             self._rank(self._problem.default[None], _TIMEOUT)
         except HlorankError as error:
-            is_absent = isinstance(error, UnavailableError | DeadlineError)
-            what = "no server answers" if is_absent else "the server does not rank this program"
-            raise ServerError(
-                f"{what}: {error}; start a server or choose another "
-                "with --server ADDRESS, or search by measurements alone with --without-model"
-            ) from error
+            raise server_error(error) from error
 
     def scores(self, candidates: Candidates, seconds: float = _TIMEOUT) -> np.ndarray:
         """Returns scores f32 [candidates]; lower is predicted faster.

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hlorank.client import Client
-from hlorank.errors import UnsupportedDispatch
+from hlorank.errors import HlorankError, UnsupportedDispatch
 from hlorank.graph import Graph
 from hlorank.iree.dispatch import Dispatch, function_of
 from hlorank.iree.tiles import TileSizes
 from hlorank.measure.tuning_data import Tile
 from hlorank.tiles import Tiles
+from hlorank.tune.predictor import server_error
 
 _SAME_SCORE = 1e-6
 
@@ -97,6 +98,18 @@ class TilePredictor:
 
     def __init__(self, client: Client, model: str | None):
         self._client, self._model = client, model
+
+    def check(self, kernel: Kernel) -> None:
+        """Asks the server for one score.
+
+        Raises:
+            ServerError: if the call fails.
+        """
+        assert kernel.dispatch.space is not None
+        try:
+            self.scores(kernel, [kernel.dispatch.space.default])
+        except HlorankError as error:
+            raise server_error(error) from error
 
     def scores(self, kernel: Kernel, tiles: list[TileSizes]) -> np.ndarray:
         """Returns scores f32 [tiles]; lower is predicted faster.

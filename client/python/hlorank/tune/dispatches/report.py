@@ -52,7 +52,9 @@ def write_tile_report(run: TileRun, folder: Path) -> Path:
 
 
 def _command() -> str:
-    return f"$ iree-compile --iree-codegen-tuning-spec-path={SPEC_FILE} PROGRAM.mlir -o PROGRAM.vmfb"
+    return (
+        f"$ iree-compile --iree-codegen-tuning-spec-path={SPEC_FILE} PROGRAM.mlir -o PROGRAM.vmfb"
+    )
 
 
 def _dispatches(run: TileRun) -> list[str]:

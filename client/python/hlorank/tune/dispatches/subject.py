@@ -51,7 +51,9 @@ class StablehloProgram:
                 arrays of fixed shapes.
         """
         text = Path(path).read_text(encoding="utf-8")
-        found = re.search(r"func\.func (?:public )?@main\((.*?)\)\s*(?:->|attributes|\{)", text, re.S)
+        found = re.search(
+            r"func\.func (?:public )?@main\((.*?)\)\s*(?:->|attributes|\{)", text, re.S
+        )
         if found is None:
             raise GraphFileError(f"{path}: contains no function main")
         random = np.random.default_rng(0)

@@ -24,6 +24,7 @@ from hlorank.iree.workers import Worker, WorkerError
 from hlorank.measure.atomic_files import write_atomically
 from hlorank.measure.rounds import Protocol
 from hlorank.tune.dispatches.kernel import Kernel, TileOutcome, TilePredictor, proposals
+from hlorank.tune.dispatches.settings import TileSettings
 from hlorank.tune.dispatches.subject import StablehloProgram
 from hlorank.tune.journal import Journal
 
@@ -43,21 +44,6 @@ SPEC_FILE = "spec.mlir"
 
 class TuneError(HlorankError):
     """A program that IREE cannot compile, or that does not run."""
-
-
-@dataclass(frozen=True)
-class TileSettings:
-    """Settings of a search for tiles."""
-
-    measurements: int = 8
-    """Maximum number of measured tiles per dispatch, besides the compiler's choice."""
-    predictions: int = 2048
-    """Tiles that the model ranks before each round of measurements."""
-    top_k: int = 4
-    """Best of those, which a round measures."""
-    seconds: float | None = None
-    """Maximum duration; None for no limit."""
-    seed: int = 0
 
 
 @dataclass
@@ -151,6 +137,9 @@ class TileTuner:
                 self._run.kernels.append(Kernel.of(dispatch))
         for row in self._journal.rows:
             self._restore(row)
+        seen = [kernel for kernel in self._run.kernels if kernel.graph is not None]
+        if self._predictor is not None and seen:
+            self._predictor.check(seen[0])
 
     def _restore(self, row: dict[str, Any]) -> None:
         """Adds a row of the search before it was stopped."""
@@ -196,7 +185,9 @@ class TileTuner:
             raise TuneError(f"{dispatch.name} does not compile alone: {modules[0]}")
         works = [i for i, module in enumerate(modules) if isinstance(module, bytes)]
         self._phase(f"measuring {dispatch.name}")
-        measured = self._measured(DispatchSubject(dispatch.bindings), [modules[i] for i in works], SEARCH)
+        measured = self._measured(
+            DispatchSubject(dispatch.bindings), [modules[i] for i in works], SEARCH
+        )
         messages = [module if isinstance(module, str) else "" for module in modules]
         times = np.full(len(modules), np.nan)
         times[works] = measured.nanoseconds
@@ -343,3 +334,24 @@ def outcome_of(row: dict[str, Any]) -> TileOutcome:
     tile = row["tile"] and TileSizes(*(tuple(row["tile"][k]) for k in _SIZES))
     fields = (row[name] for name in ("nanoseconds", "reference", "message", "score"))
     return TileOutcome(tile, *fields)
+
+
+def replay(program: StablehloProgram, spec: Path) -> tuple[float, float]:
+    """Measures a program without and with a tuning spec again, in nanoseconds.
+
+    Raises:
+        TuneError: if the program does not run, or its results differ with the spec.
+    """
+    flags = (*FLAGS, STABLEHLO)
+    modules = [
+        compile_text(program.text, (*flags, *more)) for more in ((), (f"{SPEC_FLAG}={spec}",))
+    ]
+    with Worker("hlorank.iree.measure") as worker:
+        try:
+            measured = measure_modules(worker, ProgramSubject(program.arguments), modules, CONFIRM)
+        except WorkerError as error:
+            raise TuneError(f"'{program.name}' does not run: it {error}") from error
+    if measured.errors[1]:
+        raise TuneError(f"the program with {spec} is wrong: {measured.errors[1]}")
+    default, tuned = measured.nanoseconds.tolist()
+    return default, tuned
