@@ -8,7 +8,7 @@ from hlorank_training import commands
 
 TASKS = ("layout", "tile")
 # Repeats names of collect_tile and loss, so that --help needs neither jax nor torch.
-SOURCES = ("xla", "halide")
+SOURCES = ("xla", "halide", "iree")
 LOSSES = ("logistic", "hinge", "list_mle", "log_mse")
 
 

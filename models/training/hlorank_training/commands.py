@@ -20,6 +20,10 @@ def collect(arguments: argparse.Namespace) -> None:
         from hlorank_training.measuring.collect_layout import PROTOCOL, LayoutLimits, collect_layout
 
         collect_layout(arguments.out, arguments.minutes, PROTOCOL, LayoutLimits())
+    elif arguments.source == "iree":
+        from hlorank_training.measuring.collect_iree import PROTOCOL, collect_iree
+
+        collect_iree(arguments.out, arguments.minutes, PROTOCOL)
     else:
         from hlorank.measure.rounds import Protocol
 

@@ -53,7 +53,7 @@ class Dispatch:
     @property
     def key(self) -> str:
         """A digest of the work and of the default tile, which names do not change."""
-        return sha256(re.sub(r"@\w+", "@", self.configured).encode()).hexdigest()
+        return sha256(re.sub(r"@\w+", "@", self.configured).encode()).hexdigest()[:16]
 
 
 def find_dispatches(program: str, flags: Sequence[str] = FLAGS) -> list[Dispatch]:

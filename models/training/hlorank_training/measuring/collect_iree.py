@@ -9,37 +9,55 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from queue import Empty, Queue
+from typing import Any
 from zlib import crc32
 
 import jax
 import numpy as np
+from hlorank.errors import UnsupportedDispatch
 from hlorank.iree.compile_worker import Compiler
 from hlorank.iree.compiler import FLAGS, STABLEHLO, CompileError
-from hlorank.iree.dispatch import Dispatch, find_dispatches, with_tile
+from hlorank.iree.dispatch import Dispatch, find_dispatches, function_of, with_tile
 from hlorank.iree.harness import harness
+from hlorank.iree.hlo import kernel_hlo
 from hlorank.iree.measure import Measured, measure_modules
 from hlorank.iree.runtime import DispatchSubject
 from hlorank.iree.tiles import TileSizes
 from hlorank.iree.workers import Worker, WorkerError
-from hlorank.measure.atomic_files import write_json
-from hlorank.measure.rounds import Protocol
+from hlorank.measure.atomic_files import read_json, write_atomically
+from hlorank.measure.rounds import Protocol, Timing
+from hlorank.measure.schema import HloModuleProto, TuningData
+from hlorank.measure.tuning_data import Tile, tile_tuning_data
+from jaxlib import _hlo
 from tqdm import tqdm
 
+from hlorank_training.measuring.iree_programs import training_programs
+from hlorank_training.measuring.provenance import Collection, record
 from hlorank_training.measuring.random_kernels import RandomKernel, random_kernels
 
-TILES = 16
-"""Tiles of a dispatch, besides the compiler's own choice."""
+PROTOCOL = Protocol(warmups=1, rounds=8, most_rounds=48, seconds=0.4, tries=20)
 MICROSECONDS = (3.0, 30_000.0)
 """Run times of the default between which a dispatch is measured."""
 SECONDS = 4.0
 """How long a tile may compile. A tile that takes longer is a row without a run time."""
 _LATE = 3
 """Tiles of a dispatch that time out before the rest of them is left out."""
+_KERNELS_PER_NETWORK = 20
+"""Random kernels between two networks."""
 _AHEAD = 8
 """Dispatches that are compiled before they are measured."""
+
+
+@dataclass(frozen=True)
+class TileCount:
+    """Limits of the candidates."""
+
+    tiles: int = 16
+    """Tiles of a dispatch, the default's included; besides them, the compiler's own choice."""
 
 
 @dataclass(frozen=True)
@@ -49,50 +67,63 @@ class Job:
     name: str
     family: str
     dispatch: Dispatch
+    graph: Any
+    """HloModuleProto of the dispatch."""
     tiles: list[TileSizes]
     modules: list[bytes | str]
     """The compiler's choice first, then a module or a reason for every tile."""
 
+    def bounds(self, module: int) -> Tile:
+        """Returns the tile of a module other than the first, as models see it."""
+        assert self.dispatch.space is not None
+        return self.dispatch.space.tile(self.tiles[module - 1])
 
-class IreeCollection:
-    """A folder of measured dispatches."""
 
-    def __init__(self, folder: Path):
-        self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-        self._done_file = folder / "done.txt"
-        done = self._done_file.read_text().split() if self._done_file.exists() else []
+Prepared = tuple[str, list[Job]]
+"""The name of a kernel, and its dispatches."""
+
+
+class Progress:
+    """What a folder has: kernels whose dispatches are measured, and the keys of these."""
+
+    def __init__(self, collection: Collection):
+        self._file = collection.folder / "kernels.txt"
+        done = self._file.read_text(encoding="utf-8").split() if self._file.exists() else []
         self._kernels = set(done)
-        self.keys = {path.stem.rsplit("-", 1)[1] for path in folder.glob("*.json")}
+        records = collection.folder.glob("*.json")
+        self.keys = {read_json(path).get("key") for path in records}
 
     def has(self, kernel: str) -> bool:
-        """Returns whether a kernel was prepared by an earlier run."""
+        """Returns whether all dispatches of a kernel are measured."""
         return kernel in self._kernels
 
     def finish(self, kernel: str) -> None:
-        """Notes that all dispatches of a kernel are written."""
-        with self._done_file.open("a") as file:
+        """Notes that all dispatches of a kernel are measured."""
+        with self._file.open("a", encoding="utf-8") as file:
             file.write(kernel + "\n")
 
 
 class Preparation:
     """Compiles the dispatches of kernels, for one thread after another."""
 
-    def __init__(self, kernels: Iterator[RandomKernel], collection: IreeCollection):
-        self._kernels, self._collection = kernels, collection
+    def __init__(self, kernels: Iterator[RandomKernel], progress: Progress):
+        self._kernels, self._progress = kernels, progress
         self._lock = threading.Lock()
 
-    def next(self, compiler: Compiler) -> list[Job] | None:
-        """Returns the dispatches of the next kernel; None after the last one."""
+    def next(self, compiler: Compiler) -> Prepared | None:
+        """Returns the next kernel and its dispatches; None after the last one."""
         with self._lock:
-            kernel = next((k for k in self._kernels if not self._collection.has(k.name)), None)
+            kernel = next((k for k in self._kernels if not self._progress.has(k.name)), None)
         if kernel is None:
             return None
         jobs = []
         for number, dispatch in enumerate(self._new_dispatches(kernel)):
             name = f"{kernel.name}.{number}" if number else kernel.name
-            jobs.append(_job(name, kernel.family, dispatch, compiler))
-        return jobs
+            try:
+                jobs.append(_job(name, kernel.family, dispatch, compiler))
+            except UnsupportedDispatch as error:
+                tqdm.write(f"{name}: {error}")
+        return kernel.name, jobs
 
     def _new_dispatches(self, kernel: RandomKernel) -> list[Dispatch]:
         try:
@@ -104,59 +135,81 @@ class Preparation:
         new = []
         with self._lock:
             for dispatch in found:
-                if dispatch.space is not None and dispatch.key[:16] not in self._collection.keys:
-                    self._collection.keys.add(dispatch.key[:16])
+                if dispatch.space is not None and dispatch.key not in self._progress.keys:
+                    self._progress.keys.add(dispatch.key)
                     new.append(dispatch)
         return new
 
 
-def collect_iree(folder: Path, minutes: float, protocol: Protocol, kernels=None) -> None:
+def collect_iree(folder: Path, minutes: float, protocol: Protocol) -> None:
     """Measures dispatches until the time limit; skips kernels that were measured before."""
-    collection = IreeCollection(folder)
+    packages = ("jax", "iree-base-compiler", "iree-base-runtime")
+    collection = Collection(folder, "tile", protocol, TileCount(), "iree:cpu", packages)
     mine = sorted(os.sched_getaffinity(0))
     measuring, others = mine[-1:], mine[:-1]
-    deadline = time.monotonic() + 60 * minutes
-    preparation = Preparation(iter(kernels or random_kernels()), collection)
-    ready: Queue[list[Job] | None] = Queue(_AHEAD)
+    progress, deadline = Progress(collection), time.monotonic() + 60 * minutes
+    preparation = Preparation(kernels_to_measure(), progress)
+    ready: Queue[Prepared | None] = Queue(_AHEAD)
     with ExitStack() as stack:
         measurer = stack.enter_context(Worker("hlorank.iree.measure", measuring))
-        here = Compiler(
-            stack.enter_context(Worker("hlorank.iree.compile_worker", measuring)), SECONDS
+        here, *there = (
+            Compiler(stack.enter_context(Worker("hlorank.iree.compile_worker", where)), SECONDS)
+            for where in (measuring, others)
+            if where
         )
-        if others:
+        if there:
             os.sched_setaffinity(0, others)
-            there = Compiler(
-                stack.enter_context(Worker("hlorank.iree.compile_worker", others)), SECONDS
-            )
-            threading.Thread(target=_prepare, args=(preparation, there, ready), daemon=True).start()
+            threading.Thread(
+                target=_prepare, args=(preparation, there[0], ready), daemon=True
+            ).start()
         bar = stack.enter_context(tqdm(desc="dispatches"))
         while time.monotonic() < deadline:
             try:
-                jobs = ready.get_nowait()
+                prepared = ready.get_nowait()
             except Empty:
-                jobs = preparation.next(here)
-            if jobs is None:
+                prepared = preparation.next(here)
+            if prepared is None:
                 break
+            kernel, jobs = prepared
             for job in jobs:
                 bar.update(_measure(job, measurer, protocol, collection))
-            if jobs:
-                collection.finish(jobs[0].name)
+            progress.finish(kernel)
+
+
+def kernels_to_measure() -> Iterator[RandomKernel]:
+    """Yields the networks, and random kernels between them, so that both grow with the time."""
+    networks = (
+        RandomKernel(n.name, f"network_{n.family}", n.function(), tuple(n.arguments()))
+        for n in training_programs()
+    )
+    for number, kernel in enumerate(random_kernels()):
+        yield kernel
+        if number % _KERNELS_PER_NETWORK == 0:
+            yield from islice(networks, 1)
 
 
 def _prepare(preparation: Preparation, compiler: Compiler, ready: Queue) -> None:
-    jobs: list[Job] | None = []
-    while jobs is not None:
-        jobs = preparation.next(compiler)
-        ready.put(jobs)
+    prepared: Prepared | None = "", []
+    while prepared is not None:
+        prepared = preparation.next(compiler)
+        ready.put(prepared)
 
 
 def _job(name: str, family: str, dispatch: Dispatch, compiler: Compiler) -> Job:
     assert dispatch.space is not None
     random = np.random.default_rng(crc32(name.encode()))
-    tiles = [dispatch.space.default, *dispatch.space.draw(random, TILES - 1)]
+    tiles = [dispatch.space.default, *dispatch.space.draw(random, TileCount.tiles - 1)]
+    graph = _graph(name, dispatch)
     texts = [dispatch.configured, *(with_tile(dispatch, tile) for tile in tiles)]
     modules = _compiled(compiler, [harness(dispatch, text) for text in texts])
-    return Job(name, family, dispatch, tiles, modules)
+    return Job(name, family, dispatch, graph, tiles, modules)
+
+
+def _graph(name: str, dispatch: Dispatch) -> Any:
+    with function_of(dispatch.source) as function:
+        text = kernel_hlo(function, name)
+    module = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
+    return HloModuleProto.FromString(module)
 
 
 def _compiled(compiler: Compiler, texts: Sequence[str]) -> list[bytes | str]:
@@ -174,14 +227,16 @@ def _compiled(compiler: Compiler, texts: Sequence[str]) -> list[bytes | str]:
     return modules
 
 
-def _measure(job: Job, worker: Worker, protocol: Protocol, collection: IreeCollection) -> int:
+def _measure(job: Job, worker: Worker, protocol: Protocol, collection: Collection) -> int:
     """Measures a dispatch and writes its file; returns 1 if it has run times."""
     compiled = [i for i, module in enumerate(job.modules) if isinstance(module, bytes)]
     if 0 not in compiled or len(compiled) < 4:
         return 0
     try:
         modules = [job.modules[i] for i in compiled]
-        measured = measure_modules(worker, DispatchSubject(job.dispatch.bindings), modules, protocol)
+        measured = measure_modules(
+            worker, DispatchSubject(job.dispatch.bindings), modules, protocol
+        )
     except WorkerError as error:
         tqdm.write(f"{job.name}: {error}")
         return 0
@@ -191,28 +246,28 @@ def _measure(job: Job, worker: Worker, protocol: Protocol, collection: IreeColle
     return 1
 
 
-def _write(
-    job: Job, compiled: Sequence[int], measured: Measured, collection: IreeCollection
-) -> None:
+def _write(job: Job, compiled: Sequence[int], measured: Measured, collection: Collection) -> None:
+    """Writes the tuning file of a dispatch and its record; tiles that do not work are in it."""
     errors = ["" if isinstance(module, bytes) else module for module in job.modules]
-    first, second = np.full((2, len(errors)), np.nan)
-    first[compiled], second[compiled] = measured.first, measured.second
+    passes = np.full((2, len(errors)), np.nan)
+    passes[:, compiled] = measured.first, measured.second
     for i, error in zip(compiled, measured.errors, strict=True):
         errors[i] = error
-    key = job.dispatch.key[:16]
-    content = {
-        "name": job.name,
-        "family": job.family,
+    works = [i for i in range(1, len(errors)) if np.isfinite(passes[:, i]).all()]
+    tiles = [job.bounds(i) for i in works]
+    timing = Timing(passes[:1, works], passes[1:, works], measured.repeated, measured.loaded)
+    data = TuningData(modules=[tile_tuning_data(job.graph, tiles, timing.label())])
+    choice = float(passes[:, 0].min())
+    details = {
+        "compiler_default_nanoseconds": round(choice),
+        "default_over_best": choice / float(timing.label().min()),
         "dispatch": job.dispatch.name,
         "pipeline": job.dispatch.pipeline,
-        "source": job.dispatch.source,
-        "tiles": [[t.distribution, t.vector, t.reduction] for t in job.tiles],
-        "loops": [[loop.extent, loop.is_reduction] for loop in job.dispatch.space.loops],
-        "output": job.dispatch.space.output,
-        "first": [None if np.isnan(x) else round(x, 1) for x in first.tolist()],
-        "second": [None if np.isnan(x) else round(x, 1) for x in second.tolist()],
-        "errors": errors,
-        "rounds": [measured.rounds, measured.repeated, measured.loaded],
-        "time": time.time(),
+        "key": job.dispatch.key,
+        "refused": [
+            [asdict(job.tiles[i - 1]), errors[i]] for i in range(1, len(errors)) if errors[i]
+        ],
+        "rounds_of_both_passes": measured.rounds,
     }
-    write_json(collection.folder / f"{job.name}-{key}.json", content)
+    record(collection, job.name, job.family, timing, details)
+    write_atomically(collection.path(job.name), data.SerializeToString())
