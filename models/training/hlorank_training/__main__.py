@@ -33,6 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_compare(subparsers)
     _add_within_graph(subparsers)
     _add_study(subparsers)
+    _add_study_iree(subparsers)
     _add_export(subparsers)
     _add_fixtures(subparsers)
     _add_whole_graph_fixtures(subparsers)
@@ -107,6 +108,13 @@ def _add_study(subparsers) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder of the searches")
     parser.add_argument("--subjects", type=int, default=10, help="number of programs or kernels")
     parser.add_argument("--seeds", type=int, default=3, help="number of searches of each")
+
+
+def _add_study_iree(subparsers) -> None:
+    parser = _add(subparsers, commands.study_iree, tasks=())
+    parser.add_argument("--server", default="127.0.0.1:7070", help="address of the hlorank server")
+    parser.add_argument("--model", help="model of the tiles (default: the server's)")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the searches")
 
 
 def _add_export(subparsers) -> None:

@@ -125,6 +125,13 @@ def study(arguments: argparse.Namespace) -> None:
     print(run(arguments.task, prepared, arguments.server, arguments.out, *counts))
 
 
+def study_iree(arguments: argparse.Namespace) -> None:
+    """Tune the study's programs with IREE, and measure what each way of tuning gains."""
+    from hlorank_training.judging.study_iree import study_iree as run
+
+    print(run(arguments.server, arguments.out, arguments.model))
+
+
 def export(arguments: argparse.Namespace) -> None:
     """Write the artifact of a trained model."""
     from hlorank.measure.atomic_files import read_json

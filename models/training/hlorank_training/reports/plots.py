@@ -115,6 +115,20 @@ def plot_curves(history: Sequence[Mapping[str, float]], path: Path) -> None:
     save(made, path)
 
 
+@_styled
+def plot_gains(lines: Mapping[str, np.ndarray], path: Path) -> None:
+    """Plots the best run time so far, relative to the default's, against measurements."""
+    made = figure(3.6)
+    axes = made.subplots()
+    for color, (name, line) in zip((_ACCENT, _LINE, _QUIET), lines.items(), strict=False):
+        axes.step(np.arange(len(line)), line, where="post", color=color, label=name)
+    axes.set_xscale("symlog")
+    axes.set_xlabel("measured tiles of every dispatch")
+    axes.set_ylabel("time of the dispatches, as a multiple of the default's")
+    axes.legend(frameon=False)
+    save(made, path)
+
+
 def figure(height: float, title: str = "") -> Figure:
     """Returns an empty figure of a README's width; ``height`` is in inches."""
     made = Figure(figsize=(_WIDTH, height), layout="constrained")
