@@ -168,18 +168,20 @@ train-setup: ## install the dependencies of training (about 5 GB)
 	cd $(TRAINING) && { [ -x $(TRAINING_PYTHON) ] || python3 -m venv .venv; } && $(TRAINING_PYTHON) -m pip install -e '../../client/python[tune,iree]' -e '.[dev]'
 
 # The shipped models, and the options in which they differ.
-MODEL ?= layout-xla-cpu tile-xla-cpu layout-xla-cpu-sage tile-xla-cpu-sage
-train_options = $(if $(findstring -sage,$(1)),--without-transformer)
+MODEL ?= layout-xla-cpu tile-xla-cpu layout-xla-cpu-sage tile-xla-cpu-sage tile-iree-cpu
+train_task = $(firstword $(subst -, ,$(1)))
+train_data = data/$(train_task)$(if $(findstring -iree-,$(1)),-iree)
+train_options = $(if $(findstring -sage,$(1)),--without-transformer) $(if $(findstring -iree-,$(1)),--tile-levels 2)
 TRAIN = cd $(TRAINING) && OMP_NUM_THREADS=1 $(TRAINING_PYTHON) -m hlorank_training
 
 # Trains on the shipped run times unless others were collected: see models/training/README.md.
 train: $(addprefix train-model-,$(MODEL)) ## train the models and export them to models/training/runs/registry (MODEL=tile-xla-cpu picks one)
 
 train-model-%: build
-	cd $(TRAINING) && { [ -d data ] || tar -xJf measured.tar.xz; }
-	$(TRAIN) train $(firstword $(subst -, ,$*)) --data data/$(firstword $(subst -, ,$*)) \
+	cd $(TRAINING) && for runs in measured*.tar.xz; do tar --skip-old-files -xJf $$runs; done
+	$(TRAIN) train $(call train_task,$*) --data $(call train_data,$*) \
 		--hlorank $(abspath target/release/hlorank) --out runs/$* $(call train_options,$*)
-	$(TRAIN) export $(firstword $(subst -, ,$*)) --data data/$(firstword $(subst -, ,$*)) \
+	$(TRAIN) export $(call train_task,$*) --data $(call train_data,$*) \
 		--hlorank $(abspath target/release/hlorank) --run runs/$* --out runs/registry --name $* --version $(VERSION)
 
 train-test: ## run the tests of training and of the tuner, with torch and jax

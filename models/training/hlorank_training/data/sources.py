@@ -43,7 +43,7 @@ def sources(data: Path, hlorank: Path) -> list[Source]:
     if not found:
         raise RuntimeError(
             f"'{data}' contains no measured graphs (.pb or .npz); collect some, unpack "
-            "measured.tar.xz, or pass a folder of TpuGraphs"
+            "measured*.tar.xz, or pass a folder of TpuGraphs"
         )
     return found
 

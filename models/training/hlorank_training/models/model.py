@@ -21,7 +21,7 @@ from hlorank_training.models.segment_batch import FEATURES, OPCODES, SegmentBatc
 from hlorank_training.models.tile_part import TILE_FEATURES, TilePart
 
 _AMOUNT_SHARES = {"layout": 12, "tile": 4}
-"""Each amount has one of this many embedding channels as its cost."""
+"""Each amount has one of this many embedding channels as its cost, half as many with two levels."""
 _HIDDEN_KEY = 1e9
 """Subtracted from the attention scores of padding nodes."""
 
@@ -45,6 +45,8 @@ class ModelSettings:
     """Without edges the model is a multi-layer perceptron over nodes."""
     pooling: str = "sum"
     """``sum``, ``mean`` or ``max`` over the nodes of a segment; segments are always summed."""
+    tile_levels: int = 1
+    """Tiles only: 2 if a tile has an inner tile, as IREE's have; see ``TilePart``."""
     late_join: bool = False
     """Tiles only: whether the configuration is joined after pooling instead of at every node."""
 
@@ -68,7 +70,9 @@ class Encoder(nn.Module):
         )
         self.norm = RootMeanSquareNorm(hidden)
         self.project = nn.Linear(hidden, settings.embedding)
-        self.amount_channels = settings.embedding // _AMOUNT_SHARES[settings.task]
+        self.amount_channels = settings.embedding // (
+            _AMOUNT_SHARES[settings.task] * settings.tile_levels
+        )
         if settings.task == "layout":
             # The initial cost is about the number of moved elements; training refines it.
             nn.init.constant_(self.project.bias[: AMOUNTS * self.amount_channels], 0.5)
@@ -154,7 +158,7 @@ def _configuration_part(settings: ModelSettings) -> nn.Module:
         return LateJoin(settings)
     if settings.task == "layout":
         return LayoutPart(settings.hidden, settings.feature_dropout)
-    return TilePart(settings.hidden)
+    return TilePart(settings.hidden, settings.tile_levels)
 
 
 class Head(nn.Module):
