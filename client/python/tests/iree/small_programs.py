@@ -1,0 +1,52 @@
+"""Small programs as StableHLO, and their dispatches."""
+
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from hlorank.iree.compiler import FLAGS, STABLEHLO
+from hlorank.iree.dispatch import Dispatch, find_dispatches
+
+ALL_FLAGS = (*FLAGS, STABLEHLO)
+
+
+def shape(*extents, dtype=jnp.float32):
+    return jax.ShapeDtypeStruct(extents, dtype)
+
+
+def stablehlo(function, *shapes) -> str:
+    return jax.jit(function).lower(*shapes).as_text()
+
+
+def dispatches(function, *shapes) -> list[Dispatch]:
+    return find_dispatches(stablehlo(function, *shapes), ALL_FLAGS)
+
+
+def _mixed(image, kernel, weights, table):
+    labels = ("NHWC", "HWIO", "NHWC")
+    image = lax.conv_general_dilated(image, kernel, (1, 1), "VALID", dimension_numbers=labels)
+    scores = jax.nn.softmax(image.reshape(36, 16) @ weights)
+    return scores, table.T, jnp.tanh(table) * 2
+
+
+MIXED = (shape(1, 8, 8, 4), shape(3, 3, 4, 16), shape(16, 24), shape(32, 48))
+
+
+@cache
+def mixed() -> str:
+    """A convolution, a product, a softmax, a transpose and an elementwise dispatch."""
+    return stablehlo(_mixed, *MIXED)
+
+
+@cache
+def mixed_dispatches() -> tuple[Dispatch, ...]:
+    return tuple(find_dispatches(mixed(), ALL_FLAGS))
+
+
+@cache
+def product() -> Dispatch:
+    """The dispatch of a product of 24 x 32 and 32 x 48."""
+    (found,) = dispatches(lambda a, b: a @ b, shape(24, 32), shape(32, 48))
+    return found

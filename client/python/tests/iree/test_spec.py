@@ -1,0 +1,75 @@
+"""Tuning specs: they reach the dispatches that they were written for, and nothing else."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax", reason="jax is not installed")
+pytest.importorskip("iree.compiler", reason="iree-base-compiler is not installed")
+pytest.importorskip("iree.runtime", reason="iree-base-runtime is not installed")
+
+from small_programs import ALL_FLAGS, MIXED, mixed, mixed_dispatches, product, shape, stablehlo
+
+from hlorank.iree.compiler import CompileError, compile_text
+from hlorank.iree.dispatch import lowering_config
+from hlorank.iree.runtime import ProgramSubject
+from hlorank.iree.spec import SPEC_FLAG, applied, missing, tuning_spec
+
+
+@pytest.fixture(scope="module")
+def chosen():
+    """A tile other than the default for every dispatch of the mixed program."""
+    random = np.random.default_rng(0)
+    return {d.name: d.space.draw(random, 1)[0] for d in mixed_dispatches()}
+
+
+@pytest.fixture(scope="module")
+def spec(chosen, tmp_path_factory):
+    path = tmp_path_factory.mktemp("spec") / "spec.mlir"
+    path.write_text(tuning_spec([(d, chosen[d.name]) for d in mixed_dispatches()]))
+    return path
+
+
+def test_a_spec_sets_every_tile(chosen, spec):
+    found = applied(mixed(), str(spec), ALL_FLAGS)
+    assert len(chosen) == 5 and missing(chosen, found) == []
+    assert found == {name: lowering_config(tile) for name, tile in chosen.items()}
+    for dispatch in mixed_dispatches():
+        assert found[dispatch.name] != lowering_config(dispatch.space.default)
+
+
+def test_a_spec_for_some_dispatches_leaves_the_others(chosen, tmp_path):
+    first, *others = mixed_dispatches()
+    path = tmp_path / "spec.mlir"
+    path.write_text(tuning_spec([(first, chosen[first.name])]))
+    found = applied(mixed(), str(path), ALL_FLAGS)
+    assert missing({first.name: chosen[first.name]}, found) == []
+    for dispatch in others:
+        assert found[dispatch.name] == lowering_config(dispatch.space.default)
+    assert missing(chosen, found) == [dispatch.name for dispatch in others]
+
+
+def test_a_spec_of_another_program_changes_nothing(chosen, spec):
+    text = stablehlo(lambda a, b: a @ b, shape(24, 32), shape(32, 48))
+    found = applied(text, str(spec), ALL_FLAGS)
+    assert found == {product().name: lowering_config(product().space.default)}
+    assert missing(chosen, found) == list(chosen)
+    assert compile_text(text, (*ALL_FLAGS, f"{SPEC_FLAG}={spec}")) == compile_text(text, ALL_FLAGS)
+
+
+def test_results_with_and_without_a_spec_are_equal(spec):
+    random = np.random.default_rng(0)
+    arguments = tuple(random.standard_normal(one.shape).astype("f4") for one in MIXED)
+    modules = [compile_text(mixed(), (*ALL_FLAGS, *f)) for f in ((), (f"{SPEC_FLAG}={spec}",))]
+    assert modules[0] != modules[1]
+    runs = ProgramSubject(arguments).runs(modules)
+    for one, other in zip(*(run.results() for run in runs), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_a_spec_that_iree_cannot_read_is_an_error(tmp_path):
+    path = tmp_path / "spec.mlir"
+    with pytest.raises(CompileError, match="spec.mlir"):
+        applied(mixed(), str(path), ALL_FLAGS)
+    path.write_text("nonsense")
+    with pytest.raises(CompileError, match=r"nonsense|spec\.mlir"):
+        applied(mixed(), str(path), ALL_FLAGS)
