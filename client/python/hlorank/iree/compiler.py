@@ -17,6 +17,9 @@ FLAGS = (
 )
 """Flags of ``iree-compile`` for the processor at hand."""
 
+SPEC_FLAG = "--iree-codegen-tuning-spec-path"
+"""The flag that names a tuning spec."""
+
 STABLEHLO = "--iree-input-type=stablehlo"
 
 SOURCES = "executable-sources"
@@ -82,6 +85,9 @@ def _compile(text: str, flags: Sequence[str], begin: str, end: str) -> bytes:
 
 
 def _set_flags(session, flags: Sequence[str]) -> None:
+    if not any(flag.startswith(SPEC_FLAG) for flag in flags):
+        # IREE keeps this flag for the whole process: without a value, an earlier spec applies.
+        flags = (*flags, f"{SPEC_FLAG}=")
     try:
         session.set_flags(*flags)
     except ValueError as error:

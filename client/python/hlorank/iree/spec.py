@@ -8,11 +8,16 @@ flags: in another program it finds nothing, and changes nothing.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hlorank.iree.compiler import CONFIGURATIONS, FLAGS, CompileError, compiler_version, lower_text
+from hlorank.iree.compiler import (
+    CONFIGURATIONS,
+    FLAGS,
+    SPEC_FLAG,
+    CompileError,
+    compiler_version,
+    lower_text,
+)
 from hlorank.iree.dispatch import Dispatch, lowering_config, operations, parse, root_of
 from hlorank.iree.tiles import TileSizes
-
-SPEC_FLAG = "--iree-codegen-tuning-spec-path"
 
 
 def tuning_spec(choices: Sequence[tuple[Dispatch, TileSizes]]) -> str:

@@ -27,11 +27,11 @@ def dispatches(function, *shapes) -> list[Dispatch]:
 def _mixed(image, kernel, weights, table):
     labels = ("NHWC", "HWIO", "NHWC")
     image = lax.conv_general_dilated(image, kernel, (1, 1), "VALID", dimension_numbers=labels)
-    scores = jax.nn.softmax(image.reshape(36, 16) @ weights)
+    scores = jax.nn.softmax(image.reshape(72, 16) @ weights)
     return scores, table.T, jnp.tanh(table) * 2
 
 
-MIXED = (shape(1, 8, 8, 4), shape(3, 3, 4, 16), shape(16, 24), shape(32, 48))
+MIXED = (shape(2, 8, 8, 4), shape(3, 3, 4, 16), shape(16, 24), shape(32, 48))
 
 
 @cache

@@ -119,7 +119,11 @@ def test_results_are_compared_relative_to_the_largest_number():
 
 
 def test_a_result_that_is_not_a_number_is_an_error():
-    assert difference([np.array([0.0, 1.0])], [np.array([np.nan, 1.0])]) != ""
+    assert difference([np.array([0.0, 1.0])], [np.array([np.nan, 1.0])]) == (
+        "wrong result: buffer 0 differs by nan"
+    )
+    both = [np.array([np.nan, np.inf])]
+    assert difference(both, both) == ""
 
 
 def test_the_compiling_process_returns_modules_and_reasons(modules):

@@ -7,12 +7,13 @@ pytest.importorskip("jax", reason="jax is not installed")
 pytest.importorskip("iree.compiler", reason="iree-base-compiler is not installed")
 pytest.importorskip("iree.runtime", reason="iree-base-runtime is not installed")
 
+from jax import lax
 from small_programs import ALL_FLAGS, MIXED, mixed, mixed_dispatches, product, shape, stablehlo
 
-from hlorank.iree.compiler import CompileError, compile_text
-from hlorank.iree.dispatch import lowering_config
+from hlorank.iree.compiler import SPEC_FLAG, CompileError, compile_text
+from hlorank.iree.dispatch import find_dispatches, lowering_config
 from hlorank.iree.runtime import ProgramSubject
-from hlorank.iree.spec import SPEC_FLAG, applied, missing, tuning_spec
+from hlorank.iree.spec import applied, missing, tuning_spec
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +57,28 @@ def test_a_spec_of_another_program_changes_nothing(chosen, spec):
     assert compile_text(text, (*ALL_FLAGS, f"{SPEC_FLAG}={spec}")) == compile_text(text, ALL_FLAGS)
 
 
+def test_a_root_that_iree_rewrites_after_the_spec_is_missing(tmp_path):
+    shapes = shape(1, 8, 8, 4), shape(3, 3, 4, 16)
+    labels = ("NHWC", "HWIO", "NHWC")
+    text = stablehlo(
+        lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "VALID", dimension_numbers=labels),
+        *shapes,
+    )
+    (only,) = find_dispatches(text, ALL_FLAGS)
+    tile = only.space.draw(np.random.default_rng(0), 1)[0]
+    path = tmp_path / "spec.mlir"
+    path.write_text(tuning_spec([(only, tile)]))
+    assert missing({only.name: tile}, applied(text, str(path), ALL_FLAGS)) == [only.name], (
+        "a batch of one is added after the spec"
+    )
+
+
+def test_a_spec_ends_with_its_compilation(spec):
+    before = compile_text(mixed(), ALL_FLAGS)
+    assert compile_text(mixed(), (*ALL_FLAGS, f"{SPEC_FLAG}={spec}")) != before
+    assert compile_text(mixed(), ALL_FLAGS) == before
+
+
 def test_results_with_and_without_a_spec_are_equal(spec):
     random = np.random.default_rng(0)
     arguments = tuple(random.standard_normal(one.shape).astype("f4") for one in MIXED)
@@ -68,7 +91,7 @@ def test_results_with_and_without_a_spec_are_equal(spec):
 
 def test_a_spec_that_iree_cannot_read_is_an_error(tmp_path):
     path = tmp_path / "spec.mlir"
-    with pytest.raises(CompileError, match="spec.mlir"):
+    with pytest.raises(CompileError, match=r"spec\.mlir"):
         applied(mixed(), str(path), ALL_FLAGS)
     path.write_text("nonsense")
     with pytest.raises(CompileError, match=r"nonsense|spec\.mlir"):

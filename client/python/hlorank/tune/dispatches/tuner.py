@@ -13,12 +13,12 @@ import numpy as np
 
 from hlorank.errors import HlorankError
 from hlorank.iree.compile_worker import Compiler
-from hlorank.iree.compiler import FLAGS, STABLEHLO, CompileError, compile_text
+from hlorank.iree.compiler import FLAGS, SPEC_FLAG, STABLEHLO, CompileError, compile_text
 from hlorank.iree.dispatch import Dispatch, find_dispatches, with_tile
 from hlorank.iree.harness import harness
 from hlorank.iree.measure import Measured, measure_modules
 from hlorank.iree.runtime import DispatchSubject, ProgramSubject
-from hlorank.iree.spec import SPEC_FLAG, applied, missing, tuning_spec
+from hlorank.iree.spec import applied, missing, tuning_spec
 from hlorank.iree.tiles import TileSizes
 from hlorank.iree.workers import Worker, WorkerError
 from hlorank.measure.atomic_files import write_atomically
@@ -246,6 +246,7 @@ class TileTuner:
         """Measures the whole program with the spec; keeps the spec only if it is faster."""
         run, done = self._run, [row for row in self._journal.rows if "whole" in row]
         if done:
+            self._leave(done[-1]["whole"].get("lost", []))
             self._take_whole(done[-1]["whole"])
             return
         if not run.chosen:
@@ -255,8 +256,13 @@ class TileTuner:
         self._write_spec()
         try:
             found = applied(self._program.text, str(self._spec_path), self._flags)
-            if lost := missing(run.chosen, found):
-                raise TuneError(f"the spec does not reach {', '.join(lost)}")
+            lost = missing(run.chosen, found)
+            self._leave(lost)
+            if not run.chosen:
+                run.message = "a spec reaches none of the dispatches that gain"
+                self._spec_path.unlink()
+                return
+            self._write_spec()
             modules = [self._module(), self._module(f"{SPEC_FLAG}={self._spec_path}")]
         except CompileError as error:
             raise TuneError(f"the spec does not compile: {error}") from error
@@ -266,9 +272,16 @@ class TileTuner:
             "nanoseconds": measured.nanoseconds.tolist(),
             "passes": [measured.first.tolist(), measured.second.tolist()],
             "message": measured.errors[1],
+            "lost": lost,
         }
         self._journal.write({"whole": whole, "seconds": round(self._spent(), 1)})
         self._take_whole(whole)
+
+    def _leave(self, lost: Sequence[str]) -> None:
+        """Removes the tiles of dispatches that IREE rewrites after it reads the spec."""
+        for name in lost:
+            del self._run.chosen[name]
+            self._run.left.append((name, "a tuning spec does not reach it"))
 
     def _module(self, *flags: str) -> bytes:
         return compile_text(self._program.text, (*self._flags, *flags))
