@@ -1,0 +1,167 @@
+"""Whole searches for the tiles of a tiny program."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax", reason="jax is not installed")
+pytest.importorskip("rich", reason="rich is not installed")
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+pytest.importorskip("scipy", reason="scipy is not installed")
+pytest.importorskip("iree.compiler", reason="iree-base-compiler is not installed")
+pytest.importorskip("iree.runtime", reason="iree-base-runtime is not installed")
+
+from hlorank.measure.rounds import Protocol
+from hlorank.tune.__main__ import main
+from hlorank.tune.dispatches import tuner
+from hlorank.tune.dispatches.settings import TileSettings
+from hlorank.tune.dispatches.subject import StablehloProgram
+from hlorank.tune.dispatches.tuner import TileTuner
+from hlorank.tune.journal import RESULTS_FILE, Journal
+
+HASTE = Protocol(warmups=1, rounds=2, most_rounds=3, seconds=0.005, stretch_seconds=0.01, tries=0)
+TEXT = """
+func.func @main(%x: tensor<16x24xf32>, %y: tensor<24x32xf32>) -> tensor<16x32xf32> {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+      : (tensor<16x24xf32>, tensor<24x32xf32>) -> tensor<16x32xf32>
+  return %0 : tensor<16x32xf32>
+}
+"""
+NAME = "main_dispatch_0_matmul_16x32x24_f32"
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch, tmp_path):
+    for name in ("SEARCH", "CONFIRM"):
+        monkeypatch.setattr(tuner, name, HASTE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("tiny.mlir").write_text(TEXT)
+
+
+def run(capsys, *arguments):
+    code = main([*map(str, arguments), "--compiler=iree"])
+    return code, *capsys.readouterr()
+
+
+def rows(folder):
+    lines = (Path(folder) / RESULTS_FILE).read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+class SmallestFirst:
+    """Prefers tiles with small workgroups; keeps what it was asked."""
+
+    def __init__(self):
+        self.asked = []
+
+    def check(self, kernel):
+        self.asked.append((kernel.dispatch.name, 1))
+
+    def scores(self, kernel, tiles):
+        self.asked.append((kernel.dispatch.name, len(tiles)))
+        return np.array([np.prod(kernel.bounds(tile).output) for tile in tiles], np.float32)
+
+
+def test_a_search_ends_with_a_verdict_and_measures_nothing_again(capsys):
+    arguments = ("tiny.mlir", "--without-model", "--measurements=2", "--out=out")
+    code, out, err = run(capsys, *arguments)
+    assert (code, err) == (0, "")
+    assert "tiny: " in out and "2 measured tiles" in out and "out/report.md" in out
+    before = rows("out")
+    measured = [row for row in before if "dispatch" in row]
+    assert [row["dispatch"] for row in measured] == [NAME] * 3
+    assert measured[0]["tile"] is None and all(row["nanoseconds"] for row in measured)
+    report = Path("out/report.md").read_text()
+    assert NAME in report and Path("out/dispatches.svg").exists()
+    assert run(capsys, *arguments)[0] == 0
+    assert rows("out") == before, "the search is complete"
+
+
+@pytest.mark.parametrize("is_faster", [True, False])
+def test_a_spec_is_kept_only_if_the_whole_program_is_faster(capsys, monkeypatch, is_faster):
+    measure = tuner.measure_modules
+
+    def decided(worker, subject, modules, protocol):
+        """Tiles take half the time; the program does so or takes as long."""
+        found = measure(worker, subject, modules, protocol)
+        is_program = isinstance(subject, tuner.ProgramSubject)
+        gains = 1.0 if is_program and not is_faster else 0.5
+        for times in (found.first, found.second):
+            times[:] = [1000, *[1000 * gains] * (len(modules) - 1)]
+        return found
+
+    monkeypatch.setattr(tuner, "measure_modules", decided)
+    code, out, _ = run(
+        capsys, "tiny.mlir", "--without-model", "--measurements=2", "--top-k=2", "--out=out"
+    )
+    assert code == 0 and Path("out/spec.mlir").exists() is is_faster
+    if not is_faster:
+        assert "the whole program is not faster with the tiles" in out
+        code, _, err = run(capsys, "tiny.mlir", "--replay=out")
+        assert code == 1 and "out/spec.mlir does not exist" in err
+        return
+    assert "2.00 times as fast as IREE compiles it" in out
+    assert "iree-compile --iree-codegen-tuning-spec-path=out/spec.mlir" in out
+    code, out, err = run(capsys, "tiny.mlir", "--replay=out")
+    assert (code, err) == (0, "")
+    assert [line.rsplit(maxsplit=3)[0].strip() for line in out.splitlines()] == [
+        "IREE's tiles",
+        "tuned",
+    ]
+
+
+def test_a_dispatch_that_a_spec_does_not_reach_is_left_as_it_is(capsys, monkeypatch):
+    monkeypatch.setattr(tuner, "_GAIN", -np.inf)  # Any tile is taken.
+    monkeypatch.setattr(tuner, "missing", lambda chosen, found: list(chosen))
+    arguments = ("tiny.mlir", "--without-model", "--measurements=1", "--out=out")
+    code, out, _ = run(capsys, *arguments)
+    assert code == 0 and "a spec reaches none of the dispatches that gain" in out
+    assert not Path("out/spec.mlir").exists()
+    assert f"| {NAME}" in Path("out/report.md").read_text().split("left as they are:")[1]
+
+
+def test_without_measuring_the_spec_has_the_best_predicted_tile(tmp_path):
+    program = StablehloProgram.from_file("tiny.mlir")
+    predictor, folder = SmallestFirst(), tmp_path / "out"
+    journal = Journal(folder, {"settings": {}})
+    found = TileTuner(program, predictor, TileSettings(predictions=50), journal).run(False)
+    assert found.default is None and list(found.chosen) == [NAME]
+    assert predictor.asked[0] == (NAME, 1) and predictor.asked[1][1] > 40
+    space = found.kernels[0].dispatch.space
+    assert space.workgroups(found.chosen[NAME]) > space.workgroups(space.default)
+    assert NAME in Path(found.spec).read_text()
+    assert not any("dispatch" in row for row in journal.rows)
+
+
+def test_a_server_that_is_not_there_is_an_error_before_anything_is_measured(capsys):
+    code, _, err = run(capsys, "tiny.mlir", "--server=127.0.0.1:1", "--out=out")
+    assert code == 1 and "no server answers" in err and "127.0.0.1:1" in err
+    assert not Path("out/report.md").exists()
+    assert not any("dispatch" in row for row in rows("out"))
+
+
+def test_a_program_that_iree_cannot_compile_is_an_error(capsys):
+    Path("bad.mlir").write_text(TEXT.replace("contracting_dims", "contracting"))
+    code, _, err = run(capsys, "bad.mlir", "--without-model", "--out=out")
+    assert code == 1 and err.startswith("error: IREE cannot compile 'bad': source.mlir:3:")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("module {}", "contains no function main"), (TEXT.replace("16x", "?x"), "fixed shapes")],
+)
+def test_a_file_without_arrays_of_fixed_shapes_is_an_error(capsys, text, reason):
+    Path("bad.mlir").write_text(text)
+    code, _, err = run(capsys, "bad.mlir", "--without-model")
+    assert code == 1 and reason in err and "bad.mlir" in err
+
+
+def test_options_that_do_not_apply_are_errors(capsys):
+    code, _, err = run(capsys, "tiny.mlir", "--no-measure", "--without-model")
+    assert code == 1 and "omit --without-model" in err
+    code, _, err = run(capsys, "tiny.mlir", "--strategy=random")
+    assert code == 1 and "--strategy does not apply to --compiler iree" in err
