@@ -38,6 +38,7 @@ _GAIN = 0.02
 """Smallest gain of a tile that is taken into the spec."""
 _SEARCH_SHARE = 0.8
 """Share of the time limit for the search; the rest is for the whole program."""
+_UNREACHED = "a tuning spec does not reach it"
 _SIZES = ("distribution", "vector", "reduction")
 SPEC_FILE = "spec.mlir"
 
@@ -135,11 +136,30 @@ class TileTuner:
                 self._run.left.append((dispatch.name, dispatch.untunable))
             else:
                 self._run.kernels.append(Kernel.of(dispatch))
+        self._leave_unreached()
         for row in self._journal.rows:
             self._restore(row)
         seen = [kernel for kernel in self._run.kernels if kernel.graph is not None]
         if self._predictor is not None and seen:
             self._predictor.check(seen[0])
+
+    def _leave_unreached(self) -> None:
+        """Leaves alone the dispatches whose root IREE rewrites after it reads a spec."""
+        random, path = np.random.default_rng(0), self._spec_path.with_suffix(".probe.mlir")
+        by_name = {kernel.dispatch.name: kernel.dispatch for kernel in self._run.kernels}
+        drawn = {name: dispatch.space.draw(random, 1) for name, dispatch in by_name.items()}
+        tiles = {name: tiles[0] for name, tiles in drawn.items() if tiles}
+        write_atomically(
+            path, tuning_spec([(by_name[name], tile) for name, tile in tiles.items()]).encode()
+        )
+        try:
+            lost = missing(tiles, applied(self._program.text, str(path), self._flags))
+        except CompileError:
+            lost = []  # A tile is refused; the spec of the fastest tiles is checked later.
+        finally:
+            path.unlink()
+        self._run.kernels = [k for k in self._run.kernels if k.dispatch.name not in lost]
+        self._run.left += [(name, _UNREACHED) for name in lost]
 
     def _restore(self, row: dict[str, Any]) -> None:
         """Adds a row of the search before it was stopped."""
@@ -281,7 +301,7 @@ class TileTuner:
         """Removes the tiles of dispatches that IREE rewrites after it reads the spec."""
         for name in lost:
             del self._run.chosen[name]
-            self._run.left.append((name, "a tuning spec does not reach it"))
+            self._run.left.append((name, _UNREACHED))
 
     def _module(self, *flags: str) -> bytes:
         return compile_text(self._program.text, (*self._flags, *flags))
