@@ -79,13 +79,6 @@ def _add_train(subparsers) -> None:
     parser.add_argument(
         "--without-transformer", action="store_true", help="train GraphSAGE alone, which is faster"
     )
-    parser.add_argument(
-        "--tile-levels",
-        type=int,
-        choices=(1, 2),
-        default=1,
-        help="2 for tiles with an inner tile, such as IREE's (default: 1)",
-    )
 
 
 def _add_evaluate(subparsers) -> None:

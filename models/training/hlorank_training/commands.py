@@ -52,18 +52,14 @@ def train(arguments: argparse.Namespace) -> None:
         TASK_SETTINGS[arguments.task], seed=arguments.seed, minutes=arguments.minutes
     )
     settings = replace(settings, loss=replace(settings.loss, name=arguments.loss))
-    sizes = replace(
-        MODEL_SETTINGS[arguments.task],
-        attention=not arguments.without_transformer,
-        tile_levels=arguments.tile_levels,
-    )
+    sizes = replace(MODEL_SETTINGS[arguments.task], attention=not arguments.without_transformer)
     graphs, validation = map(prepared.graphs, (prepared.split.train, prepared.split.validation))
     checkpoint = arguments.out / "checkpoint.pt"
     trained = run(sizes, settings, graphs, validation, lambda m: save_checkpoint(checkpoint, m))
     plot_curves(trained.history, arguments.out / "curves.svg")
     report = {
         "feature_digest": prepared.feature_digest,
-        "model": asdict(sizes),
+        "model": asdict(trained.model.encoder.settings),
         "settings": asdict(settings),
         "split": asdict(prepared.split),
         "history": trained.history,

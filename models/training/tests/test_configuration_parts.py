@@ -7,6 +7,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 from hlorank_training.models.layout_part import LayoutPart  # noqa: E402
 from hlorank_training.models.segment_batch import FEATURES, SegmentBatch  # noqa: E402
 from hlorank_training.models.tile_part import READ, STEPS, TilePart  # noqa: E402
+from hlorank_training.models.vector_part import VectorTilePart  # noqa: E402
 
 PARAMETER, OTHER = 63, 30
 
@@ -146,3 +147,13 @@ def test_the_larger_operand_is_the_first_input_of_a_product_with_more_rows_than_
     batch.edges[0, 2, :2] = 1
     batch.edges[0, 1, 0] = 0
     assert copied(batch, 2) == pytest.approx([0, 32, 32], rel=1e-3)
+
+
+def test_a_tile_of_two_levels_is_cut_into_vectors():
+    batch = kernel([(8, 6), (6, 32), (8, 32)], (3,), (16, 4))
+    batch.config[0, 16:18] = torch.tensor([8.0, 2.0])
+    loop, pieces = VectorTilePart(4).words(batch)
+    elements = torch.exp(pieces[0])
+    assert elements[:, 0].tolist() == pytest.approx([4 * 6, 6 * 16, 4 * 16], rel=1e-4)
+    assert elements[:, 8].tolist() == pytest.approx([2 * 3, 3 * 8, 2 * 8], rel=1e-4)
+    assert torch.isfinite(loop).all()

@@ -13,6 +13,7 @@ from hlorank_training.models.graph_layers import symmetric_log
 from hlorank_training.models.layout_part import LayoutPart
 from hlorank_training.models.segment_batch import SegmentBatch
 from hlorank_training.models.tile_part import READ, STEPS, TilePart
+from hlorank_training.models.vector_part import VectorTilePart
 
 _STEP_ELEMENTS = 512
 """Cost of one loop step, in moved elements."""
@@ -84,7 +85,8 @@ def _bucket_sums(bucket: Bucket) -> dict[str, np.ndarray]:
     real = mask[segment].unsqueeze(-1)
     with torch.no_grad():
         if config.ndim == 2:
-            loop, pieces = TilePart(1).words(rows)
+            part = VectorTilePart(1) if config[:, 16:22].any() else TilePart(1)
+            loop, pieces = part.words(rows)
             kinds = {"loop": loop, "bounds": config, "pieces": (pieces * real).sum(1)}
         else:
             copies, amounts = LayoutPart(1, 0).words(rows)

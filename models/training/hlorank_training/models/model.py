@@ -19,9 +19,10 @@ from hlorank_training.models.graph_layers import (
 from hlorank_training.models.layout_part import AMOUNTS, LayoutPart
 from hlorank_training.models.segment_batch import FEATURES, OPCODES, SegmentBatch
 from hlorank_training.models.tile_part import TILE_FEATURES, TilePart
+from hlorank_training.models.vector_part import VectorTilePart
 
 _AMOUNT_SHARES = {"layout": 12, "tile": 4}
-"""Each amount has one of this many embedding channels as its cost, half as many with two levels."""
+"""Each amount has one of this many embedding channels as its cost."""
 _HIDDEN_KEY = 1e9
 """Subtracted from the attention scores of padding nodes."""
 
@@ -45,10 +46,10 @@ class ModelSettings:
     """Without edges the model is a multi-layer perceptron over nodes."""
     pooling: str = "sum"
     """``sum``, ``mean`` or ``max`` over the nodes of a segment; segments are always summed."""
-    tile_levels: int = 1
-    """Tiles only: 2 if a tile has an inner tile, as IREE's have; see ``TilePart``."""
     late_join: bool = False
     """Tiles only: whether the configuration is joined after pooling instead of at every node."""
+    vectors: bool = False
+    """Tiles only: whether tiles have two levels, whose input bounds are vectors."""
 
 
 class Encoder(nn.Module):
@@ -70,9 +71,8 @@ class Encoder(nn.Module):
         )
         self.norm = RootMeanSquareNorm(hidden)
         self.project = nn.Linear(hidden, settings.embedding)
-        self.amount_channels = settings.embedding // (
-            _AMOUNT_SHARES[settings.task] * settings.tile_levels
-        )
+        shares = _AMOUNT_SHARES[settings.task] * (2 if settings.vectors else 1)
+        self.amount_channels = settings.embedding // shares
         if settings.task == "layout":
             # The initial cost is about the number of moved elements; training refines it.
             nn.init.constant_(self.project.bias[: AMOUNTS * self.amount_channels], 0.5)
@@ -148,6 +148,10 @@ class LateJoin(nn.Module):
             nn.Linear(width + TILE_FEATURES, width), nn.ReLU(), nn.Linear(width, width)
         )
 
+    def fit(self, tiles: Tensor) -> None:
+        """Computes the statistics of the standardization from raw tiles [n,24]."""
+        self.standardise.fit(tiles)
+
     def forward(self, config: Tensor, nodes: Tensor) -> Tensor:
         """Maps config f32 [B,24] and pooled nodes f32 [B,D] to [B,D]."""
         return self.layers(torch.cat([self.standardise(config), symmetric_log(nodes)], -1))
@@ -158,7 +162,7 @@ def _configuration_part(settings: ModelSettings) -> nn.Module:
         return LateJoin(settings)
     if settings.task == "layout":
         return LayoutPart(settings.hidden, settings.feature_dropout)
-    return TilePart(settings.hidden, settings.tile_levels)
+    return (VectorTilePart if settings.vectors else TilePart)(settings.hidden)
 
 
 class Head(nn.Module):

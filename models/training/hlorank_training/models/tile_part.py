@@ -1,9 +1,10 @@
 """The tile configuration's part of a model."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import log
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hlorank_training.models.graph_layers import Standardise, rows_of
@@ -19,12 +20,8 @@ _STEPS = 5
 AMOUNTS = 2
 _STEP, _SCALE, _LARGEST, _SAME = 6.0, 4.0, 12.0, 1e-3
 """Logarithms: cost of a step in elements, and bounds; ``_SCALE`` brings most amounts near 1."""
-_REDUCTION, _REDUCTION_PRODUCT = slice(0, 8), 7
-_REDUCTION_COUNT = slice(0, 6)
+_REDUCTION_COUNT, _REDUCTION_PRODUCT = slice(0, 6), 7
 _OUTPUT, _OUTPUT_PRODUCT = slice(8, 14), 15
-_OUTPUT_SUMS, _INPUT, _INPUT_SUMS = slice(14, 16), slice(16, 22), slice(22, 24)
-_REMAINDERS = 2
-"""Features of two levels: how many dimensions the outer and the inner tile do not divide."""
 _RANK = 6
 _PARAMETER = 63
 """Opcode of a kernel's inputs."""
@@ -61,23 +58,15 @@ class TilePart(nn.Module):
     piece of its tensor that one tile accesses. A dimension is cut like the output dimension of the
     same size; a dimension that the output lacks is cut like the reduction.
 
-    With two levels, the output's bounds are an outer tile, which leaves the reduction whole, and
-    the input's bounds are an inner tile of the same dimensions, which the kernel's bounds cut
-    along the reduction: a workgroup, and what it computes in registers. Both have the features of
-    one level, and bounds are most minor first.
-
     Features of nodes are laid out as [B,features,N], since ONNX Runtime is slow along short rows.
     """
 
-    def __init__(self, hidden: int, levels: int = 1):
+    def __init__(self, hidden: int):
         super().__init__()
-        self.levels = levels
-        width = LOOP * levels + (_REMAINDERS if levels > 1 else 0)
         self.standardise = Standardise(TILE_FEATURES)
         self.bounds = nn.Linear(TILE_FEATURES, hidden)
-        self.loop = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, hidden))
+        self.loop = nn.Sequential(nn.Linear(LOOP, hidden), nn.ReLU(), nn.Linear(hidden, hidden))
         self.pieces = nn.Linear(PIECES, hidden)
-        self.inner_pieces = nn.Linear(PIECES, hidden, bias=False) if levels > 1 else None
         self.register_buffer("places", torch.arange(_RANK).float(), persistent=False)
         self.register_buffer("powers", 2.0 ** torch.arange(1, 6), persistent=False)
         self.register_buffer("diagonal", torch.eye(_RANK), persistent=False)
@@ -86,56 +75,20 @@ class TilePart(nn.Module):
         self.register_buffer("amounts_of", torch.tensor([[1.0], [0.0]]), persistent=False)
         self.register_buffer("step", torch.tensor([[0.0], [_STEP]]), persistent=False)
 
+    def fit(self, tiles: Tensor) -> None:
+        """Computes the statistics of the standardization from raw tiles [n,24]."""
+        self.standardise.fit(tiles)
+
     def forward(self, batch: SegmentBatch, static: Tensor) -> tuple[Tensor, Tensor]:
-        """Joins ``static`` [S,N,H] and the configuration to [B,N,H].
-
-        Adds amounts [B,A,N], two for every level.
-        """
+        """Joins ``static`` [S,N,H] and the configuration to [B,N,H]; adds amounts [B,2,N]."""
         shapes = self.shapes(batch)
-        if self.inner_pieces is None:
-            loop, joined, amounts = self._level(batch, batch, shapes, self.pieces)
-            loops = loop @ self.loop_words.T / 4
-        else:
-            outer, inner = self._tiles(batch)
-            loop, joined, amounts = self._level(outer, batch, shapes, self.pieces)
-            inner_loop, more, others = self._level(inner, batch, shapes, self.inner_pieces)
-            words = [loop @ self.loop_words.T / 4, inner_loop @ self.loop_words.T / 4]
-            loops = torch.cat([*words, self._remainders(outer, inner, shapes)], -1)
-            joined, amounts = joined + more, torch.cat([amounts, others], 1)
-        joined = joined + rows_of(static + self.pieces.bias, batch.segment)
-        return joined + self._per_row(batch, loops).unsqueeze(1), amounts
-
-    def _level(
-        self, tile: SegmentBatch, batch: SegmentBatch, shapes: Shapes, pieces_of: nn.Linear
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns the features of the loop, what nodes add [B,N,H], and their amounts [B,2,N]."""
-        loop, pieces = self.cuts(tile, shapes)
-        of_piece, of_whole = (pieces_of.weight @ self.piece_words / 4).split([5, 2], 1)
-        joined = pieces.mT @ of_piece.T + rows_of(_whole(shapes).mT @ of_whole.T, batch.segment)
+        loop, pieces = self.cuts(batch, shapes)
+        of_piece, of_whole = (self.pieces.weight @ self.piece_words / 4).split([5, 2], 1)
+        static = static + _whole(shapes).mT @ of_whole.T + self.pieces.bias
+        joined = pieces.mT @ of_piece.T + rows_of(static, batch.segment)
         per_step = loop[:, _STEPS : _STEPS + 1] - rows_of(shapes.total.amax(-1), batch.segment)
-        return loop, joined, self._amounts(per_step.unsqueeze(-1), pieces[:, :1])
-
-    def _tiles(self, batch: SegmentBatch) -> tuple[SegmentBatch, SegmentBatch]:
-        """Returns the outer and the inner tile as batches of one level, major dimension first."""
-        config = batch.config
-        rank = (config[:, _OUTPUT] > 0).to(config.dtype).sum(-1, keepdim=True)
-        place = (self.places == (rank - 1 - self.places).unsqueeze(-1)).to(config.dtype)
-        output = (place * config[:, _OUTPUT].unsqueeze(1)).sum(-1)
-        inner = (place * config[:, _INPUT].unsqueeze(1)).sum(-1)
-        none = torch.zeros_like(config[:, _REDUCTION])
-        outer_config = torch.cat([none, output, config[:, _OUTPUT_SUMS], none], -1)
-        inner_config = torch.cat([config[:, _REDUCTION], inner, config[:, _INPUT_SUMS], none], -1)
-        return replace(batch, config=outer_config), replace(batch, config=inner_config)
-
-    def _remainders(self, outer: SegmentBatch, inner: SegmentBatch, shapes: Shapes) -> Tensor:
-        """Counts the dimensions that leave a remainder at each level: [B,2]."""
-        whole = rows_of(torch.exp(shapes.output), outer.segment).round()
-        tiles = outer.config[:, _OUTPUT].clamp(min=1)
-        parts = [whole.clamp(min=1) / tiles, tiles / inner.config[:, _OUTPUT].clamp(min=1)]
-        counts = [
-            (part != torch.floor(part)).to(part.dtype).sum(-1, keepdim=True) for part in parts
-        ]
-        return torch.cat(counts, -1)
+        amounts = self._amounts(per_step.unsqueeze(-1), pieces[:, :1])
+        return joined + self._per_row(batch, loop).unsqueeze(1), amounts
 
     def words(self, batch: SegmentBatch) -> tuple[Tensor, Tensor]:
         """Returns the features of the loop [B,23], and of each node's piece [B,N,8]."""
@@ -144,10 +97,10 @@ class TilePart(nn.Module):
         nodes = torch.cat([pieces, rows_of(_whole(shapes), batch.segment)], 1)
         return loop @ self.loop_words.T, nodes.mT @ self.piece_words.T
 
-    def _per_row(self, batch: SegmentBatch, loops: Tensor) -> Tensor:
-        """Returns what the bounds and the loops add to all nodes: [B,H]."""
+    def _per_row(self, batch: SegmentBatch, loop: Tensor) -> Tensor:
+        """Returns what the bounds and the loop add to all nodes: [B,H]."""
         first, relu, last = self.loop
-        hidden = relu(first(loops))
+        hidden = relu(F.linear(loop, first.weight @ self.loop_words / 4, first.bias))
         return self.bounds(self.standardise(batch.config)) + last(hidden)
 
     def _amounts(self, per_step: Tensor, piece: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 import io
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import mean
 
@@ -78,13 +78,19 @@ def train(
     torch.manual_seed(settings.seed)
     # The products are small: more threads would mostly wait for each other.
     torch.set_num_threads(1)
-    model = SegmentModel(model_settings)
+    model = SegmentModel(replace(model_settings, vectors=has_vectors(train_graphs)))
     graphs = [distinct(graph) for graph in train_graphs]
     fit_statistics(model, graphs)
     trainer = _Trainer(model, settings, graphs, validation_graphs, on_best)
     trainer.run()
     model.load_state_dict(trainer.best_state)
     return Trained(model.eval(), trainer.history)
+
+
+def has_vectors(graphs: Sequence[Graph]) -> bool:
+    """Returns whether the tiles of graphs have input bounds, which are vectors."""
+    local = graphs[0].segments[0].local
+    return local.ndim == 2 and bool(local[:, 16:22].any())
 
 
 def fit_statistics(model: SegmentModel, graphs: Sequence[Graph]) -> None:
@@ -94,7 +100,7 @@ def fit_statistics(model: SegmentModel, graphs: Sequence[Graph]) -> None:
     model.encoder.standardise.fit(torch.from_numpy(rows))
     if model.encoder.settings.task == "tile":
         tiles = np.concatenate([segment.local for segment in segments])
-        model.encoder.configuration.standardise.fit(torch.from_numpy(tiles))
+        model.encoder.configuration.fit(torch.from_numpy(tiles))
 
 
 def forward(model: SegmentModel, batch: Batch) -> Tensor:
