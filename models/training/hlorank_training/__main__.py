@@ -113,7 +113,9 @@ def _add_study(subparsers) -> None:
 def _add_study_iree(subparsers) -> None:
     parser = _add(subparsers, commands.study_iree, tasks=())
     parser.add_argument("--server", default="127.0.0.1:7070", help="address of the hlorank server")
-    parser.add_argument("--model", help="model of the tiles (default: the server's)")
+    parser.add_argument(
+        "--model", default="tile-iree-cpu", help="model that ranks (default: %(default)s)"
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder of the searches")
 
 

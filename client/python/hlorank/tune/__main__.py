@@ -99,7 +99,8 @@ def _parser() -> argparse.ArgumentParser:
         "--model",
         type=_model,
         metavar="NAME[@VERSION]",
-        help="model that ranks (default: the server's default for the task)",
+        help="model that ranks (default: the server's default for the task; with IREE, "
+        "tile-iree-cpu)",
     )
     parser.add_argument(
         "--without-model",

@@ -57,7 +57,7 @@ class Result:
         return np.array(self.times[1:]) / self.times[0]
 
 
-def study_iree(server: str, out: Path, model: str | None = None) -> str:
+def study_iree(server: str, out: Path, model: str) -> str:
     """Tunes every program of the study in every way, and measures the results side by side.
 
     Continues a study that was stopped. Returns a table.
@@ -75,7 +75,7 @@ def study_iree(server: str, out: Path, model: str | None = None) -> str:
 
 
 def _run(
-    subject: StablehloProgram, way: Way, server: str, out: Path, model: str | None, console: Console
+    subject: StablehloProgram, way: Way, server: str, out: Path, model: str, console: Console
 ) -> TileRun:
     folder = out / subject.name / way.name.replace(" ", "-").replace(",", "")
     console.print(f"{subject.name}, {way.name}")
@@ -85,7 +85,7 @@ def _run(
         server if way.with_model else None,
         folder,
         settings,
-        model=model if way.with_model else None,
+        model=model,
         measure=way.measurements > 0,
         listener=console,
     )

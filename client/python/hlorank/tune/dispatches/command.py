@@ -24,6 +24,8 @@ from hlorank.tune.journal import Journal
 from hlorank.tune.live import duration
 from hlorank.tune.program import Program
 
+MODEL = "tile-iree-cpu"
+"""The model that ranks by default: those of other tiles do not know IREE's."""
 _REFUSED = ("strategy", "record", "report")
 """Options of the search for layouts."""
 
@@ -45,7 +47,7 @@ def tune_with_iree(given: argparse.Namespace, load: Callable[[str], Any]) -> int
         None if given.without_model else given.server,
         out,
         _settings(given),
-        model=given.model,
+        model=given.model or MODEL,
         measure=not given.no_measure,
         listener=console,
     )
@@ -66,7 +68,7 @@ def tune_tiles(
     out: Path,
     settings: TileSettings,
     *,
-    model: str | None = None,
+    model: str = MODEL,
     measure: bool = True,
     listener: Console | None = None,
 ) -> TileRun:
@@ -77,7 +79,7 @@ def tune_tiles(
         server: The address of a server; None draws the measured tiles at random.
         out: Folder of the results. The same call continues a search that was stopped.
         settings: Limits.
-        model: For example ``tile-iree-cpu@1``; None for the server's default.
+        model: The model that ranks, for example ``tile-iree-cpu@1``.
         measure: Whether to measure; without it, the model alone decides.
         listener: A console that shows the progress.
 

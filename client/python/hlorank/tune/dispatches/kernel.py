@@ -96,7 +96,7 @@ class Kernel:
 class TilePredictor:
     """Scores tiles with the model of a server."""
 
-    def __init__(self, client: Client, model: str | None):
+    def __init__(self, client: Client, model: str):
         self._client, self._model = client, model
 
     def check(self, kernel: Kernel) -> None:
