@@ -312,7 +312,7 @@ class TileTuner:
         run.noise = float(np.nanmax(np.abs(passes[0] - passes[1]) / passes.min(0)))
         if whole["message"]:
             run.message = f"the program with the spec is wrong: {whole['message']}"
-        elif run.tuned >= run.default * (1 - min(run.noise, _GAIN)):
+        elif run.tuned >= run.default * (1 - run.noise):
             run.message = "the whole program is not faster with the tiles"
         else:
             run.spec = str(self._spec_path)
