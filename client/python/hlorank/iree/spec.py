@@ -108,10 +108,21 @@ _TEMPLATE = """\
 //   iree-compile {flag}=spec.mlir PROGRAM ...
 {tiles}
 module @hlorank attributes {{ transform.with_named_sequence }} {{
+  // An entry point consumes its module, which only a match does; these match nothing.
+  transform.named_sequence @nothing(%op: !transform.any_op {{transform.readonly}})
+      -> !transform.any_op {{
+    transform.match.operation_name %op ["hlorank.nothing"] : !transform.any_op
+    transform.yield %op : !transform.any_op
+  }}
+  transform.named_sequence @keep(%op: !transform.any_op {{transform.readonly}}) {{
+    transform.yield
+  }}
   transform.named_sequence @__kernel_config(%module: !transform.any_op {{transform.consumed}})
       -> !transform.any_op attributes {{ iree_codegen.tuning_spec_entrypoint }} {{
 {choices}
-    transform.yield %module : !transform.any_op
+    %tuned = transform.foreach_match in %module @nothing -> @keep
+        : (!transform.any_op) -> !transform.any_op
+    transform.yield %tuned : !transform.any_op
   }}
 }}
 """

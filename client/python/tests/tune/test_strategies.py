@@ -109,5 +109,5 @@ def test_exhaustive_asks_for_everything_once_in_an_order_of_the_seed():
             batches += batch[:, 0].tolist()
         return batches
 
-    assert sorted(order(0)) == list(range(100))
+    assert sorted(order(0)) == list(range(1, 101))
     assert order(0) == order(0) != order(1)

@@ -87,7 +87,7 @@ def _run(
         settings,
         model=model,
         measure=way.measurements > 0,
-        listener=console,
+        console=console,
     )
 
 
