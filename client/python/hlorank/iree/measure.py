@@ -43,15 +43,17 @@ class Measured:
 def measure_modules(
     worker: Worker,
     subject: DispatchSubject | ProgramSubject,
-    modules: Sequence[bytes],
+    modules: Sequence[bytes | str],
     protocol: Protocol,
 ) -> Measured:
     """Measures modules in the same rounds; the first is the reference for results.
 
+    A module that is not there is given as the reason why.
+
     Raises:
         WorkerError: if the reference itself crashes or does not end.
     """
-    errors = [""] * len(modules)
+    errors = [module if isinstance(module, str) else "" for module in modules]
     while True:
         works = [i for i, error in enumerate(errors) if not error]
         started = 0

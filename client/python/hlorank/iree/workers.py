@@ -9,9 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import Any, Self
+from typing import Any
 
 from hlorank.errors import HlorankError
+from hlorank.measure.child import Child
 
 
 class WorkerError(HlorankError):
@@ -19,16 +20,13 @@ class WorkerError(HlorankError):
 
 
 @dataclass
-class Worker:
+class Worker(Child):
     """A process that answers one request at a time; it starts again after it ended."""
 
     module: str
     """The Python module whose ``serve`` answers the requests."""
     processors: Sequence[int] = ()
     """Processors that it may use; all if empty."""
-    niceness: int = 0
-    _process: "subprocess.Popen[bytes] | None" = None
-    _connection: Connection | None = None
 
     def send(self, request: Any) -> None:
         """Sends a request; starts the process if there is none."""
@@ -53,25 +51,10 @@ class Worker:
         self.close()
         raise WorkerError(f"timed out after {seconds:g} s")
 
-    def close(self) -> None:
-        """Ends the process."""
-        if self._connection is not None:
-            self._connection.close()
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-        self._connection = self._process = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
-
     def _start(self) -> Connection:
         here, there = Pipe()
         code = f"from hlorank.iree.workers import main; main({self.module!r})"
-        numbers = [there.fileno(), self.niceness, *self.processors]
+        numbers = [there.fileno(), *self.processors]
         self._process = subprocess.Popen(
             [sys.executable, "-c", code, *map(str, numbers)],
             pass_fds=[there.fileno()],
@@ -96,10 +79,9 @@ def main(module: str) -> None:
     """Serves requests of the parent until it closes the connection."""
     from importlib import import_module
 
-    number, niceness, *processors = map(int, sys.argv[1:])
+    number, *processors = map(int, sys.argv[1:])
     if processors:
         os.sched_setaffinity(0, processors)
-    os.nice(niceness)
     connection = Connection(number)
     # The parent closes the connection at any time.
     with suppress(EOFError, BrokenPipeError, KeyboardInterrupt):

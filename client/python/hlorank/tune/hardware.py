@@ -12,11 +12,11 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import monotonic
-from typing import Any, Self
 
 import numpy as np
 
 from hlorank.errors import HlorankError
+from hlorank.measure.child import Child
 from hlorank.measure.rounds import Progress, Protocol
 from hlorank.tune.worker import MESSAGE, Compiled, Ended, Measured, Setting, Started
 
@@ -75,7 +75,7 @@ class Timeouts:
 
 
 @dataclass
-class Hardware:
+class Hardware(Child):
     """A process that runs the programs of one search; it is restarted if a program ends it."""
 
     setting: Setting
@@ -84,8 +84,6 @@ class Hardware:
     timeouts: Timeouts = field(default_factory=Timeouts)
     threads: int = 1
     """Threads of a program, 0 for as many as XLA uses; models were trained with 1."""
-    _process: "subprocess.Popen[bytes] | None" = None
-    _connection: Connection | None = None
     _earlier_log_bytes: int = 0
     """Bytes of the log that earlier processes wrote."""
 
@@ -126,21 +124,6 @@ class Hardware:
             for program, outcome in zip(rest, again, strict=True):
                 batch.outcomes[program] = outcome
         return batch.known()
-
-    def close(self) -> None:
-        """Ends the process."""
-        if self._connection is not None:
-            self._connection.close()
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-        self._connection = self._process = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
 
     def _run(self, batch: "_Batch", limits: "_Limits", report: Callable[[str], None]) -> bool:
         """Returns whether the batch was completed."""

@@ -229,30 +229,24 @@ def _compiled(compiler: Compiler, texts: Sequence[str]) -> list[bytes | str]:
 
 def _measure(job: Job, worker: Worker, protocol: Protocol, collection: Collection) -> int:
     """Measures a dispatch and writes its file; returns 1 if it has run times."""
-    compiled = [i for i, module in enumerate(job.modules) if isinstance(module, bytes)]
-    if 0 not in compiled or len(compiled) < 4:
+    compiled = [isinstance(module, bytes) for module in job.modules]
+    if not compiled[0] or sum(compiled) < 4:
         return 0
     try:
-        modules = [job.modules[i] for i in compiled]
-        measured = measure_modules(
-            worker, DispatchSubject(job.dispatch.bindings), modules, protocol
-        )
+        subject = DispatchSubject(job.dispatch.bindings)
+        measured = measure_modules(worker, subject, job.modules, protocol)
     except WorkerError as error:
         tqdm.write(f"{job.name}: {error}")
         return 0
     if not MICROSECONDS[0] < measured.nanoseconds[0] / 1e3 < MICROSECONDS[1]:
         return 0
-    _write(job, compiled, measured, collection)
+    _write(job, measured, collection)
     return 1
 
 
-def _write(job: Job, compiled: Sequence[int], measured: Measured, collection: Collection) -> None:
+def _write(job: Job, measured: Measured, collection: Collection) -> None:
     """Writes the tuning file of a dispatch and its record; tiles that do not work are in it."""
-    errors = ["" if isinstance(module, bytes) else module for module in job.modules]
-    passes = np.full((2, len(errors)), np.nan)
-    passes[:, compiled] = measured.first, measured.second
-    for i, error in zip(compiled, measured.errors, strict=True):
-        errors[i] = error
+    errors, passes = measured.errors, np.array([measured.first, measured.second])
     works = [i for i in range(1, len(errors)) if np.isfinite(passes[:, i]).all()]
     tiles = [job.bounds(i) for i in works]
     timing = Timing(passes[:1, works], passes[1:, works], measured.repeated, measured.loaded)

@@ -203,22 +203,16 @@ class TileTuner:
         modules = self._compiled([harness(dispatch, text) for text in texts])
         if isinstance(modules[0], str):
             raise TuneError(f"{dispatch.name} does not compile alone: {modules[0]}")
-        works = [i for i, module in enumerate(modules) if isinstance(module, bytes)]
         self._phase(f"measuring {dispatch.name}")
-        measured = self._measured(
-            DispatchSubject(dispatch.bindings), [modules[i] for i in works], SEARCH
-        )
-        messages = [module if isinstance(module, str) else "" for module in modules]
-        times = np.full(len(modules), np.nan)
-        times[works] = measured.nanoseconds
-        for i, message in zip(works, measured.errors, strict=True):
-            messages[i] = message
+        measured = self._measured(DispatchSubject(dispatch.bindings), modules, SEARCH)
+        times = measured.nanoseconds
         if kernel.default is None:
             self._add(kernel, TileOutcome(None, times[0], times[0]))
         for i, (tile, score) in enumerate(tiles, 1):
-            works_now = not messages[i] and np.isfinite(times[i])
+            error = measured.errors[i]
+            works = not error and np.isfinite(times[i])
             outcome = TileOutcome(
-                tile, float(times[i]) if works_now else None, float(times[0]), messages[i], score
+                tile, float(times[i]) if works else None, float(times[0]), error, score
             )
             self._add(kernel, outcome)
 
@@ -283,7 +277,7 @@ class TileTuner:
                 self._spec_path.unlink()
                 return
             self._write_spec()
-            modules = [self._module(), self._module(f"{SPEC_FLAG}={self._spec_path}")]
+            modules = _without_and_with(self._program, self._spec_path)
         except CompileError as error:
             raise TuneError(f"the spec does not compile: {error}") from error
         self._phase("confirming: the program without and with the spec")
@@ -302,9 +296,6 @@ class TileTuner:
         for name in lost:
             del self._run.chosen[name]
             self._run.left.append((name, _UNREACHED))
-
-    def _module(self, *flags: str) -> bytes:
-        return compile_text(self._program.text, (*self._flags, *flags))
 
     def _take_whole(self, whole: dict[str, Any]) -> None:
         run, passes = self._run, np.array(whole["passes"])
@@ -375,10 +366,7 @@ def replay(program: StablehloProgram, spec: Path) -> tuple[float, float]:
     Raises:
         TuneError: if the program does not run, or its results differ with the spec.
     """
-    flags = (*FLAGS, STABLEHLO)
-    modules = [
-        compile_text(program.text, (*flags, *more)) for more in ((), (f"{SPEC_FLAG}={spec}",))
-    ]
+    modules = _without_and_with(program, spec)
     with Worker("hlorank.iree.measure") as worker:
         try:
             measured = measure_modules(worker, ProgramSubject(program.arguments), modules, CONFIRM)
@@ -388,3 +376,9 @@ def replay(program: StablehloProgram, spec: Path) -> tuple[float, float]:
         raise TuneError(f"the program with {spec} is wrong: {measured.errors[1]}")
     default, tuned = measured.nanoseconds.tolist()
     return default, tuned
+
+
+def _without_and_with(program: StablehloProgram, spec: Path) -> list[bytes]:
+    """Compiles a program without and with a tuning spec."""
+    flags = (*FLAGS, STABLEHLO)
+    return [compile_text(program.text, (*flags, *more)) for more in ((), (f"{SPEC_FLAG}={spec}",))]
