@@ -7,9 +7,23 @@ import hlorank_training
 from hlorank_training import commands
 
 TASKS = ("layout", "tile")
-# Repeats names of collect_tile and loss, so that --help needs neither jax nor torch.
+# Repeats names of collect_tile, loss and registry, so that --help needs neither jax nor torch.
 SOURCES = ("xla", "halide", "iree")
-LOSSES = ("logistic", "hinge", "list_mle", "log_mse")
+LOSSES = (
+    "logistic",
+    "hinge",
+    "list_mle",
+    "log_mse",
+    "kaufman-hinge",
+    "kaufman-logistic",
+    "kaufman-log-mse",
+    "tgraph-hinge",
+    "tgraph-hinge-mean",
+    "gst-hinge",
+    "tpugraphs-list-mle",
+    "singh-relative",
+)
+ARCHITECTURE = "graphsage-transformer-segment"
 
 
 def main() -> None:
@@ -73,11 +87,16 @@ def _add_train(subparsers) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder for the checkpoint")
     _add_minutes(parser)
     parser.add_argument("--seed", type=int, default=1, help="random seed (default: 1)")
+    parser.add_argument("--loss", choices=LOSSES, help="loss function (default: the preset's)")
     parser.add_argument(
-        "--loss", choices=LOSSES, default="logistic", help="loss function (default: logistic)"
+        "--architecture",
+        default=ARCHITECTURE,
+        help="architecture; an unknown name lists those that exist (default: %(default)s)",
     )
     parser.add_argument(
-        "--without-transformer", action="store_true", help="train GraphSAGE alone, which is faster"
+        "--preset",
+        default="small",
+        help="sizes and hyperparameters: small, or paper for the published ones (default: small)",
     )
 
 

@@ -43,28 +43,40 @@ def describe(arguments: argparse.Namespace) -> None:
 def train(arguments: argparse.Namespace) -> None:
     """Train a model and measure its quality on held-out graphs."""
     from hlorank_training.data.prepare import prepare
-    from hlorank_training.models.train import MODEL_SETTINGS, TASK_SETTINGS, save_checkpoint
+    from hlorank_training.models.train import save_checkpoint
     from hlorank_training.models.train import train as run
     from hlorank_training.reports.plots import plot_curves
 
+    entry, preset = _chosen(arguments)
     prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
-    settings = replace(
-        TASK_SETTINGS[arguments.task], seed=arguments.seed, minutes=arguments.minutes
-    )
-    settings = replace(settings, loss=replace(settings.loss, name=arguments.loss))
-    sizes = replace(MODEL_SETTINGS[arguments.task], attention=not arguments.without_transformer)
     graphs, validation = map(prepared.graphs, (prepared.split.train, prepared.split.validation))
     checkpoint = arguments.out / "checkpoint.pt"
-    trained = run(sizes, settings, graphs, validation, lambda m: save_checkpoint(checkpoint, m))
+    trained = run(entry.model, preset, graphs, validation, lambda m: save_checkpoint(checkpoint, m))
     plot_curves(trained.history, arguments.out / "curves.svg")
     report = {
         "feature_digest": prepared.feature_digest,
-        "model": asdict(trained.model.encoder.settings),
-        "settings": asdict(settings),
+        "architecture": trained.model.architecture,
+        "model": asdict(trained.model.settings),
+        "settings": asdict(preset.training),
         "split": asdict(prepared.split),
         "history": trained.history,
     }
     _report_quality(prepared, trained.model, report, arguments.out)
+
+
+def _chosen(arguments: argparse.Namespace) -> tuple[Any, Any]:
+    """Returns the architecture and the preset that the command line names."""
+    from hlorank_training.models.architectures.registry import architecture
+
+    try:
+        entry = architecture(arguments.task, arguments.architecture)
+        preset = entry.preset(arguments.preset)
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
+    training = replace(preset.training, seed=arguments.seed, minutes=arguments.minutes)
+    if arguments.loss:
+        training = replace(training, loss=replace(training.loss, name=arguments.loss))
+    return entry, replace(preset, training=training)
 
 
 def evaluate(arguments: argparse.Namespace) -> None:

@@ -5,8 +5,12 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
+from hlorank_training.models.architectures.graphsage_transformer import (  # noqa: E402
+    Encoder,
+    GraphSageTransformer,
+    ModelSettings,
+)
 from hlorank_training.models.graph_layers import Standardise  # noqa: E402
-from hlorank_training.models.model import Encoder, ModelSettings, SegmentModel  # noqa: E402
 from hlorank_training.models.train import load_checkpoint, save_checkpoint  # noqa: E402
 from hlorank_training.shipping.onnx_model import OnnxModel, write_onnx  # noqa: E402
 
@@ -69,7 +73,7 @@ def embed(encoder: Encoder, inputs: list[np.ndarray]) -> np.ndarray:
 
 @pytest.mark.parametrize("settings", VARIANTS, ids=str)
 def test_padded_nodes_influence_nothing_even_if_they_hold_garbage(settings):
-    encoder = SegmentModel(settings).eval().encoder
+    encoder = GraphSageTransformer(settings).eval().encoder
     inputs = rows(settings.task, 6)
     expected = embed(encoder, inputs)
     assert np.abs(expected).max() > 0
@@ -79,7 +83,7 @@ def test_padded_nodes_influence_nothing_even_if_they_hold_garbage(settings):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_the_embedding_depends_on_the_configuration_and_on_the_direction_of_edges(task):
-    encoder = SegmentModel(ModelSettings(task)).eval().encoder
+    encoder = GraphSageTransformer(ModelSettings(task)).eval().encoder
     inputs = rows(task, 6)
     expected = embed(encoder, inputs)
     other = [*inputs[:5], rows(task, 6, seed=1)[5]]
@@ -91,7 +95,7 @@ def test_the_embedding_depends_on_the_configuration_and_on_the_direction_of_edge
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("attention", [True, False])
 def test_onnx_runtime_agrees_with_torch_for_every_shape(task, attention, tmp_path):
-    model = SegmentModel(ModelSettings(task, attention=attention)).eval()
+    model = GraphSageTransformer(ModelSettings(task, attention=attention)).eval()
     write_onnx(model, tmp_path)
     exported = OnnxModel(tmp_path)
     for nodes, count in ((4, 2), (8, 9), (32, 5)):
@@ -107,7 +111,7 @@ def test_onnx_runtime_agrees_with_torch_for_every_shape(task, attention, tmp_pat
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("attention", [True, False])
 def test_an_exported_row_is_the_same_to_the_bit_among_any_others(task, attention, tmp_path):
-    write_onnx(SegmentModel(ModelSettings(task, attention=attention)).eval(), tmp_path)
+    write_onnx(GraphSageTransformer(ModelSettings(task, attention=attention)).eval(), tmp_path)
     encode = OnnxModel(tmp_path).encode
     for nodes in (4, 24, 40):
         inputs = rows(task, nodes, 60)
@@ -120,7 +124,7 @@ def test_an_exported_row_is_the_same_to_the_bit_among_any_others(task, attention
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_checkpoint_gives_the_same_model_back(task, tmp_path):
-    model = SegmentModel(ModelSettings(task)).eval()
+    model = GraphSageTransformer(ModelSettings(task)).eval()
     save_checkpoint(tmp_path / "run" / "checkpoint.pt", model)
     again = load_checkpoint(tmp_path / "run" / "checkpoint.pt")
     inputs = rows(task, 6)
@@ -141,12 +145,14 @@ def test_a_model_file_appears_only_when_it_is_complete(write, tmp_path, monkeypa
 
     monkeypatch.setattr(os, "replace", stop)
     with pytest.raises(KeyboardInterrupt):
-        write(SegmentModel(ModelSettings("tile")).eval(), tmp_path)
+        write(GraphSageTransformer(ModelSettings("tile")).eval(), tmp_path)
     assert all(path.suffix == ".partial" for path in tmp_path.iterdir())
 
 
 def test_without_edges_the_direction_of_edges_says_nothing():
-    encoder = SegmentModel(ModelSettings("tile", attention=False, edges=False)).eval().encoder
+    encoder = (
+        GraphSageTransformer(ModelSettings("tile", attention=False, edges=False)).eval().encoder
+    )
     inputs = rows("tile", 6)
     turned = [*inputs[:2], inputs[2].swapaxes(1, 2).copy(), *inputs[3:]]
     assert (embed(encoder, turned) == embed(encoder, inputs)).all()

@@ -15,14 +15,10 @@ from hlorank_training.data.prepare import Prepared
 from hlorank_training.judging.baselines import BoostedTrees, analytical_cost
 from hlorank_training.judging.evaluate import Score, mean_of
 from hlorank_training.judging.held_out import held_out_quality
+from hlorank_training.models.architectures.architecture import Preset
+from hlorank_training.models.architectures.registry import DEFAULT, architecture
 from hlorank_training.models.loss import LossSettings
-from hlorank_training.models.train import (
-    MODEL_SETTINGS,
-    TASK_SETTINGS,
-    load_checkpoint,
-    save_checkpoint,
-    score_graph,
-)
+from hlorank_training.models.train import load_checkpoint, save_checkpoint, score_graph
 from hlorank_training.models.train import train as train_model
 from hlorank_training.reports.plots import plot_comparison
 from hlorank_training.reports.tables import QUALITY_HEAD, markdown, quality_cells, without_model
@@ -84,12 +80,14 @@ def train_variant(
 ) -> None:
     """Trains one variant with one seed and writes its checkpoint."""
     variant = VARIANTS[task][run[0]]
-    settings = replace(TASK_SETTINGS[task], seed=run[1], minutes=minutes)
-    settings = replace(settings, loss=replace(settings.loss, name=variant.loss))
+    entry = architecture(task, DEFAULT)
+    preset = entry.preset("small")
+    loss = replace(preset.training.loss, name=variant.loss)
+    settings = replace(preset.training, seed=run[1], minutes=minutes, loss=loss)
     names = prepared.split.train[: round(variant.share * len(prepared.split.train))]
     graphs, validation = prepared.graphs(names), prepared.graphs(prepared.split.validation)
-    model = replace(MODEL_SETTINGS[task], **variant.changes)
-    trained = train_model(model, settings, graphs, validation)
+    changed = Preset(replace(preset.model, **variant.changes), settings)
+    trained = train_model(entry.model, changed, graphs, validation)
     save_checkpoint(_checkpoint(folder, run), trained.model)
 
 

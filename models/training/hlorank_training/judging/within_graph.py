@@ -16,10 +16,15 @@ from sklearn.preprocessing import OneHotEncoder
 
 from hlorank_training.data.dataset import Graph, distinct, read_graph
 from hlorank_training.judging.evaluate import Score, mean_of
+from hlorank_training.models.architectures.architecture import Preset
+from hlorank_training.models.architectures.graphsage_transformer import (
+    GraphSageTransformer,
+    ModelSettings,
+)
 from hlorank_training.models.loss import LossSettings
 from hlorank_training.models.metrics import kendall_tau
-from hlorank_training.models.model import ModelSettings
-from hlorank_training.models.train import TrainSettings, score_graph, train
+from hlorank_training.models.train import score_graph, train
+from hlorank_training.models.training_settings import TrainSettings
 
 _TEST, _VALIDATION = 0.2, 0.1
 _STEPS_PER_EPOCH = 25
@@ -113,7 +118,8 @@ def _ensemble(parts: tuple[list[Graph], list[Graph]], minutes: float) -> Score:
     scores = []
     for seed in _SEEDS:
         settings = replace(_SETTINGS, minutes=minutes, seed=seed)
-        trained = train(_MODEL, settings, training * _STEPS_PER_EPOCH, validation)
+        preset = Preset(_MODEL, settings)
+        trained = train(GraphSageTransformer, preset, training * _STEPS_PER_EPOCH, validation)
         scores.append(partial(score_graph, trained.model))
     return mean_of(scores)
 

@@ -1,7 +1,9 @@
 """Defines the cost models and trains them.
 
-* segment models: ``model``, of ``graph_layers``, ``layout_part`` (with ``layout_tensors``) and
-  ``tile_part`` (used twice by ``vector_part``), on the inputs in ``segment_batch``
+* architectures and their registry: ``architectures``
+* segment models: ``segment_model``, on the inputs in ``segment_batch``; our own is made of
+  ``graph_layers``, ``layout_part`` (with ``layout_tensors``) and ``tile_part`` (used twice by
+  ``vector_part``)
 * whole-graph models: ``whole_graph_model``
-* training: ``train``, ``loss``, ``metrics``
+* training: ``train``, ``training_settings``, ``loss`` with ``paper_losses``, ``metrics``
 """

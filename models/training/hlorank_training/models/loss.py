@@ -2,36 +2,68 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.nn.functional import relu, softplus
 
+from hlorank_training.models import paper_losses
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+"""Maps scores and run times to a number."""
+
 
 @dataclass(frozen=True)
 class LossSettings:
-    """The loss function, and for pairwise losses the weights of pairs."""
+    """The loss function and its numbers."""
 
     name: str = "logistic"
-    """``logistic``, ``hinge``, ``list_mle`` or ``log_mse``"""
+    """One of ``loss_names``; those without a paper's name are our own."""
     noise: float = 0.01
-    """Difference of log run times up to which a pair is ignored as noise."""
+    """Our pairwise losses: difference of log run times up to which a pair is ignored as noise."""
     full_weight: float = 0.1
-    """Difference of log run times from which all pairs have the weight 1."""
+    """Our pairwise losses: difference of log run times from which all pairs have the weight 1."""
+    temperature: float = 1.0
+    """``tpugraphs-list-mle``: divisor of the scores."""
 
 
-def loss_of(settings: LossSettings) -> Callable[[Tensor, Tensor], Tensor]:
+def loss_names() -> list[str]:
+    """Returns the names of all losses."""
+    return list(_losses(LossSettings()))
+
+
+def loss_of(settings: LossSettings) -> Loss:
     """Returns the loss function that the settings name."""
-    losses = {
+    losses = _losses(settings)
+    if settings.name not in losses:
+        raise ValueError(f"loss '{settings.name}' does not exist, expected: {', '.join(losses)}")
+    return losses[settings.name]
+
+
+def _losses(settings: LossSettings) -> dict[str, Loss]:
+    ours = {
         "logistic": _pairwise(softplus),
         "hinge": _pairwise(lambda margin: relu(1 + margin)),
         "list_mle": _list_mle,
         "log_mse": _log_mse,
     }
-    if settings.name not in losses:
-        raise ValueError(f"loss '{settings.name}' does not exist, expected: {', '.join(losses)}")
-    loss = losses[settings.name]
-    return lambda scores, runtimes: loss(scores, runtimes, settings)
+    hinge, gst_hinge = paper_losses.hinge(1), paper_losses.hinge(paper_losses.GST_MARGIN)
+    return {
+        **{name: partial(_with, settings, loss) for name, loss in ours.items()},
+        "kaufman-hinge": partial(paper_losses.rank_mean, hinge),
+        "kaufman-logistic": partial(paper_losses.rank_mean, paper_losses.logistic),
+        "kaufman-log-mse": paper_losses.log_mse,
+        "tgraph-hinge": partial(paper_losses.rank_sum, hinge),
+        "tgraph-hinge-mean": partial(paper_losses.rank_entry_mean, hinge),
+        "gst-hinge": partial(paper_losses.rank_sum, gst_hinge),
+        "tpugraphs-list-mle": partial(paper_losses.list_mle, settings.temperature),
+        "singh-relative": paper_losses.relative_error,
+    }
+
+
+def _with(settings: LossSettings, loss, scores: Tensor, runtimes: Tensor) -> Tensor:
+    return loss(scores, runtimes, settings)
 
 
 def _log(runtimes: Tensor) -> Tensor:

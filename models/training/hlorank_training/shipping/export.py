@@ -12,7 +12,7 @@ from hlorank.measure.atomic_files import write_atomically, write_json
 from hlorank_training.data.batch import BUCKETS, make_batch
 from hlorank_training.data.dataset import Graph, read_graph
 from hlorank_training.data.featurize import PAD_VALUE
-from hlorank_training.models.model import ModelSettings, SegmentModel
+from hlorank_training.models.segment_model import SegmentModel
 from hlorank_training.models.train import score_graph
 from hlorank_training.shipping.golden import GoldenRule, golden_cases, npz_bytes
 from hlorank_training.shipping.onnx_model import OnnxModel, write_onnx
@@ -53,12 +53,11 @@ def export(
 
     golden = npz_bytes(golden_cases(features, score, GoldenRule()))
     write_atomically(folder / "golden.npz", golden)
-    settings = model.encoder.settings
     kind = {
-        "task": settings.task,
-        "architecture": _architecture(settings),
-        "kind": "segment",
-        "embedding_size": settings.embedding,
+        "task": model.settings.task,
+        "architecture": model.architecture,
+        "kind": model.kind,
+        "embedding_size": model.embedding,
         "buckets": list(BUCKETS),
         "batch_dependent": False,
     }
@@ -102,10 +101,6 @@ def manifest(
         "measured_quality": quality,
         "licence": "Apache-2.0",
     }
-
-
-def _architecture(settings: ModelSettings) -> str:
-    return "graphsage-transformer-segment" if settings.attention else "graphsage-segment"
 
 
 def digest(files: Sequence[Path]) -> str:

@@ -14,8 +14,8 @@ from torch.export import Dim
 from hlorank_training.data.batch import INPUTS, Batch
 from hlorank_training.data.batch import score as score_batch
 from hlorank_training.models.layout_part import SLOTS
-from hlorank_training.models.model import Encoder, SegmentModel
 from hlorank_training.models.segment_batch import FEATURES
+from hlorank_training.models.segment_model import SegmentModel
 from hlorank_training.models.tile_part import TILE_FEATURES
 
 OPSET = 23
@@ -26,13 +26,13 @@ def write_onnx(model: SegmentModel, folder: Path) -> None:
     encoder, head = model.encoder.eval(), model.head.eval()
     export_module(
         encoder,
-        _example(encoder),
+        _example(model.settings.task),
         INPUTS,
         "embedding",
-        _dimensions(encoder),
+        _dimensions(model.settings.task),
         folder / "encoder.onnx",
     )
-    rows = torch.randn(3, model.encoder.settings.embedding)
+    rows = torch.randn(3, model.embedding)
     export_module(head, (rows,), ("sum",), "score", ({0: Dim("C")},), folder / "head.onnx")
 
 
@@ -99,9 +99,9 @@ def _strip(model: onnx.ModelProto) -> None:
     del model.graph.metadata_props[:]
 
 
-def _example(encoder: Encoder) -> tuple[torch.Tensor, ...]:
+def _example(task: str) -> tuple[torch.Tensor, ...]:
     segments, nodes, rows = 3, 5, 7
-    layout = encoder.settings.task == "layout"
+    layout = task == "layout"
     config = (
         torch.randint(-2, 6, (rows, nodes, SLOTS)) if layout else torch.rand(rows, TILE_FEATURES)
     )
@@ -115,9 +115,9 @@ def _example(encoder: Encoder) -> tuple[torch.Tensor, ...]:
     )
 
 
-def _dimensions(encoder: Encoder) -> tuple[dict[int, Dim], ...]:
+def _dimensions(task: str) -> tuple[dict[int, Dim], ...]:
     segments, nodes, rows = Dim("S"), Dim("N"), Dim("B")
-    config = {0: rows, 1: nodes} if encoder.settings.task == "layout" else {0: rows}
+    config = {0: rows, 1: nodes} if task == "layout" else {0: rows}
     static = {0: segments, 1: nodes}
     return (static, static, {**static, 2: nodes}, static, {0: rows}, config)
 

@@ -1,0 +1,22 @@
+"""The registry: every architecture by task and name."""
+
+from hlorank_training.models.architectures import graphsage_transformer
+from hlorank_training.models.architectures.architecture import Architecture
+
+DEFAULT = "graphsage-transformer-segment"
+_ALL = (*graphsage_transformer.ARCHITECTURES,)
+
+
+def architectures(task: str) -> dict[str, Architecture]:
+    """Returns the architectures for ``layout`` or ``tile`` by name."""
+    return {entry.name: entry for entry in _ALL if entry.task == task}
+
+
+def architecture(task: str, name: str) -> Architecture:
+    """Returns one architecture; raises ``ValueError`` if it does not exist for the task."""
+    known = architectures(task)
+    if name not in known:
+        raise ValueError(
+            f"architecture '{name}' does not exist for task '{task}', expected: {', '.join(known)}"
+        )
+    return known[name]

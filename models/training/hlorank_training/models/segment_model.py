@@ -1,0 +1,67 @@
+"""What every segment model has: an encoder of rows, and a head of summed embeddings."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hlorank_training.data.batch import Batch, make_batch
+from hlorank_training.data.dataset import Graph
+
+
+class SegmentModel(nn.Module):
+    """An encoder of rows (segment, local configuration) and a head, trained together.
+
+    A subclass is created from its settings alone, and defines ``architecture``.
+    """
+
+    kind = "segment"
+    architecture: str
+    """Name in the registry and in manifests."""
+    settings: Any
+    """A frozen dataclass that has ``task``: ``layout`` or ``tile``."""
+    encoder: nn.Module
+    """Maps the six inputs of ``encoder.onnx`` to embeddings f32 [B,D]."""
+    head: nn.Module
+    """Maps sums of embeddings f32 [C,D] to scores f32 [C]."""
+    embedding: int
+    """Width D of the embeddings."""
+
+    @classmethod
+    def for_graphs(cls, settings: Any, graphs: Sequence[Graph]) -> Self:
+        """Returns an untrained model with the statistics of the training graphs."""
+        model = cls(settings)
+        model.fit(graphs)
+        return model
+
+    def fit(self, graphs: Sequence[Graph]) -> None:
+        """Computes the statistics that scale the inputs."""
+        raise NotImplementedError
+
+    def scores(self, graphs: Sequence[Graph], chosen: Sequence[np.ndarray]) -> Tensor:
+        """Returns scores f32 [c], with gradients, of the ``chosen`` configurations of each graph,
+        one graph after the other."""
+        return self.batch_scores(make_batch(graphs, chosen))
+
+    def batch_scores(self, batch: Batch) -> Tensor:
+        """Returns scores f32 [c] of a batch, with gradients."""
+        total = torch.zeros(batch.configurations, self.embedding)
+        for bucket in batch.buckets:
+            embedding = self.encoder(*map(torch.from_numpy, bucket.inputs))
+            rows = embedding[torch.from_numpy(bucket.row)]
+            total = total.index_add(0, torch.from_numpy(bucket.configuration), rows)
+        return self.head(total)
+
+
+def node_rows(graphs: Sequence[Graph]) -> Tensor:
+    """Returns the raw features of all nodes: f32 [n,140]."""
+    segments = [segment for graph in graphs for segment in graph.segments]
+    return torch.from_numpy(np.concatenate([segment.features for segment in segments]))
+
+
+def tile_rows(graphs: Sequence[Graph]) -> Tensor:
+    """Returns the raw tiles of all configurations: f32 [n,24]."""
+    segments = [segment for graph in graphs for segment in graph.segments]
+    return torch.from_numpy(np.concatenate([segment.local for segment in segments]))

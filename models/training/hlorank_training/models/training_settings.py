@@ -1,0 +1,31 @@
+"""Hyperparameters of a training."""
+
+from dataclasses import dataclass, field
+
+from hlorank_training.models.loss import LossSettings
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """Hyperparameters of a training."""
+
+    seed: int = 1
+    epochs: int = 200
+    minutes: float = 6.0
+    optimizer: str = "adamw"
+    """``adamw``, ``adam`` or ``adagrad``"""
+    learning_rate: float = 1e-3
+    decay: float | None = None
+    """Factor of the learning rate per epoch; if None, a cosine takes it to 0 over ``epochs``."""
+    warm_up: float = 0.0
+    """Share of the epochs in which the learning rate first rises linearly."""
+    weight_decay: float = 0.02
+    clip: float | None = 1.0
+    """Maximum norm of the gradient, if any."""
+    averaging: float = 0.98
+    """Decay of the moving average of the weights per step; the average is the trained model."""
+    graphs_per_step: int = 2
+    configurations_per_graph: int = 32
+    patience: int = 25
+    """Maximum epochs without a better validation tau."""
+    loss: LossSettings = field(default_factory=LossSettings)
