@@ -49,7 +49,7 @@ def export_module(module, example, inputs, output: str, dimensions, path: Path) 
         verbose=False,
     )
     exported = program.model_proto
-    if "segment" in inputs:
+    if getattr(module, "broadcasts_a_lone_segment", False):
         _broadcast_a_lone_segment(exported)
     _strip(exported)
     onnx.checker.check_model(exported)

@@ -62,6 +62,10 @@ class ModelSettings:
 class Encoder(nn.Module):
     """Encodes rows of (segment, local configuration); see ``forward`` for shapes."""
 
+    broadcasts_a_lone_segment = True
+    """All that depends on the segment alone may have one row if there is one segment, so that the
+    export need not copy it to every row."""
+
     def __init__(self, settings: ModelSettings):
         super().__init__()
         hidden = settings.hidden

@@ -1,10 +1,20 @@
 """The registry: every architecture by task and name."""
 
-from hlorank_training.models.architectures import graphsage_transformer
+from hlorank_training.models.architectures import (
+    graphsage_transformer,
+    tpugraphs_mlp,
+    tpugraphs_resgcn,
+    tpugraphs_sage,
+)
 from hlorank_training.models.architectures.architecture import Architecture
 
 DEFAULT = "graphsage-transformer-segment"
-_ALL = (*graphsage_transformer.ARCHITECTURES,)
+_ALL = (
+    *graphsage_transformer.ARCHITECTURES,
+    *tpugraphs_sage.ARCHITECTURES,
+    *tpugraphs_resgcn.ARCHITECTURES,
+    *tpugraphs_mlp.ARCHITECTURES,
+)
 
 
 def architectures(task: str) -> dict[str, Architecture]:

@@ -1,0 +1,87 @@
+"""TpuGraphs' GCN with residuals for tiles (2023, appendix B): the tile joined early or late."""
+
+import torch
+from torch import Tensor, nn
+
+from hlorank_training.models.architectures.architecture import Architecture, Preset
+from hlorank_training.models.architectures.tpugraphs_tiles import (
+    PAPER_TRAINING,
+    SLOPE,
+    SMALL_TRAINING,
+    Dense,
+    JoinedEncoder,
+    TileBaseline,
+    TileSettings,
+    activate,
+    node_width,
+    pooled_width,
+)
+from hlorank_training.models.tile_encoder import Readout
+
+
+def user_averages(edges: Tensor) -> Tensor:
+    """Maps edges [B,N,N] to weights whose rows average a producer and its users."""
+    with_self = edges.mT + torch.eye(edges.shape[-1])
+    return with_self / with_self.sum(-1, keepdim=True)
+
+
+class ResidualGcn(nn.Module):
+    """Adds a dense layer of averages over users, their transpose, and the node itself."""
+
+    def __init__(self, hidden: int, directed: bool):
+        super().__init__()
+        self.parts = nn.ModuleList(Dense(hidden, hidden) for _ in range(3 if directed else 1))
+
+    def forward(self, x: Tensor, users: Tensor) -> Tensor:
+        """Maps x [B,N,H] and ``user_averages`` [B,N,N] to [B,N,H]."""
+        z = activate(x)
+        terms = (users @ z, users.mT @ z, z)
+        if len(self.parts) == 1:
+            return x + self.parts[0](terms[0] + terms[1] + terms[2])
+        return x + sum(part(term) for part, term in zip(self.parts, terms, strict=True))
+
+
+class GcnEncoder(JoinedEncoder):
+    """Encodes rows by residual GCN layers and a sum over nodes."""
+
+    def __init__(self, settings: TileSettings):
+        super().__init__(settings)
+        hidden = settings.hidden
+        self.first = Dense(node_width(settings), hidden)
+        self.layers = nn.ModuleList(
+            ResidualGcn(hidden, settings.directed) for _ in range(settings.layers)
+        )
+
+    def layers_of(self, edges: Tensor, nodes: Tensor) -> Tensor:
+        users, x = user_averages(edges), self.first(nodes)
+        for layer in self.layers:
+            x = layer(x, users)
+        return activate(x)
+
+
+class TileGcn(TileBaseline):
+    """EarlyJoinResGCN and LateJoinResGCN."""
+
+    def __init__(self, settings: TileSettings):
+        embedding = pooled_width(settings)
+        head = Readout(embedding, settings.hidden, activation=nn.LeakyReLU(SLOPE))
+        super().__init__(settings, GcnEncoder(settings), head, embedding)
+
+    @property
+    def architecture(self) -> str:
+        """Name in the registry and in manifests."""
+        return "tpugraphs-late-resgcn" if self.settings.late_join else "tpugraphs-early-resgcn"
+
+
+def _entry(name: str, late_join: bool) -> Architecture:
+    presets = {
+        "small": Preset(TileSettings(opcode=16, late_join=late_join), SMALL_TRAINING),
+        "paper": Preset(TileSettings(opcode=32, late_join=late_join), PAPER_TRAINING),
+    }
+    return Architecture(name, TileGcn, presets)
+
+
+ARCHITECTURES = (
+    _entry("tpugraphs-early-resgcn", late_join=False),
+    _entry("tpugraphs-late-resgcn", late_join=True),
+)

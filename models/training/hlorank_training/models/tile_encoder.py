@@ -1,0 +1,62 @@
+"""What the encoders of the papers' tile models share: one segment is a whole kernel."""
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from hlorank_training.models.graph_layers import rows_of
+from hlorank_training.models.segment_batch import OPCODES, SegmentBatch
+
+
+class TileEncoder(nn.Module):
+    """Maps the encoder's six inputs to embeddings by ``embed``, which subclasses define."""
+
+    def forward(
+        self,
+        opcode: Tensor,
+        features: Tensor,
+        operands: Tensor,
+        mask: Tensor,
+        segment: Tensor,
+        config: Tensor,
+    ) -> Tensor:
+        """Maps opcode i64 [S,N], features f32 [S,N,140], operands f32 [S,N,N], mask f32 [S,N],
+        segment i64 [B] and config f32 [B,24] to embeddings f32 [B,D]."""
+        edges = operands * mask.unsqueeze(-1) * mask.unsqueeze(-2)
+        known = opcode.clamp(0, OPCODES - 1)
+        return self.embed(SegmentBatch(known, features, edges, mask, segment, config))
+
+    def embed(self, batch: SegmentBatch) -> Tensor:
+        """Maps a batch to embeddings f32 [B,D]."""
+        raise NotImplementedError
+
+
+class Readout(nn.Module):
+    """Maps embeddings f32 [C,D] to scores f32 [C] by dense layers."""
+
+    def __init__(self, *widths: int, activation: nn.Module):
+        super().__init__()
+        layers: list[nn.Module] = []
+        for width, following in pairwise(widths):
+            layers += [nn.Linear(width, following), activation]
+        self.layers = nn.Sequential(*layers, nn.Linear(widths[-1], 1))
+
+    def forward(self, sum: Tensor) -> Tensor:
+        """Maps [C,D] to [C]."""
+        return self.layers(sum).squeeze(-1)
+
+
+def sum_of_nodes(h: Tensor, mask: Tensor) -> Tensor:
+    """Sums ``h`` [B,N,H] over the nodes whose ``mask`` [B,N] is 1: [B,H]."""
+    return (mask.unsqueeze(1) @ h).squeeze(1)
+
+
+def with_tile(nodes: Tensor, tile: Tensor) -> Tensor:
+    """Joins a tile [B,C] to every node [B,N,F]: [B,N,C+F]."""
+    return torch.cat([tile.unsqueeze(1).expand(-1, nodes.shape[1], -1), nodes], -1)
+
+
+def every_row(batch: SegmentBatch, static: Tensor) -> Tensor:
+    """Maps [S, ...] to [B, ...], the segment of every row."""
+    return rows_of(static, batch.segment)

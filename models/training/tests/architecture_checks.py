@@ -1,0 +1,234 @@
+"""The checks that every architecture gets, for segment models of tiles and whole-graph models.
+
+All of them score an ``Example``. ``tests/test_tile_architectures.py`` shows their use.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from hlorank_training.data.dataset import Graph, Segment
+from hlorank_training.models.architectures.architecture import Preset
+from hlorank_training.models.kernel_model import KernelModel
+from hlorank_training.models.segment_batch import SegmentBatch
+from hlorank_training.models.train import train
+from hlorank_training.shipping.onnx_model import OnnxModel, write_onnx
+from hlorank_training.shipping.whole_graph_onnx import OnnxWholeGraphModel, write_whole_graph_onnx
+
+CLOSE = 1e-5
+"""Maximum difference relative to the largest score."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A graph with configurations."""
+
+    opcode: np.ndarray
+    features: np.ndarray
+    edges: np.ndarray
+    """i64 [2,E]: consumers, then producers"""
+    config: np.ndarray
+    """f32 [C,24] for tiles, i64 [C,K,18] for layouts"""
+    configurable: np.ndarray | None = None
+    """i64 [K], layouts only"""
+
+
+def example(task: str = "tile", nodes: int = 9, configs: int = 6, seed: int = 0) -> Example:
+    """A random graph of which a node consumes some of the nodes before it."""
+    random = np.random.default_rng(seed)
+    consumers, producers = np.nonzero(np.tril(random.random((nodes, nodes)) < 0.3, -1))
+    slots = np.sort(random.choice(nodes, max(nodes // 3, 1), replace=False))
+    layouts = random.integers(-1, 6, (configs, len(slots), 18))
+    tiles = random.integers(0, 512, (configs, 24)).astype(np.float32)
+    return Example(
+        random.integers(1, 120, nodes),
+        _features(random, nodes),
+        np.stack([consumers, producers]),
+        layouts if task == "layout" else tiles,
+        slots if task == "layout" else None,
+    )
+
+
+def _features(random: np.random.Generator, nodes: int) -> np.ndarray:
+    features = random.integers(0, 50, (nodes, 140)).astype(np.float32)
+    features[:, 134:] = random.integers(0, 6, (nodes, 6))
+    return features
+
+
+def scores(model: torch.nn.Module, given: Example) -> np.ndarray:
+    """Scores f32 [C], by the whole-graph form of a segment model."""
+    form = KernelModel(model) if model.kind == "segment" else model
+    configuration = (
+        (given.config,) if given.configurable is None else (given.configurable, given.config)
+    )
+    tensors = map(torch.from_numpy, (given.opcode, given.features, given.edges))
+    with torch.no_grad():
+        return form.eval()(*tensors, tuple(map(torch.from_numpy, configuration))).numpy()
+
+
+def as_graph(given: Example) -> Graph:
+    """The kernel as the training reads it."""
+    operands = np.zeros((len(given.opcode),) * 2, np.float32)
+    operands[tuple(given.edges)] = 1
+    choice = np.arange(len(given.config))
+    segment = Segment(given.opcode, given.features, operands, given.config, choice)
+    return Graph("example", (segment,), 1000 + choice, None)
+
+
+def fitted(model_class, settings, seed: int = 0) -> torch.nn.Module:
+    """A model with random weights and the statistics of two examples."""
+    torch.manual_seed(seed)
+    graphs = [as_graph(example(settings.task, 12, seed=number)) for number in (0, 1)]
+    return model_class.for_graphs(settings, graphs).eval()
+
+
+def difference(actual: np.ndarray, expected: np.ndarray) -> float:
+    """The largest difference, relative to the largest expected score."""
+    return float(np.abs(actual - expected).max() / max(np.abs(expected).max(), 1e-6))
+
+
+def parameters(model: torch.nn.Module) -> int:
+    """The number of trained parameters."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def relabelled(given: Example, order: np.ndarray) -> Example:
+    """The same graph, of which node ``order[i]`` becomes node ``i``."""
+    place = np.argsort(order)
+    configurable = None if given.configurable is None else place[given.configurable]
+    static = (given.opcode[order], given.features[order], place[given.edges])
+    return Example(*static, given.config, configurable)
+
+
+def check_relabelling(model, given: Example, matters: bool = False) -> None:
+    """Check 2: scores do not depend on the numbers of nodes, unless the architecture's do."""
+    order = np.random.default_rng(1).permutation(len(given.opcode))
+    assert (
+        difference(scores(model, relabelled(given, order)), scores(model, given)) > CLOSE
+    ) == matters
+
+
+def check_configurations(model, given: Example, batch_dependent: bool = False) -> None:
+    """Check 3: permuted configurations have permuted scores, each by itself where it should."""
+    many = replace(given, config=np.resize(given.config, (128, *given.config.shape[1:])))
+    expected = scores(model, many)
+    order = np.random.default_rng(1).permutation(len(expected))
+    assert (
+        difference(scores(model, replace(many, config=many.config[order])), expected[order]) < CLOSE
+    )
+    assert np.ptp(expected) > 1e-4 * np.abs(expected).max(), "scores depend on the configuration"
+    for count in (1, 4):
+        few = scores(model, replace(many, config=many.config[:count]))
+        assert (difference(few, expected[:count]) > CLOSE) == batch_dependent
+
+
+def check_degenerate_graphs(model, task: str) -> None:
+    """Check 4: graphs without edges, of one node and without configurable nodes have scores."""
+    base = example(task)
+    no_edges = np.zeros((2, 0), np.int64)
+    lone = replace(example(task, nodes=1), edges=no_edges)
+    graphs = [replace(base, edges=no_edges), lone]
+    if task == "layout":
+        graphs.append(replace(base, configurable=base.configurable[:0], config=base.config[:, :0]))
+    for given in graphs:
+        assert np.isfinite(scores(model, given)).all()
+
+
+def check_no_edges(model, without_neighbours, given: Example) -> None:
+    """Check 4: without edges a model equals ``without_neighbours``, its copy that ignores them."""
+    alone = replace(given, edges=np.zeros((2, 0), np.int64))
+    assert difference(scores(without_neighbours, given), scores(model, alone)) < CLOSE
+    assert difference(scores(model, given), scores(model, alone)) > CLOSE
+
+
+def encoder_inputs(given: Example, padding: int = 0) -> list[torch.Tensor]:
+    """The six inputs of an encoder; padding nodes hold garbage."""
+    graph = as_graph(given)
+    node, rows = (0, padding), len(given.config)
+    arrays = [
+        np.pad(given.opcode, node, constant_values=7),
+        np.pad(given.features, (node, (0, 0)), constant_values=3),
+        np.pad(graph.segments[0].operands, (node, node), constant_values=1),
+        np.pad(np.ones(len(given.opcode), np.float32), node),
+    ]
+    static = [torch.from_numpy(array).unsqueeze(0) for array in arrays]
+    return [*static, torch.zeros(rows, dtype=torch.int64), torch.from_numpy(given.config)]
+
+
+def check_padding(model, given: Example) -> None:
+    """Check 5: a segment has one embedding, whatever its padding."""
+    with torch.no_grad():
+        expected = model.encoder(*encoder_inputs(given))
+        for padding in (3, 11):
+            actual = model.encoder(*encoder_inputs(given, padding))
+            assert difference(actual.numpy(), expected.numpy()) < 1e-6
+
+
+def check_onnx_of_segment_model(model, folder) -> None:
+    """Check 6: ONNX Runtime agrees with torch, and rows are equal to the bit among others."""
+    write_onnx(model, folder)
+    exported = OnnxModel(folder)
+    for nodes, configs in ((9, 6), (1, 4), (30, 12)):
+        given = example("tile", nodes, configs, seed=3)
+        inputs = [tensor.numpy() for tensor in encoder_inputs(given)]
+        embedding = exported.encode(inputs)
+        assert difference(exported.head(embedding), scores(model, given)) < CLOSE
+        chosen = [0, 1, 3, 2]
+        some = exported.encode([*inputs[:4], inputs[4][chosen], inputs[5][chosen]])
+        assert (some == embedding[chosen]).all()
+
+
+def check_onnx_of_whole_graph_model(model, path) -> None:
+    """Check 6: ONNX Runtime agrees with torch on whole graphs of any shape."""
+    form = KernelModel(model).eval() if model.kind == "segment" else model
+    write_whole_graph_onnx(form, path)
+    exported = OnnxWholeGraphModel(path, chunk_configs=100)
+    for nodes, configs in ((9, 6), (1, 4), (30, 12)):
+        given = example(model.settings.task, nodes, configs, seed=3)
+        graph = {"opcode": given.opcode, "features": given.features, "edges": given.edges}
+        if given.configurable is not None:
+            graph["configurable"] = given.configurable
+        assert difference(exported.score(graph, given.config), scores(model, given)) < CLOSE
+
+
+def chain(nodes: int) -> Example:
+    """A chain: every node consumes the one before it."""
+    edges = np.stack([np.arange(1, nodes), np.arange(nodes - 1)])
+    return replace(example("tile", nodes, seed=5), edges=edges)
+
+
+def check_receptive_field(vectors, layers: int) -> None:
+    """Check 8: a node's vector depends on its neighbourhood of as many hops as layers alone.
+
+    ``vectors`` maps an example to the vectors [C,N,H] of its nodes.
+    """
+    long = chain(4 * layers)
+    middle = 2 * layers
+    near = np.arange(middle - layers, middle + layers + 1)
+    cut = replace(chain(len(near)), opcode=long.opcode[near], features=long.features[near])
+    cut = replace(cut, config=long.config)
+    expected = vectors(long)[:, middle]
+    assert difference(vectors(cut)[:, layers], expected) < CLOSE
+    nearer = replace(
+        cut, opcode=cut.opcode[1:], features=cut.features[1:], edges=chain(len(near) - 1).edges
+    )
+    assert difference(vectors(nearer)[:, layers - 1], expected) > CLOSE
+
+
+def node_vectors(model, given: Example) -> np.ndarray:
+    """The vectors [C,N,H] of an encoder that has ``nodes``."""
+    opcode, features, operands, mask, segment, config = encoder_inputs(given)
+    with torch.no_grad():
+        batch = SegmentBatch(opcode, features, operands, mask, segment, config)
+        return model.eval().encoder.nodes(batch).numpy()
+
+
+def check_learning(model_class, preset: Preset, graph: Graph, ceiling: float) -> None:
+    """Check 9: fitted to one graph alone, a model orders it to 0.9 of its noise ceiling."""
+    training = replace(
+        preset.training, graphs_per_step=1, configurations_per_graph=64, epochs=80, minutes=2
+    )
+    preset = replace(preset, training=replace(training, patience=40))
+    trained = train(model_class, preset, [graph] * 10, [graph])
+    assert max(epoch["validation_tau"] for epoch in trained.history) > 0.9 * ceiling

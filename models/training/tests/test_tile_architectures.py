@@ -1,0 +1,158 @@
+"""Every architecture for tiles passes the checks that all architectures get."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("onnx", reason="onnx is not installed")
+
+import architecture_checks as checks  # noqa: E402
+
+from hlorank_training.data.dataset import Graph, distinct, read_graph  # noqa: E402
+from hlorank_training.data.featurize import featurize  # noqa: E402
+from hlorank_training.models.architectures.registry import architectures  # noqa: E402
+from hlorank_training.models.architectures.tpugraphs_resgcn import user_averages  # noqa: E402
+
+OPCODE_ROWS = 128
+CEILING = 0.93
+"""Mean noise ceiling of the kernels that were measured."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a paper says about an architecture."""
+
+    count: int
+    """Trained parameters of preset ``paper``, with ``opcodes`` rows of the opcode table."""
+    opcodes: int = 121
+    layers: int = 0
+    """Layers along edges, after which a node's vector depends on as many hops."""
+    order_matters: bool = False
+
+
+FACTS = {
+    "tpugraphs-early-sage": Facts(61_889, layers=3),
+    "tpugraphs-late-sage": Facts(60_353, layers=3),
+    "tpugraphs-early-resgcn": Facts(49_825),
+    "tpugraphs-late-resgcn": Facts(49_825),
+    "tpugraphs-mlp": Facts(20_705),
+}
+TILES = architectures("tile")
+each = pytest.mark.parametrize("name", FACTS)
+
+
+def small(name: str) -> torch.nn.Module:
+    return checks.fitted(TILES[name].model, TILES[name].presets["small"].model)
+
+
+def test_every_architecture_of_a_paper_is_checked():
+    assert {name for name, entry in TILES.items() if "paper" in entry.presets} == set(FACTS)
+
+
+@each
+def test_the_published_sizes_have_the_published_number_of_parameters(name):
+    facts, entry = FACTS[name], TILES[name]
+    model = entry.model(entry.presets["paper"].model)
+    tables = [m for m in model.modules() if isinstance(m, torch.nn.Embedding)]
+    widths = sum(m.embedding_dim for m in tables if m.num_embeddings == OPCODE_ROWS)
+    assert checks.parameters(model) == facts.count + (OPCODE_ROWS - facts.opcodes) * widths
+
+
+@each
+def test_scores_do_not_depend_on_the_numbers_of_nodes(name):
+    checks.check_relabelling(small(name), checks.example(), matters=FACTS[name].order_matters)
+
+
+@each
+def test_every_configuration_has_a_score_of_its_own(name):
+    checks.check_configurations(small(name), checks.example())
+
+
+@each
+def test_degenerate_graphs_have_finite_scores(name):
+    checks.check_degenerate_graphs(small(name), "tile")
+
+
+@each
+def test_padding_influences_nothing(name):
+    checks.check_padding(small(name), checks.example())
+
+
+@each
+def test_both_kinds_of_artifacts_agree_with_torch(name, tmp_path):
+    model = small(name)
+    checks.check_onnx_of_segment_model(model, tmp_path)
+    checks.check_onnx_of_whole_graph_model(model, tmp_path / "model.onnx")
+
+
+@pytest.mark.parametrize("name", [name for name, facts in FACTS.items() if facts.layers])
+def test_a_node_sees_as_many_hops_as_there_are_layers(name):
+    vectors = partial(checks.node_vectors, small(name))
+    checks.check_receptive_field(vectors, FACTS[name].layers)
+
+
+@pytest.fixture(scope="session")
+def kernel(hlorank, tmp_path_factory) -> Graph:
+    """A measured kernel."""
+    kernels = Path(__file__).parents[3] / "tests/data/measured/tile_kernels.pb"
+    path = tmp_path_factory.mktemp("features") / "kernel.npz"
+    featurize(hlorank, [(kernels, 0)], [path])
+    return distinct(read_graph(path, path.stem))
+
+
+@each
+def test_a_model_learns_the_order_of_one_measured_kernel(name, kernel):
+    checks.check_learning(TILES[name].model, TILES[name].presets["small"], kernel, CEILING)
+
+
+def _ignore_sums(model) -> None:
+    for sage in model.encoder.sages:
+        with torch.no_grad():
+            sage.linear.weight[:, : sage.linear.in_features // 2] = 0
+
+
+NO_NEIGHBOURS: dict[str, Callable[[torch.nn.Module], None]] = {
+    "tpugraphs-early-sage": _ignore_sums,
+    "tpugraphs-late-sage": _ignore_sums,
+}
+
+
+@pytest.mark.parametrize("name", NO_NEIGHBOURS)
+def test_without_edges_a_model_is_itself_without_its_neighbour_terms(name):
+    model, ignoring = small(name), small(name)
+    NO_NEIGHBOURS[name](ignoring)
+    checks.check_no_edges(model, ignoring, checks.example())
+
+
+def test_every_row_of_tpugraphs_sage_has_norm_one():
+    vectors = checks.node_vectors(small("tpugraphs-early-sage"), checks.example())
+    assert np.linalg.norm(vectors, axis=-1) == pytest.approx(1, abs=1e-5)
+
+
+def test_two_kernels_with_equal_sums_have_equal_late_joined_scores():
+    model = small("tpugraphs-late-sage")
+    given = checks.example()
+    order = np.roll(np.arange(len(given.opcode)), 1)
+    other = checks.relabelled(given, order)
+    other = replace(other, config=given.config)
+    assert checks.difference(checks.scores(model, other), checks.scores(model, given)) < 1e-5
+
+
+def test_a_perceptron_does_not_see_edges():
+    model, given = small("tpugraphs-mlp"), checks.example()
+    turned = replace(given, edges=given.edges[::-1].copy())
+    assert (checks.scores(model, turned) == checks.scores(model, given)).all()
+
+
+def test_a_producer_averages_itself_and_its_users_and_its_users_do_not_average_back():
+    edges = torch.zeros(1, 4, 4)
+    edges[0, 1:, 0] = 1  # nodes 1 to 3 consume node 0
+    users = user_averages(edges)[0]
+    assert users[0].tolist() == [0.25] * 4
+    assert users.mT[:, 0].tolist() == [0.25] * 4
+    assert users.mT.sum(-1).tolist() == [0.25, 1.25, 1.25, 1.25]
