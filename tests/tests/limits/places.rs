@@ -1,5 +1,7 @@
 //! Calls whose message does not arrive take no place of others.
 
+use std::time::Duration;
+
 use hlorank_tests::{TestServer, rank_request};
 use tonic::Code;
 use tonic_types::StatusExt as _;
@@ -19,7 +21,7 @@ async fn calls_without_messages_make_room_for_others() {
     let mut displaced = 0;
     while displaced < 16 {
         displaced = calls.iter().filter(|call| !call.is_open()).count();
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
     for _ in 0..20 {
         let answer = server.cost_model().await.rank_configs(rank_request(kernel(), tiles(3))).await;
@@ -40,16 +42,27 @@ async fn calls_without_messages_make_room_for_others() {
 async fn a_call_that_sends_its_message_slowly_is_not_ended_for_those_that_send_nothing() {
     let server = TestServer::start_with(&["--max-client-requests=4"]).await;
     let channel = server.channel().await;
-    let slow = OpenCall::open(&channel, RANK);
     let message = prost::Message::encode_to_vec(&rank_request(kernel(), tiles(3)));
-    let mut silent = Vec::new();
-    for byte in crate::open_call::framed(0, &message) {
-        slow.send(vec![byte]);
+    let mut silent: Vec<_> = [(); 5].map(|()| OpenCall::open(&channel, RANK)).into();
+    until_one_ends(&mut silent).await;
+    // From here on, all places are taken, and every new call ends the one that has sent nothing for longest.
+    let slow = OpenCall::open(&channel, RANK);
+    until_one_ends(&mut silent).await;
+    for part in crate::open_call::framed(0, &message).chunks(8) {
+        slow.send(part.to_vec());
         silent.push(OpenCall::open(&channel, RANK));
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        until_one_ends(&mut silent).await;
     }
     let status = slow.ended().await;
     assert_eq!(status.code(), Code::Ok, "{status}");
+}
+
+/// Waits until the server has ended one of some calls, and removes it.
+async fn until_one_ends(calls: &mut Vec<OpenCall>) {
+    while calls.iter().all(OpenCall::is_open) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    calls.retain(OpenCall::is_open);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
