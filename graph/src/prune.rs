@@ -9,6 +9,14 @@ pub struct Pruned {
     pub edges: Vec<[u32; 2]>,
 }
 
+impl Pruned {
+    /// Keeps everything.
+    #[must_use]
+    pub fn whole(graph: &Graph) -> Self {
+        Self { nodes: (0..).take(graph.len()).collect(), edges: graph.edges().to_vec() }
+    }
+}
+
 /// Prunes a graph by `TGraph`'s rule: edges with a configurable end stay, and so do the ends of those edges and every
 /// configurable node. A kernel stays whole.
 ///
@@ -16,7 +24,7 @@ pub struct Pruned {
 #[must_use]
 pub fn prune(graph: &Graph) -> Pruned {
     match graph.task().kind().scope {
-        Scope::Kernel => Pruned { nodes: (0..).take(graph.len()).collect(), edges: graph.edges().to_vec() },
+        Scope::Kernel => Pruned::whole(graph),
         Scope::Nodes => prune_around_configurable(graph),
     }
 }

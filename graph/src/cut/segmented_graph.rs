@@ -1,7 +1,7 @@
 use super::{cutter::Cutter, occurrence::Occurrence, pieces::connected_pieces, segment::Segment};
 use crate::{Digest, FEATURES, Graph, Scope, SequenceLengths, Task, prune};
 
-/// Maximum number of nodes of a segment. A larger connected piece is cut into runs of this many nodes in ascending
+/// Maximum number of nodes of a segment, unless a tile model takes larger ones. A larger connected piece is cut into runs of this many nodes in ascending
 /// order, and edges between runs are dropped. Training and serving cut in the same way.
 pub const MAX_SEGMENT_NODES: usize = 512;
 
@@ -44,16 +44,22 @@ pub struct Summary {
 }
 
 impl SegmentedGraph {
-    /// Prunes a graph and cuts it into segments.
+    /// Prunes a graph and cuts it into segments of at most [`MAX_SEGMENT_NODES`] nodes.
     #[must_use]
     pub fn new(graph: &Graph) -> Self {
+        Self::cut(graph, MAX_SEGMENT_NODES)
+    }
+
+    /// Prunes a graph and cuts it into segments of at most `max_segment_nodes` nodes, at least 1.
+    #[must_use]
+    pub fn cut(graph: &Graph, max_segment_nodes: usize) -> Self {
         let pruned = prune(graph);
         let mut cutter = Cutter::new(graph, &pruned);
         let pieces = match graph.task().kind().scope {
             Scope::Kernel => vec![(0..).take(pruned.nodes.len()).collect()],
             Scope::Nodes => connected_pieces(&pruned),
         };
-        let runs = pieces.iter().flat_map(|piece| piece.chunks(MAX_SEGMENT_NODES));
+        let runs = pieces.iter().flat_map(|piece| piece.chunks(max_segment_nodes));
         let occurrences: Vec<Occurrence> = runs.map(|run| cutter.occurrence(run)).collect();
         let segments = cutter.segments;
         let summary = Summary {
@@ -161,5 +167,20 @@ mod tests {
         let sizes: Vec<usize> = cut.occurrences.iter().map(|occurrence| occurrence.nodes.len()).collect();
         assert_eq!(sizes, [MAX_SEGMENT_NODES, MAX_SEGMENT_NODES, 3]);
         assert_eq!(cut.summary.distinct_segments, 2);
+    }
+
+    #[test]
+    fn a_kernel_may_be_cut_into_larger_segments() {
+        let nodes = u32::try_from(2 * MAX_SEGMENT_NODES + 3).unwrap();
+        let edges: Vec<[u32; 2]> = (1..nodes).map(|node| [node, node - 1]).collect();
+        let kernel = graph(Task::Tile, &vec![26; nodes as usize], &edges, &[]);
+        let sizes = |max| {
+            let cut = SegmentedGraph::cut(&kernel, max);
+            let sizes: Vec<usize> = cut.segments.iter().map(Segment::len).collect();
+            let edges = cut.segments.iter().map(|segment| segment.edges.len()).sum::<usize>();
+            (sizes, edges)
+        };
+        assert_eq!(sizes(4 * MAX_SEGMENT_NODES), (vec![1027], 1026));
+        assert_eq!(sizes(2 * MAX_SEGMENT_NODES), (vec![1024, 3], 1025));
     }
 }

@@ -108,6 +108,20 @@ impl Graph {
         Some(features)
     }
 
+    /// Returns the features of some nodes, as [`Self::features`] does of all.
+    #[must_use]
+    pub fn features_of(&self, nodes: &[u32], pad: Pad) -> Option<Vec<f32>> {
+        let mut features: Vec<f32> =
+            nodes.iter().flat_map(|&node| self.raw_row(node as usize)).copied().collect();
+        if pad != Pad::Zero {
+            let lengths = self.sequence_lengths()?;
+            for (row, &node) in features.chunks_exact_mut(FEATURES).zip(nodes) {
+                lengths[node as usize].pad_row(row, pad);
+            }
+        }
+        Some(features)
+    }
+
     /// Returns the bytes that the arrays hold, for a cache that is bounded in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {

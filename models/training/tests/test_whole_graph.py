@@ -10,6 +10,7 @@ onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 
 from hlorank_training.models.whole_graph_model import (  # noqa: E402
     CrossConfigurationAttention,
+    WholeGraphEnsemble,
     WholeGraphModel,
 )
 from hlorank_training.shipping.whole_graph_fixtures import FIXTURES  # noqa: E402
@@ -47,9 +48,12 @@ def score(model: WholeGraphModel, arrays: dict[str, np.ndarray]) -> np.ndarray:
         return model(opcode, features, edges, tuple(configuration)).numpy()
 
 
-def model_of(fixture) -> WholeGraphModel:
-    torch.manual_seed(fixture.seed)
-    return WholeGraphModel(fixture.settings).eval()
+def model_of(fixture) -> WholeGraphModel | WholeGraphEnsemble:
+    members = []
+    for seed in fixture.seeds:
+        torch.manual_seed(seed)
+        members.append(WholeGraphModel(fixture.settings).eval())
+    return members[0] if len(members) == 1 else WholeGraphEnsemble(members).eval()
 
 
 @each_fixture
@@ -110,13 +114,21 @@ def test_attention_is_the_softmax_over_configurations_times_the_channel():
     assert out[..., 2:].flatten().tolist() == pytest.approx(expected, rel=1e-5)
 
 
+def test_an_ensemble_scores_the_mean_of_its_members():
+    fixture = next(fixture for fixture in FIXTURES if len(fixture.seeds) == 2)
+    ensemble, arrays = model_of(fixture), graph("layout", 20, 30, 6, 4)
+    members = [score(member, arrays) for member in ensemble.members]
+    assert np.abs(members[0] - members[1]).max() > 1e-3
+    assert score(ensemble, arrays) == pytest.approx(np.mean(members, 0), rel=1e-6)
+
+
 @each_fixture
 def test_a_fixture_is_small_and_says_what_it_is(fixture):
     folder = REGISTRY / fixture.name / "1"
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    assert sum(path.stat().st_size for path in folder.iterdir()) < 60_000
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 65_000
     assert manifest["kind"] == "graph"
-    assert manifest["chunk_configs"] == fixture.chunk_configs
+    assert manifest["chunk_configs"] == fixture.rule.chunk_configs
     assert manifest["batch_dependent"] == fixture.settings.cross_configuration
     assert manifest["measured_quality"] == {}, "nothing was measured of random weights"
     assert manifest["training_data_digest"] == sha256().hexdigest(), "no data trained it"
@@ -145,13 +157,15 @@ def kind(value) -> tuple[str, int]:
 @each_fixture
 def test_the_golden_scores_of_a_fixture_come_back(fixture):
     folder = REGISTRY / fixture.name / "1"
-    model = OnnxWholeGraphModel(folder / "model.onnx", fixture.chunk_configs)
+    rule = fixture.rule
+    model = OnnxWholeGraphModel(folder / "model.onnx", rule.chunk_configs, rule)
     with np.load(folder / "golden.npz") as arrays:
         for case in {key.split("/")[0] for key in arrays.files}:
             golden = {key: arrays[key] for key in arrays.files if key.startswith(f"{case}/")}
             golden = {key.split("/")[1]: value for key, value in golden.items()}
             expected = golden.pop("score")
-            assert len(expected) % fixture.chunk_configs, "the last chunk is shorter"
+            assert len(expected) > 2 * rule.chunk_configs, "there are several chunks"
+            assert len(expected) % rule.chunk_configs, "they are not all full"
             assert len(np.unique(expected)) > 1
             graph, config = model_inputs(golden)
             assert model.score(graph, config) == pytest.approx(expected, rel=1e-5)

@@ -20,6 +20,15 @@ pub enum EngineError {
         /// The model.
         model: String,
     },
+    /// The model takes what pruning keeps of a graph, which is nothing.
+    #[error(
+        "model `{model}` takes the configurable nodes of a graph and their neighbours, but the graph has none; name \
+         configurable nodes, or another model"
+    )]
+    NothingKept {
+        /// The model.
+        model: String,
+    },
     /// The batch needs too much memory.
     #[error(transparent)]
     TooManyRows(#[from] TooManyRows),
@@ -78,6 +87,11 @@ impl EngineError {
     /// The graph cannot be padded as the model needs it.
     pub(super) fn pad_unknown(model: &ModelFacts) -> Self {
         Self::PadUnknown { model: model.name.clone() }
+    }
+
+    /// Pruning keeps nothing of the graph.
+    pub(super) fn nothing_kept(model: &ModelFacts) -> Self {
+        Self::NothingKept { model: model.name.clone() }
     }
 }
 

@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use hlorank_graph::{Configurations, Digest, SegmentedGraph};
+use hlorank_graph::{Configurations, Digest, MAX_SEGMENT_NODES, SegmentedGraph};
 use metrics::Gauge;
 
 use super::{
@@ -11,10 +11,10 @@ use super::{
     whole_graph,
 };
 use crate::{
-    compute::ComputePool,
-    memory::Memory,
+    compute::{Class, ComputePool},
+    memory::{Held, Memory},
     metrics::{CacheSeries, LoadSeries, Metrics, set},
-    model::{LoadedModel, Model},
+    model::{LoadedModel, Model, SegmentModel},
     outcome::Evaluation,
 };
 
@@ -112,11 +112,30 @@ impl Engine {
     ) -> Result<Evaluation, E> {
         match model.loaded() {
             LoadedModel::Segment(model) => {
-                self.segments.score(&self.resources, model, graph, read, terms).await
+                let (graph, _held) = self.cut_for(model, graph, terms.class).await?;
+                self.segments.score(&self.resources, model, &graph, read, terms).await
             }
             LoadedModel::WholeGraph(model) => {
                 whole_graph::score(&self.resources, model, graph, read, terms).await
             }
         }
+    }
+
+    /// Returns a graph in segments of the model's size, and the memory that they take. Only a model with larger segments
+    /// than usual needs another cut, and only of a kernel that was cut.
+    async fn cut_for(
+        &self,
+        model: &SegmentModel,
+        graph: &Arc<SegmentedGraph>,
+        class: Class,
+    ) -> Result<(Arc<SegmentedGraph>, Option<Held>), EngineError> {
+        let nodes = model.settings().max_segment_nodes;
+        if nodes == MAX_SEGMENT_NODES || graph.occurrences.len() <= 1 {
+            return Ok((Arc::clone(graph), None));
+        }
+        let held = self.resources.memory.hold(graph.bytes())?;
+        let whole = graph.whole.clone();
+        let cut = self.resources.pool.run(class, move |_| SegmentedGraph::cut(&whole, nodes));
+        Ok((Arc::new(cut.await?.value), Some(held)))
     }
 }

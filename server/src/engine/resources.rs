@@ -33,18 +33,18 @@ impl Resources {
         self.pool.device()
     }
 
-    /// Scores `0..count` in chunks of `at_once`, and returns what each chunk gave, in order. Dropping the future stops the
+    /// Scores each of the chunks, and returns what each gave, in order. Dropping the future stops the
     /// runs in progress by the interrupt.
     pub(super) async fn score_in_chunks<T: Send + 'static>(
         &self,
-        (count, at_once): (usize, usize),
+        chunks: Vec<Range<usize>>,
         class: Class,
         interrupt: Interrupt,
         score: impl Fn(Worker, Range<usize>, &Interrupt) -> Result<T, ModelFailed> + Send + Sync + 'static,
     ) -> Result<Vec<T>, EngineError> {
         let (score, interrupt) = (Arc::new(score), StopOnDrop(Arc::new(interrupt)));
-        let chunks = (0..count).step_by(at_once).map(|start| {
-            let (score, chunk) = (Arc::clone(&score), start..count.min(start + at_once));
+        let chunks = chunks.into_iter().map(|chunk| {
+            let score = Arc::clone(&score);
             let run = move |worker, interrupt: &Interrupt| score(worker, chunk, interrupt);
             let scored = self.pool.run_session(class, Arc::clone(&interrupt.0), run);
             async { Ok::<_, EngineError>(scored.await??) }

@@ -144,8 +144,8 @@ impl Written {
         check_field(self.version > 0, "version", &self.version, "1 or more")?;
         let pad = require_field(Pad::from_value(self.pad_value), "pad_value", &self.pad_value, "0 or -1")?;
         let kind = match self.kind {
-            WrittenKind::Segment(written) => ModelKind::Segment(written.checked()?),
-            WrittenKind::WholeGraph(written) => ModelKind::WholeGraph(written.checked()?),
+            WrittenKind::Segment(written) => ModelKind::Segment(written.checked(task)?),
+            WrittenKind::WholeGraph(written) => ModelKind::WholeGraph(written.checked(task)?),
         };
         let feature_set = Digest::from_hex(&self.feature_digest).and_then(FeatureSet::by_digest);
         let feature_set = feature_set.ok_or_else(|| ManifestError::FeatureDigest {
@@ -172,6 +172,17 @@ impl Written {
     }
 }
 
+impl ModelKind {
+    /// Whether the first configurations of a batch have the same scores without the others.
+    #[must_use]
+    pub fn allows_partial(&self) -> bool {
+        match self {
+            Self::Segment(_) => true,
+            Self::WholeGraph(settings) => !settings.needs_whole_batch(),
+        }
+    }
+}
+
 impl fmt::Display for ModelKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [segment, whole_graph] = KINDS;
@@ -188,7 +199,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::WholeGraphSettings;
+    use crate::model::{Chunking, ModelNodes, Permutations, WholeGraphSettings};
 
     fn manifest() -> Value {
         json!({
@@ -236,9 +247,59 @@ mod tests {
             let mut written = whole_graph_manifest();
             written["batch_dependent"] = json!(batch_dependent);
             let manifest = read(&written).unwrap();
-            let expected = WholeGraphSettings { chunk_configs: 5, batch_dependent };
+            let expected = WholeGraphSettings {
+                chunk_configs: 5,
+                batch_dependent,
+                nodes: ModelNodes::All,
+                chunking: Chunking::Full,
+                permutations: None,
+            };
             assert_eq!(*manifest.kind(), ModelKind::WholeGraph(expected));
             assert_eq!(manifest.kind().to_string(), "graph");
+        }
+    }
+
+    #[test]
+    fn a_whole_graph_model_of_layouts_may_take_pruned_nodes_and_average_even_chunks() {
+        let mut written = whole_graph_manifest();
+        let manifest = read(&written).unwrap();
+        assert!(manifest.kind().allows_partial());
+        for (field, value) in [
+            ("task", json!("layout")),
+            ("batch_dependent", json!(true)),
+            ("nodes", json!("pruned")),
+            ("chunking", json!("even")),
+            ("permutations", json!({"count": 10, "seed": u64::MAX})),
+        ] {
+            written[field] = value;
+        }
+        let manifest = read(&written).unwrap();
+        assert!(!manifest.kind().allows_partial());
+        let ModelKind::WholeGraph(settings) = manifest.kind() else { panic!("a whole-graph model") };
+        assert_eq!((settings.nodes, settings.chunking), (ModelNodes::Pruned, Chunking::Even));
+        assert_eq!(settings.permutations, Some(Permutations { count: 10, seed: u64::MAX }));
+    }
+
+    #[test]
+    fn segments_of_kernels_may_be_larger() {
+        let of = |task, nodes, largest| {
+            let mut written = manifest();
+            (written["task"], written["max_segment_nodes"]) = (json!(task), json!(nodes));
+            written["buckets"] = json!([8, largest]);
+            read(&written)
+        };
+        let read = of("tile", 2048, 2048).unwrap();
+        let ModelKind::Segment(settings) = read.kind() else { panic!("a segment model") };
+        assert_eq!(settings.max_segment_nodes, 2048);
+        assert!(of("layout", 512, 512).is_ok());
+        for (task, nodes, largest, named) in [
+            ("tile", 2049, 2048, "max_segment_nodes"),
+            ("tile", 256, 512, "max_segment_nodes"),
+            ("tile", 1024, 512, "buckets"),
+            ("layout", 1024, 1024, "max_segment_nodes"),
+        ] {
+            let refused = of(task, nodes, largest).unwrap_err().to_string();
+            assert!(refused.contains(&format!("`{named}`")), "{task} {nodes}: {refused}");
         }
     }
 
@@ -280,6 +341,9 @@ mod tests {
             ("version", json!(0)),
             ("embedding_size", json!(0)),
             ("chunk_configs", json!(5)),
+            ("nodes", json!("pruned")),
+            ("chunking", json!("even")),
+            ("permutations", json!({"count": 10, "seed": 101})),
             ("pad_value", json!(1)),
             ("buckets", json!([8, 4, 512])),
             ("buckets", json!([8, 256])),
@@ -305,9 +369,19 @@ mod tests {
             ("chunk_configs", json!(0)),
             ("embedding_size", json!(64)),
             ("buckets", json!([512])),
+            ("max_segment_nodes", json!(512)),
             ("pad_value", json!(1)),
+            ("nodes", json!("pruned")),
+            ("nodes", json!("half")),
+            ("chunking", json!("even")),
+            ("chunking", json!("odd")),
+            ("permutations", json!({"count": 10, "seed": 101})),
         ];
         assert_each_is_named(&whole_graph_manifest(), wrong);
+        let mut dependent = whole_graph_manifest();
+        dependent["batch_dependent"] = json!(true);
+        let wrong = [0, 65].map(|count| ("permutations", json!({"count": count, "seed": 1})));
+        assert_each_is_named(&dependent, wrong.to_vec());
     }
 
     #[test]

@@ -1,4 +1,5 @@
 use hlorank_graph::{Digest, shortened};
+use serde_json::Value;
 
 /// Name of the manifest. An exporter writes it last: a version without one does not exist yet.
 pub const MANIFEST_FILE: &str = "manifest.json";
@@ -61,6 +62,15 @@ pub(super) fn check_field(
     expected: &str,
 ) -> Result<(), ManifestError> {
     require_field(holds.then_some(()), field, found, expected)
+}
+
+/// Refuses a field that only models of another kind have.
+pub(super) fn check_absent(
+    found: Option<&Value>,
+    field: &'static str,
+    expected: &str,
+) -> Result<(), ManifestError> {
+    found.map_or(Ok(()), |found| check_field(false, field, found, expected))
 }
 
 /// Returns what a field means, or refuses it with [`ManifestError::Field`].

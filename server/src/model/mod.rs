@@ -29,4 +29,6 @@ pub use manifest_error::{MANIFEST_FILE, ManifestError};
 pub use segment::{EncoderInput, SegmentModel, SegmentSettings};
 pub use sessions::{ModelFailed, RunReports};
 pub use state::{ModelState, REJECTION_REASONS, Rejection};
-pub use whole_graph::{WholeGraphInput, WholeGraphModel, WholeGraphSettings};
+pub use whole_graph::{
+    Chunking, ModelNodes, Permutations, WholeGraphInput, WholeGraphModel, WholeGraphSettings,
+};

@@ -54,7 +54,7 @@ impl fmt::Display for ModelState {
 }
 
 /// Every reason for which a version can be rejected.
-pub const REJECTION_REASONS: [&str; 30] = [
+pub const REJECTION_REASONS: [&str; 31] = [
     "CUSTOM_OPERATOR",
     "DIGEST_MISMATCH",
     "EVALUATION_FAILED",
@@ -67,6 +67,7 @@ pub const REJECTION_REASONS: [&str; 30] = [
     "FILE_UNREADABLE",
     "GOLDEN_EMPTY",
     "GOLDEN_MISMATCH",
+    "GOLDEN_ONE_CHUNK",
     "GOLDEN_UNREADABLE",
     "INTERFACE_NAMES",
     "INTERFACE_RANK",

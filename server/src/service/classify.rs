@@ -23,6 +23,9 @@ pub(super) fn session(error: &SessionError) -> Class {
         }
         SessionError::StreamTooLong { .. } => (InvalidArgument, Reason::StreamTooLong, Some("configs")),
         SessionError::DeadlineExceeded { .. } => (Code::DeadlineExceeded, Reason::DeadlineExceeded, None),
+        SessionError::PartialUnsupported { .. } => {
+            (InvalidArgument, Reason::PartialUnsupported, Some("allow_partial"))
+        }
         SessionError::Select(SelectError::WrongTask { .. }) => {
             (InvalidArgument, Reason::ModelTaskMismatch, Some("model"))
         }
@@ -41,6 +44,7 @@ pub(super) fn session(error: &SessionError) -> Class {
 fn engine(error: &EngineError) -> Class {
     match error {
         EngineError::PadUnknown { .. } => (FailedPrecondition, Reason::PadUnknown, Some("graph.features")),
+        EngineError::NothingKept { .. } => (InvalidArgument, Reason::NothingToConfigure, Some("graph")),
         EngineError::TooManyRows(_) => (InvalidArgument, Reason::TooManyRows, Some("configs")),
         EngineError::QueueFull { .. } => (ResourceExhausted, Reason::QueueFull, None),
         EngineError::MemoryFull(_) => (ResourceExhausted, Reason::MemoryFull, None),

@@ -61,6 +61,7 @@ reasons! {
     Overloaded "OVERLOADED",
     Overtaken "OVERTAKEN",
     PadUnknown "PAD_UNKNOWN",
+    PartialUnsupported "PARTIAL_UNSUPPORTED",
     PolicyNotKept "POLICY_NOT_KEPT",
     QueueFull "QUEUE_FULL",
     RequestMalformed "REQUEST_MALFORMED",

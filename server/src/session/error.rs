@@ -57,6 +57,15 @@ pub enum SessionError {
         /// The time that the client allowed.
         allowed: Duration,
     },
+    /// Scores of the model depend on the whole batch.
+    #[error(
+        "allow_partial: the scores of model `{model}` depend on all configurations of the batch, so there is no partial \
+         ranking; leave allow_partial unset, or name another model"
+    )]
+    PartialUnsupported {
+        /// The model.
+        model: String,
+    },
     /// No such model, or not for these configurations.
     #[error(transparent)]
     Select(#[from] SelectError),

@@ -122,8 +122,12 @@ impl Session {
     }
 
     /// Scores the first configurations of a batch, as many as there is time for before the call's deadline. Scores all
-    /// if the call has none.
+    /// if the call has none. Fails if the model needs the whole batch.
     pub(crate) async fn score_in_time(&mut self, batch: EncodedBatch) -> Result<ScoredBatch, SessionError> {
+        let manifest = self.model.manifest();
+        if !manifest.kind().allows_partial() {
+            return Err(SessionError::PartialUnsupported { model: manifest.name.clone() });
+        }
         let Some(deadline) = self.call.deadline else { return self.score(batch).await };
         let asked = Instant::now();
         let (class, sent) = (self.accept(&batch)?, batch.count());

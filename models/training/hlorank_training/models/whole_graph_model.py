@@ -1,5 +1,6 @@
 """Whole-graph models: GraphSAGE over all nodes, optionally with attention across configurations."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -59,6 +60,20 @@ class WholeGraphModel(nn.Module):
         for block in self.blocks:
             h = block(h, edges)
         return self.head(h.sum(1)).squeeze(-1)
+
+
+class WholeGraphEnsemble(nn.Module):
+    """The mean of the scores of several models, such as folds or seeds (TGraph averages folds)."""
+
+    def __init__(self, members: Sequence[WholeGraphModel]):
+        super().__init__()
+        self.settings = members[0].settings
+        self.members = nn.ModuleList(members)
+
+    def forward(self, opcode, features, edges, configuration: tuple[Tensor, ...]) -> Tensor:
+        """Maps the inputs of a member to scores f32 [C]."""
+        scores = [member(opcode, features, edges, configuration) for member in self.members]
+        return torch.stack(scores).mean(0)
 
 
 class LayoutJoin(nn.Module):

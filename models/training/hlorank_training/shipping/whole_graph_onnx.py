@@ -10,8 +10,13 @@ from torch.export import Dim
 from hlorank_training.models.layout_part import SLOTS
 from hlorank_training.models.segment_batch import FEATURES, OPCODES
 from hlorank_training.models.tile_part import TILE_FEATURES
-from hlorank_training.models.whole_graph_model import LAYOUT_VALUES, WholeGraphModel
+from hlorank_training.models.whole_graph_model import (
+    LAYOUT_VALUES,
+    WholeGraphEnsemble,
+    WholeGraphModel,
+)
 from hlorank_training.shipping.onnx_model import export_module, session
+from hlorank_training.shipping.serving_rule import ServingRule
 
 
 def inputs(task: str) -> tuple[str, ...]:
@@ -20,7 +25,7 @@ def inputs(task: str) -> tuple[str, ...]:
     return ("opcode", "features", "edges", *configurable, "config")
 
 
-def write_whole_graph_onnx(model: WholeGraphModel, path: Path) -> None:
+def write_whole_graph_onnx(model: WholeGraphModel | WholeGraphEnsemble, path: Path) -> None:
     """Writes ``model.onnx``, which contains its weights."""
     task = model.settings.task
     example, dimensions = _example(task), _dimensions(task)
@@ -63,11 +68,11 @@ def model_inputs(arrays: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray
 
 
 class OnnxWholeGraphModel:
-    """The exported model, run by ONNX Runtime on one thread, chunk by chunk."""
+    """The exported model, run by ONNX Runtime on one thread, as the server runs it."""
 
-    def __init__(self, path: Path, chunk_configs: int):
+    def __init__(self, path: Path, chunk_configs: int, rule: ServingRule | None = None):
         self._session = session(path)
-        self._chunk_configs = chunk_configs
+        self._rule = rule or ServingRule(chunk_configs)
 
     def score_file(self, path: Path, chosen: np.ndarray) -> np.ndarray:
         """Returns scores f32 [c] of the ``chosen`` configurations of a features file."""
@@ -76,9 +81,9 @@ class OnnxWholeGraphModel:
         return self.score(graph, config[chosen])
 
     def score(self, graph: dict[str, np.ndarray], config: np.ndarray) -> np.ndarray:
-        """Scores configurations chunk by chunk in the given order: f32 [C]."""
-        starts = range(0, len(config), self._chunk_configs)
-        chunks = [config[start : start + self._chunk_configs] for start in starts]
-        return np.concatenate(
-            [self._session.run(None, {**graph, "config": chunk})[0] for chunk in chunks]
-        )
+        """Scores configurations chunk by chunk, and averages over the orders: f32 [C]."""
+        graph, totals, runs = self._rule.graph(graph), np.zeros(len(config)), np.zeros(len(config))
+        for chunk in self._rule.chunks(len(config)):
+            totals[chunk] += self._session.run(None, {**graph, "config": config[chunk]})[0]
+            runs[chunk] += 1
+        return (totals / runs).astype(np.float32)

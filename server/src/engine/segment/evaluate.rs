@@ -147,6 +147,7 @@ async fn score_sums(
     let (count, size) = (plan.distinct_configs(), model.settings().embedding_size);
     let at_once =
         (device.head_embeddings / plan.occurrences()).clamp(device.row_multiple, device.head_configs);
+    let chunks = (0..count).step_by(at_once).map(|start| start..count.min(start + at_once)).collect();
     let interrupt = model.interrupt().map_err(EngineError::from)?;
     let score = move |worker: Worker, configs: Range<usize>, interrupt: &Interrupt| {
         let (count, padded) = (configs.len(), configs.len().next_multiple_of(device.row_multiple));
@@ -159,7 +160,7 @@ async fn score_sums(
         sums.truncate(if terms.outputs == Outputs::ScoresAndSums { count * size } else { 0 });
         Ok(Scored { scores, sums })
     };
-    let chunks = resources.score_in_chunks((count, at_once), terms.class, interrupt, score).await?;
+    let chunks = resources.score_in_chunks(chunks, terms.class, interrupt, score).await?;
     let mut all = Scored::default();
     for Scored { scores, sums } in chunks {
         all.scores.extend(scores);

@@ -1,11 +1,12 @@
 use std::sync::Arc;
 
-use hlorank_graph::{Configurations, Distinct, FEATURES, Graph, Pad};
+use hlorank_graph::{Configurations, Distinct, FEATURES, Graph, Pad, Pruned, prune};
 
+use super::passes::Passes;
 use crate::{
     engine::EngineError,
     memory::{Held, Memory},
-    model::{WholeGraphInput, WholeGraphModel},
+    model::{ModelNodes, WholeGraphInput, WholeGraphModel},
     outcome::Reuse,
 };
 
@@ -15,57 +16,81 @@ pub(super) struct Batch {
     pub(super) configurations: Configurations,
     /// The configurations that are evaluated: those that differ, or all.
     pub(super) evaluated: Distinct,
+    /// The order and the chunks in which they are evaluated, by position in `evaluated`.
+    pub(super) passes: Passes,
     distinct_configs: usize,
-    _held: Held,
+    _held: [Held; 2],
 }
 
+/// Bytes of a configuration in a pass: its place in the order and its score.
+const PASS_BYTES: usize = size_of::<usize>() + size_of::<f32>();
+
 impl Batch {
+    /// Plans a batch. Chunks have a multiple of `multiple` configurations if a score does not depend on its chunk.
     pub(super) fn new(
         model: &WholeGraphModel,
         graph: &Graph,
         configurations: Configurations,
-        memory: &Arc<Memory>,
+        (memory, multiple): (&Arc<Memory>, usize),
     ) -> Result<Self, EngineError> {
-        let held = memory.hold(graph_input_bytes(graph))?;
-        let graph =
-            graph_input(graph, model.facts().pad).ok_or_else(|| EngineError::pad_unknown(model.facts()))?;
+        let (facts, settings) = (model.facts(), model.settings());
+        let taken = taken_nodes(graph, settings.nodes);
+        if taken.nodes.is_empty() {
+            return Err(EngineError::nothing_kept(facts));
+        }
+        let held = memory.hold(graph_input_bytes(graph, &taken))?;
+        let graph = graph_input(graph, &taken, facts.pad).ok_or_else(|| EngineError::pad_unknown(facts))?;
         let distinct = configurations.batch().distinct();
         let distinct_configs = distinct.first.len();
-        let evaluated =
-            if model.settings().batch_dependent { Distinct::all(configurations.len()) } else { distinct };
-        Ok(Self { graph, configurations, evaluated, distinct_configs, _held: held })
+        let evaluated = if settings.batch_dependent { Distinct::all(configurations.len()) } else { distinct };
+        let held_for_passes =
+            memory.hold(Passes::scores(settings, evaluated.first.len()).saturating_mul(PASS_BYTES))?;
+        let passes = Passes::new(settings, evaluated.first.len(), multiple);
+        let held = [held, held_for_passes];
+        Ok(Self { graph, configurations, evaluated, passes, distinct_configs, _held: held })
     }
 
     /// Work in nodes.
     pub(super) fn nodes(&self) -> usize {
-        self.graph.opcode.len() * self.evaluated.first.len()
+        self.graph.opcode.len().saturating_mul(self.passes.order.len())
     }
 
     pub(super) fn reuse(&self) -> Reuse {
         Reuse {
             configs: self.configurations.len(),
             distinct_configs: self.distinct_configs,
-            segment_rows: self.configurations.len(),
-            distinct_segment_rows: self.evaluated.first.len(),
-            rows_evaluated: self.evaluated.first.len(),
+            segment_rows: self.configurations.len() * self.passes.count(),
+            distinct_segment_rows: self.passes.order.len(),
+            rows_evaluated: self.passes.order.len(),
         }
     }
 }
 
+/// The nodes and edges of a graph that the model takes.
+fn taken_nodes(graph: &Graph, nodes: ModelNodes) -> Pruned {
+    match nodes {
+        ModelNodes::All => Pruned::whole(graph),
+        ModelNodes::Pruned => prune(graph),
+    }
+}
+
 /// Number of bytes of a graph as the model takes it.
-fn graph_input_bytes(graph: &Graph) -> usize {
-    let nodes = graph.opcodes().len() * (size_of::<i64>() + FEATURES * size_of::<f32>());
-    nodes + (2 * graph.edges().len() + graph.configurable().len()) * size_of::<i64>()
+fn graph_input_bytes(graph: &Graph, taken: &Pruned) -> usize {
+    let nodes = taken.nodes.len() * (size_of::<i64>() + FEATURES * size_of::<f32>());
+    nodes + (2 * taken.edges.len() + graph.configurable().len()) * size_of::<i64>()
 }
 
 /// Makes the inputs for a graph; `None` if it cannot be padded as the model needs it.
-fn graph_input(graph: &Graph, pad: Pad) -> Option<WholeGraphInput> {
-    let ends = |end: usize| graph.edges().iter().map(move |edge| i64::from(edge[end]));
+fn graph_input(graph: &Graph, taken: &Pruned, pad: Pad) -> Option<WholeGraphInput> {
+    let ends = |end: usize| taken.edges.iter().map(move |edge| i64::from(edge[end]));
+    let opcode = |&node: &u32| i64::from(graph.opcodes()[node as usize]);
+    let mut positions = vec![0; graph.len()];
+    (0..).zip(&taken.nodes).for_each(|(position, &node)| positions[node as usize] = position);
     Some(WholeGraphInput {
-        opcode: graph.opcodes().iter().map(|&opcode| opcode.into()).collect(),
-        features: graph.features(pad)?,
+        opcode: taken.nodes.iter().map(opcode).collect(),
+        features: graph.features_of(&taken.nodes, pad)?,
         edges: ends(0).chain(ends(1)).collect(),
-        configurable: graph.configurable().iter().map(|&node| node.into()).collect(),
+        configurable: graph.configurable().iter().map(|&node| positions[node as usize]).collect(),
     })
 }
 
@@ -75,16 +100,20 @@ mod tests {
 
     use super::*;
 
-    fn graph(pad: Pad) -> Graph {
+    fn graph(pad: Pad, configurable: Vec<u32>) -> Graph {
         let features = vec![pad.value(); 3 * FEATURES];
         let edges = vec![[2, 1], [1, 0]];
         let arrays = GraphArrays::from_features(vec![7, 8, 9], features, edges, pad, &Limits::default());
-        Graph::new(Task::Layout, arrays.unwrap(), vec![2, 0]).unwrap()
+        Graph::new(Task::Layout, arrays.unwrap(), configurable).unwrap()
+    }
+
+    fn input(graph: &Graph, nodes: ModelNodes, pad: Pad) -> Option<WholeGraphInput> {
+        graph_input(graph, &taken_nodes(graph, nodes), pad)
     }
 
     #[test]
     fn a_model_gets_the_whole_graph() {
-        let input = graph_input(&graph(Pad::Zero), Pad::Zero).unwrap();
+        let input = input(&graph(Pad::Zero, vec![2, 0]), ModelNodes::All, Pad::Zero).unwrap();
         assert_eq!(input.opcode, [7, 8, 9]);
         assert_eq!(input.edges, [1, 2, 0, 1], "consumers, then producers");
         assert_eq!(input.configurable, [2, 0], "in slot order");
@@ -93,8 +122,21 @@ mod tests {
 
     #[test]
     fn features_are_padded_as_the_model_needs_them_or_not_at_all() {
-        assert!(graph_input(&graph(Pad::Zero), Pad::MinusOne).is_none());
-        let input = graph_input(&graph(Pad::MinusOne), Pad::MinusOne).unwrap();
-        assert_eq!(input.features[134..140], [-1.0; 6]);
+        for nodes in [ModelNodes::All, ModelNodes::Pruned] {
+            let padded = |known| input(&graph(known, vec![2, 0]), nodes, Pad::MinusOne);
+            assert!(padded(Pad::Zero).is_none());
+            assert_eq!(padded(Pad::MinusOne).unwrap().features[134..140], [-1.0; 6]);
+        }
+    }
+
+    #[test]
+    fn a_model_of_pruned_nodes_gets_configurable_ones_and_their_neighbours() {
+        let input = input(&graph(Pad::Zero, vec![2]), ModelNodes::Pruned, Pad::Zero).unwrap();
+        assert_eq!(input.opcode, [8, 9], "ascending, without the node two steps away");
+        assert_eq!(input.edges, [1, 0]);
+        assert_eq!(input.configurable, [1]);
+        assert_eq!(input.features.len(), 2 * FEATURES);
+        let graph = graph(Pad::Zero, vec![]);
+        assert!(taken_nodes(&graph, ModelNodes::Pruned).nodes.is_empty());
     }
 }

@@ -32,25 +32,21 @@ pub(in crate::engine) async fn score<E: From<EngineError> + Send + 'static>(
     read: impl FnOnce() -> Result<Configurations, E> + Send + 'static,
     terms: Terms,
 ) -> Result<Evaluation, E> {
+    // The size of a chunk does not matter if scores do not depend on it.
+    let multiple = if model.settings().batch_dependent { 1 } else { resources.device().row_multiple };
     let prepared = {
         let (model, graph, memory) = (Arc::clone(model), Arc::clone(graph), Arc::clone(&resources.memory));
-        let read = move |_| Ok::<_, E>(Batch::new(&model, &graph.whole, read()?, &memory)?);
+        let read = move |_| Ok::<_, E>(Batch::new(&model, &graph.whole, read()?, (&memory, multiple))?);
         resources.pool.run(terms.class, read)
     };
     let Computed { value: batch, waited } = prepared.await.map_err(EngineError::from)?;
     let batch = Arc::new(batch?);
     let work = resources.backlog.add(model.facts().digest, graph.hash, batch.nodes(), terms)?;
-    let chunks = Chunks::new(resources, model, batch, work);
+    let chunks = Chunks { model: Arc::clone(model), batch, work, multiple };
     Ok(chunks.evaluate(resources, waited, terms.class).await?)
 }
 
 impl Chunks {
-    fn new(resources: &Resources, model: &Arc<WholeGraphModel>, batch: Arc<Batch>, work: Work) -> Self {
-        // The size of a chunk does not matter if scores do not depend on it.
-        let multiple = if model.settings().batch_dependent { 1 } else { resources.device().row_multiple };
-        Self { model: Arc::clone(model), batch, work, multiple }
-    }
-
     async fn evaluate(
         self,
         resources: &Resources,
@@ -59,15 +55,13 @@ impl Chunks {
     ) -> Result<Evaluation, EngineError> {
         let planned = Instant::now();
         let interrupt = self.model.interrupt()?;
-        let (model, batch, count) =
-            (Arc::clone(&self.model), Arc::clone(&self.batch), self.batch.evaluated.first.len());
-        let at_once = model.settings().chunk_configs.min(count).next_multiple_of(self.multiple);
+        let (model, batch) = (Arc::clone(&self.model), Arc::clone(&self.batch));
+        let chunks = batch.passes.chunks.clone();
         let score = move |worker, range, interrupt: &Interrupt| self.score(worker, range, interrupt);
-        let chunks = resources.score_in_chunks((count, at_once), class, interrupt, score);
-        let distinct_scores = chunks.await?.concat();
+        let scores = resources.score_in_chunks(chunks, class, interrupt, score).await?.concat();
         let encoded = Instant::now();
         let reuse = batch.reuse();
-        let fan_out = move |_| batch.evaluated.fan_out(&distinct_scores);
+        let fan_out = move |_| batch.evaluated.fan_out(&batch.passes.mean(&scores));
         let scores = resources.pool.run(class, fan_out).await?.value;
         check_scores(model.facts(), &scores)?;
         let stages = Stages { waited, planned, encoded, scored: Instant::now() };
@@ -82,7 +76,8 @@ impl Chunks {
         interrupt: &Interrupt,
     ) -> Result<Vec<f32>, ModelFailed> {
         let (batch, count) = (&self.batch, range.len());
-        let mut chunk = batch.evaluated.first[range].to_vec();
+        let chunk = batch.passes.order[range].iter().map(|&config| batch.evaluated.first[config]);
+        let mut chunk: Vec<usize> = chunk.collect();
         chunk.resize(count.next_multiple_of(self.multiple), chunk[count - 1]);
         let config = batch.configurations.batch().input(&chunk);
         let started = Instant::now();

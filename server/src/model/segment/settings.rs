@@ -1,9 +1,10 @@
-use hlorank_graph::{FeatureSet, MAX_SEGMENT_NODES, Task};
+use hlorank_graph::{FeatureSet, MAX_SEGMENT_NODES, Scope, Task};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::model::{
     interface::{Element::Float32, Element::Int64, Interface, config_outlet, outlet},
-    manifest_error::{ManifestError, check_field},
+    manifest_error::{ManifestError, check_absent, check_field},
 };
 
 /// Settings of a segment model.
@@ -13,6 +14,8 @@ pub struct SegmentSettings {
     pub embedding_size: usize,
     /// Padded segment sizes in nodes, ascending.
     pub buckets: Vec<usize>,
+    /// Maximum number of nodes of a segment.
+    pub max_segment_nodes: usize,
 }
 
 /// The fields of a segment model as a manifest holds them.
@@ -22,10 +25,14 @@ pub(in crate::model) struct WrittenSegment {
     embedding_size: usize,
     #[serde(default)]
     buckets: Vec<usize>,
+    max_segment_nodes: Option<usize>,
     batch_dependent: bool,
-    /// Only whole-graph models have it.
+    /// Only whole-graph models have the following four.
     #[serde(default)]
     chunk_configs: usize,
+    nodes: Option<Value>,
+    chunking: Option<Value>,
+    permutations: Option<Value>,
 }
 
 /// Names of the ONNX files.
@@ -38,20 +45,42 @@ const MAX_BUCKET: usize = 4 * MAX_SEGMENT_NODES;
 const MAX_EMBEDDING: usize = 4096;
 
 impl WrittenSegment {
-    pub(in crate::model) fn checked(self) -> Result<SegmentSettings, ManifestError> {
-        let Self { embedding_size, buckets, batch_dependent, chunk_configs } = self;
-        check_field(!batch_dependent, "batch_dependent", &batch_dependent, "false for a segment model")?;
+    pub(in crate::model) fn checked(self, task: Task) -> Result<SegmentSettings, ManifestError> {
+        self.check_no_whole_graph_fields()?;
+        let max_segment_nodes = self.checked_max_segment_nodes(task)?;
+        let Self { embedding_size, buckets, .. } = self;
         let sizes = 1..=MAX_EMBEDDING;
         let expected = format!("1 to {MAX_EMBEDDING}");
         check_field(sizes.contains(&embedding_size), "embedding_size", &embedding_size, &expected)?;
-        check_field(chunk_configs == 0, "chunk_configs", &chunk_configs, "none for a segment model")?;
         let ascending = buckets.is_sorted_by(|one, next| one < next) && buckets.first() > Some(&0);
-        let largest = buckets.last().is_some_and(|last| (MAX_SEGMENT_NODES..=MAX_BUCKET).contains(last));
+        let largest = buckets.last().is_some_and(|last| (max_segment_nodes..=MAX_BUCKET).contains(last));
         // What is computed per segment then fills vector registers, wherever the segment stands in a block.
         let multiples = buckets.iter().all(|bucket| bucket.is_multiple_of(4));
-        let expected = format!("ascending multiples of 4, the last from {MAX_SEGMENT_NODES} to {MAX_BUCKET}");
+        let expected = format!("ascending multiples of 4, the last from {max_segment_nodes} to {MAX_BUCKET}");
         check_field(ascending && largest && multiples, "buckets", &format!("{buckets:?}"), &expected)?;
-        Ok(SegmentSettings { embedding_size, buckets })
+        Ok(SegmentSettings { embedding_size, buckets, max_segment_nodes })
+    }
+
+    fn check_no_whole_graph_fields(&self) -> Result<(), ManifestError> {
+        let (none, dependent) = ("none for a segment model", self.batch_dependent);
+        check_field(!dependent, "batch_dependent", &dependent, "false for a segment model")?;
+        check_field(self.chunk_configs == 0, "chunk_configs", &self.chunk_configs, none)?;
+        check_absent(self.nodes.as_ref(), "nodes", none)?;
+        check_absent(self.chunking.as_ref(), "chunking", none)?;
+        check_absent(self.permutations.as_ref(), "permutations", none)
+    }
+
+    /// Kernels are whole segments, which may be larger. Pieces of other graphs are always cut at the same size.
+    fn checked_max_segment_nodes(&self, task: Task) -> Result<usize, ManifestError> {
+        let largest = match task.kind().scope {
+            Scope::Kernel => MAX_BUCKET,
+            Scope::Nodes => MAX_SEGMENT_NODES,
+        };
+        let nodes = self.max_segment_nodes.unwrap_or(MAX_SEGMENT_NODES);
+        let expected =
+            format!("{MAX_SEGMENT_NODES} to {MAX_BUCKET} for tiles, {MAX_SEGMENT_NODES} for layouts");
+        check_field((MAX_SEGMENT_NODES..=largest).contains(&nodes), "max_segment_nodes", &nodes, &expected)?;
+        Ok(nodes)
     }
 }
 

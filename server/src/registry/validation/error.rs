@@ -17,6 +17,11 @@ pub(in crate::registry) enum ValidationError {
     Golden(#[from] FileError),
     #[error("golden.npz has no cases")]
     NoGoldenCases,
+    #[error(
+        "every case of golden.npz is one chunk of at most {chunk_configs} configurations, so none shows how the model's \
+         batches are cut; add a case with more"
+    )]
+    GoldenOneChunk { chunk_configs: usize },
     #[error("golden case {case} has {found} configurations, but the model ranks {expected} configurations")]
     GoldenTask { case: usize, found: Task, expected: Task },
     #[error("golden case {case}: {source}")]
@@ -51,6 +56,7 @@ impl ValidationError {
             Self::Golden(FileError::TooLarge { .. }) => "FILE_TOO_LARGE",
             Self::Golden(_) => "GOLDEN_UNREADABLE",
             Self::NoGoldenCases => "GOLDEN_EMPTY",
+            Self::GoldenOneChunk { .. } => "GOLDEN_ONE_CHUNK",
             Self::GoldenTask { .. } | Self::OtherTask { .. } => "TASK_MISMATCH",
             Self::Evaluation { source: EngineError::Model(failed), .. } if failed.is_expired() => {
                 "LOAD_TIMEOUT"

@@ -3,7 +3,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use hlorank_graph::{Configurations, Limits, SegmentedGraph, read_golden_cases};
 
 use super::{engine::ValidationEngine, error::ValidationError, limit::LoadLimit};
-use crate::model::{Artifact, Model};
+use crate::model::{Artifact, Model, ModelKind, WholeGraphSettings};
 
 /// The golden cases of an artifact, ready to be scored.
 pub(in crate::registry) struct GoldenCases(Vec<GoldenCase>);
@@ -28,6 +28,9 @@ impl GoldenCases {
             read_golden_cases(Path::new("golden.npz"), artifact.golden().to_vec(), &Limits::default())?;
         if cases.is_empty() {
             return Err(ValidationError::NoGoldenCases);
+        }
+        if let ModelKind::WholeGraph(settings) = artifact.manifest().kind() {
+            check_chunks(settings, &cases)?;
         }
         let expected = artifact.manifest().task();
         for (case, golden) in cases.iter().enumerate() {
@@ -81,6 +84,18 @@ impl GoldenCases {
         let version = older.manifest().version;
         Err(ValidationError::TooSlow { version, found, ratio, limit: max_slowdown })
     }
+}
+
+/// Checks that a case has several chunks if scores depend on how a batch is cut.
+fn check_chunks(
+    settings: &WholeGraphSettings,
+    cases: &[hlorank_graph::GoldenCase],
+) -> Result<(), ValidationError> {
+    let chunk_configs = settings.chunk_configs;
+    if settings.needs_whole_batch() && cases.iter().all(|case| case.scores.len() <= chunk_configs) {
+        return Err(ValidationError::GoldenOneChunk { chunk_configs });
+    }
+    Ok(())
 }
 
 /// Cases whose time is measured.

@@ -1,0 +1,146 @@
+use std::ops::Range;
+
+use crate::model::{Chunking, Permutations, WholeGraphSettings};
+
+/// The order in which the configurations of a batch are scored, and the chunks that this order is cut into. A model with
+/// permutations scores every configuration once in each of several passes.
+pub(super) struct Passes {
+    /// Number of configurations.
+    configs: usize,
+    /// Configurations, pass after pass.
+    pub(super) order: Vec<usize>,
+    /// Ranges of `order`; none has configurations of two passes.
+    pub(super) chunks: Vec<Range<usize>>,
+}
+
+impl Passes {
+    /// Number of scores that all passes over `configs` configurations give.
+    pub(super) fn scores(settings: &WholeGraphSettings, configs: usize) -> usize {
+        configs.saturating_mul(permutations(settings, configs).map_or(1, |all| all.count as usize))
+    }
+
+    /// Plans the passes over `configs` configurations, with full chunks of a multiple of `multiple` of them.
+    pub(super) fn new(settings: &WholeGraphSettings, configs: usize, multiple: usize) -> Self {
+        let order: Vec<usize> = match permutations(settings, configs) {
+            Some(all) => (0..all.count).flat_map(|number| all.order(number, configs)).collect(),
+            None => (0..configs).collect(),
+        };
+        let at_once = settings.chunk_configs.min(configs).max(1).next_multiple_of(multiple);
+        let starts = (0..order.len()).step_by(configs.max(1));
+        let pass = |start| {
+            let chunks = cut(settings.chunking, configs, at_once);
+            chunks.map(move |chunk| start + chunk.start..start + chunk.end)
+        };
+        Self { configs, chunks: starts.flat_map(pass).collect(), order }
+    }
+
+    /// Number of passes; at least 1.
+    pub(super) fn count(&self) -> usize {
+        (self.order.len() / self.configs.max(1)).max(1)
+    }
+
+    /// Returns the score of every configuration: the mean over the passes, given all scores in the order of the passes.
+    pub(super) fn mean(&self, scores: &[f32]) -> Vec<f32> {
+        let mut sums = vec![0.0; self.configs];
+        self.order.iter().zip(scores).for_each(|(&config, &score)| sums[config] += f64::from(score));
+        #[expect(clippy::cast_precision_loss, reason = "there are at most 64 passes")]
+        let passes = self.count() as f64;
+        #[expect(clippy::cast_possible_truncation, reason = "it is a mean of f32")]
+        sums.into_iter().map(|sum: f64| (sum / passes) as f32).collect()
+    }
+}
+
+/// The orders of a batch. One chunk needs none: an order would not change its scores.
+fn permutations(settings: &WholeGraphSettings, configs: usize) -> Option<Permutations> {
+    settings.permutations.filter(|_| configs > settings.chunk_configs)
+}
+
+/// Cuts `0..configs` into chunks of at most `at_once`.
+fn cut(chunking: Chunking, configs: usize, at_once: usize) -> impl Iterator<Item = Range<usize>> {
+    let chunks = configs.div_ceil(at_once);
+    let (size, longer) = match chunking {
+        Chunking::Full => (at_once, 0),
+        Chunking::Even => (configs / chunks.max(1), configs % chunks.max(1)),
+    };
+    let start = move |chunk: usize| configs.min(chunk * size + chunk.min(longer));
+    (0..chunks).map(move |chunk| start(chunk)..start(chunk + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ModelNodes;
+
+    fn settings(chunk_configs: usize, chunking: Chunking) -> WholeGraphSettings {
+        let (nodes, permutations) = (ModelNodes::All, None);
+        WholeGraphSettings { chunk_configs, batch_dependent: true, nodes, chunking, permutations }
+    }
+
+    fn sizes(settings: &WholeGraphSettings, count: usize) -> Vec<usize> {
+        Passes::new(settings, count, 1).chunks.iter().map(Range::len).collect()
+    }
+
+    #[test]
+    fn full_chunks_leave_a_shorter_one() {
+        let full = settings(128, Chunking::Full);
+        assert_eq!(sizes(&full, 300), [128, 128, 44]);
+        assert_eq!(sizes(&full, 128), [128]);
+        assert_eq!(sizes(&full, 0), [0; 0]);
+    }
+
+    #[test]
+    fn even_chunks_differ_by_one_at_most() {
+        let even = settings(128, Chunking::Even);
+        for (count, expected) in [
+            (300, vec![100, 100, 100]),
+            (257, vec![86, 86, 85]),
+            (129, vec![65, 64]),
+            (128, vec![128]),
+            (1, vec![1]),
+            (0, vec![]),
+        ] {
+            assert_eq!(sizes(&even, count), expected, "{count}");
+        }
+    }
+
+    #[test]
+    fn a_full_chunk_fills_the_vector_registers() {
+        let settings = WholeGraphSettings { batch_dependent: false, ..settings(5, Chunking::Full) };
+        assert_eq!(Passes::new(&settings, 19, 4).chunks, [0..8, 8..16, 16..19]);
+        assert_eq!(Passes::new(&settings, 3, 4).chunks, [0..3]);
+    }
+
+    #[test]
+    fn chunks_cover_every_pass_and_no_chunk_two() {
+        let permutations = Some(Permutations { count: 3, seed: 101 });
+        let permuted = WholeGraphSettings { permutations, ..settings(5, Chunking::Even) };
+        let passes = Passes::new(&permuted, 12, 1);
+        let lengths: Vec<usize> = passes.chunks.iter().map(Range::len).collect();
+        assert_eq!(lengths, [4; 9]);
+        assert!(passes.chunks.iter().cloned().flatten().eq(0..36));
+        assert_eq!((passes.order.len(), Passes::scores(&permuted, 12)), (36, 36));
+        for pass in passes.order.chunks(12) {
+            let mut configs = pass.to_vec();
+            configs.sort_unstable();
+            assert!(configs.into_iter().eq(0..12), "{pass:?}");
+        }
+        assert_ne!(passes.order[..12], passes.order[12..24]);
+    }
+
+    #[test]
+    fn one_chunk_is_scored_once_in_the_order_sent() {
+        let permutations = Some(Permutations { count: 3, seed: 101 });
+        let permuted = WholeGraphSettings { permutations, ..settings(5, Chunking::Full) };
+        let passes = Passes::new(&permuted, 5, 1);
+        assert_eq!((passes.order, passes.chunks), (vec![0, 1, 2, 3, 4], vec![0..5]));
+        assert_eq!((Passes::scores(&permuted, 5), Passes::scores(&permuted, 6)), (5, 18));
+    }
+
+    #[test]
+    fn a_score_is_the_mean_of_its_passes() {
+        let passes = Passes { configs: 2, order: vec![0, 1, 1, 0], chunks: vec![] };
+        assert_eq!(passes.mean(&[1.0, 2.0, 4.0, 0.0]), [0.5, 3.0]);
+        let once = Passes { configs: 2, order: vec![1, 0], chunks: vec![] };
+        assert_eq!(once.mean(&[1.0, 2.0]), [2.0, 1.0]);
+    }
+}
