@@ -2,6 +2,9 @@
 
 from hlorank_training.models.architectures import (
     graphsage_transformer,
+    kaufman_presets,
+    singh,
+    tgraph_tiles,
     tpugraphs_mlp,
     tpugraphs_resgcn,
     tpugraphs_sage,
@@ -14,6 +17,9 @@ _ALL = (
     *tpugraphs_sage.ARCHITECTURES,
     *tpugraphs_resgcn.ARCHITECTURES,
     *tpugraphs_mlp.ARCHITECTURES,
+    *tgraph_tiles.ARCHITECTURES,
+    *singh.ARCHITECTURES,
+    *kaufman_presets.ARCHITECTURES,
 )
 
 
