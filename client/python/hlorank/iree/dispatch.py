@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from hlorank.iree.compiler import CONFIGURATIONS, FLAGS, SOURCES, lower_text
+from hlorank.iree.result import loop_of, result_dimensions
 from hlorank.iree.tiles import Loop, TileSizes, TileSpace
 
 _COPIES_AND_SCALARS = ("Default", "BufferOpsTileAndVectorize")
@@ -83,7 +84,7 @@ def parse(text: str) -> Any:
 def function_of(executable: str) -> Iterator[Any]:
     """Yields the function of an executable, which only lives as long as its module."""
     module = parse(f"module {{\n{executable}\n}}")
-    yield next(o for o in operations(module.operation) if o.name == "func.func")
+    yield _function(module.operation)
 
 
 def operations(operation: Any) -> Iterator[Any]:
@@ -154,9 +155,9 @@ def _dispatch(
     called = calls.get(executable)
     if not called:
         return None
-    function = next(o for o in operations(configured) if o.name == "func.func")
+    function = _function(configured)
     name, lengths = _text(function.attributes["sym_name"]), _lengths(called[0])
-    space, reason = _space(function)
+    space, reason = _space(function, _function(source))
     if lengths is None:
         space, reason, lengths = None, "its buffers have dynamic sizes", []
     return Dispatch(
@@ -228,7 +229,11 @@ def _work(function: Any) -> int:
     return sum(name not in ("linalg.fill", "linalg.yield") for name in linalg)
 
 
-def _space(function: Any) -> tuple[TileSpace | None, str]:
+def _function(executable: Any) -> Any:
+    return next(o for o in operations(executable) if o.name == "func.func")
+
+
+def _space(function: Any, source: Any) -> tuple[TileSpace | None, str]:
     root = root_of(function)
     if root is None:
         return None, "no operation has a tile"
@@ -242,7 +247,7 @@ def _space(function: Any) -> tuple[TileSpace | None, str]:
     levels = _levels(str(root.attributes[_CONFIG]))
     if not set(levels) <= _LEVELS or "vector_common_parallel" not in levels:
         return None, f"tiling levels are {', '.join(levels)}"
-    return _space_of_root(function, root, [m.value for m in maps], levels)
+    return _space_of_root((function, source), root, [m.value for m in maps], levels)
 
 
 def _levels(config: str) -> dict[str, tuple[int, ...]]:
@@ -254,12 +259,12 @@ def _levels(config: str) -> dict[str, tuple[int, ...]]:
 
 
 def _space_of_root(
-    function: Any, root: Any, maps: list[Any], levels: dict[str, tuple[int, ...]]
+    functions: tuple[Any, Any], root: Any, maps: list[Any], levels: dict[str, tuple[int, ...]]
 ) -> tuple[TileSpace | None, str]:
     extents = _extents(root, maps)
     if extents is None:
         return None, "it has dynamic shapes"
-    output = [_position(expression) for expression in maps[-1].results]
+    output = [loop_of(expression) for expression in maps[-1].results]
     if None in output:
         return None, "its output is not indexed by loops"
     loops = tuple(Loop(extent, i not in output) for i, extent in enumerate(extents))
@@ -271,8 +276,10 @@ def _space_of_root(
         levels["vector_common_parallel"],
         levels.get("vector_reduction", none),
     )
+    function, source = functions
+    result = result_dimensions(function, root, output, source)
     return TileSpace(
-        loops, tuple(output), sizes, _pipeline(function) in _KEEPS_ONES, _work(function)
+        loops, result, sizes, _pipeline(function) in _KEEPS_ONES, _work(function)
     ), ""
 
 
@@ -282,16 +289,8 @@ def _extents(root: Any, maps: Sequence[Any]) -> list[int] | None:
     for operand, indices in zip(root.operands, maps, strict=True):
         shape = getattr(operand.type, "shape", [])
         for size, expression in zip(shape, indices.results, strict=True):
-            if (loop := _position(expression)) is not None:
+            if (loop := loop_of(expression)) is not None:
                 extents.setdefault(loop, size)
     if len(extents) != maps[0].n_dims or min(extents.values(), default=1) < 1:
         return None
     return [extents[i] for i in range(maps[0].n_dims)]
-
-
-def _position(expression: Any) -> int | None:
-    """Returns the loop that an index is; None for other indices."""
-    from iree.compiler import ir
-
-    is_loop = isinstance(expression, ir.AffineDimExpr)
-    return expression.position if is_loop else None

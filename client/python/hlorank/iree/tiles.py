@@ -33,6 +33,15 @@ class Loop:
 
 
 @dataclass(frozen=True)
+class Dimension:
+    """A dimension of the result of a dispatch."""
+
+    extent: int
+    loop: int | None
+    """The loop of the root that it follows; None for a dimension that is not tiled."""
+
+
+@dataclass(frozen=True)
 class TileSizes:
     """A tile: one number per loop of the root, in the order of the loops. 0 leaves it whole."""
 
@@ -49,8 +58,8 @@ class TileSpace:
     """The tiles of a root operation."""
 
     loops: tuple[Loop, ...]
-    output: tuple[int, ...]
-    """Loops of the output's dimensions, most major first."""
+    result: tuple[Dimension, ...]
+    """The dimensions of what the dispatch stores, most major first."""
     default: TileSizes
     """The compiler's choice."""
     keeps_ones: bool = False
@@ -64,19 +73,23 @@ class TileSpace:
     def tile(self, sizes: TileSizes) -> Tile:
         """Returns the bounds that the model sees, by dimension, most minor first.
 
-        Output bounds are the distribution and input bounds the vector sizes, both of the output's
+        Output bounds are the distribution and input bounds the vector sizes, both of the result's
         dimensions; kernel bounds are the sizes of the reductions, last loop first.
         """
-        minor_first = self.output[::-1]
-        reductions = [i for i, loop in enumerate(self.loops) if loop.is_reduction][::-1]
+        minor_first = self.result[::-1]
+        reductions = [
+            Dimension(loop.extent, i) for i, loop in enumerate(self.loops) if loop.is_reduction
+        ]
         return Tile(
-            self._bounds(sizes.distribution, minor_first),
-            self._bounds(sizes.reduction, reductions),
-            self._bounds(sizes.vector, minor_first),
+            _bounds(sizes.distribution, minor_first),
+            _bounds(sizes.reduction, reductions[::-1]),
+            _bounds(sizes.vector, minor_first),
         )
 
-    def _bounds(self, sizes: tuple[int, ...], loops) -> tuple[int, ...]:
-        return tuple(min(sizes[i], self.loops[i].extent) or self.loops[i].extent for i in loops)
+    @property
+    def minor(self) -> int | None:
+        """The loop of the result's most minor dimension that is tiled."""
+        return next((d.loop for d in self.result[::-1] if d.loop is not None), None)
 
     def draw(self, random: np.random.Generator, count: int) -> list[TileSizes]:
         """Draws distinct tiles other than the default; fewer if there are not as many.
@@ -135,7 +148,7 @@ class TileSpace:
             step = _size(random, extent, _REDUCTION_SIZES)
             return replace(sizes, reduction=self._step(sizes.reduction, i, step))
         whole = _size(random, extent, _distribution_sizes(extent), is_large)
-        vector = _size(random, whole, _VECTOR_SIZES, is_large and i == self.output[-1])
+        vector = _size(random, whole, _VECTOR_SIZES, is_large and i == self.minor)
         return replace(
             sizes,
             distribution=_set(sizes.distribution, i, whole),
@@ -144,6 +157,13 @@ class TileSpace:
 
     def _step(self, sizes: tuple[int, ...], i: int, size: int) -> tuple[int, ...]:
         return sizes if self.keeps_ones and sizes[i] == 1 else _set(sizes, i, size)
+
+
+def _bounds(sizes: tuple[int, ...], dimensions: Sequence[Dimension]) -> tuple[int, ...]:
+    """Returns the size of every dimension; what is left whole has the size of its extent."""
+    return tuple(
+        min((d.loop is not None and sizes[d.loop]) or d.extent, d.extent) for d in dimensions
+    )
 
 
 def _set(sizes: tuple[int, ...], i: int, size: int) -> tuple[int, ...]:

@@ -1,5 +1,7 @@
 """The dispatches that IREE forms of small programs."""
 
+import re
+
 import pytest
 
 pytest.importorskip("jax", reason="jax is not installed")
@@ -18,7 +20,8 @@ from hlorank.iree.dispatch import (
     root_of,
     with_tile,
 )
-from hlorank.iree.tiles import Loop, TileSizes
+from hlorank.iree.hlo import kernel_hlo
+from hlorank.iree.tiles import Dimension, Loop, TileSizes
 
 
 def one(function, *shapes):
@@ -46,13 +49,42 @@ def test_a_program_has_a_dispatch_for_every_kernel_in_order():
 def test_the_root_decides_loops_output_and_default():
     space = product().space
     assert space.loops == (Loop(24, False), Loop(48, False), Loop(32, True))
-    assert space.output == (0, 1) and not space.keeps_ones
+    assert space.result == (Dimension(24, 0), Dimension(48, 1)) and not space.keeps_ones
     convolution, _, softmax, transpose, elementwise = (d.space for d in mixed_dispatches())
     assert extents(convolution, False) == [2, 6, 6, 16]
     assert extents(convolution, True) == [3, 3, 4] and convolution.keeps_ones
     assert extents(softmax, True) == [24] and softmax.operations == 3
-    assert transpose.output == (1, 0), "the root iterates over its input's dimensions"
+    assert [d.loop for d in transpose.result] == [1, 0], "the root iterates over its input"
     assert elementwise.loops == (Loop(32 * 48, False),), "IREE collapses the dimensions"
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes", "result"),
+    [
+        (
+            lambda a, b: jnp.einsum("bkm,bkn->nbm", a, b) * 2,
+            [(4, 32, 64), (4, 32, 96)],
+            [(96, 1), (4, 0), (64, 2)],
+        ),
+        (lambda a: jax.nn.softmax(a), [(64, 24)], [(64, 0), (24, None)]),
+        (lambda a, b: (a @ b).reshape(4, 6, 48), [(24, 32), (32, 48)], [(24, 0), (48, 1)]),
+        (
+            lambda a, b: jax.lax.conv(a[None], b, (1, 1), "VALID")[0],
+            [(8, 18, 18), (12, 8, 3, 3)],
+            [(12, 3), (16, 1), (16, 2)],
+        ),
+    ],
+    ids=["transposed", "reduced", "reshaped", "one image"],
+)
+def test_dimensions_of_the_result_follow_loops_of_the_root(function, shapes, result):
+    (dispatch,) = dispatches(function, *(shape(*sizes) for sizes in shapes))
+    assert [(d.extent, d.loop) for d in dispatch.space.result] == result
+    with function_of(dispatch.source) as source:
+        module = kernel_hlo(source, "kernel")
+    root = re.search(r"ROOT \S+ = \w+\[([\d,]+)\]", module)[1]
+    assert root == ",".join(str(extent) for extent, _ in result), (
+        "the bounds of a tile belong to the dimensions of the kernel's output"
+    )
 
 
 def test_the_default_tile_is_the_one_that_iree_prints():

@@ -7,6 +7,7 @@ from hlorank.iree.tiles import (
     MAX_UNROLLED,
     MAX_VECTOR,
     MAX_WORKGROUPS,
+    Dimension,
     Loop,
     TileSizes,
     TileSpace,
@@ -15,21 +16,23 @@ from hlorank.measure.tuning_data import Tile
 
 PRODUCT = TileSpace(
     (Loop(36, False), Loop(24, False), Loop(16, True)),
-    (0, 1),
+    (Dimension(36, 0), Dimension(24, 1)),
     TileSizes((6, 24, 0), (6, 16, 0), (0, 0, 16)),
 )
 TRANSPOSE = TileSpace(
-    (Loop(32, False), Loop(48, False)), (1, 0), TileSizes((16, 12), (8, 4), (0, 0))
+    (Loop(32, False), Loop(48, False)),
+    (Dimension(48, 1), Dimension(32, 0)),
+    TileSizes((16, 12), (8, 4), (0, 0)),
 )
 CONVOLUTION = TileSpace(
     (*(Loop(n, False) for n in (1, 6, 6, 16)), *(Loop(n, True) for n in (3, 3, 4))),
-    (0, 1, 2, 3),
+    tuple(Dimension(n, loop) for loop, n in enumerate((1, 6, 6, 16))),
     TileSizes((0, 1, 3, 16, 0, 0, 0), (1, 1, 3, 16, 0, 0, 0), (0, 0, 0, 0, 1, 1, 4)),
     keeps_ones=True,
 )
 SOFTMAX = TileSpace(
     (Loop(4096, False), Loop(512, True)),
-    (0,),
+    (Dimension(4096, 0), Dimension(512, None)),
     TileSizes((4, 0), (4, 0), (0, 16)),
     operations=3,
 )
@@ -56,11 +59,16 @@ def changed_loops(one, other):
     return [i for i, (before, after) in enumerate(pairs) if before != after]
 
 
-def test_bounds_are_of_the_output_dimensions_most_minor_first():
+def test_bounds_are_of_the_dimensions_of_the_result_most_minor_first():
     assert PRODUCT.tile(PRODUCT.default) == Tile((24, 6), (16,), (16, 6))
     assert TRANSPOSE.tile(TRANSPOSE.default) == Tile((16, 12), (), (8, 4)), (
-        "the output's most minor dimension is the first loop"
+        "the result's most minor dimension is the first loop"
     )
+
+
+def test_a_dimension_that_follows_no_loop_counts_whole():
+    assert SOFTMAX.tile(SOFTMAX.default) == Tile((512, 4), (16,), (512, 4))
+    assert SOFTMAX.minor == 0 and PRODUCT.minor == 1
 
 
 def test_reductions_are_last_loop_first_and_untiled_loops_count_whole():
@@ -119,12 +127,12 @@ def test_a_convolution_keeps_the_loops_that_its_default_leaves_out():
     assert {sizes.vector[:2] for sizes in drawn} == {(1, 1)}
     assert {sizes.reduction[4:6] for sizes in drawn} == {(1, 1)}
     assert len({sizes.vector[2:] for sizes in drawn}) > 5, "the other loops do change"
-    free = TileSpace(CONVOLUTION.loops, CONVOLUTION.output, CONVOLUTION.default)
+    free = TileSpace(CONVOLUTION.loops, CONVOLUTION.result, CONVOLUTION.default)
     assert len({sizes.reduction[4:6] for sizes in free.draw(random(), 200)}) > 1
 
 
 def test_a_small_space_gives_what_there_is():
-    tiny = TileSpace((Loop(2, False),), (0,), TileSizes((2,), (2,), (0,)))
+    tiny = TileSpace((Loop(2, False),), (Dimension(2, 0),), TileSizes((2,), (2,), (0,)))
     drawn = {tiny.tile(sizes) for sizes in tiny.draw(random(), 50)}
     assert drawn == {Tile((1,), (), (1,)), Tile((2,), (), (1,))}
 
