@@ -33,8 +33,8 @@ echo
 measured=tests/data/measured
 printf '\nLayouts of a whole program, measured on XLA:CPU (%s):\n\n' "$measured/layout_random_window_nchw_train.pb"
 "$programs/hlorank" rank --graph "$measured/layout_random_window_nchw_train.pb" --top 5
-printf '\nTiles of one kernel, measured on XLA:CPU (%s):\n\n' "$measured/tile_kernels.pb"
-"$programs/hlorank" rank --graph "$measured/tile_kernels.pb" --module 0 --top 5
+printf '\nTiles of one kernel, measured with IREE on a CPU (%s):\n\n' "$measured/tile_dispatches.pb"
+"$programs/hlorank" rank --graph "$measured/tile_dispatches.pb" --model tile-iree-cpu --module 0 --top 5
 
 trap - EXIT
 kill "$server"

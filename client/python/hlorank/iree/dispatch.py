@@ -278,9 +278,7 @@ def _space_of_root(
     )
     function, source = functions
     result = result_dimensions(function, root, output, source)
-    return TileSpace(
-        loops, result, sizes, _pipeline(function) in _KEEPS_ONES, _work(function)
-    ), ""
+    return TileSpace(loops, result, sizes, _pipeline(function) in _KEEPS_ONES, _work(function)), ""
 
 
 def _extents(root: Any, maps: Sequence[Any]) -> list[int] | None:

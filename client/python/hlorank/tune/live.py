@@ -1,9 +1,7 @@
 """The progress display of a search."""
 
-from threading import Event, Lock, Thread
 from time import monotonic
-from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from rich.console import Console
@@ -12,6 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from hlorank.tune.heartbeat import Heartbeat
 from hlorank.tune.run import Measurement, Run
 
 _ROWS = 12
@@ -32,12 +31,11 @@ class LiveTable:
         self._begin = self._last = monotonic()
         self._printed = 0
         self._run: Run | None = None
-        self._lock, self._end = Lock(), Event()
-        self._thread = Thread(target=self._repeat, daemon=True)
+        self._heartbeat = Heartbeat(self._beat)
 
     def __call__(self, run: Run) -> None:
         """Shows the state of a run."""
-        with self._lock:
+        with self._heartbeat.lock:
             self._run = run
             if len(run.measurements) > self._printed or not run.phase:
                 self._show(run)
@@ -54,13 +52,6 @@ class LiveTable:
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)
         self._last = monotonic()
 
-    def _repeat(self) -> None:
-        # A thread, since the search may wait for the compiler, a server or a measurement. It wakes
-        # once in a while, which disturbs no measurement, as those run in another process.
-        while not self._end.wait(min(1.0, self._quiet)):
-            with self._lock:
-                self._beat()
-
     def _beat(self) -> None:
         phase = self._run.phase if self._run is not None else "starting"
         if self._live is not None and self._run is not None:
@@ -71,17 +62,11 @@ class LiveTable:
     def __enter__(self) -> Self:
         if self._live is not None:
             self._live.start()
-        self._thread.start()
+        self._heartbeat.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._end.set()
-        self._thread.join()
+    def __exit__(self, *error: Any) -> None:
+        self._heartbeat.__exit__(*error)
         if self._live is not None:
             self._live.stop()
 

@@ -46,7 +46,8 @@ def _tiles(prepared: Prepared, folder: Path, rule: FixtureRule) -> list[Path]:
     for name in _one_per_family(prepared)[: rule.tiles]:
         file = prepared.sources[name].file
         data.modules.extend(TuningData.FromString(file.read_bytes()).modules)
-    path = folder / "tile_kernels.pb"
+    two_levels = data.modules[0].runs[0].op_config.tile_size_config.input_bounds
+    path = folder / ("tile_dispatches.pb" if two_levels else "tile_kernels.pb")
     write_atomically(path, data.SerializeToString())
     return [path]
 

@@ -1,6 +1,5 @@
 """The progress display of a search for tiles."""
 
-from threading import Event, Lock, Thread
 from time import monotonic
 from typing import Any, Self
 
@@ -8,6 +7,7 @@ from rich.console import Console
 
 from hlorank.tune.dispatches.kernel import Kernel
 from hlorank.tune.dispatches.tuner import TileRun
+from hlorank.tune.heartbeat import Heartbeat
 from hlorank.tune.live import duration
 
 _QUIET_SECONDS = 8.0
@@ -24,12 +24,11 @@ class TileLines:
         self._status = console.status("starting") if console.is_terminal else None
         self._phase, self._printed = "starting", {}
         self._begin = self._last = monotonic()
-        self._lock, self._end = Lock(), Event()
-        self._thread = Thread(target=self._repeat, daemon=True)
+        self._heartbeat = Heartbeat(self._beat)
 
     def __call__(self, phase: str, run: TileRun) -> None:
         """Shows the state of a run."""
-        with self._lock:
+        with self._heartbeat.lock:
             if phase:
                 self._phase = phase
                 for kernel in run.kernels:
@@ -50,23 +49,20 @@ class TileLines:
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)
         self._last = monotonic()
 
-    def _repeat(self) -> None:
-        while not self._end.wait(0.5):
-            with self._lock:
-                text = f"{self._phase} ({monotonic() - self._begin:.0f} s)"
-                if self._status is not None:
-                    self._status.update(text)
-                elif monotonic() - self._last >= _QUIET_SECONDS:
-                    self._print(f"      ...  {text}")
+    def _beat(self) -> None:
+        text = f"{self._phase} ({monotonic() - self._begin:.0f} s)"
+        if self._status is not None:
+            self._status.update(text)
+        elif monotonic() - self._last >= _QUIET_SECONDS:
+            self._print(f"      ...  {text}")
 
     def __enter__(self) -> Self:
         if self._status is not None:
             self._status.start()
-        self._thread.start()
+        self._heartbeat.__enter__()
         return self
 
-    def __exit__(self, *_: Any) -> None:
-        self._end.set()
-        self._thread.join()
+    def __exit__(self, *error: Any) -> None:
+        self._heartbeat.__exit__(*error)
         if self._status is not None:
             self._status.stop()
