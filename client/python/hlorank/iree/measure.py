@@ -1,5 +1,6 @@
 """Measures the tiles of a dispatch, or variants of a program, in a process of its own."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -38,6 +39,14 @@ class Measured:
     def nanoseconds(self) -> np.ndarray:
         """The shortest run time of both passes, f64 [tiles]."""
         return np.minimum(self.first, self.second)
+
+
+def measuring_worker() -> Worker:
+    """Returns a process for measurements, which keeps to the last processor that may be used.
+
+    Other processes can use the other processors meanwhile.
+    """
+    return Worker(__name__, [max(os.sched_getaffinity(0))])
 
 
 def measure_modules(

@@ -18,7 +18,7 @@ from hlorank.iree.compile_worker import Compiler
 from hlorank.iree.compiler import CONFIGURATIONS, CompileError, compile_text
 from hlorank.iree.dispatch import with_tile
 from hlorank.iree.harness import harness
-from hlorank.iree.measure import difference, measure_modules
+from hlorank.iree.measure import difference, measure_modules, measuring_worker
 from hlorank.iree.runtime import DispatchSubject
 from hlorank.iree.workers import Worker, WorkerError
 from hlorank.measure.rounds import Protocol
@@ -29,7 +29,7 @@ SUBJECT = DispatchSubject(product().bindings)
 
 @pytest.fixture(scope="module")
 def worker():
-    with Worker("hlorank.iree.measure") as process:
+    with measuring_worker() as process:
         yield process
 
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import numpy as np
 from hlorank.iree.compiler import FLAGS, STABLEHLO, compile_text
-from hlorank.iree.measure import measure_modules
+from hlorank.iree.measure import measure_modules, measuring_worker
 from hlorank.iree.runtime import ProgramSubject
 from hlorank.iree.spec import SPEC_FLAG
-from hlorank.iree.workers import Worker
 from hlorank.measure.atomic_files import read_json, write_json
 from hlorank.measure.rounds import Protocol
 from hlorank.tune import Program, StablehloProgram, TileRun, TileSettings, tune_tiles
@@ -98,7 +97,7 @@ def _side_by_side(subject: StablehloProgram, runs: Sequence[TileRun], path: Path
         specs = [f"{SPEC_FLAG}={run.spec}" if run.spec else None for run in runs]
         modules = [compile_text(subject.text, flags)]
         modules += [compile_text(subject.text, (*flags, s)) if s else modules[0] for s in specs]
-        with Worker("hlorank.iree.measure") as worker:
+        with measuring_worker() as worker:
             measured = measure_modules(worker, ProgramSubject(subject.arguments), modules, PROTOCOL)
         noise = np.abs(measured.first - measured.second) / measured.nanoseconds
         times = measured.nanoseconds.tolist()

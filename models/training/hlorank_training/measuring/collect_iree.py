@@ -24,7 +24,7 @@ from hlorank.iree.compiler import FLAGS, STABLEHLO, CompileError
 from hlorank.iree.dispatch import Dispatch, find_dispatches, function_of, with_tile
 from hlorank.iree.harness import harness
 from hlorank.iree.hlo import kernel_hlo
-from hlorank.iree.measure import Measured, measure_modules
+from hlorank.iree.measure import Measured, measure_modules, measuring_worker
 from hlorank.iree.runtime import DispatchSubject
 from hlorank.iree.tiles import TileSizes
 from hlorank.iree.workers import Worker, WorkerError
@@ -151,7 +151,7 @@ def collect_iree(folder: Path, minutes: float, protocol: Protocol) -> None:
     preparation = Preparation(kernels_to_measure(), progress)
     ready: Queue[Prepared | None] = Queue(_AHEAD)
     with ExitStack() as stack:
-        measurer = stack.enter_context(Worker("hlorank.iree.measure", measuring))
+        measurer = stack.enter_context(measuring_worker())
         here, *there = (
             Compiler(stack.enter_context(Worker("hlorank.iree.compile_worker", where)), SECONDS)
             for where in (measuring, others)

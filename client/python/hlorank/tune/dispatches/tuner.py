@@ -16,7 +16,7 @@ from hlorank.iree.compile_worker import Compiler
 from hlorank.iree.compiler import FLAGS, SPEC_FLAG, STABLEHLO, CompileError, compile_text
 from hlorank.iree.dispatch import Dispatch, find_dispatches, with_tile
 from hlorank.iree.harness import harness
-from hlorank.iree.measure import Measured, measure_modules
+from hlorank.iree.measure import Measured, measure_modules, measuring_worker
 from hlorank.iree.runtime import DispatchSubject, ProgramSubject
 from hlorank.iree.spec import applied, missing, tuning_spec
 from hlorank.iree.tiles import TileSizes
@@ -109,7 +109,7 @@ class TileTuner:
             TuneError: if IREE cannot compile the program, or it does not run.
         """
         with ExitStack() as stack:
-            self._worker = stack.enter_context(Worker("hlorank.iree.measure"))
+            self._worker = stack.enter_context(measuring_worker())
             self._compilers = [
                 Compiler(stack.enter_context(Worker("hlorank.iree.compile_worker")))
                 for _ in range(max(1, len(os.sched_getaffinity(0))))
@@ -367,7 +367,7 @@ def replay(program: StablehloProgram, spec: Path) -> tuple[float, float]:
         TuneError: if the program does not run, or its results differ with the spec.
     """
     modules = _without_and_with(program, spec)
-    with Worker("hlorank.iree.measure") as worker:
+    with measuring_worker() as worker:
         try:
             measured = measure_modules(worker, ProgramSubject(program.arguments), modules, CONFIRM)
         except WorkerError as error:
