@@ -6,10 +6,14 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("onnx", reason="onnx is not installed")
 
 from dataclasses import replace  # noqa: E402
+from pathlib import Path  # noqa: E402
 
 import architecture_checks as checks  # noqa: E402
 import numpy as np  # noqa: E402
+from hlorank.measure.schema import TuningData  # noqa: E402
 
+from hlorank_training.data.dataset import read_graph  # noqa: E402
+from hlorank_training.data.featurize import featurize  # noqa: E402
 from hlorank_training.models.architectures.kaufman import Kaufman, KaufmanSettings  # noqa: E402
 from hlorank_training.models.architectures.kaufman_layers import (  # noqa: E402
     Mean,
@@ -31,6 +35,7 @@ from hlorank_training.models.kernel_costs import KernelCosts  # noqa: E402
 from hlorank_training.models.paper_losses import relative_error  # noqa: E402
 from hlorank_training.models.segment_batch import SegmentBatch  # noqa: E402
 
+KERNELS = Path(__file__).parents[3] / "tests/data/measured/tile_kernels.pb"
 B_CONSUMES_A = torch.tensor([[[0.0, 0.0], [1.0, 0.0]]])
 EYE = torch.eye(2)
 
@@ -212,3 +217,19 @@ def test_a_reduction_and_an_exponential_cost_their_elements():
 def test_only_the_parameters_of_a_fusion_are_read():
     inside = [(PARAMETER, (8,), ()), (EXPONENTIAL, (8,), (0,))]
     assert costs(*inside, (PARAMETER, (8,), ()), (FUSION, (8,), (2,)))[1] == 4 * 8
+
+
+def test_operations_are_those_of_xlas_cost_analysis(hlorank, tmp_path):
+    jax = pytest.importorskip("jax", reason="jax is not installed")
+    from jaxlib import _hlo, _jax
+
+    modules = TuningData.FromString(KERNELS.read_bytes()).modules
+    paths = [tmp_path / f"{number}.npz" for number in range(len(modules))]
+    featurize(hlorank, [(KERNELS, number) for number in range(len(modules))], paths)
+    for module, path in zip(modules, paths, strict=True):
+        parsed = _hlo.HloModule.from_serialized_hlo_module_proto(module.module.SerializeToString())
+        expected = _jax.hlo_module_cost_analysis(jax.devices()[0].client, parsed)
+        segment = read_graph(path, path.stem).segments[0]
+        operations, _, _, transcendental = KernelCosts().of_segment(segment)[0].tolist()
+        assert operations == pytest.approx(expected["flops"], rel=0.01)
+        assert transcendental == pytest.approx(expected.get("transcendentals", 0), rel=0.01)

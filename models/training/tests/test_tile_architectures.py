@@ -74,6 +74,11 @@ def small(name: str, **changes) -> torch.nn.Module:
     return checks.fitted(TILES[name].model, settings)
 
 
+def without_costs(name: str) -> dict[str, str]:
+    """The costs of a kernel, which Kaufman joins at every node, depend on all nodes and edges."""
+    return {"costs": "absent"} if name.startswith("kaufman") else {}
+
+
 def test_every_architecture_of_a_paper_is_checked():
     assert {name for name, entry in TILES.items() if "paper" in entry.presets} == set(FACTS)
 
@@ -116,9 +121,7 @@ def test_both_kinds_of_artifacts_agree_with_torch(name, tmp_path):
 
 @pytest.mark.parametrize("name", [name for name, facts in FACTS.items() if facts.layers])
 def test_a_node_sees_as_many_hops_as_there_are_layers(name):
-    # The costs of a kernel, which Kaufman joins at every node, depend on all nodes.
-    changes = {"costs": "absent"} if name.startswith("kaufman") else {}
-    vectors = partial(checks.node_vectors, small(name, **changes))
+    vectors = partial(checks.node_vectors, small(name, **without_costs(name)))
     checks.check_receptive_field(vectors, FACTS[name].layers)
 
 
@@ -142,17 +145,38 @@ def _ignore_sums(model) -> None:
             sage.linear.weight[:, : sage.linear.in_features // 2] = 0
 
 
+def _ignore_means(model) -> None:
+    for block in model.encoder.blocks:
+        with torch.no_grad():
+            block.join.weight[:, model.settings.hidden :] = 0
+
+
+def _ignore_users(model) -> None:
+    for sage in model.encoder.sages:
+        torch.nn.init.zeros_(sage.users.weight)
+
+
 NO_NEIGHBOURS: dict[str, Callable[[torch.nn.Module], None]] = {
     "tpugraphs-early-sage": _ignore_sums,
     "tpugraphs-late-sage": _ignore_sums,
+    "tgraph-tile": _ignore_users,
+    "kaufman-sage-column-wise": _ignore_means,
+    "kaufman-gat-column-wise": _ignore_means,
 }
 
 
 @pytest.mark.parametrize("name", NO_NEIGHBOURS)
 def test_without_edges_a_model_is_itself_without_its_neighbour_terms(name):
-    model, ignoring = small(name), small(name)
+    model, ignoring = (small(name, **without_costs(name)) for _ in range(2))
     NO_NEIGHBOURS[name](ignoring)
     checks.check_no_edges(model, ignoring, checks.example())
+
+
+@pytest.mark.parametrize("name", ["kaufman-sage-per-node", "kaufman-sage-lstm"])
+def test_every_row_of_kaufmans_graphsage_has_norm_one_or_is_zero(name):
+    norms = np.linalg.norm(checks.node_vectors(small(name), checks.example()), axis=-1)
+    assert norms[norms > 0] == pytest.approx(1, abs=1e-5)
+    assert norms.max() > 0
 
 
 def test_every_row_of_tpugraphs_sage_has_norm_one():

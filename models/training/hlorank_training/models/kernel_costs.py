@@ -7,6 +7,7 @@ and the smaller operand of a convolution is its kernel.
 import torch
 from torch import Tensor, nn
 
+from hlorank_training.data.dataset import Segment
 from hlorank_training.models.segment_batch import OPCODES, SegmentBatch
 
 COSTS = 4
@@ -47,6 +48,14 @@ class KernelCosts(nn.Module):
             elements * transcendental,
         ]
         return torch.stack([cost.sum(-1) for cost in costs], -1)
+
+    def of_segment(self, segment: Segment) -> Tensor:
+        """Returns the costs of a measured segment: [1,4]."""
+        arrays = (segment.opcode, segment.features, segment.operands)
+        opcode, features, operands = (torch.from_numpy(array).unsqueeze(0) for array in arrays)
+        no_rows = torch.zeros(0)
+        mask = torch.ones(opcode.shape)
+        return self(SegmentBatch(opcode, features, operands, mask, no_rows, no_rows))
 
 
 def _read(batch: SegmentBatch) -> Tensor:

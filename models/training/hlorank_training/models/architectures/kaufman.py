@@ -76,7 +76,7 @@ class KernelFeatures(nn.Module):
         """Computes the statistics of the training kernels."""
         self.tile.fit(tile_rows(graphs))
         segments = [segment for graph in graphs for segment in graph.segments]
-        self.costs.fit(torch.cat([self.raw_costs(_alone(segment)) for segment in segments]))
+        self.costs.fit(torch.cat([self.raw_costs.of_segment(segment) for segment in segments]))
 
     def forward(self, batch: SegmentBatch, place: str) -> Tensor:
         """Returns the features that are joined at ``nodes`` or at the ``kernel``: [B,F]."""
@@ -91,14 +91,6 @@ class KernelFeatures(nn.Module):
         """Returns the number of features at a place."""
         tile = TILE_FEATURES if self.settings.tile == place else 0
         return tile + (COSTS if self.settings.costs == place else 0)
-
-
-def _alone(segment) -> SegmentBatch:
-    """Returns a segment without padding and without configurations."""
-    arrays = (segment.opcode, segment.features, segment.operands)
-    opcode, features, operands = (torch.from_numpy(array).unsqueeze(0) for array in arrays)
-    mask, none = torch.ones(opcode.shape), torch.zeros(0)
-    return SegmentBatch(opcode, features, operands, mask, none, none)
 
 
 _SCALES = {"minmax": MinMax, "log-standard": Standardise}
