@@ -10,7 +10,9 @@ use hlorank_server::{
     metrics::Metrics,
     model::Model,
 };
-use hlorank_tests::{block_graph, chain_kernel, grid_tiles, layouts, load_model, score_naively, tiles};
+use hlorank_tests::{
+    Artifacts, block_graph, chain_kernel, grid_tiles, layouts, load_model, onnxruntime, score_naively, tiles,
+};
 use proptest::{collection::vec, prelude::*};
 use tokio::runtime::Runtime;
 
@@ -97,15 +99,19 @@ fn check(task: Task, cache: u64, calls: &[Call], cancelled: &[bool]) {
     let scores = Runtime::new().unwrap().block_on(score_interleaved(&engine, &model, calls, cancelled));
     for ((graph, configurations), scores) in calls.iter().zip(scores) {
         let expected = score_naively(model.segment().unwrap(), Worker(0), graph, configurations, 1);
-        let scale = expected.iter().fold(1.0_f32, |scale, score| scale.max(score.abs()));
-        for (config, (score, expected)) in scores.iter().zip(&expected).enumerate() {
-            assert!(
-                (score - expected).abs() <= TOLERANCE * scale,
-                "configuration {config}: {score}, not {expected}"
-            );
-        }
-        assert_same_order(&scores, &expected, 2.0 * TOLERANCE * scale);
+        assert_near(&scores, &expected);
     }
+}
+
+fn assert_near(scores: &[f32], expected: &[f32]) {
+    let scale = expected.iter().fold(1.0_f32, |scale, score| scale.max(score.abs()));
+    for (config, (score, expected)) in scores.iter().zip(expected).enumerate() {
+        assert!(
+            (score - expected).abs() <= TOLERANCE * scale,
+            "configuration {config}: {score}, not {expected}"
+        );
+    }
+    assert_same_order(scores, expected, 2.0 * TOLERANCE * scale);
 }
 
 /// Asserts that neighbours in one ranking have the same order in the other, unless their scores are closer than
@@ -151,6 +157,34 @@ fn pieces_larger_than_a_segment_have_the_scores_of_the_naive_evaluation() {
     let kernel = Arc::new(SegmentedGraph::new(&chain_kernel(&opcodes, &[128, 64, 256])));
     assert_eq!(kernel.occurrences.len(), 3);
     check(Task::Tile, 1 << 24, &[(kernel, Configurations::Tile(tiles(&[[1, 2], [4, 8], [1, 2]])))], &[false]);
+}
+
+/// A tile model may take larger segments. A kernel is then cut at its size.
+#[test]
+fn larger_segments_have_the_scores_of_the_naive_evaluation() {
+    const NODES: usize = 1024;
+    let models = Artifacts::copy();
+    let version = models.versions("tile-xla-cpu").remove(0);
+    models.edit_manifest(&version, |manifest| {
+        manifest["max_segment_nodes"] = NODES.into();
+        manifest["buckets"].as_array_mut().unwrap().push(NODES.into());
+    });
+    let runtime = hlorank_server::runtime::Runtime::load(&onnxruntime()).unwrap();
+    let model = Arc::new(Model::load(&version, &runtime, 1).unwrap());
+    let opcodes: Vec<u8> = (1..=100).cycle().take(MAX_SEGMENT_NODES + 100).collect();
+    let kernel = chain_kernel(&opcodes, &[128, 64, 256]);
+    let batch = Configurations::Tile(tiles(&[[1, 2], [4, 8], [1, 2]]));
+    let naive = |graph: &SegmentedGraph| score_naively(model.segment().unwrap(), Worker(0), graph, &batch, 1);
+    let (usual, larger) = (SegmentedGraph::new(&kernel), SegmentedGraph::cut(&kernel, NODES));
+    assert_eq!((usual.occurrences.len(), larger.occurrences.len()), (2, 1));
+    assert_ne!(naive(&usual), naive(&larger));
+
+    let engine = Engine::without_cache(Arc::new(ComputePool::new(NonZeroUsize::MIN).unwrap()));
+    let (configurations, usual) = (batch.clone(), Arc::new(usual));
+    let read = move || Ok::<_, EngineError>(configurations);
+    let scored = engine.score(&model, &usual, read, Terms::default());
+    let scored = Runtime::new().unwrap().block_on(scored).unwrap();
+    assert_near(&scored.scores, &naive(&larger));
 }
 
 /// Rows are looked up several thousand at a time.

@@ -1,14 +1,29 @@
 //! Whole-graph models score in chunks of their own size, and share work only if scores do not depend on their chunk.
+//! Some take only the nodes that pruning keeps.
+
+use std::{num::NonZeroUsize, sync::Arc};
 
 use hlorank_client::{Client, ClientError, GraphHandle, RankRequest, Ranking};
-use hlorank_graph::{Configurations, GoldenCase, Graph, GraphArrays, Limits, Pad, Task};
-use hlorank_tests::{Artifacts, TestServer, chain_kernel, fixture, golden_cases, grid_tiles, part, tiles};
+use hlorank_graph::{
+    Configurations, GoldenCase, Graph, GraphArrays, Limits, Pad, SegmentedGraph, Task, prune,
+};
+use hlorank_server::{
+    compute::ComputePool,
+    engine::{Engine, EngineError, Terms},
+    model::Model,
+    runtime::Runtime,
+};
+use hlorank_tests::{
+    Artifacts, TestServer, chain_kernel, fixture, golden_cases, grid_tiles, layouts, onnxruntime, part, tiles,
+};
 use tonic::Code;
 
 /// Model whose scores depend on the other configurations of the chunk.
 const CROSS_CONFIGURATION: &str = "layout-cross-configuration";
 /// Model whose scores depend on the configuration alone.
-const INDEPENDENT: [&str; 2] = ["layout-whole-graph", "tile-whole-graph"];
+const INDEPENDENT: [&str; 3] = ["layout-whole-graph", "tile-whole-graph", PRUNED];
+/// Model with the weights of `layout-whole-graph` that takes pruned nodes.
+const PRUNED: &str = "layout-pruned";
 /// `chunk_configs` of the manifests.
 const CHUNK: usize = 5;
 
@@ -113,6 +128,55 @@ async fn elsewhere_equal_configurations_are_evaluated_once() {
         let once = rank_chosen(&client, model, &case, &[2, 0, 1]).await.scores;
         assert_eq!(repeated.scores, [0, 1, 0, 2, 1, 0, 0].map(|config: usize| once[config]), "{model}");
     }
+}
+
+/// Returns what pruning keeps of a graph, as a graph of its own.
+fn pruned(graph: &Graph) -> Graph {
+    let kept = prune(graph);
+    let opcodes = kept.nodes.iter().map(|&node| graph.opcodes()[node as usize]).collect();
+    let features = graph.features_of(&kept.nodes, Pad::Zero).unwrap();
+    let position = |node: &u32| u32::try_from(kept.nodes.binary_search(node).unwrap()).unwrap();
+    let configurable = graph.configurable().iter().map(position).collect();
+    let arrays =
+        GraphArrays::from_features(opcodes, features, kept.edges.clone(), Pad::Zero, &Limits::default());
+    Graph::new(Task::Layout, arrays.unwrap(), configurable).unwrap()
+}
+
+#[tokio::test]
+async fn a_model_of_pruned_nodes_sees_nothing_of_the_others() {
+    let (server, case) = (server().await, golden_case(PRUNED));
+    let client = server.client().await;
+    let kept = pruned(&case.graph);
+    assert!(kept.len() < case.graph.len(), "{} of {} nodes", kept.len(), case.graph.len());
+    let scores = async |model, graph| {
+        let ranked = rank(&client, model, graph, &case.configurations).await;
+        ranked.unwrap_or_else(|error| panic!("{model}: {error}")).scores
+    };
+    let expected = scores("layout-whole-graph", &kept).await;
+    assert_eq!(scores(PRUNED, &case.graph).await, expected);
+    assert_eq!(scores(PRUNED, &kept).await, expected, "what is kept is kept again");
+    assert_ne!(scores("layout-whole-graph", &case.graph).await, expected);
+}
+
+#[tokio::test]
+async fn a_graph_of_which_pruning_keeps_nothing_is_refused() {
+    let (server, case) = (server().await, golden_case(PRUNED));
+    let features = vec![0.0; hlorank_graph::FEATURES];
+    let arrays = GraphArrays::from_features(vec![63], features, vec![], Pad::Zero, &Limits::default());
+    let graph = Graph::new(Task::Layout, arrays.unwrap(), vec![]).unwrap();
+    let client = server.client().await;
+    let refused = rank(&client, PRUNED, &graph, &case.configurations).await.unwrap_err();
+    let refusal = refused.refusal().unwrap();
+    assert_eq!((refusal.code(), refusal.reason()), (Code::InvalidArgument, Some("NOTHING_TO_CONFIGURE")));
+
+    // The engine refuses it as well, whoever asks.
+    let runtime = Runtime::load(&onnxruntime()).unwrap();
+    let model = Arc::new(Model::load(&fixture("registry").join(PRUNED).join("1"), &runtime, 1).unwrap());
+    let engine = Engine::without_cache(Arc::new(ComputePool::new(NonZeroUsize::MIN).unwrap()));
+    let read = || Ok::<_, EngineError>(Configurations::Layout(layouts(0, &[vec![0]])));
+    let graph = Arc::new(SegmentedGraph::new(&graph));
+    let refused = engine.score(&model, &graph, read, Terms::default()).await.unwrap_err();
+    assert!(matches!(refused, EngineError::NothingKept { .. }), "{refused}");
 }
 
 #[tokio::test]

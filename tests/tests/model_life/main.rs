@@ -4,6 +4,7 @@ mod bad_artifacts;
 mod canary;
 mod counting;
 mod hanging;
+mod kinds;
 mod pinning;
 mod reloading;
 mod removing;
