@@ -1,6 +1,8 @@
 //! Scores may depend on a whole batch: it is cut into even chunks, or ordered in several ways whose scores are averaged.
 
-use hlorank_client::{Client, GraphHandle, RankRequest, Ranking};
+use std::time::{Duration, Instant};
+
+use hlorank_client::{Client, ClientError, GraphHandle, RankRequest, Ranking};
 use hlorank_graph::GoldenCase;
 use hlorank_server::model::Permutations;
 use hlorank_tests::{Artifacts, TestServer, fixture, golden_cases, part};
@@ -13,17 +15,17 @@ const PERMUTED: &str = "layout-permuted";
 const PERMUTATIONS: Permutations = Permutations { count: 3, seed: 101 };
 
 struct Fixture {
-    _server: TestServer,
+    server: TestServer,
     client: Client,
     case: GoldenCase,
 }
 
 impl Fixture {
     async fn start() -> Self {
-        let server = TestServer::start_with(&[&Artifacts::copy().flag()]).await;
+        let server = TestServer::start_with(&[&Artifacts::copy().flag(), "--workers=1"]).await;
         let case = golden_cases(&fixture("registry").join(PERMUTED).join("1")).remove(0);
         assert_eq!(case.scores.len(), 12);
-        Self { client: server.client().await, _server: server, case }
+        Self { client: server.client().await, server, case }
     }
 
     /// Ranks these configurations of the case.
@@ -63,7 +65,7 @@ async fn chunks_are_as_equal_as_can_be() {
 #[tokio::test]
 async fn scores_are_the_mean_over_the_orders() {
     let fixture = Fixture::start().await;
-    let mut sums = vec![0.0_f64; 12];
+    let mut sums = [0.0_f64; 12];
     for number in 0..PERMUTATIONS.count {
         let order = PERMUTATIONS.order(number, 12);
         let scores = fixture.rank(EVEN, &order).await.scores;
@@ -88,6 +90,28 @@ async fn one_chunk_is_scored_once() {
     let permuted = fixture.rank(PERMUTED, &all()[..5]).await;
     assert_eq!(rows_evaluated(&permuted), [5, 5]);
     assert_eq!(permuted.scores, fixture.rank(EVEN, &all()[..5]).await.scores);
+}
+
+/// The orders of a batch are many chunks, and a call that has ended needs none of the rest.
+#[tokio::test]
+async fn a_call_ends_at_its_deadline_between_chunks() {
+    const ALLOWED: Duration = Duration::from_millis(100);
+    let fixture = Fixture::start().await;
+    let (graph, many) = (GraphHandle::features(&fixture.case.graph), vec![0; 6_000]);
+    let configurations = part(&fixture.case.configurations, many.iter().copied());
+    let request = RankRequest::new(&graph, &configurations).model(Some(PERMUTED.parse().unwrap()));
+    // The server has measured no run of the model yet, so it does not know that this takes longer.
+    let started = Instant::now();
+    let expired = fixture.client.rank(&request.timeout(ALLOWED)).await.unwrap_err();
+    assert!(matches!(expired, ClientError::Deadline { .. }), "{expired}");
+    while fixture.server.scrape().await.value("hlorank_queued_nodes", &[]) > 0.0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let took = started.elapsed();
+
+    let started = Instant::now();
+    assert_eq!(rows_evaluated(&fixture.rank(PERMUTED, &many).await), [6_000, 18_000]);
+    assert!(took < started.elapsed() / 2, "{took:?} of {:?}", started.elapsed());
 }
 
 #[tokio::test]

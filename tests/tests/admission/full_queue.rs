@@ -1,8 +1,8 @@
 use std::time::{Duration, Instant};
 
 use hlorank_client::{Client, ClientError, Connection, GraphHandle, RankRequest, StreamRequest};
-use hlorank_graph::Configurations;
-use hlorank_tests::{TestServer, grid_tiles, kernel_of};
+use hlorank_graph::{Configurations, prune};
+use hlorank_tests::{Artifacts, TestServer, fixture, golden_cases, grid_tiles, kernel_of};
 use tokio::task::JoinHandle;
 use tonic::Code;
 
@@ -113,4 +113,27 @@ async fn a_client_comes_again_when_it_was_told_to() {
     let request = RankRequest::new(&graph, &tiles);
     let (ranked, ()) = tokio::join!(patient.rank(&request), stop);
     ranked.expect("it was tried again");
+}
+
+#[tokio::test]
+async fn a_whole_graph_model_counts_the_nodes_that_it_takes_once_an_order() {
+    let server = TestServer::start_with(&[&Artifacts::copy().flag(), FLAGS[0], FLAGS[1]]).await;
+    let case = golden_cases(&fixture("registry/layout-permuted/1")).remove(0);
+    let (configs, kept) = (case.configurations.len(), prune(&case.graph).nodes.len());
+    let (client, _) = client(&server, 39).await;
+    let graph = GraphHandle::features(&case.graph);
+    client.put_graph(&graph).await.unwrap();
+    let large = fill(&server).await;
+    for (model, nodes) in [
+        ("layout-cross-configuration", configs * case.graph.len()),
+        ("layout-even-chunks", configs * kept),
+        ("layout-permuted", 3 * configs * kept),
+    ] {
+        let request = RankRequest::new(&graph, &case.configurations).model(Some(model.parse().unwrap()));
+        let refused = client.rank(&request).await.unwrap_err();
+        let refusal = refused.refusal().unwrap();
+        assert_eq!(refusal.reason(), Some("QUEUE_FULL"), "{model}: {refusal:?}");
+        assert!(refusal.message().contains(&format!("takes {nodes};")), "{model}: {}", refusal.message());
+    }
+    large.abort();
 }

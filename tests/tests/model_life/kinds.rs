@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::subject::{MODEL, Subject, rankings};
 
-/// Number of answers with a version that are waited for before the next change.
+/// Number of calls beside the load before the next change.
 const ANSWERS: usize = 10;
 
 /// Replaces the files of a version by those of another one, which keeps the name and the number.
@@ -33,8 +33,8 @@ fn read_manifest(folder: &Path) -> Value {
     serde_json::from_slice(&fs::read(folder.join("manifest.json")).unwrap()).unwrap()
 }
 
-/// Waits until calls without a model's name were answered by a version.
-async fn until_answering(subject: &Subject, version: u64) {
+/// Asserts that a version answers the calls that name none.
+async fn assert_answers(subject: &Subject, version: u64) {
     for _ in 0..ANSWERS {
         assert_eq!(subject.ask(MODEL, 12).await.model.to_string(), format!("{MODEL}@{version}"));
     }
@@ -47,33 +47,33 @@ async fn no_call_fails_while_the_kinds_of_a_model_change() {
     let (artifacts, admin) = (&subject.artifacts, subject.server.admin().await);
     let [segment, whole_graph, again] = [0, 1, 2].map(|later| subject.first + later);
     let load = subject.load().await;
-    until_answering(&subject, segment).await;
+    assert_answers(&subject, segment).await;
 
     let other = fixture("registry/tile-whole-graph/1");
     artifacts.publish(MODEL, whole_graph, |folder| replace_files(artifacts, folder, &other));
     subject.server.until(MODEL, whole_graph, ModelState::Serving).await;
-    until_answering(&subject, whole_graph).await;
+    assert_answers(&subject, whole_graph).await;
 
     // The segment model is the canary of all graphs.
     admin.pin(MODEL, whole_graph).await.unwrap();
     admin.set_canary(MODEL, segment, 100).await.unwrap();
-    until_answering(&subject, segment).await;
+    assert_answers(&subject, segment).await;
     admin.set_canary(MODEL, 0, 0).await.unwrap();
-    until_answering(&subject, whole_graph).await;
+    assert_answers(&subject, whole_graph).await;
 
     admin.rollback(MODEL).await.unwrap();
-    until_answering(&subject, segment).await;
+    assert_answers(&subject, segment).await;
     // The whole-graph model is the canary of the segment model.
     admin.set_canary(MODEL, whole_graph, 100).await.unwrap();
-    until_answering(&subject, whole_graph).await;
+    assert_answers(&subject, whole_graph).await;
     admin.set_canary(MODEL, 0, 0).await.unwrap();
-    until_answering(&subject, segment).await;
+    assert_answers(&subject, segment).await;
 
     let first = artifacts.versions(MODEL).remove(0);
     artifacts.publish(MODEL, again, |folder| replace_files(artifacts, folder, &first));
     admin.unpin(MODEL).await.unwrap();
     subject.server.until(MODEL, again, ModelState::Serving).await;
-    until_answering(&subject, again).await;
+    assert_answers(&subject, again).await;
 
     let mut scores: BTreeMap<String, BTreeSet<Vec<u32>>> = BTreeMap::new();
     for ranking in rankings(load.finish().await) {
