@@ -38,6 +38,8 @@ _GAIN = 0.02
 """Smallest gain of a tile that is taken into the spec."""
 _SEARCH_SHARE = 0.8
 """Share of the time limit for the search; the rest is for the whole program."""
+_ROUNDS = 4
+"""Rounds in which the tiles that the model puts first are compiled, until one does."""
 _UNREACHED = "a tuning spec does not reach it"
 _SIZES = ("distribution", "vector", "reduction")
 SPEC_FILE = "spec.mlir"
@@ -326,10 +328,28 @@ class TileTuner:
             space = kernel.dispatch.space
             assert space is not None
             tiles = [space.default, *space.draw(self._random, self._settings.predictions)]
-            scores = self._predictor.scores(kernel, tiles)
-            self._run.chosen[kernel.dispatch.name] = tiles[int(np.argmin(scores))]
+            order = np.argsort(self._predictor.scores(kernel, tiles), kind="stable")
+            best = self._first_that_compiles(kernel, [tiles[i] for i in order])
+            if best is not None:
+                self._run.chosen[kernel.dispatch.name] = best
+        if not self._run.chosen:
+            self._run.message = "IREE compiles none of the tiles that the model puts first"
+            return
         self._write_spec()
         self._run.spec = str(self._spec_path)
+
+    def _first_that_compiles(self, kernel: Kernel, tiles: list[TileSizes]) -> TileSizes | None:
+        """Returns the first tile that compiles; None if several rounds of them do not."""
+        self._phase(f"compiling {kernel.dispatch.name}")
+        count = len(self._compilers)
+        for begin in range(0, _ROUNDS * count, count):
+            some = tiles[begin : begin + count]
+            texts = [with_tile(kernel.dispatch, tile) for tile in some]
+            modules = self._compiled([harness(kernel.dispatch, text) for text in texts])
+            for tile, module in zip(some, modules, strict=True):
+                if isinstance(module, bytes):
+                    return tile
+        return None
 
     def _is_late(self) -> bool:
         left = self._left()

@@ -132,6 +132,27 @@ def test_a_dispatch_that_a_spec_does_not_reach_is_not_measured(capsys):
     assert "_conv_" in left and "a tuning spec does not reach it" in left
 
 
+def test_a_tile_that_does_not_compile_leaves_its_place_to_the_next(tmp_path, monkeypatch):
+    compiled, refused = TileTuner._compiled, []
+
+    def refusing(tuner, texts):
+        modules = compiled(tuner, texts)
+        if not refused:
+            refused.append(texts[0])
+            modules[0] = "the vectors are too large"
+        return modules
+
+    def chosen(folder):
+        journal = Journal(tmp_path / folder, {"settings": {}})
+        program = StablehloProgram.from_file("tiny.mlir")
+        settings = TileSettings(predictions=50)
+        return TileTuner(program, SmallestFirst(), settings, journal).run(False).chosen[NAME]
+
+    best = chosen("all")
+    monkeypatch.setattr(TileTuner, "_compiled", refusing)
+    assert chosen("refusing") != best and len(refused) == 1
+
+
 def test_without_measuring_the_spec_has_the_best_predicted_tile(tmp_path):
     program = StablehloProgram.from_file("tiny.mlir")
     predictor, folder = SmallestFirst(), tmp_path / "out"
