@@ -44,7 +44,10 @@ def averages(edges: Tensor, directed: bool) -> Tensor:
 
 
 class NodeNorm(nn.BatchNorm1d):
-    """Batch normalization over the real nodes of all rows; running statistics when served."""
+    """Batch normalization over the real nodes of the rows; running statistics when served.
+
+    Rows of different padded sizes are encoded, and so normalized in training, apart.
+    """
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """Maps x [B,N,H] and mask [B,N] to [B,N,H]; padding nodes become 0 in training."""
