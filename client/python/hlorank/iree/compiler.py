@@ -16,11 +16,11 @@ FLAGS = (
     "--iree-llvmcpu-target-cpu=host",
 )
 """Flags of ``iree-compile`` for the processor at hand."""
+STABLEHLO_FLAGS = (*FLAGS, "--iree-input-type=stablehlo")
+"""Flags for the text of a StableHLO program."""
 
 SPEC_FLAG = "--iree-codegen-tuning-spec-path"
 """The flag that names a tuning spec."""
-
-STABLEHLO = "--iree-input-type=stablehlo"
 
 SOURCES = "executable-sources"
 """The phase after which the dispatches are formed."""

@@ -247,7 +247,7 @@ def _space(function: Any, source: Any) -> tuple[TileSpace | None, str]:
     levels = _levels(str(root.attributes[_CONFIG]))
     if not set(levels) <= _LEVELS or "vector_common_parallel" not in levels:
         return None, f"tiling levels are {', '.join(levels)}"
-    return _space_of_root((function, source), root, [m.value for m in maps], levels)
+    return _space_of_root(function, source, root, [m.value for m in maps], levels)
 
 
 def _levels(config: str) -> dict[str, tuple[int, ...]]:
@@ -259,7 +259,7 @@ def _levels(config: str) -> dict[str, tuple[int, ...]]:
 
 
 def _space_of_root(
-    functions: tuple[Any, Any], root: Any, maps: list[Any], levels: dict[str, tuple[int, ...]]
+    function: Any, source: Any, root: Any, maps: list[Any], levels: dict[str, tuple[int, ...]]
 ) -> tuple[TileSpace | None, str]:
     extents = _extents(root, maps)
     if extents is None:
@@ -276,7 +276,6 @@ def _space_of_root(
         levels["vector_common_parallel"],
         levels.get("vector_reduction", none),
     )
-    function, source = functions
     result = result_dimensions(function, root, output, source)
     return TileSpace(loops, result, sizes, _pipeline(function) in _KEEPS_ONES, _work(function)), ""
 

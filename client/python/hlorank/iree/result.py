@@ -8,13 +8,11 @@ from hlorank.iree.tiles import Dimension
 _STORES = ("iree_codegen.store_to_buffer", "iree_tensor_ext.dispatch.tensor.store")
 _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast")
 
-Loops = list[int | None]
+Loops = Sequence[int | None]
 """The loop of the root that each dimension of an array follows; None if it follows none."""
 
 
-def result_dimensions(
-    function: Any, root: Any, loops: Sequence[int], source: Any
-) -> tuple[Dimension, ...]:
+def result_dimensions(function: Any, root: Any, loops: Loops, source: Any) -> tuple[Dimension, ...]:
     """Follows the root's output through the operations after it to what the dispatch stores.
 
     Args:
@@ -28,8 +26,8 @@ def result_dimensions(
         The dimensions of the result, most major first. They are the dimensions of the root's own
         output if a reshape between them hides which is which.
     """
-    known: dict[Any, Loops] = {value: list(loops) for value in root.results}
-    own = _dimensions(root.results[0], list(loops))
+    known: dict[Any, Loops] = {value: loops for value in root.results}
+    own = _dimensions(root.results[0], loops)
     stores = [o for o in _block(source) if o.name in _STORES]
     for operation in _block(function):
         if operation.name in _STORES:

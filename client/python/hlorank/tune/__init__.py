@@ -8,9 +8,9 @@ What is public is here, and in ``hlorank.tune.report``, which needs matplotlib.
 """
 
 from hlorank.measure.tuning_data import Tile
+from hlorank.tune.dispatches.run import TileRun
 from hlorank.tune.dispatches.settings import TileSettings
 from hlorank.tune.dispatches.subject import StablehloProgram
-from hlorank.tune.dispatches.tuner import TileRun
 from hlorank.tune.dispatches.tuning import tune_tiles
 from hlorank.tune.hardware import HardwareError, Outcome
 from hlorank.tune.journal import RESULTS_FILE, JournalError

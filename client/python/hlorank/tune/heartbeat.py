@@ -2,15 +2,13 @@
 
 from collections.abc import Callable
 from threading import Event, Lock, Thread
-from types import TracebackType
-from typing import Self
 
 SECONDS = 0.5
 """How often the function is called, which disturbs no measurement: those run in processes."""
 
 
 class Heartbeat:
-    """Calls a function from a thread, as long as the context lasts.
+    """Calls a function from a thread, from ``start`` to ``stop``.
 
     The function is called with ``lock`` held, as is everything that changes what it reads.
     """
@@ -20,20 +18,16 @@ class Heartbeat:
         self.lock, self._end = Lock(), Event()
         self._thread = Thread(target=self._repeat, daemon=True)
 
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread, and waits for it."""
+        self._end.set()
+        self._thread.join()
+
     def _repeat(self) -> None:
         while not self._end.wait(SECONDS):
             with self.lock:
                 self._beat()
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._end.set()
-        self._thread.join()

@@ -62,11 +62,11 @@ class LiveTable:
     def __enter__(self) -> Self:
         if self._live is not None:
             self._live.start()
-        self._heartbeat.__enter__()
+        self._heartbeat.start()
         return self
 
-    def __exit__(self, *error: Any) -> None:
-        self._heartbeat.__exit__(*error)
+    def __exit__(self, *_: Any) -> None:
+        self._heartbeat.stop()
         if self._live is not None:
             self._live.stop()
 

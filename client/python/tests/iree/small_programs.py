@@ -6,10 +6,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from hlorank.iree.compiler import FLAGS, STABLEHLO
+from hlorank.iree.compiler import STABLEHLO_FLAGS
 from hlorank.iree.dispatch import Dispatch, find_dispatches
-
-ALL_FLAGS = (*FLAGS, STABLEHLO)
 
 
 def shape(*extents, dtype=jnp.float32):
@@ -21,7 +19,7 @@ def stablehlo(function, *shapes) -> str:
 
 
 def dispatches(function, *shapes) -> list[Dispatch]:
-    return find_dispatches(stablehlo(function, *shapes), ALL_FLAGS)
+    return find_dispatches(stablehlo(function, *shapes), STABLEHLO_FLAGS)
 
 
 def _mixed(image, kernel, weights, table):
@@ -42,7 +40,7 @@ def mixed() -> str:
 
 @cache
 def mixed_dispatches() -> tuple[Dispatch, ...]:
-    return tuple(find_dispatches(mixed(), ALL_FLAGS))
+    return tuple(find_dispatches(mixed(), STABLEHLO_FLAGS))
 
 
 @cache

@@ -7,11 +7,12 @@ import pytest
 pytest.importorskip("jax", reason="jax is not installed")
 pytest.importorskip("iree.compiler", reason="iree-base-compiler is not installed")
 
-from small_programs import ALL_FLAGS, mixed, shape, stablehlo
+from small_programs import mixed, shape, stablehlo
 
 from hlorank.iree.compiler import (
     CONFIGURATIONS,
     SOURCES,
+    STABLEHLO_FLAGS,
     CompileError,
     compile_text,
     compiler_version,
@@ -43,45 +44,45 @@ def resident_megabytes():
 )
 def test_an_error_names_the_place_and_the_reason_in_one_line(text, reason):
     with pytest.raises(CompileError) as error:
-        compile_text(text, ALL_FLAGS)
+        compile_text(text, STABLEHLO_FLAGS)
     assert str(error.value).startswith(reason)
     assert "\n" not in str(error.value)
 
 
 def test_an_unknown_flag_is_named():
     with pytest.raises(CompileError, match="no-such-flag") as error:
-        compile_text(mixed(), (*ALL_FLAGS, "--no-such-flag"))
+        compile_text(mixed(), (*STABLEHLO_FLAGS, "--no-such-flag"))
     assert compiler_version() in str(error.value)
 
 
 def test_an_unknown_phase_is_named():
     with pytest.raises(CompileError, match="no-such-phase"):
-        lower_text(mixed(), "no-such-phase", ALL_FLAGS)
+        lower_text(mixed(), "no-such-phase", STABLEHLO_FLAGS)
 
 
 def test_an_error_leaves_nothing_for_the_next_program():
     with pytest.raises(CompileError):
-        compile_text("nonsense", ALL_FLAGS)
-    assert len(compile_text(mixed(), ALL_FLAGS)) > 1000
+        compile_text("nonsense", STABLEHLO_FLAGS)
+    assert len(compile_text(mixed(), STABLEHLO_FLAGS)) > 1000
 
 
 def test_phases_continue_where_the_text_is():
     text = stablehlo(lambda a, b: a @ b, shape(24, 32), shape(32, 48))
-    source = lower_text(text, SOURCES, ALL_FLAGS)
+    source = lower_text(text, SOURCES, STABLEHLO_FLAGS)
     assert "hal.executable" in source and "lowering_config" not in source
-    configured = lower_text(source, CONFIGURATIONS, ALL_FLAGS, begin=SOURCES)
+    configured = lower_text(source, CONFIGURATIONS, STABLEHLO_FLAGS, begin=SOURCES)
     assert "lowering_config" in configured
-    module = compile_text(configured, ALL_FLAGS, begin=CONFIGURATIONS)
-    assert len(module) == pytest.approx(len(compile_text(text, ALL_FLAGS)), rel=0.1)
+    module = compile_text(configured, STABLEHLO_FLAGS, begin=CONFIGURATIONS)
+    assert len(module) == pytest.approx(len(compile_text(text, STABLEHLO_FLAGS)), rel=0.1)
 
 
 def test_sessions_give_their_memory_back():
     text = stablehlo(lambda a, b: a @ b, shape(24, 32), shape(32, 48))
     for _ in range(3):
-        lower_text(text, CONFIGURATIONS, ALL_FLAGS)
+        lower_text(text, CONFIGURATIONS, STABLEHLO_FLAGS)
     before = resident_megabytes()
     for _ in range(20):
-        lower_text(text, CONFIGURATIONS, ALL_FLAGS)
+        lower_text(text, CONFIGURATIONS, STABLEHLO_FLAGS)
     grown = resident_megabytes() - before
     print(f"{grown:.1f} MB more after 20 sessions")
     assert grown < 20

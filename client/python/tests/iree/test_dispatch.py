@@ -9,9 +9,9 @@ pytest.importorskip("iree.compiler", reason="iree-base-compiler is not installed
 
 import jax
 import jax.numpy as jnp
-from small_programs import ALL_FLAGS, dispatches, mixed_dispatches, product, shape, stablehlo
+from small_programs import dispatches, mixed_dispatches, product, shape, stablehlo
 
-from hlorank.iree.compiler import CompileError
+from hlorank.iree.compiler import STABLEHLO_FLAGS, CompileError
 from hlorank.iree.dispatch import (
     find_dispatches,
     function_of,
@@ -148,13 +148,13 @@ def test_dynamic_shapes_have_no_tiles():
       %0 = stablehlo.tanh %x : tensor<?x16xf32>
       return %0 : tensor<?x16xf32>
     }"""
-    (found,) = find_dispatches(text, ALL_FLAGS)
+    (found,) = find_dispatches(text, STABLEHLO_FLAGS)
     assert found.space is None and "dynamic" in found.untunable
 
 
 def test_a_key_belongs_to_the_work_and_not_to_names():
     text = stablehlo(lambda a, b: a @ b, shape(24, 32), shape(32, 48))
-    (renamed,) = find_dispatches(text.replace("@main", "@step"), ALL_FLAGS)
+    (renamed,) = find_dispatches(text.replace("@main", "@step"), STABLEHLO_FLAGS)
     assert renamed.name == product().name.replace("main", "step")
     assert renamed.key == product().key
     other = one(lambda a, b: a @ b, shape(24, 32), shape(32, 64))
@@ -177,4 +177,4 @@ def test_a_tile_is_set_at_the_root_alone():
 
 def test_a_program_that_iree_refuses_names_the_reason():
     with pytest.raises(CompileError, match="nonsense"):
-        find_dispatches("nonsense", ALL_FLAGS)
+        find_dispatches("nonsense", STABLEHLO_FLAGS)

@@ -15,7 +15,7 @@ from jax import lax
 from jaxlib import _hlo
 
 from hlorank.errors import UnsupportedDispatch
-from hlorank.iree.compiler import FLAGS, SOURCES, lower_text
+from hlorank.iree.compiler import SOURCES, STABLEHLO_FLAGS, lower_text
 from hlorank.iree.dispatch import operations, parse
 from hlorank.iree.hlo import kernel_hlo
 from hlorank.measure.execute import Executable
@@ -145,7 +145,7 @@ _MODULES: list[Any] = []
 
 def _functions(program: Callable[..., Any], shapes: tuple) -> list[Any]:
     text = jax.jit(program).lower(*shapes).as_text()
-    module = parse(lower_text(text, SOURCES, [*FLAGS, "--iree-input-type=stablehlo"]))
+    module = parse(lower_text(text, SOURCES, STABLEHLO_FLAGS))
     _MODULES.append(module)
     return [o for o in operations(module.operation) if o.name == "func.func"]
 

@@ -8,9 +8,9 @@ pytest.importorskip("iree.compiler", reason="iree-base-compiler is not installed
 pytest.importorskip("iree.runtime", reason="iree-base-runtime is not installed")
 
 from jax import lax
-from small_programs import ALL_FLAGS, MIXED, mixed, mixed_dispatches, product, shape, stablehlo
+from small_programs import MIXED, mixed, mixed_dispatches, product, shape, stablehlo
 
-from hlorank.iree.compiler import SPEC_FLAG, CompileError, compile_text
+from hlorank.iree.compiler import SPEC_FLAG, STABLEHLO_FLAGS, CompileError, compile_text
 from hlorank.iree.dispatch import find_dispatches, lowering_config
 from hlorank.iree.runtime import ProgramSubject
 from hlorank.iree.spec import applied, missing, tuning_spec
@@ -31,7 +31,7 @@ def spec(chosen, tmp_path_factory):
 
 
 def test_a_spec_sets_every_tile(chosen, spec):
-    found = applied(mixed(), str(spec), ALL_FLAGS)
+    found = applied(mixed(), str(spec), STABLEHLO_FLAGS)
     assert len(chosen) == 5 and missing(chosen, found) == []
     assert found == {name: lowering_config(tile) for name, tile in chosen.items()}
     for dispatch in mixed_dispatches():
@@ -42,7 +42,7 @@ def test_a_spec_for_some_dispatches_leaves_the_others(chosen, tmp_path):
     first, *others = mixed_dispatches()
     path = tmp_path / "spec.mlir"
     path.write_text(tuning_spec([(first, chosen[first.name])]))
-    found = applied(mixed(), str(path), ALL_FLAGS)
+    found = applied(mixed(), str(path), STABLEHLO_FLAGS)
     assert missing({first.name: chosen[first.name]}, found) == []
     for dispatch in others:
         assert found[dispatch.name] == lowering_config(dispatch.space.default)
@@ -51,10 +51,12 @@ def test_a_spec_for_some_dispatches_leaves_the_others(chosen, tmp_path):
 
 def test_a_spec_of_another_program_changes_nothing(chosen, spec):
     text = stablehlo(lambda a, b: a @ b, shape(24, 32), shape(32, 48))
-    found = applied(text, str(spec), ALL_FLAGS)
+    found = applied(text, str(spec), STABLEHLO_FLAGS)
     assert found == {product().name: lowering_config(product().space.default)}
     assert missing(chosen, found) == list(chosen)
-    assert compile_text(text, (*ALL_FLAGS, f"{SPEC_FLAG}={spec}")) == compile_text(text, ALL_FLAGS)
+    assert compile_text(text, (*STABLEHLO_FLAGS, f"{SPEC_FLAG}={spec}")) == compile_text(
+        text, STABLEHLO_FLAGS
+    )
 
 
 def test_a_root_that_iree_rewrites_after_the_spec_is_missing(tmp_path):
@@ -64,25 +66,27 @@ def test_a_root_that_iree_rewrites_after_the_spec_is_missing(tmp_path):
         lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "VALID", dimension_numbers=labels),
         *shapes,
     )
-    (only,) = find_dispatches(text, ALL_FLAGS)
+    (only,) = find_dispatches(text, STABLEHLO_FLAGS)
     tile = only.space.draw(np.random.default_rng(0), 1)[0]
     path = tmp_path / "spec.mlir"
     path.write_text(tuning_spec([(only, tile)]))
-    assert missing({only.name: tile}, applied(text, str(path), ALL_FLAGS)) == [only.name], (
+    assert missing({only.name: tile}, applied(text, str(path), STABLEHLO_FLAGS)) == [only.name], (
         "a batch of one is added after the spec"
     )
 
 
 def test_a_spec_ends_with_its_compilation(spec):
-    before = compile_text(mixed(), ALL_FLAGS)
-    assert compile_text(mixed(), (*ALL_FLAGS, f"{SPEC_FLAG}={spec}")) != before
-    assert compile_text(mixed(), ALL_FLAGS) == before
+    before = compile_text(mixed(), STABLEHLO_FLAGS)
+    assert compile_text(mixed(), (*STABLEHLO_FLAGS, f"{SPEC_FLAG}={spec}")) != before
+    assert compile_text(mixed(), STABLEHLO_FLAGS) == before
 
 
 def test_results_with_and_without_a_spec_are_equal(spec):
     random = np.random.default_rng(0)
     arguments = tuple(random.standard_normal(one.shape).astype("f4") for one in MIXED)
-    modules = [compile_text(mixed(), (*ALL_FLAGS, *f)) for f in ((), (f"{SPEC_FLAG}={spec}",))]
+    modules = [
+        compile_text(mixed(), (*STABLEHLO_FLAGS, *f)) for f in ((), (f"{SPEC_FLAG}={spec}",))
+    ]
     assert modules[0] != modules[1]
     runs = ProgramSubject(arguments).runs(modules)
     for one, other in zip(*(run.results() for run in runs), strict=True):
@@ -92,7 +96,7 @@ def test_results_with_and_without_a_spec_are_equal(spec):
 def test_a_spec_that_iree_cannot_read_is_an_error(tmp_path):
     path = tmp_path / "spec.mlir"
     with pytest.raises(CompileError, match=r"spec\.mlir"):
-        applied(mixed(), str(path), ALL_FLAGS)
+        applied(mixed(), str(path), STABLEHLO_FLAGS)
     path.write_text("nonsense")
     with pytest.raises(CompileError, match=r"nonsense|spec\.mlir"):
-        applied(mixed(), str(path), ALL_FLAGS)
+        applied(mixed(), str(path), STABLEHLO_FLAGS)

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from hlorank.iree.compiler import FLAGS, STABLEHLO, compile_text
 from hlorank.iree.measure import measure_modules, measuring_worker
 from hlorank.iree.runtime import ProgramSubject
-from hlorank.iree.spec import SPEC_FLAG
 from hlorank.measure.atomic_files import read_json, write_json
 from hlorank.measure.rounds import Protocol
 from hlorank.tune import Program, StablehloProgram, TileRun, TileSettings, tune_tiles
+from hlorank.tune.dispatches.whole_program import program_modules
 from rich.console import Console
 
 from hlorank_training.judging.iree_programs import programs
@@ -93,10 +92,8 @@ def _run(
 def _side_by_side(subject: StablehloProgram, runs: Sequence[TileRun], path: Path) -> Result:
     """Measures the program without and with every spec, in the same rounds."""
     if not path.exists():
-        flags = (*FLAGS, STABLEHLO)
-        specs = [f"{SPEC_FLAG}={run.spec}" if run.spec else None for run in runs]
-        modules = [compile_text(subject.text, flags)]
-        modules += [compile_text(subject.text, (*flags, s)) if s else modules[0] for s in specs]
+        specs = [Path(run.spec) if run.spec else None for run in runs]
+        modules = program_modules(subject, [None, *specs])
         with measuring_worker() as worker:
             measured = measure_modules(worker, ProgramSubject(subject.arguments), modules, PROTOCOL)
         noise = np.abs(measured.first - measured.second) / measured.nanoseconds

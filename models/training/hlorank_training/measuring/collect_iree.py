@@ -20,7 +20,7 @@ import jax
 import numpy as np
 from hlorank.errors import UnsupportedDispatch
 from hlorank.iree.compile_worker import Compiler
-from hlorank.iree.compiler import FLAGS, STABLEHLO, CompileError
+from hlorank.iree.compiler import STABLEHLO_FLAGS, CompileError
 from hlorank.iree.dispatch import Dispatch, find_dispatches, function_of, with_tile
 from hlorank.iree.harness import harness
 from hlorank.iree.hlo import kernel_hlo
@@ -128,7 +128,7 @@ class Preparation:
     def _new_dispatches(self, kernel: RandomKernel) -> list[Dispatch]:
         try:
             text = jax.jit(kernel.function).lower(*kernel.arguments).as_text()
-            found = find_dispatches(text, (*FLAGS, STABLEHLO))
+            found = find_dispatches(text, STABLEHLO_FLAGS)
         except CompileError as error:
             tqdm.write(f"{kernel.name}: {error}")
             return []
@@ -145,13 +145,13 @@ def collect_iree(folder: Path, minutes: float, protocol: Protocol) -> None:
     """Measures dispatches until the time limit; skips kernels that were measured before."""
     packages = ("jax", "iree-base-compiler", "iree-base-runtime")
     collection = Collection(folder, "tile", protocol, TileCount(), "iree:cpu", packages)
-    mine = sorted(os.sched_getaffinity(0))
-    measuring, others = mine[-1:], mine[:-1]
     progress, deadline = Progress(collection), time.monotonic() + 60 * minutes
     preparation = Preparation(kernels_to_measure(), progress)
     ready: Queue[Prepared | None] = Queue(_AHEAD)
     with ExitStack() as stack:
         measurer = stack.enter_context(measuring_worker())
+        measuring = measurer.processors
+        others = sorted(os.sched_getaffinity(0) - set(measuring))
         here, *there = (
             Compiler(stack.enter_context(Worker("hlorank.iree.compile_worker", where)), SECONDS)
             for where in (measuring, others)

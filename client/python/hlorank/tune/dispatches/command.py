@@ -12,8 +12,9 @@ from hlorank.measure.atomic_files import file_name
 from hlorank.tune.dispatches.report import verdict, write_tile_report
 from hlorank.tune.dispatches.settings import TileSettings
 from hlorank.tune.dispatches.subject import MLIR_SUFFIXES, StablehloProgram
-from hlorank.tune.dispatches.tuner import SPEC_FILE, replay
+from hlorank.tune.dispatches.tuner import SPEC_FILE
 from hlorank.tune.dispatches.tuning import MODEL, tune_tiles
+from hlorank.tune.dispatches.whole_program import replay
 from hlorank.tune.live import duration
 from hlorank.tune.program import Program
 

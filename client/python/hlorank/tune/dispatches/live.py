@@ -6,7 +6,7 @@ from typing import Any, Self
 from rich.console import Console
 
 from hlorank.tune.dispatches.kernel import Kernel
-from hlorank.tune.dispatches.tuner import TileRun
+from hlorank.tune.dispatches.run import TileRun
 from hlorank.tune.heartbeat import Heartbeat
 from hlorank.tune.live import duration
 
@@ -59,10 +59,10 @@ class TileLines:
     def __enter__(self) -> Self:
         if self._status is not None:
             self._status.start()
-        self._heartbeat.__enter__()
+        self._heartbeat.start()
         return self
 
-    def __exit__(self, *error: Any) -> None:
-        self._heartbeat.__exit__(*error)
+    def __exit__(self, *_: Any) -> None:
+        self._heartbeat.stop()
         if self._status is not None:
             self._status.stop()

@@ -8,7 +8,8 @@ import numpy as np
 from hlorank.iree.dispatch import lowering_config
 from hlorank.measure.atomic_files import write_atomically
 from hlorank.tune.dispatches.kernel import Kernel
-from hlorank.tune.dispatches.tuner import SPEC_FILE, TileRun
+from hlorank.tune.dispatches.run import TileRun
+from hlorank.tune.dispatches.tuner import SPEC_FILE
 from hlorank.tune.live import duration
 from hlorank.tune.report import table
 

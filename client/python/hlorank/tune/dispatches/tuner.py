@@ -5,16 +5,15 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from hlorank.errors import HlorankError
 from hlorank.iree.compile_worker import Compiler
-from hlorank.iree.compiler import FLAGS, SPEC_FLAG, STABLEHLO, CompileError, compile_text
-from hlorank.iree.dispatch import Dispatch, find_dispatches, with_tile
+from hlorank.iree.compiler import STABLEHLO_FLAGS, CompileError
+from hlorank.iree.dispatch import find_dispatches, with_tile
 from hlorank.iree.harness import harness
 from hlorank.iree.measure import Measured, measure_modules, measuring_worker
 from hlorank.iree.runtime import DispatchSubject, ProgramSubject
@@ -24,14 +23,14 @@ from hlorank.iree.workers import Worker, WorkerError
 from hlorank.measure.atomic_files import write_atomically
 from hlorank.measure.rounds import Protocol
 from hlorank.tune.dispatches.kernel import Kernel, TileOutcome, TilePredictor, proposals
+from hlorank.tune.dispatches.run import TileRun, TuneError, outcome_of, row_of
 from hlorank.tune.dispatches.settings import TileSettings
 from hlorank.tune.dispatches.subject import StablehloProgram
+from hlorank.tune.dispatches.whole_program import CONFIRM, program_modules
 from hlorank.tune.journal import Journal
 
 SEARCH = Protocol(warmups=1, rounds=6, most_rounds=40, seconds=0.2, tries=20)
 """Protocol of the measurements of tiles."""
-CONFIRM = Protocol(rounds=12, seconds=1.0, tries=60)
-"""Protocol of the measurements of the whole program."""
 _SMALL = 0.005
 """Share of the time of all dispatches below which one is left alone."""
 _GAIN = 0.02
@@ -41,41 +40,7 @@ _SEARCH_SHARE = 0.8
 _ROUNDS = 4
 """Rounds in which the tiles that the model puts first are compiled, until one does."""
 _UNREACHED = "a tuning spec does not reach it"
-_SIZES = ("distribution", "vector", "reduction")
 SPEC_FILE = "spec.mlir"
-
-
-class TuneError(HlorankError):
-    """A program that IREE cannot compile, or that does not run."""
-
-
-@dataclass
-class TileRun:
-    """One search and its results."""
-
-    program: str
-    kernels: list[Kernel] = field(default_factory=list)
-    """The dispatches whose tiles are tuned, the longest first."""
-    left: list[tuple[str, str]] = field(default_factory=list)
-    """Names of the other dispatches, and why they are left alone."""
-    errors: list[str] = field(default_factory=list)
-    """Failed calls to the server."""
-    spec: str = ""
-    """The tuning spec; empty if nothing is gained."""
-    chosen: dict[str, TileSizes] = field(default_factory=dict)
-    """Tiles of the spec, by name of the dispatch."""
-    default: float | None = None
-    """Nanoseconds of the program as the compiler makes it."""
-    tuned: float | None = None
-    """Nanoseconds with the spec, measured in the same rounds."""
-    noise: float = 0.0
-    message: str = ""
-    """What happened to a spec that is not used."""
-
-    @property
-    def ratio(self) -> float:
-        """Time with the spec divided by the time without; 1 without a spec."""
-        return self.tuned / self.default if self.spec and self.tuned and self.default else 1.0
 
 
 Listener = Callable[[str, TileRun], None]
@@ -100,7 +65,6 @@ class TileTuner:
         self._begin = time.monotonic()
         self._earlier = max((row.get("seconds", 0.0) for row in journal.rows), default=0.0)
         self._run = TileRun(program.name)
-        self._flags = (*FLAGS, STABLEHLO)
 
     def run(self, measure: bool = True) -> TileRun:
         """Searches until a limit is reached.
@@ -130,7 +94,7 @@ class TileTuner:
     def _find_dispatches(self) -> None:
         self._phase("finding the dispatches")
         try:
-            found = find_dispatches(self._program.text, self._flags)
+            found = find_dispatches(self._program.text, STABLEHLO_FLAGS)
         except CompileError as error:
             raise TuneError(f"IREE cannot compile '{self._program.name}': {error}") from error
         for dispatch in found:
@@ -155,7 +119,7 @@ class TileTuner:
             path, tuning_spec([(by_name[name], tile) for name, tile in tiles.items()]).encode()
         )
         try:
-            lost = missing(tiles, applied(self._program.text, str(path), self._flags))
+            lost = missing(tiles, applied(self._program.text, str(path), STABLEHLO_FLAGS))
         except CompileError:
             lost = []  # A tile is refused; the spec of the fastest tiles is checked later.
         finally:
@@ -271,7 +235,7 @@ class TileTuner:
         self._phase("compiling the program with the spec")
         self._write_spec()
         try:
-            found = applied(self._program.text, str(self._spec_path), self._flags)
+            found = applied(self._program.text, str(self._spec_path), STABLEHLO_FLAGS)
             lost = missing(run.chosen, found)
             self._leave(lost)
             if not run.chosen:
@@ -279,7 +243,7 @@ class TileTuner:
                 self._spec_path.unlink()
                 return
             self._write_spec()
-            modules = _without_and_with(self._program, self._spec_path)
+            modules = program_modules(self._program, [None, self._spec_path])
         except CompileError as error:
             raise TuneError(f"the spec does not compile: {error}") from error
         self._phase("confirming: the program without and with the spec")
@@ -365,40 +329,3 @@ class TileTuner:
 
     def _phase(self, description: str) -> None:
         self._listener(description, self._run)
-
-
-def row_of(dispatch: Dispatch, outcome: TileOutcome) -> dict[str, Any]:
-    """Returns a row of the results."""
-    tile = None if outcome.tile is None else asdict(outcome.tile)
-    return {"dispatch": dispatch.name, **asdict(outcome), "tile": tile}
-
-
-def outcome_of(row: dict[str, Any]) -> TileOutcome:
-    """Reads a row of the results."""
-    tile = row["tile"] and TileSizes(*(tuple(row["tile"][k]) for k in _SIZES))
-    fields = (row[name] for name in ("nanoseconds", "reference", "message", "score"))
-    return TileOutcome(tile, *fields)
-
-
-def replay(program: StablehloProgram, spec: Path) -> tuple[float, float]:
-    """Measures a program without and with a tuning spec again, in nanoseconds.
-
-    Raises:
-        TuneError: if the program does not run, or its results differ with the spec.
-    """
-    modules = _without_and_with(program, spec)
-    with measuring_worker() as worker:
-        try:
-            measured = measure_modules(worker, ProgramSubject(program.arguments), modules, CONFIRM)
-        except WorkerError as error:
-            raise TuneError(f"'{program.name}' does not run: it {error}") from error
-    if measured.errors[1]:
-        raise TuneError(f"the program with {spec} is wrong: {measured.errors[1]}")
-    default, tuned = measured.nanoseconds.tolist()
-    return default, tuned
-
-
-def _without_and_with(program: StablehloProgram, spec: Path) -> list[bytes]:
-    """Compiles a program without and with a tuning spec."""
-    flags = (*FLAGS, STABLEHLO)
-    return [compile_text(program.text, (*flags, *more)) for more in ((), (f"{SPEC_FLAG}={spec}",))]

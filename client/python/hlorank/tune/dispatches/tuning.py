@@ -9,9 +9,10 @@ from hlorank.client import Client
 from hlorank.iree.compiler import compiler_version
 from hlorank.measure.processor import processor
 from hlorank.tune.dispatches.kernel import TilePredictor
+from hlorank.tune.dispatches.run import TileRun
 from hlorank.tune.dispatches.settings import TileSettings
 from hlorank.tune.dispatches.subject import StablehloProgram
-from hlorank.tune.dispatches.tuner import TileRun, TileTuner
+from hlorank.tune.dispatches.tuner import TileTuner
 from hlorank.tune.journal import Journal
 
 if TYPE_CHECKING:

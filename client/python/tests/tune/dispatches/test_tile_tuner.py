@@ -16,7 +16,7 @@ pytest.importorskip("iree.runtime", reason="iree-base-runtime is not installed")
 
 from hlorank.measure.rounds import Protocol
 from hlorank.tune.__main__ import main
-from hlorank.tune.dispatches import tuner
+from hlorank.tune.dispatches import tuner, whole_program
 from hlorank.tune.dispatches.settings import TileSettings
 from hlorank.tune.dispatches.subject import StablehloProgram
 from hlorank.tune.dispatches.tuner import TileTuner
@@ -44,8 +44,8 @@ NAME = "main_dispatch_0_matmul_16x32x24_f32"
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch, tmp_path):
-    for name in ("SEARCH", "CONFIRM"):
-        monkeypatch.setattr(tuner, name, HASTE)
+    for module, name in ((tuner, "SEARCH"), (tuner, "CONFIRM"), (whole_program, "CONFIRM")):
+        monkeypatch.setattr(module, name, HASTE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     Path("tiny.mlir").write_text(TEXT)
@@ -103,7 +103,8 @@ def test_a_spec_is_kept_only_if_the_whole_program_is_faster(capsys, monkeypatch,
             times[:] = [1000, *[1000 * gains] * (len(modules) - 1)]
         return found
 
-    monkeypatch.setattr(tuner, "measure_modules", decided)
+    for module in (tuner, whole_program):
+        monkeypatch.setattr(module, "measure_modules", decided)
     code, out, _ = run(
         capsys, "tiny.mlir", "--without-model", "--measurements=2", "--top-k=2", "--out=out"
     )
