@@ -53,6 +53,18 @@ pub enum InvalidAnswer {
         /// Number of its scores.
         scores: usize,
     },
+    /// The ranking and its predicted run times differ in length.
+    #[error(
+        "the ranking has {configs} configurations, but {seconds} predicted times and {deviations} deviations"
+    )]
+    Predictions {
+        /// Length of the ranking.
+        configs: usize,
+        /// Number of predicted times.
+        seconds: usize,
+        /// Number of their deviations.
+        deviations: usize,
+    },
     /// The ranking contains a configuration that was not scored.
     #[error("the ranking contains configuration {config}, but only {scored} were scored")]
     OutOfRange {
@@ -83,6 +95,16 @@ pub enum InvalidAnswer {
     },
 }
 
+/// Checks that every ranked configuration has a predicted time, or none has.
+fn check_predictions(answer: &RankConfigsResponse) -> Result<(), InvalidAnswer> {
+    let configs = answer.ranking.len();
+    let (seconds, deviations) = (answer.predicted_seconds.len(), answer.log_sd.len());
+    if seconds == deviations && (seconds == 0 || seconds == configs) {
+        return Ok(());
+    }
+    Err(InvalidAnswer::Predictions { configs, seconds, deviations })
+}
+
 /// What a request asked for, which its answer must contain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
@@ -104,6 +126,7 @@ impl Asked {
         self.check_length(answer, scored)?;
         check_numbers(&answer.ranking, scored)?;
         check_order(&answer.ranking, &answer.ranking_scores)?;
+        check_predictions(answer)?;
         check_same(answer)
     }
 

@@ -28,6 +28,7 @@
 //! * Calls to `https://` go over TLS: [`Connection::authorities`] are trusted, and [`Connection::identity`] and
 //!   [`Connection::token`] identify the caller.
 
+mod adapt;
 mod admin;
 mod answer;
 mod attempt;
@@ -49,6 +50,7 @@ pub mod trace;
 #[cfg(test)]
 mod vectors;
 
+pub use adapt::{Adapt, Measured};
 pub use admin::AdminClient;
 pub use answer::InvalidAnswer;
 pub use client::{CachedGraph, Client};

@@ -1,7 +1,7 @@
 use std::{ops::AddAssign, time::Duration};
 
 use hlorank_graph::Digest;
-use hlorank_proto::v1::{RankConfigsResponse, ReuseCounts, StageTimings, Warning};
+use hlorank_proto::v1::{Adaptation, RankConfigsResponse, ReuseCounts, StageTimings, Warning};
 
 use crate::{
     InvalidAnswer, ModelReference,
@@ -13,6 +13,12 @@ use crate::{
 pub struct Ranking {
     /// The best configurations by ascending score, ties by number: as many as were requested.
     pub best: Vec<Ranked>,
+    /// Predicted run time of each of the best, in seconds; empty unless the server learned from measurements.
+    pub predicted_seconds: Vec<f32>,
+    /// Standard deviation of the natural logarithm of each predicted time.
+    pub log_sd: Vec<f32>,
+    /// What the predictions rest on, if measurements were sent.
+    pub adaptation: Option<Adaptation>,
     /// Score of every configuration in the order sent; empty unless requested.
     pub scores: Vec<f32>,
     /// Number of configurations that were scored and ranked: the first ones in the order sent, and all of them unless
@@ -77,6 +83,9 @@ impl Ranking {
         let ranked = answer.ranking.iter().zip(answer.ranking_scores);
         Ok(Self {
             best: ranked.map(|(&config, score)| Ranked { config: config as usize, score }).collect(),
+            predicted_seconds: answer.predicted_seconds,
+            log_sd: answer.log_sd,
+            adaptation: answer.adaptation,
             scores: answer.scores,
             scored: answer.scored_configs as usize,
             model: answer::model(answer.model)?,

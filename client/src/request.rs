@@ -3,7 +3,7 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use hlorank_graph::{Configurations, form};
 use hlorank_proto::v1::{ConfigBatch, RankConfigsRequest, config_batch::Configs};
 
-use crate::{GraphHandle, ModelReference, StreamRequest, answer::Asked};
+use crate::{Adapt, GraphHandle, ModelReference, StreamRequest, answer::Asked};
 
 /// A request to rank configurations of a graph.
 #[derive(Debug)]
@@ -21,6 +21,7 @@ struct Query {
     top: u32,
     scores: bool,
     partial: bool,
+    adapt: Option<Adapt>,
 }
 
 impl<'a> RankRequest<'a> {
@@ -28,7 +29,7 @@ impl<'a> RankRequest<'a> {
     #[must_use]
     pub fn new(graph: &'a GraphHandle, configurations: &Configurations) -> Self {
         let configurations = configurations.to_smallest_form();
-        let query = Query { configurations, model: None, top: 0, scores: false, partial: false };
+        let query = Query { configurations, model: None, top: 0, scores: false, partial: false, adapt: None };
         Self { graph, query, timeout: None }
     }
 
@@ -57,6 +58,13 @@ impl<'a> RankRequest<'a> {
         Self { query: Query { partial: true, ..self.query }, ..self }
     }
 
+    /// Lets the server learn from measured run times of the graph's configurations. Every score is then the predicted
+    /// natural logarithm of seconds. Default: none.
+    #[must_use]
+    pub fn adapt(self, adapt: Option<Adapt>) -> Self {
+        Self { query: Query { adapt, ..self.query }, ..self }
+    }
+
     /// Sets the maximum time of the call, retries included. Default: [`Connection::timeout`](crate::Connection::timeout).
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
@@ -71,7 +79,7 @@ impl<'a> RankRequest<'a> {
 
     /// Returns the message without a graph.
     pub(crate) fn message(&self) -> RankConfigsRequest {
-        let Query { configurations, model, top, scores, partial } = &self.query;
+        let Query { configurations, model, top, scores, partial, adapt } = &self.query;
         RankConfigsRequest {
             graph: None,
             batch: Some(ConfigBatch { configs: Some(configurations.clone()) }),
@@ -79,6 +87,7 @@ impl<'a> RankRequest<'a> {
             top_k: *top,
             include_scores: *scores,
             allow_partial: *partial,
+            adapt: adapt.as_ref().map(Adapt::message),
         }
     }
 }
@@ -107,6 +116,7 @@ impl RankCall {
             top: message.top_k,
             scores: message.include_scores,
             partial: message.allow_partial,
+            adapt: message.adapt.map(Adapt::from),
         };
         Some(Self { graph, query, batch: None })
     }
@@ -137,7 +147,8 @@ impl RankCall {
 
     /// Returns the request that opens the stream. It has no timeout; the caller sets it.
     pub(crate) fn stream(&self) -> StreamRequest<'_> {
-        StreamRequest::new(&self.graph).model(self.query.model.clone()).top(self.query.top)
+        let Query { model, top, adapt, .. } = &self.query;
+        StreamRequest::new(&self.graph).model(model.clone()).top(*top).adapt(adapt.clone())
     }
 
     /// Returns the configurations in batches of `size`.

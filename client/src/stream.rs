@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tonic::Streaming;
 
 use crate::{
-    ClientError, GraphHandle, ModelReference, Ranking, Timings,
+    Adapt, ClientError, GraphHandle, ModelReference, Ranking, Timings,
     answer::{self, Asked, InvalidAnswer, check_scores},
     attempt::Attempt,
 };
@@ -22,6 +22,7 @@ pub struct StreamRequest<'a> {
     pub(crate) graph: &'a GraphHandle,
     model: Option<ModelReference>,
     pub(crate) top: u32,
+    adapt: Option<Adapt>,
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -45,6 +46,8 @@ pub struct RankStream {
     /// Whether an error has reported the deadline.
     is_late: bool,
     timings: Timings,
+    /// What predictions rest on.
+    adaptation: Option<v1::Adaptation>,
 }
 
 /// The scores of one batch of a stream.
@@ -71,7 +74,7 @@ impl<'a> StreamRequest<'a> {
     /// Requests the whole ranking by the default model of the task.
     #[must_use]
     pub fn new(graph: &'a GraphHandle) -> Self {
-        Self { graph, model: None, top: 0, timeout: None }
+        Self { graph, model: None, top: 0, adapt: None, timeout: None }
     }
 
     /// Sets the model. Default: the default model of the task.
@@ -86,6 +89,12 @@ impl<'a> StreamRequest<'a> {
         Self { top, ..self }
     }
 
+    /// Lets the server learn from measured run times, as [`RankRequest::adapt`](crate::RankRequest::adapt). Default: none.
+    #[must_use]
+    pub fn adapt(self, adapt: Option<Adapt>) -> Self {
+        Self { adapt, ..self }
+    }
+
     /// Sets the maximum time from the start of the stream to its ranking. Default: unlimited.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
@@ -95,7 +104,8 @@ impl<'a> StreamRequest<'a> {
     /// Returns the message that starts the stream.
     pub(crate) fn message(&self, graph: v1::Graph) -> RankConfigsStreamRequest {
         let model = self.model.as_ref().map(Into::into);
-        let start = RankConfigsStart { graph: Some(graph), model, top_k: self.top };
+        let adapt = self.adapt.as_ref().map(Adapt::message);
+        let start = RankConfigsStart { graph: Some(graph), model, top_k: self.top, adapt };
         RankConfigsStreamRequest { part: Some(Part::Start(start)) }
     }
 }
@@ -122,7 +132,7 @@ impl RankStream {
         let Answer::Started(started) = next_answer(&attempt, &mut answers).await? else {
             return Err(attempt.invalid(InvalidAnswer::IsNot("the start of a stream")));
         };
-        let RankConfigsStarted { model, graph_hash, timings, .. } = started;
+        let RankConfigsStarted { model, graph_hash, timings, adaptation, .. } = started;
         let model = answer::model(model).map_err(|invalid| attempt.invalid(invalid))?;
         let hash = answer::graph_hash(&graph_hash).map_err(|invalid| attempt.invalid(invalid))?;
         request.graph.set_hash(hash);
@@ -137,6 +147,7 @@ impl RankStream {
             scored: 0,
             is_late: false,
             timings: timings.map(Timings::from).unwrap_or_default(),
+            adaptation,
         })
     }
 
@@ -209,6 +220,7 @@ impl RankStream {
         let ranking = Ranking::of_answer(unary(ranking), asked);
         let mut ranking = ranking.map_err(|invalid| self.attempt.invalid(invalid))?;
         ranking.timings += self.timings;
+        ranking.adaptation = self.adaptation;
         Ok(ranking)
     }
 
@@ -276,5 +288,8 @@ fn unary(answer: StreamRanking) -> RankConfigsResponse {
         warnings: answer.warnings,
         // The server limits it to --max-stream-configs, which is a u32.
         scored_configs: u32::try_from(scored).unwrap_or(u32::MAX),
+        predicted_seconds: answer.predicted_seconds,
+        log_sd: answer.log_sd,
+        adaptation: None,
     }
 }

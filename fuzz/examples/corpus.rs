@@ -276,6 +276,7 @@ fn request(name: &str, source: Source, slots: &[u32], configs: Configs) {
         top_k: 5,
         include_scores: true,
         allow_partial: false,
+        adapt: None,
     };
     write("request", &format!("{name}.pb"), &request.encode_to_vec());
 }

@@ -3,6 +3,7 @@
 //! A request flows through [`service`] (reads and checks it), [`graphs`] (the graph, once), [`engine`] (scores)
 //! and back; [`compute`] is where all of that which takes processor time runs, off the async threads.
 
+mod adaptation;
 pub mod compute;
 pub mod device;
 pub mod engine;

@@ -130,7 +130,7 @@ async fn every_expression_of_the_dashboard_and_the_rules_has_data() {
     assert!(without_data.len() > 60, "{without_data:?}");
     let deadline = Instant::now() + PATIENCE;
     for round in 0.. {
-        drive(&client, round).await;
+        Box::pin(drive(&client, round)).await;
         let mut still = Vec::new();
         for expression in without_data {
             if prometheus.numbers(&expression).await.is_empty() {

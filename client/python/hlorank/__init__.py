@@ -6,6 +6,7 @@
 ...     print("measure these first:", ranking.best)
 """
 
+from hlorank.adapt import Adapt, Adaptation
 from hlorank.aio import AsyncClient, AsyncRankStream
 from hlorank.client import Client, RankStream
 from hlorank.errors import (
@@ -39,6 +40,8 @@ from hlorank.task import Task
 from hlorank.tiles import Tiles
 
 __all__ = [
+    "Adapt",
+    "Adaptation",
     "AnswerError",
     "AsyncClient",
     "AsyncRankStream",

@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 import grpc
 import grpc.aio
 
+from hlorank.adapt import Adapt
 from hlorank.blocking import BlockingExchange, BlockingTransport, channel, run_to_end
 from hlorank.errors import RefusedError, refused
 from hlorank.graph import Graph
@@ -61,11 +62,12 @@ class AsyncClient:
         model: ModelReference | str | None = None,
         with_scores: bool = False,
         allow_partial: bool = False,
+        adapt: Adapt | None = None,
         timeout: float | None = None,
     ) -> Ranking:
         """Works like ``Client.rank``."""
         return await self._session.rank(
-            graph, configurations, top_k, model, with_scores, allow_partial, timeout
+            graph, configurations, top_k, model, with_scores, allow_partial, adapt, timeout
         )
 
     async def rank_stream(
@@ -74,10 +76,12 @@ class AsyncClient:
         *,
         top_k: int = 0,
         model: ModelReference | str | None = None,
+        adapt: Adapt | None = None,
         timeout: float | None = None,
     ) -> "AsyncRankStream":
         """Works like ``Client.rank_stream``."""
-        return AsyncRankStream(await self._session.rank_stream(graph, top_k, model, timeout))
+        stream = await self._session.rank_stream(graph, top_k, model, adapt, timeout)
+        return AsyncRankStream(stream)
 
     async def list_models(self, *, timeout: float | None = None) -> list[Model]:
         """Works like ``Client.list_models``."""

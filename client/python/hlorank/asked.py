@@ -47,6 +47,12 @@ class Asked:
             raise AnswerError(
                 f"the server's ranking has {found} configurations instead of {expected}"
             )
+        times, deviations = len(ranking.predicted_seconds), len(ranking.log_sd)
+        if times != deviations or times not in (0, found):
+            raise AnswerError(
+                f"the server sent {times} predicted times and {deviations} deviations "
+                f"for {found} ranked configurations"
+            )
         if found != scores:
             raise AnswerError(f"the server sent {scores} scores for {found} ranked configurations")
 

@@ -5,6 +5,7 @@ from typing import Self
 
 import grpc
 
+from hlorank.adapt import Adapt
 from hlorank.blocking import BlockingTransport, channel, run_to_end
 from hlorank.graph import Graph
 from hlorank.model import Model, ModelReference
@@ -59,6 +60,7 @@ class Client:
         model: ModelReference | str | None = None,
         with_scores: bool = False,
         allow_partial: bool = False,
+        adapt: Adapt | None = None,
         timeout: float | None = None,
     ) -> Ranking:
         """Ranks configurations.
@@ -75,6 +77,8 @@ class Client:
             with_scores: Whether to return the score of every configuration.
             allow_partial: Whether to rank only the first configurations if ``timeout`` is too
                 short for all; ``Ranking.scored`` is their number.
+            adapt: Measured run times of the graph's configurations, from which the server learns
+                for this call: scores are then predicted logarithms of seconds.
             timeout: Deadline in seconds; None for the client's.
 
         Raises:
@@ -82,7 +86,7 @@ class Client:
         """
         return run_to_end(
             self._session.rank(
-                graph, configurations, top_k, model, with_scores, allow_partial, timeout
+                graph, configurations, top_k, model, with_scores, allow_partial, adapt, timeout
             )
         )
 
@@ -92,14 +96,17 @@ class Client:
         *,
         top_k: int = 0,
         model: ModelReference | str | None = None,
+        adapt: Adapt | None = None,
         timeout: float | None = None,
     ) -> "RankStream":
         """Starts a stream that ranks configurations in batches.
 
         Use it if the configurations exceed one message, or are not all known at once. ``timeout``
-        is the deadline of the whole stream in seconds; None for no deadline.
+        is the deadline of the whole stream in seconds; None for no deadline. ``adapt`` is as in
+        ``rank``.
         """
-        return RankStream(run_to_end(self._session.rank_stream(graph, top_k, model, timeout)))
+        stream = self._session.rank_stream(graph, top_k, model, adapt, timeout)
+        return RankStream(run_to_end(stream))
 
     def list_models(self, *, timeout: float | None = None) -> list[Model]:
         """Returns every model version, sorted by name and version."""

@@ -64,6 +64,8 @@ TileConfig = _message("hlorank.v1.TileConfig")
 TileConfigs = _message("hlorank.v1.TileConfigs")
 PackedTileConfigs = _message("hlorank.v1.PackedTileConfigs")
 
+Adapt = _message("hlorank.v1.Adapt")
+
 PutGraphRequest = _message("hlorank.v1.PutGraphRequest")
 PutGraphResponse = _message("hlorank.v1.PutGraphResponse")
 RankConfigsRequest = _message("hlorank.v1.RankConfigsRequest")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hlorank.adapt import Adaptation, adaptation_of
 from hlorank.errors import AnswerError
 from hlorank.model import ModelReference
 from hlorank.seconds import seconds
@@ -71,10 +72,19 @@ class Ranking:
     """Number of configurations ranked: all of them, or the first ones in a partial ranking."""
 
     def __init__(
-        self, answer: Any, scored: int, scores: Any = None, earlier: Timings | None = None
+        self,
+        answer: Any,
+        scored: int,
+        scores: Any = None,
+        earlier: Timings | None = None,
+        started: Any = None,
     ):
-        """Takes a ``RankConfigsResponse`` or ``StreamRanking``; adds ``earlier`` to its timings."""
+        """Takes a ``RankConfigsResponse``, or a ``StreamRanking`` and how its stream ``started``.
+
+        Adds ``earlier`` to its timings.
+        """
         self._answer, self._earlier = answer, earlier
+        self._adapted = answer if started is None else started
         self.scored = scored
         self.best = np.array(answer.ranking, np.int64)
         self.best_scores = scores_of(answer.ranking_scores)
@@ -96,6 +106,22 @@ class Ranking:
     def reuse(self) -> Reuse:
         """How much work was avoided."""
         return reuse_of(self._answer.reuse)
+
+    @cached_property
+    def predicted_seconds(self) -> np.ndarray:
+        """f32 [top_k]: predicted run times of ``best``; empty if nothing was learned."""
+        return scores_of(self._answer.predicted_seconds)
+
+    @cached_property
+    def log_sd(self) -> np.ndarray:
+        """f32 [top_k]: standard deviations of their natural logarithms; empty likewise."""
+        return scores_of(self._answer.log_sd)
+
+    @cached_property
+    def adaptation(self) -> Adaptation | None:
+        """What the predictions rest on; None if no measurements were sent."""
+        is_sent = self._adapted.HasField("adaptation")
+        return adaptation_of(self._adapted.adaptation) if is_sent else None
 
     @cached_property
     def warnings(self) -> tuple[Warning, ...]:

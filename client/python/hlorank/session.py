@@ -7,6 +7,7 @@ from typing import Any
 
 import grpc
 
+from hlorank.adapt import Adapt
 from hlorank.asked import Asked, check_batch
 from hlorank.errors import (
     AnswerError,
@@ -86,6 +87,7 @@ class Session:
         model: ModelReference | str | None,
         with_scores: bool,
         allow_partial: bool,
+        adapt: Adapt | None,
         timeout: float | None,
     ) -> Ranking:
         """Ranks configurations."""
@@ -98,6 +100,7 @@ class Session:
                 top_k=top_k,
                 include_scores=with_scores,
                 allow_partial=allow_partial,
+                adapt=adapt and adapt.message,
             )
             # Two concatenated serialized messages are parsed as their merger.
             message = request.SerializeToString() + configurations.serialized
@@ -115,13 +118,15 @@ class Session:
         graph: Graph,
         top_k: int,
         model: ModelReference | str | None,
+        adapt: Adapt | None,
         timeout: float | None,
     ) -> "StreamSession":
         """Starts a stream and waits until the server has found the graph."""
         selector, deadline = _selector(model), Deadline(timeout)
 
         async def ask(source: Any) -> StreamSession:
-            start = RankConfigsStart(graph=source, model=selector, top_k=top_k)
+            measured = adapt and adapt.message
+            start = RankConfigsStart(graph=source, model=selector, top_k=top_k, adapt=measured)
             return await self._retried(lambda: self._started(graph, start, deadline), deadline)
 
         return await _by_hash_or_whole(graph, ask)
@@ -177,6 +182,7 @@ class Session:
                 start.top_k,
                 model_of_answer(started),
                 timings_of(started.timings),
+                started,
             )
         except BaseException:
             exchange.cancel()
@@ -194,6 +200,8 @@ class StreamSession:
     model: ModelReference
     timings: Timings
     """The sum so far."""
+    started: Any
+    """The ``RankConfigsStarted`` message"""
     unscored: deque[int] = field(default_factory=deque)
     """Number of configurations of each sent batch whose scores were not taken yet."""
     scored: int = 0
@@ -234,7 +242,7 @@ class StreamSession:
         while await self.scores() is not None:
             pass
         answer = await _next(self.exchange, "ranking")
-        ranking = Ranking(answer, answer.reuse.configs, earlier=self.timings)
+        ranking = Ranking(answer, answer.reuse.configs, earlier=self.timings, started=self.started)
         Asked(self.scored, self.top_k).check(ranking)
         # Reads until the end of the stream, so that the call is not cancelled.
         await self.exchange.read()

@@ -7,7 +7,7 @@ use super::{DeliveryError, reason::Reason};
 use crate::{
     engine::EngineError,
     registry::{AdminError, ScanError, SelectError},
-    session::{AdmissionLimit, SessionError},
+    session::{AdmissionLimit, MeasurementError, SessionError},
 };
 
 /// Code, reason, and the field to blame.
@@ -21,6 +21,7 @@ pub(super) fn session(error: &SessionError) -> Class {
         SessionError::Configuration { field, source } => {
             (InvalidArgument, configuration_reason(source), Some(field))
         }
+        SessionError::Measurement(error) => measurement(error),
         SessionError::StreamTooLong { .. } => (InvalidArgument, Reason::StreamTooLong, Some("configs")),
         SessionError::DeadlineExceeded { .. } => (Code::DeadlineExceeded, Reason::DeadlineExceeded, None),
         SessionError::PartialUnsupported { .. } => {
@@ -38,6 +39,16 @@ pub(super) fn session(error: &SessionError) -> Class {
         SessionError::Displaced(AdmissionLimit::Client(_)) | SessionError::ClientLimit { .. } => {
             (ResourceExhausted, Reason::ClientLimit, None)
         }
+    }
+}
+
+fn measurement(error: &MeasurementError) -> Class {
+    match error {
+        MeasurementError::TooMany { .. } => {
+            (InvalidArgument, Reason::TooManyMeasurements, Some("adapt.batch"))
+        }
+        MeasurementError::WrongCount { field, .. } => (InvalidArgument, Reason::WrongCount, Some(field)),
+        MeasurementError::OutOfRange { field, .. } => (InvalidArgument, Reason::ValueOutOfRange, Some(field)),
     }
 }
 

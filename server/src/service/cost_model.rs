@@ -13,6 +13,7 @@ use tonic::{Extensions, Request, Response, Status, Streaming};
 
 use super::{
     ServiceError,
+    adapt_request::{adaptation, read_measurements},
     admit_calls::caller,
     answer::{configurable_node, reuse_counts, selector, stage_timings, summary},
     batch_request::read_batch,
@@ -61,17 +62,21 @@ impl CostModel {
         let origin = read_graph(&self.sessions, request.graph, Some(batch.task())).await?;
         let found = self.sessions.find(origin, &call.record).await?;
         let mut session = Session::open(&self.sessions, call, model, &found);
+        if let Some(adapt) = request.adapt {
+            session.adapt(read_measurements(&self.sessions, adapt).await?).await?;
+        }
         let outcome = if request.allow_partial {
             session.score_in_time(batch).await?
         } else {
             session.score(batch).await?
         };
-        let Ranked { ranking, ranking_scores, scores, .. } = session.rank(request.top_k).await?;
+        let Ranked { ranking, ranking_scores, scores, predicted_seconds, log_sd, .. } =
+            session.rank(request.top_k).await?;
         let timings = Timings { featurize: found.featurize, total: started.elapsed(), ..outcome.timings() };
         session.record_scored(&timings);
         session.record_ranked(&timings);
         let scores = if request.include_scores { scores } else { Vec::new() };
-        session.call().place.hold_only(answer_bytes(ranking.len(), scores.len()));
+        session.call().place.hold_only(answer_bytes(ranking.len() + log_sd.len(), scores.len()));
         Ok(RankConfigsResponse {
             ranking,
             ranking_scores,
@@ -82,6 +87,9 @@ impl CostModel {
             reuse: Some(reuse_counts(outcome.reuse)),
             warnings: found.warnings.into_iter().map(v1::Warning::from).collect(),
             scored_configs: u32::try_from(outcome.configs).unwrap_or(u32::MAX),
+            predicted_seconds,
+            log_sd,
+            adaptation: session.adaptation().map(adaptation),
         })
     }
 

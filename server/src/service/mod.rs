@@ -1,5 +1,6 @@
 //! The gRPC services.
 
+mod adapt_request;
 mod admit_calls;
 mod answer;
 mod batch_request;

@@ -18,6 +18,7 @@ use tonic::{Status, Streaming};
 
 use super::{
     ServiceError,
+    adapt_request::{adaptation, read_measurements},
     answer::{reuse_counts, selector, stage_timings},
     batch_request::read_batch,
     deadline::end_at,
@@ -46,9 +47,9 @@ pub(super) struct RankStream {
 /// How far a stream has come.
 enum Stage {
     /// Nothing was read.
-    Opened(RankStream),
+    Opened(Box<RankStream>),
     /// The graph was found. Batches are scored as they come.
-    Started(Batches),
+    Started(Box<Batches>),
     /// The ranking was sent.
     Ranked,
 }
@@ -66,7 +67,7 @@ impl Stage {
         let (answer, stage) = match self {
             Self::Opened(stream) => {
                 let (started, batches) = stream.start().await?;
-                (Answer::Started(started), Self::Started(batches))
+                (Answer::Started(started), Self::Started(Box::new(batches)))
             }
             Self::Started(mut batches) => match batches.next().await? {
                 Some(batch) => (Answer::Scores(batches.score(batch).await?), Self::Started(batches)),
@@ -85,7 +86,7 @@ impl RankStream {
 
     pub(super) fn answers(self) -> Answers {
         let deadline = self.call.deadline;
-        let answers: Answers = Box::pin(stream::try_unfold(Stage::Opened(self), Stage::next));
+        let answers: Answers = Box::pin(stream::try_unfold(Stage::Opened(Box::new(self)), Stage::next));
         match deadline {
             Some(deadline) => Box::pin(end_at(deadline, answers)),
             None => answers,
@@ -102,7 +103,10 @@ impl RankStream {
         let found = sessions.find(read_graph(sessions, start.graph, None).await?, record).await?;
         let model = select(sessions, start.model, found.graph.task, record)?;
         let session = Session::open(sessions, self.call, model, &found);
-        let session = session.limited_to(sessions.bounds().stream_configs as usize);
+        let mut session = session.limited_to(sessions.bounds().stream_configs as usize);
+        if let Some(adapt) = start.adapt {
+            session.adapt(read_measurements(sessions, adapt).await?).await?;
+        }
         let warnings: Vec<v1::Warning> = found.warnings.into_iter().map(v1::Warning::from).collect();
         let timings = Timings { featurize: found.featurize, total: started.elapsed(), ..Timings::default() };
         let answer = RankConfigsStarted {
@@ -110,6 +114,7 @@ impl RankStream {
             graph_hash: found.graph.hash.0.to_vec().into(),
             warnings: warnings.clone(),
             timings: Some(stage_timings(timings)),
+            adaptation: session.adaptation().map(adaptation),
         };
         Ok((answer, Batches { messages: self.messages, session, warnings, top_k: start.top_k }))
     }
@@ -163,7 +168,8 @@ impl Batches {
             return Err(ServiceError::Missing { field: "batch", hint });
         }
         let closed = Instant::now();
-        let Ranked { ranking, ranking_scores, waited, .. } = self.session.rank(self.top_k).await?;
+        let Ranked { ranking, ranking_scores, predicted_seconds, log_sd, waited, .. } =
+            self.session.rank(self.top_k).await?;
         let timings = ranking_timings(waited, closed.elapsed());
         self.session.record_ranked(&timings);
         Ok(StreamRanking {
@@ -174,6 +180,8 @@ impl Batches {
             timings: Some(stage_timings(timings)),
             reuse: Some(reuse_counts(self.session.reuse())),
             warnings: self.warnings,
+            predicted_seconds,
+            log_sd,
         })
     }
 }

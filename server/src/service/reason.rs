@@ -76,6 +76,7 @@ reasons! {
     TooManyConfigs "TOO_MANY_CONFIGS",
     TooManyConfigEntries "TOO_MANY_CONFIG_ENTRIES",
     TooManyEdges "TOO_MANY_EDGES",
+    TooManyMeasurements "TOO_MANY_MEASUREMENTS",
     TooManyNodes "TOO_MANY_NODES",
     TooManyRows "TOO_MANY_ROWS",
     UnknownCallee "UNKNOWN_CALLEE",

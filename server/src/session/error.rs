@@ -3,7 +3,7 @@ use std::time::Duration;
 use hlorank_graph::{ConfigurationError, Digest, GraphError};
 
 use super::{
-    AdmissionLimit,
+    AdmissionLimit, MeasurementError,
     limit::{Limit, configuration_limit, graph_limit, hint},
 };
 use crate::{compute::WorkerFailed, engine::EngineError, memory::MemoryFull, registry::SelectError};
@@ -38,6 +38,9 @@ pub enum SessionError {
         /// The reason.
         source: ConfigurationError,
     },
+    /// The measurements were refused.
+    #[error(transparent)]
+    Measurement(#[from] MeasurementError),
     /// A stream has more configurations than the limit.
     #[error(
         "batch {batch} brings the stream to {found} configurations, at most {limit} are accepted; send several \
@@ -118,6 +121,9 @@ impl SessionError {
             Self::GraphBytes { found, limit, .. } => of("--max-graph-bytes", Some(*found), *limit),
             Self::Graph(error) => graph_limit(error),
             Self::Configuration { source, .. } => configuration_limit(source),
+            Self::Measurement(MeasurementError::TooMany { found, limit }) => {
+                Some(Limit::fixed(Some(*found), *limit))
+            }
             Self::StreamTooLong { found, limit, .. } => of("--max-stream-configs", Some(*found), *limit),
             Self::Engine(EngineError::QueueFull { limit, .. }) => of("--max-queued-nodes", None, *limit),
             Self::Engine(EngineError::MemoryFull(MemoryFull { limit, .. })) => {

@@ -30,7 +30,7 @@ impl Limit {
     }
 
     /// A limit that no setting raises.
-    fn fixed(found: Option<usize>, allowed: usize) -> Self {
+    pub(super) fn fixed(found: Option<usize>, allowed: usize) -> Self {
         Self { setting: None, found, allowed }
     }
 

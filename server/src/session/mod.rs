@@ -7,6 +7,7 @@
 //! `service` reads messages and writes answers around a session; `engine` evaluates its batches.
 
 mod accounts;
+mod adapt;
 mod admission;
 mod arrivals;
 mod bounds;
@@ -16,11 +17,13 @@ mod decode;
 mod error;
 mod graph_source;
 mod limit;
+mod measurements;
 mod partial;
 mod read_graph;
 mod score;
 mod sessions;
 
+pub(crate) use adapt::Adaptation;
 pub use admission::AdmissionLimit;
 pub(crate) use admission::{Caller, TokenName};
 pub(crate) use arrivals::Arrival;
@@ -30,6 +33,8 @@ pub use deadline::Deadline;
 pub use error::SessionError;
 pub(crate) use graph_source::{GraphContent, GraphOrigin, SentGraph};
 pub(crate) use limit::Limit;
+pub use measurements::MeasurementError;
+pub(crate) use measurements::{SentMeasurements, SentTimes};
 pub(crate) use score::{Ranked, Session, answer_bytes};
 pub use sessions::Sessions;
 pub(crate) use sessions::{Calls, SelectedModel};

@@ -30,13 +30,12 @@ pub(super) async fn score_in_time(
     engine: &Engine,
     model: &Arc<Model>,
     graph: &Arc<SegmentedGraph>,
-    all: Configurations,
-    (deadline, class): (Deadline, Class),
+    all: Arc<Configurations>,
+    (deadline, class, outputs): (Deadline, Class, Outputs),
 ) -> Result<Evaluation, SessionError> {
-    let all = Arc::new(all);
     let score = |range: Range<usize>| {
         let (all, first) = (Arc::clone(&all), range.start);
-        let terms = Terms { deadline: None, class, continues_request: first > 0, outputs: Outputs::Scores };
+        let terms = Terms { deadline: None, class, continues_request: first > 0, outputs };
         async move {
             let slice = move || Ok::<_, SessionError>(all.select(&range.collect::<Vec<_>>()));
             let scored = engine.score(model, graph, slice, terms).await;

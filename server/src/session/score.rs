@@ -6,11 +6,13 @@ use std::{
 use hlorank_graph::{Configurations, EncodedBatch, SegmentedGraph};
 
 use super::{
-    Call, Deadline, SessionError, Sessions,
+    Adaptation, Call, Deadline, SentMeasurements, SessionError, Sessions,
+    adapt::{Learned, learn, learning_bytes, predict},
     partial::score_in_time,
     sessions::{FoundGraph, SelectedModel},
 };
 use crate::{
+    adaptation::Adapted,
     compute::{Class, Computed},
     engine::{Outputs, Terms, rank},
     metrics::ModelSeries,
@@ -29,6 +31,10 @@ pub(crate) struct Session {
     max_configs: usize,
     batches: usize,
     scores: Vec<f32>,
+    /// What the call's measurements taught, if it sent some.
+    learned: Option<Learned>,
+    /// The deviation of each score, if they are adapted.
+    deviations: Vec<f32>,
     reuse: Reuse,
 }
 
@@ -50,6 +56,10 @@ pub(crate) struct Ranked {
     pub(crate) ranking_scores: Vec<f32>,
     /// The score of every configuration.
     pub(crate) scores: Vec<f32>,
+    /// The predicted run time of each configuration of the ranking; empty unless scores are adapted.
+    pub(crate) predicted_seconds: Vec<f32>,
+    /// The deviation of the logarithm of each predicted time.
+    pub(crate) log_sd: Vec<f32>,
     /// Time until a worker was free to rank.
     pub(crate) waited: Duration,
 }
@@ -67,8 +77,19 @@ impl Session {
         let (series, graph) = (model.series, Arc::clone(&graph.graph));
         let model = model.selection.of_graph(graph.hash);
         call.record.answered_by(&model);
-        let (sessions, scores, reuse) = (sessions.clone(), Vec::new(), Reuse::default());
-        Self { sessions, call, model, series, graph, max_configs: usize::MAX, batches: 0, scores, reuse }
+        Self {
+            sessions: sessions.clone(),
+            call,
+            model,
+            series,
+            graph,
+            max_configs: usize::MAX,
+            batches: 0,
+            scores: Vec::new(),
+            learned: None,
+            deviations: Vec::new(),
+            reuse: Reuse::default(),
+        }
     }
 
     /// Limits the number of configurations of all batches together.
@@ -108,17 +129,76 @@ impl Session {
         self.reuse
     }
 
+    /// What predictions rest on, if the call sent measurements.
+    pub(crate) fn adaptation(&self) -> Option<Adaptation> {
+        self.learned.as_ref().map(Learned::adaptation)
+    }
+
+    /// Learns from measured configurations. All that is scored afterwards is adapted to them.
+    pub(crate) async fn adapt(&mut self, mut sent: SentMeasurements) -> Result<(), SessionError> {
+        let Some(batch) = sent.batch.take() else {
+            self.learned = Some(Learned::nothing(sent.target));
+            return Ok(());
+        };
+        let class = self.accept(&batch)?;
+        let (engine, read) = (Arc::clone(self.sessions.engine()), self.reader(batch, "adapt.batch"));
+        let measured = engine.pool().run(class, move |_| read()).await?.value?;
+        let configurations = measured.clone();
+        let read = move || Ok::<_, SessionError>(configurations);
+        let evaluation = engine.score(&self.model, &self.graph, read, self.terms(class)).await?;
+        let held = engine.memory().hold(learning_bytes(measured.len()))?;
+        let learn = move |_| learn(sent, &measured, &evaluation, held);
+        self.learned = Some(engine.pool().run(Class::Bulk, learn).await?.value);
+        Ok(())
+    }
+
     /// Scores the next batch of a stream.
     pub(crate) async fn score(&mut self, batch: EncodedBatch) -> Result<ScoredBatch, SessionError> {
         let asked = Instant::now();
-        let (class, first) = (self.accept(&batch)?, self.scores.len());
-        let read = self.reader(batch);
-        let deadline = self.call.deadline.map(Deadline::instant);
-        let terms = Terms { deadline, class, continues_request: self.batches > 0, outputs: Outputs::Scores };
-        let engine = Arc::clone(self.sessions.engine());
-        let evaluation = engine.score(&self.model, &self.graph, read, terms).await;
+        let (class, first, field) = (self.accept(&batch)?, self.scores.len(), batch.field());
+        let (engine, read) = (Arc::clone(self.sessions.engine()), self.reader(batch, field));
+        let terms = self.terms(class);
+        let evaluation = match self.adapted() {
+            None => engine.score(&self.model, &self.graph, read, terms).await,
+            Some(adapted) => {
+                let all = engine.pool().run(class, move |_| read()).await?.value?;
+                let configurations = all.clone();
+                let read = move || Ok(configurations);
+                let evaluation = engine.score(&self.model, &self.graph, read, terms).await;
+                self.predicted(adapted, Arc::new(all), evaluation, class).await
+            }
+        };
         let evaluation = evaluation.map_err(|error: SessionError| error.numbered_after(first))?;
         Ok(self.take(evaluation, asked))
+    }
+
+    /// The terms of the next batch.
+    fn terms(&self, class: Class) -> Terms {
+        let deadline = self.call.deadline.map(Deadline::instant);
+        Terms { deadline, class, continues_request: self.batches > 0, outputs: self.outputs() }
+    }
+
+    /// Run times are predicted from sums.
+    fn outputs(&self) -> Outputs {
+        if self.learned.is_some() { Outputs::ScoresAndSums } else { Outputs::Scores }
+    }
+
+    fn adapted(&self) -> Option<Arc<Adapted>> {
+        self.learned.as_ref()?.adapted.clone()
+    }
+
+    /// Replaces the scores of configurations by their predicted run times.
+    async fn predicted(
+        &mut self,
+        adapted: Arc<Adapted>,
+        configurations: Arc<Configurations>,
+        evaluation: Result<Evaluation, SessionError>,
+        class: Class,
+    ) -> Result<Evaluation, SessionError> {
+        let mut evaluation = evaluation?;
+        let pool = self.sessions.engine().pool();
+        self.deviations.extend(predict(pool, &adapted, configurations, &mut evaluation, class).await?);
+        Ok(evaluation)
     }
 
     /// Scores the first configurations of a batch, as many as there is time for before the call's deadline. Scores all
@@ -130,11 +210,15 @@ impl Session {
         }
         let Some(deadline) = self.call.deadline else { return self.score(batch).await };
         let asked = Instant::now();
-        let (class, sent) = (self.accept(&batch)?, batch.count());
-        let read = self.reader(batch);
-        let engine = Arc::clone(self.sessions.engine());
-        let all = engine.pool().run(class, move |_| read()).await?.value?;
-        let evaluation = score_in_time(&engine, &self.model, &self.graph, all, (deadline, class)).await?;
+        let (class, sent, field) = (self.accept(&batch)?, batch.count(), batch.field());
+        let (engine, read) = (Arc::clone(self.sessions.engine()), self.reader(batch, field));
+        let all = Arc::new(engine.pool().run(class, move |_| read()).await?.value?);
+        let terms = (deadline, class, self.outputs());
+        let evaluation = score_in_time(&engine, &self.model, &self.graph, Arc::clone(&all), terms).await;
+        let evaluation = match self.adapted() {
+            None => evaluation?,
+            Some(adapted) => self.predicted(adapted, all, evaluation, class).await?,
+        };
         if evaluation.scores.len() < sent {
             self.series.ranked_in_part();
         }
@@ -145,7 +229,9 @@ impl Session {
     fn accept(&self, batch: &EncodedBatch) -> Result<Class, SessionError> {
         let (count, limits) = (batch.count(), &self.sessions.bounds().limits);
         let planned = self.graph.occurrences.len() * size_of::<u32>() + CONFIG_BYTES;
-        self.call.place.hold(batch.read_bytes(self.graph.slots(), limits) + count * planned)?;
+        // The engine gets a copy of configurations whose run times are predicted.
+        let copies = if self.learned.is_some() { 2 } else { 1 };
+        self.call.place.hold(copies * batch.read_bytes(self.graph.slots(), limits) + count * planned)?;
         Ok(class_of(count))
     }
 
@@ -153,14 +239,14 @@ impl Session {
     fn reader(
         &self,
         encoded: EncodedBatch,
+        field: &'static str,
     ) -> impl FnOnce() -> Result<Configurations, SessionError> + Send + 'static {
         let (graph, limits) = (Arc::clone(&self.graph), self.sessions.bounds().limits);
         let (batch, first, limit) = (self.batches, self.scores.len(), self.max_configs);
         move || {
             let read = encoded.read(graph.task, &graph.configurable, &limits);
             let read = read.and_then(|read| read.check(&graph.whole).map(|()| read));
-            let read =
-                read.map_err(|source| SessionError::Configuration { field: encoded.field(), source })?;
+            let read = read.map_err(|source| SessionError::Configuration { field, source })?;
             match first + read.len() {
                 found if found > limit => Err(SessionError::StreamTooLong { batch, found, limit }),
                 _ => Ok(read),
@@ -180,17 +266,17 @@ impl Session {
         } else {
             self.scores.extend(scores);
         }
-        self.call.place.hold_only(answer_bytes(self.scores.len(), self.scores.len()));
+        self.call.place.hold_only(answer_bytes(self.scores.len() + self.deviations.len(), self.scores.len()));
         ScoredBatch { first, configs, reuse, asked, stages }
     }
 
     /// Ranks everything that was scored, and returns the best `top_k` (0 for all).
     pub(crate) async fn rank(&mut self, top_k: u32) -> Result<Ranked, SessionError> {
         let (started, scores) = (Instant::now(), std::mem::take(&mut self.scores));
-        let class = class_of(scores.len());
+        let (class, deviations) = (class_of(scores.len()), std::mem::take(&mut self.deviations));
         let rank = move || {
             let ranking = rank(&scores, top_k as usize);
-            let ranking_scores = ranking.iter().map(|&config| scores[config as usize]).collect();
+            let ranking_scores: Vec<f32> = ranking.iter().map(|&config| scores[config as usize]).collect();
             (ranking, ranking_scores, scores)
         };
         let Computed { value: (ranking, ranking_scores, scores), waited } = match class {
@@ -199,7 +285,8 @@ impl Session {
             Class::Bulk => self.sessions.engine().pool().run(Class::Bulk, move |_| rank()).await?,
         };
         self.call.record.ranked(started + waited);
-        Ok(Ranked { ranking, ranking_scores, scores, waited })
+        let (predicted_seconds, log_sd) = run_times(&ranking, &ranking_scores, &deviations);
+        Ok(Ranked { ranking, ranking_scores, scores, predicted_seconds, log_sd, waited })
     }
 
     /// Records the stage times of an answer with scores.
@@ -218,6 +305,16 @@ impl ScoredBatch {
     pub(crate) fn timings(&self) -> Timings {
         self.stages.timings(self.asked)
     }
+}
+
+/// Returns the predicted run times of ranked configurations, and the deviations of their logarithms, if scores are adapted.
+fn run_times(ranking: &[u32], scores: &[f32], deviations: &[f32]) -> (Vec<f32>, Vec<f32>) {
+    if deviations.is_empty() {
+        return (Vec::new(), Vec::new());
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "rounded to the nearest")]
+    let seconds = scores.iter().map(|&score| libm::exp(score.into()) as f32).collect();
+    (seconds, ranking.iter().map(|&config| deviations[config as usize]).collect())
 }
 
 fn class_of(configs: usize) -> Class {

@@ -3,5 +3,6 @@
 
 mod configurations;
 mod graphs;
+mod measurements;
 mod mismatches;
 mod request;

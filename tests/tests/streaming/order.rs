@@ -94,8 +94,11 @@ async fn a_start_that_cannot_be_is_refused() {
     let server = TestServer::start().await;
     let by_hash = graph_by_hash(vec![7; 32]);
     let unsettled = Graph { task: 0, ..kernel() };
-    let by_model =
-        |name| RankConfigsStart { graph: Some(kernel()), model: Some(model_named(name)), top_k: 0 };
+    let by_model = |name| RankConfigsStart {
+        graph: Some(kernel()),
+        model: Some(model_named(name)),
+        ..Default::default()
+    };
     let (wrong_model, no_model) = (by_model("layout-xla-cpu"), by_model("none"));
     let cases = vec![
         refusal(

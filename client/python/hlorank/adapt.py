@@ -1,0 +1,80 @@
+"""Measured run times from which a server learns for one call."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hlorank.layouts import Layouts
+from hlorank.messages import Adapt as AdaptMessage
+from hlorank.messages import ConfigBatch
+from hlorank.tiles import Tiles
+
+FAILURES = ("compile", "crash", "wrong_result", "timeout")
+"""What a measurement may fail by, in the order of ``MeasurementFailure``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Adapt:
+    """Measured configurations of a graph.
+
+    The server checks the numbers, and rejects lists of different lengths.
+    """
+
+    target: str
+    """What times were measured on: hardware, compiler and flags. Never mix targets."""
+    configurations: Layouts | Tiles | None = None
+    """What was measured, at most 300; None for nothing."""
+    seconds: Sequence[float] = ()
+    """Mean run time of each in seconds, from 1e-12 to 1e9; 0 if it failed"""
+    repeats: Sequence[int] = ()
+    """Number of runs of each; empty for 1 each"""
+    failures: Sequence[str | None] = ()
+    """One of ``FAILURES`` or None for each; empty if none failed"""
+
+    @property
+    def message(self) -> Any:
+        """The message ``Adapt``. Raises ValueError for an unknown failure."""
+        message = AdaptMessage(
+            target=self.target,
+            seconds=self.seconds,
+            repeats=self.repeats,
+            failures=[_number_of(failure) for failure in self.failures],
+        )
+        if self.configurations is not None:
+            form, batch = self.configurations.wire
+            message.batch.CopyFrom(ConfigBatch(**{form: batch}))
+        return message
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """What adapted scores rest on."""
+
+    target: str
+    measured_configs: int
+    """Distinct configurations that have a time; fewer than 3 teach nothing"""
+    adapted: bool
+    """Whether scores are predicted logarithms of seconds; otherwise they are the model's"""
+    trust: float
+    """Probability that times follow the model's scores here, from 0 to 1"""
+    noise: float
+    """Standard deviation of the logarithm of the time of one run"""
+    leave_one_out_tau: float
+    """Kendall's tau of the times and what the other measurements predict for each"""
+    zero_shot_tau: float
+    """Kendall's tau of the times and the model's scores"""
+
+
+def adaptation_of(message: Any) -> Adaptation:
+    """Converts an ``Adaptation`` message."""
+    return Adaptation(
+        **{field: getattr(message, field) for field in Adaptation.__dataclass_fields__}
+    )
+
+
+def _number_of(failure: str | None) -> int:
+    if failure is None:
+        return 0
+    if failure not in FAILURES:
+        raise ValueError(f"the failure is {failure!r}, expected one of {', '.join(FAILURES)}")
+    return 1 + FAILURES.index(failure)

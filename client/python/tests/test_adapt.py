@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+
+from hlorank import Adapt, Client, InvalidRequestError, Tiles
+
+TILES = Tiles(output_bounds=[[1, 64], [2, 64], [4, 64], [8, 64]])
+SECONDS = [0.008, 0.004, 0.0022, 0.001]
+ADAPT = Adapt("some target", TILES, SECONDS)
+
+
+def test_a_call_and_a_stream_are_adapted_alike(server, tile_graph):
+    with Client(server) as client:
+        ranking = client.rank(tile_graph.graph, TILES, adapt=ADAPT)
+        with client.rank_stream(tile_graph.graph, adapt=ADAPT) as stream:
+            stream.send(TILES)
+            streamed = stream.finish()
+    for each in (ranking, streamed):
+        assert each.best.tolist() == [3, 2, 1, 0]
+        assert np.allclose(np.log(each.predicted_seconds), each.best_scores, atol=1e-4)
+        assert each.log_sd.shape == (4,) and (each.log_sd > 0).all()
+        assert each.adaptation.adapted and each.adaptation.measured_configs == 4
+        assert each.adaptation.target == "some target"
+    assert ranking.log_sd.tolist() == streamed.log_sd.tolist()
+
+
+def test_nothing_measured_changes_nothing(server, tile_graph):
+    with Client(server) as client:
+        before = client.rank(tile_graph.graph, TILES)
+        ranking = client.rank(tile_graph.graph, TILES, adapt=Adapt("some target"))
+    assert before.adaptation is None and not ranking.adaptation.adapted
+    assert ranking.best_scores.tolist() == before.best_scores.tolist()
+    assert len(ranking.predicted_seconds) == 0
+
+
+def test_a_failure_is_ranked_last_and_impossible_times_are_rejected(server, tile_graph):
+    failed = Adapt("x", TILES, [*SECONDS[:3], 0], failures=[None, None, None, "crash"])
+    with Client(server) as client:
+        assert client.rank(tile_graph.graph, TILES, adapt=failed).best[-1] == 3
+        with pytest.raises(InvalidRequestError, match=r"adapt.seconds\[3\]"):
+            client.rank(tile_graph.graph, TILES, adapt=Adapt("x", TILES, [*SECONDS[:3], -1]))
+    with pytest.raises(ValueError, match="one of compile, crash"):
+        _ = Adapt("x", TILES, SECONDS, failures=["fire"] * 4).message

@@ -1,0 +1,88 @@
+use hlorank_graph::Configurations;
+use hlorank_proto::v1::{self, ConfigBatch, MeasurementFailure};
+
+/// Measured run times of configurations of a graph, from which the server learns for one call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Adapt(v1::Adapt);
+
+/// What came of measuring a configuration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Measured {
+    /// Its mean run time in seconds, and the number of runs.
+    Time {
+        /// Mean run time, from 1e-12 to 1e9.
+        seconds: f64,
+        /// Number of runs, from 1 to 1,000,000.
+        repeats: u32,
+    },
+    /// It failed. It will be ranked last.
+    Failed(MeasurementFailure),
+}
+
+impl Adapt {
+    /// Starts with no measurements. `target` names what times are measured on: hardware, compiler and flags. Times of
+    /// different targets must not be sent together.
+    #[must_use]
+    pub fn new(target: impl Into<String>) -> Self {
+        Self(v1::Adapt { target: target.into(), ..v1::Adapt::default() })
+    }
+
+    /// Sets the measured configurations, at most 300, and what came of each. The server rejects lists of different
+    /// lengths.
+    #[must_use]
+    pub fn measured(self, configurations: &Configurations, measured: &[Measured]) -> Self {
+        let batch = (!configurations.is_empty()).then(|| configurations.to_smallest_form());
+        let (mut seconds, mut repeats, mut failures) = (Vec::new(), Vec::new(), Vec::new());
+        for each in measured {
+            let (time, runs, failure) = match *each {
+                Measured::Time { seconds, repeats } => (seconds, repeats, MeasurementFailure::Unspecified),
+                Measured::Failed(failure) => (0.0, 1, failure),
+            };
+            seconds.push(time);
+            repeats.push(runs);
+            failures.push(failure.into());
+        }
+        let batch = batch.map(|configs| ConfigBatch { configs: Some(configs) });
+        Self(v1::Adapt { target: self.0.target, batch, seconds, repeats, failures })
+    }
+
+    pub(crate) fn message(&self) -> v1::Adapt {
+        self.0.clone()
+    }
+}
+
+impl From<v1::Adapt> for Adapt {
+    fn from(message: v1::Adapt) -> Self {
+        Self(message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hlorank_graph::{Limits, TileBatch, TileConfiguration};
+
+    use super::*;
+
+    #[test]
+    fn measurements_become_one_value_each() {
+        let mut tiles = TileBatch::default();
+        for bound in [4, 8] {
+            let tile = TileConfiguration { kernel_bounds: &[], output_bounds: &[bound], input_bounds: &[] };
+            tiles.push(tile, &Limits::default()).unwrap();
+        }
+        let measured =
+            [Measured::Time { seconds: 0.5, repeats: 3 }, Measured::Failed(MeasurementFailure::Crash)];
+        let message = Adapt::new("cpu").measured(&Configurations::Tile(tiles), &measured).message();
+        assert_eq!((message.target.as_str(), message.batch.is_some()), ("cpu", true));
+        assert_eq!(
+            (message.seconds, message.repeats, message.failures),
+            (vec![0.5, 0.0], vec![3, 1], vec![0, 2])
+        );
+    }
+
+    #[test]
+    fn no_measurements_have_no_batch() {
+        let empty = Configurations::Tile(TileBatch::default());
+        assert_eq!(Adapt::new("cpu").measured(&empty, &[]), Adapt::new("cpu"));
+    }
+}

@@ -1,0 +1,128 @@
+//! Products and factors of small matrices, row-major, whose sums have a fixed order.
+
+/// Number of partial sums of a product, which a processor adds up at the same time.
+const LANES: usize = 8;
+
+/// Returns the product of two vectors.
+pub(super) fn dot(one: &[f64], other: &[f64]) -> f64 {
+    let mut lanes = [0.0; LANES];
+    let (one, other) = (one.chunks_exact(LANES), other.chunks_exact(LANES));
+    let rest: f64 = one.remainder().iter().zip(other.remainder()).map(|(one, other)| one * other).sum();
+    for (one, other) in one.zip(other) {
+        for lane in 0..LANES {
+            lanes[lane] += one[lane] * other[lane];
+        }
+    }
+    lanes.iter().sum::<f64>() + rest
+}
+
+/// The Cholesky factor L of a symmetric positive definite matrix A = L·Lᵀ, and its inverse.
+pub(super) struct Factor {
+    size: usize,
+    /// `[size, size]` the inverse of L, a lower triangle.
+    inverse: Vec<f64>,
+    /// ln |A|.
+    pub(super) log_determinant: f64,
+}
+
+impl Factor {
+    /// Factors a `[size, size]` matrix, of which the lower triangle is read.
+    pub(super) fn of(mut matrix: Vec<f64>, size: usize) -> Self {
+        let mut log_determinant = 0.0;
+        for row in 0..size {
+            for column in 0..=row {
+                let product = dot(&matrix[row * size..][..column], &matrix[column * size..][..column]);
+                let left = matrix[row * size + column] - product;
+                // Rounding may leave less than nothing of a row that others determine.
+                matrix[row * size + column] = if row == column {
+                    left.max(f64::MIN_POSITIVE).sqrt()
+                } else {
+                    left / matrix[column * size + column]
+                };
+            }
+            log_determinant += 2.0 * libm::log(matrix[row * size + row]);
+        }
+        Self { size, inverse: inverse_of(&matrix, size), log_determinant }
+    }
+
+    /// Returns the inverse of L times a vector: the squares of the result sum up to vᵀA⁻¹v.
+    pub(super) fn reduce(&self, vector: &[f64]) -> Vec<f64> {
+        let rows = (0..self.size).map(|row| dot(&self.inverse[row * self.size..][..=row], &vector[..=row]));
+        rows.collect()
+    }
+
+    /// Returns A⁻¹v.
+    pub(super) fn solve(&self, vector: &[f64]) -> Vec<f64> {
+        let mut solved = vec![0.0; self.size];
+        for (row, reduced) in self.reduce(vector).into_iter().enumerate() {
+            add_scaled(&mut solved[..=row], &self.inverse[row * self.size..][..=row], reduced);
+        }
+        solved
+    }
+
+    /// Returns A⁻¹.
+    pub(super) fn inverse(&self) -> Vec<f64> {
+        let mut inverse = vec![0.0; self.size * self.size];
+        for row in 0..self.size {
+            let factor = &self.inverse[row * self.size..][..=row];
+            for (column, &value) in factor.iter().enumerate() {
+                add_scaled(&mut inverse[column * self.size..][..=row], factor, value);
+            }
+        }
+        inverse
+    }
+}
+
+/// Inverts a lower triangle.
+fn inverse_of(triangle: &[f64], size: usize) -> Vec<f64> {
+    let mut inverse = vec![0.0; size * size];
+    for row in 0..size {
+        let (above, from_row) = inverse.split_at_mut(row * size);
+        let target = &mut from_row[..=row];
+        for (column, &value) in triangle[row * size..][..row].iter().enumerate() {
+            add_scaled(&mut target[..=column], &above[column * size..][..=column], -value);
+        }
+        let diagonal = triangle[row * size + row];
+        for value in target.iter_mut() {
+            *value /= diagonal;
+        }
+        target[row] = diagonal.recip();
+    }
+    inverse
+}
+
+fn add_scaled(sums: &mut [f64], values: &[f64], factor: f64) {
+    sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += factor * value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_factor_inverts_its_matrix() {
+        let size = 11;
+        let matrix = |row: usize, column: usize| {
+            let distance = f64::from(u32::try_from(row.abs_diff(column)).unwrap());
+            (-distance / 3.0).exp() + if row == column { 0.1 } else { 0.0 }
+        };
+        let dense: Vec<f64> = (0..size * size).map(|place| matrix(place / size, place % size)).collect();
+        let factor = Factor::of(dense.clone(), size);
+        let inverse = factor.inverse();
+        for row in 0..size {
+            let solved = factor.solve(&dense[row * size..][..size]);
+            for column in 0..size {
+                let unit = f64::from(u8::from(row == column));
+                let product: f64 =
+                    (0..size).map(|place| dense[row * size + place] * inverse[place * size + column]).sum();
+                assert!((product - unit).abs() < 1e-12 && (solved[column] - unit).abs() < 1e-12);
+            }
+        }
+    }
+
+    #[test]
+    fn the_determinant_is_the_product_of_the_pivots() {
+        let factor = Factor::of(vec![4.0, 2.0, 2.0, 3.0], 2);
+        assert!((factor.log_determinant - 8_f64.ln()).abs() < 1e-14);
+    }
+}

@@ -1,0 +1,104 @@
+use super::Point;
+
+/// A measured configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Measurement {
+    /// The configuration.
+    pub(crate) point: Point,
+    /// Its run time; `None` if it failed.
+    pub(crate) seconds: Option<f64>,
+    /// Number of runs that the time is the mean of.
+    pub(crate) repeats: u32,
+}
+
+/// The measurements of a graph, sorted, each configuration once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Measurements {
+    /// Configurations that have a time.
+    pub(super) points: Vec<Point>,
+    /// `[points]` mean ln(seconds).
+    pub(super) times: Vec<f64>,
+    /// `[points]` number of runs.
+    pub(super) counts: Vec<f64>,
+    /// Configurations that only ever failed.
+    pub(super) failed: Vec<Point>,
+}
+
+impl Measurements {
+    /// Sorts measurements, and combines those of one configuration.
+    pub(crate) fn of(mut measured: Vec<Measurement>) -> Self {
+        let key = |each: &Measurement| (each.seconds.map(f64::to_bits), each.repeats);
+        measured.sort_unstable_by(|one, other| {
+            one.point.compare(&other.point).then_with(|| key(one).cmp(&key(other)))
+        });
+        let mut all = Self::default();
+        for same in measured.chunk_by(|one, other| one.point == other.point) {
+            all.add(same);
+        }
+        all
+    }
+
+    /// Adds the measurements of one configuration.
+    fn add(&mut self, same: &[Measurement]) {
+        let (mut sum, mut count) = (0.0, 0.0);
+        for (seconds, repeats) in
+            same.iter().filter_map(|each| Some((each.seconds?, f64::from(each.repeats))))
+        {
+            sum += repeats * libm::log(seconds);
+            count += repeats;
+        }
+        let point = same[0].point.clone();
+        if count == 0.0 {
+            return self.failed.push(point);
+        }
+        self.points.push(point);
+        self.times.push(sum / count);
+        self.counts.push(count);
+    }
+
+    /// Number of configurations that have a time.
+    pub(crate) fn measured(&self) -> usize {
+        self.times.len()
+    }
+
+    /// Whether there is something to learn: at least three configurations, with times that differ.
+    pub(super) fn teach(&self) -> bool {
+        self.times.len() >= 3 && self.times.iter().any(|time| *time != self.times[0])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(bound: f64, seconds: impl Into<Option<f64>>, repeats: u32) -> Measurement {
+        let point = Point { bounds: vec![bound], ..Point::default() };
+        Measurement { point, seconds: seconds.into(), repeats }
+    }
+
+    #[test]
+    fn measurements_of_one_configuration_are_combined_by_their_repeats() {
+        let all =
+            Measurements::of(vec![measured(2.0, 1.0, 3), measured(1.0, 5.0, 1), measured(2.0, 16.0, 1)]);
+        assert_eq!(all.times, [libm::log(5.0), libm::log(16.0) / 4.0]);
+        assert_eq!(all.counts, [1.0, 4.0]);
+    }
+
+    #[test]
+    fn a_failure_counts_if_there_is_no_time() {
+        let all =
+            Measurements::of(vec![measured(1.0, None, 1), measured(2.0, None, 1), measured(1.0, 2.0, 1)]);
+        assert_eq!((all.points.len(), all.failed.len()), (1, 1));
+        assert_eq!(all.failed[0].bounds, [2.0]);
+    }
+
+    #[test]
+    fn three_times_that_differ_teach() {
+        let times = |times: &[f64]| {
+            let all = times.iter().zip([1.0, 2.0, 3.0]).map(|(&time, bound)| measured(bound, time, 1));
+            Measurements::of(all.collect()).teach()
+        };
+        assert!(times(&[1.0, 1.0, 2.0]));
+        assert!(!times(&[1.0, 1.0, 1.0]) && !times(&[1.0, 2.0]));
+    }
+}

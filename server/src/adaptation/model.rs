@@ -1,0 +1,145 @@
+use super::{
+    Measurements, Point, Prior,
+    fit::Fit,
+    gram::Gram,
+    kendall::tau,
+    kernel::{Kernel, Scaled},
+};
+
+/// A model of the run times of one graph on one target.
+pub(crate) struct Adapted {
+    kernel: Kernel,
+    /// One with the score as its mean, and one without.
+    hypotheses: [Hypothesis; 2],
+    failed: Vec<Point>,
+    basis: Basis,
+}
+
+/// How run times depend on scores.
+struct Hypothesis {
+    /// How much ln(seconds) rises per unit of score.
+    slope: f64,
+    /// The mean of what the score leaves over.
+    mean: f64,
+    /// How probable it is after the measurements.
+    weight: f64,
+    fit: Fit,
+}
+
+/// What predictions rest on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Basis {
+    /// Number of distinct configurations that have a time.
+    pub(crate) measured: usize,
+    /// Probability that the slope of the score holds here: 0 to 1.
+    pub(crate) trust: f64,
+    /// Standard deviation of the ln(seconds) of a run.
+    pub(crate) noise: f64,
+    /// Kendall's tau of the measured times and what the other measurements predict.
+    pub(crate) left_out_tau: f64,
+    /// Kendall's tau of the measured times and the model's scores.
+    pub(crate) score_tau: f64,
+}
+
+/// What is predicted of a configuration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Prediction {
+    /// ln(seconds); infinity if the configuration failed.
+    pub(crate) log_seconds: f64,
+    /// Standard deviation of the ln(seconds) of a run.
+    pub(crate) deviation: f64,
+}
+
+/// How probable each hypothesis is before anything is measured.
+const PROBABILITIES: [f64; 2] = [0.7, 0.3];
+
+impl Adapted {
+    /// Learns from measurements. Returns `None` if they say nothing: fewer than three configurations, or equal times.
+    pub(crate) fn of(prior: Prior, measurements: Measurements) -> Option<Self> {
+        if !measurements.teach() {
+            return None;
+        }
+        let kernel = Kernel::of(&measurements.points);
+        let gram = Gram::of(&kernel);
+        let mut hypotheses =
+            [prior.slope, 0.0].map(|slope| Hypothesis::of(slope, &kernel, &gram, &measurements, prior));
+        weigh(&mut hypotheses);
+        let basis = basis(&hypotheses, &measurements);
+        Some(Self { hypotheses, failed: measurements.failed, basis, kernel })
+    }
+
+    pub(crate) fn basis(&self) -> Basis {
+        self.basis
+    }
+
+    pub(crate) fn predict(&self, point: &Point) -> Prediction {
+        if self.failed.iter().any(|failed| failed.is_same_configuration(point)) {
+            return Prediction { log_seconds: f64::INFINITY, deviation: 0.0 };
+        }
+        let scaled = self.kernel.scaled(point);
+        let predicted = self.hypotheses.each_ref().map(|each| each.predict(&self.kernel, point, &scaled));
+        let expected = |value: &dyn Fn(&(f64, f64)) -> f64| -> f64 {
+            self.hypotheses
+                .iter()
+                .zip(&predicted)
+                .map(|(each, predicted)| each.weight * value(predicted))
+                .sum()
+        };
+        let mean = expected(&|(mean, _)| *mean);
+        let variance = expected(&|(each, variance)| variance + (each - mean) * (each - mean));
+        Prediction { log_seconds: mean, deviation: variance.sqrt() }
+    }
+}
+
+impl Hypothesis {
+    #[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^53 measurements")]
+    fn of(slope: f64, kernel: &Kernel, gram: &Gram<'_>, measurements: &Measurements, prior: Prior) -> Self {
+        let Measurements { points, times, counts, .. } = measurements;
+        let mut residuals: Vec<f64> =
+            times.iter().zip(points).map(|(time, point)| time - slope * point.score).collect();
+        let mean = residuals.iter().sum::<f64>() / residuals.len() as f64;
+        for residual in &mut residuals {
+            *residual -= mean;
+        }
+        let fit = Fit::of(kernel, gram, &residuals, counts, prior.spread);
+        Self { slope, mean, weight: 0.0, fit }
+    }
+
+    /// Mean and widened variance of the ln(seconds) of a run.
+    fn predict(&self, kernel: &Kernel, point: &Point, scaled: &Scaled) -> (f64, f64) {
+        let (mean, variance) = self.fit.predict(kernel, scaled);
+        let widening = self.fit.widening;
+        (mean + self.mean + self.slope * point.score, (variance + self.fit.noise) * widening * widening)
+    }
+}
+
+/// Sets the probability of each hypothesis after the measurements.
+fn weigh(hypotheses: &mut [Hypothesis; 2]) {
+    let best = hypotheses.iter().map(|each| each.fit.evidence).fold(f64::NEG_INFINITY, f64::max);
+    for (each, before) in hypotheses.iter_mut().zip(PROBABILITIES) {
+        each.weight = before * libm::exp(each.fit.evidence - best);
+    }
+    let total: f64 = hypotheses.iter().map(|each| each.weight).sum();
+    for each in hypotheses {
+        each.weight /= total;
+    }
+}
+
+fn basis(hypotheses: &[Hypothesis; 2], Measurements { points, times, .. }: &Measurements) -> Basis {
+    let mut predicted = times.clone();
+    for each in hypotheses {
+        predicted.iter_mut().zip(each.fit.left_out()).for_each(|(time, error)| *time -= each.weight * error);
+    }
+    let scores: Vec<f64> = points.iter().map(|point| point.score).collect();
+    let noise: f64 = hypotheses.iter().map(|each| each.weight * each.fit.noise).sum();
+    Basis {
+        measured: times.len(),
+        trust: hypotheses[0].weight,
+        noise: noise.sqrt(),
+        left_out_tau: tau(times, &predicted),
+        score_tau: tau(times, &scores),
+    }
+}
+
+#[cfg(test)]
+mod tests;

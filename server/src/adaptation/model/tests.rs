@@ -1,0 +1,227 @@
+use proptest::{collection::vec, prelude::*};
+
+use super::*;
+use crate::adaptation::Measurement;
+
+const PRIOR: Prior = Prior { slope: 0.05, spread: 0.3 };
+
+/// Layouts of three tensors whose time is a sum over tensors, and whose score is half right.
+fn layout(number: u32) -> Point {
+    let orders = vec![u64::from(number % 3), u64::from(number / 3 % 3), u64::from(number / 9 % 3)];
+    let score = f64::from(number % 3) * 2.0 + f64::from(number % 5);
+    let embedding = vec![f64::from(number % 3), f64::from(number % 7), f64::from(number % 5)];
+    Point { score, embedding, orders, bounds: Vec::new() }
+}
+
+/// With a noise of some tenths of a percent, as measured times have.
+fn time(number: u32) -> f64 {
+    let noise = 1.0 + f64::from(number * 37 % 11) / 2000.0;
+    let parts = [number % 3, number / 3 % 3 * 2, number / 9 % 3 * 5].map(f64::from);
+    0.001 * noise * libm::exp(parts.iter().sum::<f64>() / 10.0)
+}
+
+fn measured(number: u32) -> Measurement {
+    Measurement { point: layout(number), seconds: Some(time(number)), repeats: 1 }
+}
+
+fn tile(number: u32) -> Point {
+    let bounds = vec![f64::from(number % 4), f64::from(number / 4), 0.0];
+    Point { score: f64::from(number % 6), bounds, ..Point::default() }
+}
+
+/// Solves a system by Gauss-Jordan elimination with pivots, and returns the solution.
+fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
+    let size = right.len();
+    for column in 0..size {
+        let pivot =
+            (column..size).max_by(|a, b| matrix[*a][column].abs().total_cmp(&matrix[*b][column].abs()));
+        matrix.swap(column, pivot.unwrap());
+        right.swap(column, pivot.unwrap());
+        for row in (0..size).filter(|row| *row != column) {
+            let factor = matrix[row][column] / matrix[column][column];
+            let source = matrix[column].clone();
+            matrix[row].iter_mut().zip(source).for_each(|(value, source)| *value -= factor * source);
+            right[row] -= factor * right[column];
+        }
+    }
+    (0..size).map(|row| right[row] / matrix[row][row]).collect()
+}
+
+/// How alike two points are, computed group by group straight from the points.
+fn dense_kernel(all: &[Point], variances: &[f64], [one, other]: [&Point; 2]) -> f64 {
+    let count = f64::from(u32::try_from(all.len()).unwrap());
+    let standard = |value: &dyn Fn(&Point) -> f64, point: &Point| {
+        let mean = all.iter().map(value).sum::<f64>() / count;
+        let deviation = (all.iter().map(|each| (value(each) - mean).powi(2)).sum::<f64>() / count).sqrt();
+        if deviation > 0.0 { (value(point) - mean) / deviation } else { 0.0 }
+    };
+    let product = |value: &dyn Fn(&Point) -> f64| standard(value, one) * standard(value, other);
+    let mut sum = variances[0] * product(&|point| point.score);
+    if all[0].bounds.is_empty() {
+        let numbers = f64::from(u32::try_from(one.embedding.len()).unwrap());
+        let embedding: f64 =
+            (0..one.embedding.len()).map(|place| product(&|point| point.embedding[place])).sum();
+        sum += variances[1] * embedding / numbers;
+        let tensors = one.orders.iter().zip(&other.orders).zip(&variances[2..]);
+        return sum
+            + tensors
+                .map(|((one, other), variance)| if one == other { *variance } else { 0.0 })
+                .sum::<f64>();
+    }
+    let distance = |one: &Point, other: &Point| {
+        let squares = (0..one.bounds.len()).map(|place| {
+            let value = |point: &Point| point.bounds[place];
+            (standard(&value, one) - standard(&value, other)).powi(2)
+        });
+        squares.sum::<f64>().sqrt()
+    };
+    let mut distances: Vec<f64> = Vec::new();
+    for (place, first) in all.iter().enumerate() {
+        distances.extend(all[..place].iter().map(|second| distance(first, second)));
+    }
+    distances.sort_by(f64::total_cmp);
+    let scaled = 5_f64.sqrt() * distance(one, other) / distances[distances.len() / 2];
+    sum + variances[1] * (1.0 + scaled + scaled * scaled / 3.0) * (-scaled).exp()
+}
+
+/// Checks every hypothesis against its posterior by elimination, and returns the largest difference.
+fn difference_from_dense(measured: Vec<Measurement>, candidates: &[Point]) -> f64 {
+    let measurements = Measurements::of(measured);
+    let (points, times) = (measurements.points.clone(), measurements.times.clone());
+    let adapted = Adapted::of(PRIOR, measurements).unwrap();
+    let mut largest = 0.0_f64;
+    for each in &adapted.hypotheses {
+        let fit = &each.fit;
+        let covariance = |one, other| dense_kernel(&points, &fit.variances, [one, other]) + fit.offset;
+        let matrix: Vec<Vec<f64>> = points
+            .iter()
+            .enumerate()
+            .map(|(row, one)| {
+                let mut row_values: Vec<f64> = points.iter().map(|other| covariance(one, other)).collect();
+                row_values[row] += fit.noises[row];
+                row_values
+            })
+            .collect();
+        let residuals: Vec<f64> = times
+            .iter()
+            .zip(&points)
+            .map(|(time, point)| time - each.slope * point.score - each.mean)
+            .collect();
+        let weights = solve(matrix.clone(), residuals);
+        for candidate in candidates {
+            let cross: Vec<f64> = points.iter().map(|point| covariance(candidate, point)).collect();
+            let mean: f64 = cross.iter().zip(&weights).map(|(cross, weight)| cross * weight).sum();
+            let solved = solve(matrix.clone(), cross.clone());
+            let explained: f64 = cross.iter().zip(&solved).map(|(cross, solved)| cross * solved).sum();
+            let (found, variance) = fit.predict(&adapted.kernel, &adapted.kernel.scaled(candidate));
+            let expected = covariance(candidate, candidate) - explained;
+            largest = largest.max((found - mean).abs()).max((variance - expected).abs());
+        }
+    }
+    largest
+}
+
+#[test]
+fn the_posterior_of_layouts_is_that_of_a_dense_solution() {
+    let candidates: Vec<Point> = (0..27).map(layout).collect();
+    let difference =
+        difference_from_dense((0..20).map(|number| measured(number * 7 % 27)).collect(), &candidates);
+    println!("largest difference: {difference:e}");
+    assert!(difference < 1e-9, "{difference}");
+}
+
+#[test]
+fn the_posterior_of_tiles_is_that_of_a_dense_solution() {
+    let of =
+        |number| Measurement { point: tile(number), seconds: Some(time(number)), repeats: 1 + number % 3 };
+    let candidates: Vec<Point> = (0..24).map(tile).collect();
+    let difference = difference_from_dense((0..12).map(of).collect(), &candidates);
+    println!("largest difference: {difference:e}");
+    assert!(difference < 1e-9, "{difference}");
+}
+
+#[test]
+fn additive_times_are_learned() {
+    let adapted =
+        Adapted::of(PRIOR, Measurements::of((0..14).map(|number| measured(number * 11 % 27)).collect()));
+    let adapted = adapted.unwrap();
+    let predicted: Vec<f64> = (0..27).map(|number| adapted.predict(&layout(number)).log_seconds).collect();
+    let (times, scores): (Vec<f64>, Vec<f64>) =
+        (0..27).map(|number| (time(number), layout(number).score)).unzip();
+    let (before, after) = (tau(&times, &scores), tau(&times, &predicted));
+    println!("tau {before:.2} before, {after:.2} after; {:?}", adapted.basis());
+    assert!(after > 0.9 && after > before + 0.3, "{before} {after}");
+    assert!(adapted.basis().left_out_tau > adapted.basis().score_tau);
+}
+
+#[test]
+fn one_outlier_of_ten_times_moves_the_order_of_the_others_little() {
+    let mut all: Vec<Measurement> = (0..20).map(|number| measured(number * 11 % 27)).collect();
+    let order = |all: &[Measurement]| {
+        let adapted = Adapted::of(PRIOR, Measurements::of(all.to_vec())).unwrap();
+        (0..27).map(|number| adapted.predict(&layout(number)).log_seconds).collect::<Vec<f64>>()
+    };
+    let times: Vec<f64> = (0..27).map(time).collect();
+    let clean = tau(&times, &order(&all));
+    all[3].seconds = all[3].seconds.map(|seconds| seconds * 10.0);
+    let disturbed = tau(&times, &order(&all));
+    println!("tau {clean:.3} without, {disturbed:.3} with the outlier");
+    assert!(disturbed > clean - 0.05, "{clean} {disturbed}");
+}
+
+#[test]
+fn measurements_that_say_nothing_change_nothing() {
+    let equal = |number| Measurement { seconds: Some(1.0), ..measured(number) };
+    assert!(Adapted::of(PRIOR, Measurements::default()).is_none());
+    assert!(Adapted::of(PRIOR, Measurements::of((0..2).map(measured).collect())).is_none());
+    assert!(Adapted::of(PRIOR, Measurements::of((0..9).map(equal).collect())).is_none());
+}
+
+#[test]
+fn a_configuration_that_failed_is_last() {
+    let mut all: Vec<Measurement> = (0..9).map(measured).collect();
+    all.push(Measurement { seconds: None, ..measured(20) });
+    let adapted = Adapted::of(PRIOR, Measurements::of(all)).unwrap();
+    assert_eq!(adapted.predict(&layout(20)).log_seconds, f64::INFINITY);
+    assert!(adapted.predict(&layout(21)).log_seconds.is_finite());
+}
+
+#[test]
+fn what_is_far_from_every_measurement_is_less_certain() {
+    let adapted = Adapted::of(PRIOR, Measurements::of((0..9).map(measured).collect())).unwrap();
+    let unseen = Point { orders: vec![7, 8, 9], ..layout(0) };
+    assert!(adapted.predict(&unseen).deviation > adapted.predict(&layout(0)).deviation);
+}
+
+proptest! {
+    #[test]
+    fn the_order_of_measurements_changes_no_bit(
+        (all, shuffled) in vec((0_u32..27, 1e-6_f64..1e3, 1_u32..9), 1..24)
+            .prop_flat_map(|all| (Just(all.clone()), Just(all).prop_shuffle()))
+    ) {
+        let predictions = |all: &[(u32, f64, u32)]| {
+            let each = |&(number, seconds, repeats): &(u32, f64, u32)| {
+                Measurement { point: layout(number), seconds: Some(seconds), repeats }
+            };
+            let adapted = Adapted::of(PRIOR, Measurements::of(all.iter().map(each).collect()));
+            adapted.map(|adapted| {
+                let predicted = (0..27).map(|number| adapted.predict(&layout(number)));
+                let bits = predicted.map(|each| (each.log_seconds.to_bits(), each.deviation.to_bits()));
+                bits.collect::<Vec<_>>()
+            })
+        };
+        prop_assert_eq!(predictions(&all), predictions(&shuffled));
+    }
+
+    #[test]
+    fn any_times_give_finite_predictions(times in vec(1e-9_f64..1e9, 3..30)) {
+        let each = |(number, &seconds): (u32, &f64)| {
+            Measurement { point: tile(number), seconds: Some(seconds), repeats: 1 }
+        };
+        let adapted = Adapted::of(PRIOR, Measurements::of((0..).zip(&times).map(each).collect()));
+        for number in 0..30 {
+            let predicted = adapted.as_ref().map(|adapted| adapted.predict(&tile(number)));
+            prop_assert!(predicted.is_none_or(|each| each.log_seconds.is_finite() && each.deviation.is_finite()));
+        }
+    }
+}

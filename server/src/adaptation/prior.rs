@@ -1,0 +1,20 @@
+use hlorank_graph::Task;
+
+/// What is expected of the run times of a graph before any is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Prior {
+    /// How much ln(seconds) rises per unit of score.
+    pub(super) slope: f64,
+    /// Standard deviation of what the score does not explain of ln(seconds).
+    pub(super) spread: f64,
+}
+
+impl Prior {
+    /// Medians over the measured graphs of each task, for the models that ship.
+    pub(crate) fn of(task: Task) -> Self {
+        match task {
+            Task::Layout => Self { slope: 0.038, spread: 0.2 },
+            Task::Tile => Self { slope: 0.076, spread: 0.5 },
+        }
+    }
+}

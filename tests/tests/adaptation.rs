@@ -1,0 +1,184 @@
+//! A server learns from measured run times that a call brings with it.
+
+use std::{env, path::PathBuf};
+
+use hlorank_client::{
+    Adapt, Client, GraphHandle, Measured, RankRequest, Ranking, StreamRequest,
+    quality::{Outcome, PairCounts},
+};
+use hlorank_graph::{MeasuredGraph, Task};
+use hlorank_proto::v1::MeasurementFailure;
+use hlorank_tests::{Artifacts, TestServer, configurations, measured_graphs, part, read_graphs};
+
+/// What came of measuring these configurations of a graph.
+fn outcomes(graph: &MeasuredGraph, chosen: &[usize]) -> Vec<Measured> {
+    let times = &graph.measurements.as_ref().unwrap().run_times;
+    #[expect(clippy::cast_precision_loss, reason = "times are shorter than 2^53 ns")]
+    chosen.iter().map(|&config| Measured::Time { seconds: times[config] as f64 * 1e-9, repeats: 1 }).collect()
+}
+
+fn adapt(graph: &MeasuredGraph, chosen: &[usize]) -> Adapt {
+    Adapt::new("test").measured(&part(configurations(graph), chosen.to_vec()), &outcomes(graph, chosen))
+}
+
+async fn rank(client: &Client, graph: &MeasuredGraph, adapt: Option<Adapt>) -> Ranking {
+    let handle = GraphHandle::of(graph);
+    let request = RankRequest::new(&handle, configurations(graph)).with_scores().adapt(adapt);
+    client.rank(&request).await.unwrap_or_else(|error| panic!("{}: {error}", graph.name))
+}
+
+/// Every third of the first configurations.
+fn some(graph: &MeasuredGraph) -> Vec<usize> {
+    (0..configurations(graph).len()).step_by(3).take(10).collect()
+}
+
+#[tokio::test]
+async fn no_measurements_change_no_bit() {
+    let server = TestServer::start().await;
+    let client = server.client().await;
+    for graph in measured_graphs() {
+        let today = rank(&client, &graph, None).await;
+        for chosen in [&[][..], &some(&graph)[..2]] {
+            let ranking = rank(&client, &graph, Some(adapt(&graph, chosen))).await;
+            let bits = |scores: &[f32]| scores.iter().map(|score| score.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&ranking.scores), bits(&today.scores), "{}", graph.name);
+            assert_eq!(ranking.best, today.best);
+            assert!(ranking.predicted_seconds.is_empty());
+            let adaptation = ranking.adaptation.unwrap();
+            assert!(!adaptation.adapted && adaptation.measured_configs as usize <= chosen.len());
+        }
+        assert_eq!(today.adaptation, None);
+    }
+}
+
+#[tokio::test]
+async fn an_adapted_answer_depends_on_the_set_of_measurements_alone() {
+    let server = TestServer::start_with(&["--embedding-cache-bytes=0"]).await;
+    let client = server.client().await;
+    for graph in measured_graphs() {
+        let mut chosen = some(&graph);
+        let first = rank(&client, &graph, Some(adapt(&graph, &chosen))).await;
+        chosen.reverse();
+        chosen.rotate_left(3);
+        let second = rank(&client, &graph, Some(adapt(&graph, &chosen))).await;
+        assert_eq!((&first.scores, &first.log_sd), (&second.scores, &second.log_sd), "{}", graph.name);
+        assert_eq!(first.adaptation, second.adaptation);
+
+        let handle = GraphHandle::of(&graph);
+        for config in [0, configurations(&graph).len() - 1] {
+            let alone = part(configurations(&graph), [config]);
+            let request = RankRequest::new(&handle, &alone).with_scores().adapt(Some(adapt(&graph, &chosen)));
+            assert_eq!(client.rank(&request).await.unwrap().scores, [first.scores[config]], "{}", graph.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_is_adapted_like_a_call() {
+    let server = TestServer::start().await;
+    let client = server.client().await;
+    for graph in measured_graphs() {
+        let chosen = some(&graph);
+        let at_once = rank(&client, &graph, Some(adapt(&graph, &chosen))).await;
+        let (handle, count) = (GraphHandle::of(&graph), configurations(&graph).len());
+        let request = StreamRequest::new(&handle).adapt(Some(adapt(&graph, &chosen)));
+        let mut stream = client.rank_stream(&request).await.unwrap();
+        stream.send(&part(configurations(&graph), 0..count / 2)).await.unwrap();
+        stream.send(&part(configurations(&graph), count / 2..count)).await.unwrap();
+        let ranking = stream.finish().await.unwrap();
+        assert_eq!(ranking.best, at_once.best, "{}", graph.name);
+        assert_eq!(ranking.predicted_seconds, at_once.predicted_seconds);
+        assert_eq!((ranking.log_sd, ranking.adaptation), (at_once.log_sd, at_once.adaptation));
+    }
+}
+
+#[tokio::test]
+async fn predictions_are_seconds_and_say_how_sure_they_are() {
+    let server = TestServer::start().await;
+    let client = server.client().await;
+    for graph in measured_graphs() {
+        let chosen = some(&graph);
+        let ranking = rank(&client, &graph, Some(adapt(&graph, &chosen))).await;
+        let adaptation = ranking.adaptation.as_ref().unwrap();
+        assert!(adaptation.adapted && (0.0..=1.0).contains(&adaptation.trust), "{adaptation:?}");
+        assert_eq!(adaptation.target, "test");
+        assert!(ranking.log_sd.iter().all(|&deviation| deviation > 0.0 && deviation < 5.0));
+        for (ranked, seconds) in ranking.best.iter().zip(&ranking.predicted_seconds) {
+            assert!((seconds.ln() - ranked.score).abs() < 1e-4);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_configuration_that_failed_is_ranked_last() {
+    let server = TestServer::start().await;
+    let client = server.client().await;
+    for graph in measured_graphs() {
+        let chosen = some(&graph);
+        let mut measured = outcomes(&graph, &chosen);
+        measured[0] = Measured::Failed(MeasurementFailure::Crash);
+        let adapt = Adapt::new("test").measured(&part(configurations(&graph), chosen), &measured);
+        let ranking = rank(&client, &graph, Some(adapt)).await;
+        let (last, seconds) = (ranking.best.last().unwrap(), ranking.predicted_seconds.last().unwrap());
+        assert_eq!((last.score, *seconds), (f32::MAX, f32::INFINITY), "{}", graph.name);
+    }
+}
+
+#[tokio::test]
+async fn a_whole_graph_model_is_adapted_by_its_scores() {
+    let server = TestServer::start_with(&[&Artifacts::copy().flag()]).await;
+    let client = server.client().await;
+    for graph in measured_graphs().iter().filter(|graph| graph.graph.task() == Task::Tile) {
+        let handle = GraphHandle::of(graph);
+        let request =
+            RankRequest::new(&handle, configurations(graph)).adapt(Some(adapt(graph, &some(graph))));
+        let request = request.model(Some("tile-whole-graph".parse().unwrap()));
+        let ranking = client.rank(&request).await.unwrap();
+        assert!(ranking.adaptation.unwrap().adapted, "{}", graph.name);
+    }
+}
+
+/// Kendall's tau of scores and measured times, over configurations that were not measured.
+fn tau(graph: &MeasuredGraph, scores: &[f32], measured: &[usize]) -> Option<f64> {
+    let times = &graph.measurements.as_ref().unwrap().run_times;
+    let left = (0..scores.len()).filter(|config| !measured.contains(config));
+    #[expect(clippy::cast_precision_loss, reason = "times are shorter than 2^53 ns")]
+    let outcomes: Vec<Outcome> =
+        left.map(|config| Outcome { score: scores[config].into(), run_time: times[config] as f64 }).collect();
+    PairCounts::of(&outcomes)?.kendall_tau()
+}
+
+/// Prints Kendall's tau before and after measurements at random.
+#[tokio::test]
+#[ignore = "takes minutes; HLORANK_MEASURED names a folder of measured files, such as tile-halide of models/training/measured.tar.xz"]
+async fn measured_graphs_of_another_target_are_learned() {
+    let Some(folder) = env::var_os("HLORANK_MEASURED").map(PathBuf::from) else { return };
+    let server = TestServer::start().await;
+    let client = server.client().await;
+    let mut files: Vec<PathBuf> = folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "pb"));
+    files.sort();
+    let graphs: Vec<MeasuredGraph> = files.iter().flat_map(|path| read_graphs(path)).collect();
+    for count in [3, 5, 10] {
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        for graph in graphs.iter().filter(|graph| configurations(graph).len() >= count + 4) {
+            let zero_shot = rank(&client, graph, None).await.scores;
+            for seed in 0..3 {
+                let mut chosen: Vec<usize> = (0..zero_shot.len()).collect();
+                fastrand::Rng::with_seed(seed).shuffle(&mut chosen);
+                chosen.truncate(count);
+                let scores = rank(&client, graph, Some(adapt(graph, &chosen))).await.scores;
+                before.extend(tau(graph, &zero_shot, &chosen));
+                after.extend(tau(graph, &scores, &chosen));
+            }
+        }
+        let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
+        println!(
+            "{count} measurements, {} lists: tau {:.3} before, {:.3} after",
+            before.len() / 3,
+            mean(&before),
+            mean(&after)
+        );
+        assert!(count < 10 || mean(&after) > mean(&before) - 0.03);
+    }
+}
