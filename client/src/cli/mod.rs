@@ -57,7 +57,8 @@ enum Command {
 pub(crate) async fn run() -> ExitCode {
     let cli = Cli::parse();
     let format = Format::from_json_flag(cli.json);
-    match cli.command.run(format).await {
+    // Boxed, since the state of a command that holds requests is large.
+    match Box::pin(cli.command.run(format)).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
         Err(error) => {
@@ -71,7 +72,7 @@ impl Command {
     async fn run(self, format: Format) -> Result<(), CommandError> {
         match self {
             Self::Rank(rank) => rank.run(format).await,
-            Self::Eval(eval) => eval.run(format).await,
+            Self::Eval(eval) => Box::pin(eval.run(format)).await,
             Self::Bench(bench) => bench.run(format).await,
             Self::Models(models) => models.run(format).await,
             Self::Graph(command) => command.run(format),
