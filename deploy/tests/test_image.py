@@ -148,7 +148,7 @@ def container(sandbox: Path, programs: Path) -> Iterator[Container]:
 def container_with_models(sandbox: Path, programs: Path, tmp_path: Path) -> Iterator[Container]:
     """Runs a container whose models are a writable mounted folder."""
     models = tmp_path / "models"
-    shutil.copytree(REPOSITORY / "models/registry/tile-xla-cpu", models / "tile-xla-cpu")
+    shutil.copytree(REPOSITORY / "models/registry/tile-iree-cpu", models / "tile-iree-cpu")
     shutil.copytree(REPOSITORY / "models/registry/layout-xla-cpu", models / "layout-xla-cpu")
     models.chmod(0o777)
     yield from start(sandbox, programs, "--models", str(models))
@@ -179,7 +179,7 @@ def test_the_image_ranks_for_a_client_outside(container):
     assert ranked.returncode == 0, ranked.stderr
     [graph] = json.loads(ranked.stdout)["graphs"]
     numbers = [configuration["number"] for configuration in graph["ranking"]]
-    assert graph["model"] == "tile-xla-cpu@3"
+    assert graph["model"] == "tile-iree-cpu@1"
     assert sorted(numbers) == list(range(len(numbers)))
     scores = [configuration["score"] for configuration in graph["ranking"]]
     assert scores == sorted(scores)
@@ -208,9 +208,9 @@ def test_admin_calls_are_refused_where_the_models_cannot_be_written(container):
 
 def test_a_mounted_folder_takes_the_place_of_the_models(container_with_models):
     models = container_with_models.outside("models")
-    assert "tile-xla-cpu " in models.stdout
+    assert "tile-iree-cpu " in models.stdout
     assert "-sage" not in models.stdout
-    pinned = container_with_models.outside("models", "pin", "tile-xla-cpu@3")
+    pinned = container_with_models.outside("models", "pin", "tile-iree-cpu@1")
     assert pinned.returncode == 0, pinned.stderr
 
 

@@ -72,7 +72,7 @@ pub struct Settings {
     pub default_layout_model: String,
 
     /// Model that ranks tiles if a request names no model
-    #[arg(long, env = "HLORANK_DEFAULT_TILE_MODEL", value_name = "NAME", default_value = "tile-xla-cpu")]
+    #[arg(long, env = "HLORANK_DEFAULT_TILE_MODEL", value_name = "NAME", default_value = "tile-iree-cpu")]
     pub default_tile_model: String,
 
     /// Number of compute threads; each holds one session of every model
@@ -298,6 +298,13 @@ mod tests {
         let enabled = settings(&["--admin-listen", "127.0.0.1:7072"]).unwrap().admin_listen;
         assert_eq!(enabled, AddressOrOff(Some(SocketAddr::from(([127, 0, 0, 1], 7072)))));
         assert!(settings(&["--admin-listen", "7072"]).unwrap_err().to_string().contains("`off`"));
+    }
+
+    #[test]
+    fn the_default_models_rank_what_compilers_take() {
+        let settings = Settings::try_parse_from(["hlorank-server"]).unwrap();
+        let expected = [(Task::Layout, "layout-xla-cpu"), (Task::Tile, "tile-iree-cpu")];
+        assert_eq!(settings.default_models(), expected.map(|(task, name)| (task, name.to_owned())));
     }
 
     #[test]

@@ -46,7 +46,8 @@ impl TestServer {
         Self::start_with(&[]).await
     }
 
-    /// Starts a server with default settings and these flags.
+    /// Starts a server with default settings and these flags; XLA's tiles, which most tests rank, have the default
+    /// model.
     ///
     /// # Panics
     /// If the server does not start. The message says what to run.
@@ -54,7 +55,8 @@ impl TestServer {
         Self::try_start_with(flags).await.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Starts a server with default settings and these flags.
+    /// Starts a server with default settings and these flags; XLA's tiles, which most tests rank, have the default
+    /// model.
     ///
     /// # Errors
     /// If the server does not start.
@@ -62,8 +64,12 @@ impl TestServer {
         let models = repository("models/registry").display().to_string();
         let library = onnxruntime().display().to_string();
         let mut arguments = vec!["hlorank-server", "--onnxruntime", &library];
-        let defaults =
-            [["--listen", "127.0.0.1:0"], ["--metrics-listen", "127.0.0.1:0"], ["--models", &models]];
+        let defaults = [
+            ["--listen", "127.0.0.1:0"],
+            ["--metrics-listen", "127.0.0.1:0"],
+            ["--models", &models],
+            ["--default-tile-model", "tile-xla-cpu"],
+        ];
         let is_given = |[flag, _]: &[&str; 2]| flags.iter().any(|given| given.starts_with(flag));
         arguments.extend(defaults.iter().filter(|default| !is_given(default)).flatten());
         arguments.extend(flags);

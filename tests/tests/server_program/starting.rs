@@ -58,7 +58,7 @@ fn a_missing_artifact_is_reported() {
 #[test]
 fn an_artifact_whose_digest_does_not_hold_is_reported() {
     let copy = copied_registry();
-    let versions = std::fs::read_dir(copy.path().join("tile-xla-cpu")).unwrap();
+    let versions = std::fs::read_dir(copy.path().join("tile-iree-cpu")).unwrap();
     for version in versions.map(|entry| entry.unwrap().path()) {
         let head = version.join("head.onnx");
         let mut bytes = std::fs::read(&head).unwrap();
@@ -66,7 +66,7 @@ fn an_artifact_whose_digest_does_not_hold_is_reported() {
         std::fs::write(&head, bytes).unwrap();
     }
     let refusal = refusal(&["--models", copy.path().to_str().unwrap()]);
-    assert!(refusal.contains("tile-xla-cpu/") && refusal.contains("head.onnx has SHA-256"), "{refusal}");
+    assert!(refusal.contains("tile-iree-cpu/") && refusal.contains("head.onnx has SHA-256"), "{refusal}");
 }
 
 #[test]

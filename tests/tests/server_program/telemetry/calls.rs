@@ -26,7 +26,7 @@ pub(crate) const MODEL: &str = "tile-xla-cpu";
 /// Returns a command that runs the server with these flags.
 pub(crate) fn program(flags: &[&str]) -> Command {
     let mut program = hlorank_tests::program("hlorank-server");
-    program.args(flags).env("HLORANK_ONNXRUNTIME", onnxruntime());
+    program.args(flags).env("HLORANK_ONNXRUNTIME", onnxruntime()).env("HLORANK_DEFAULT_TILE_MODEL", MODEL);
     program
 }
 
