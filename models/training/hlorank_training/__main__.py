@@ -141,7 +141,13 @@ def _add_study_iree(subparsers) -> None:
 def _add_export(subparsers) -> None:
     parser = _add(subparsers, commands.export)
     _add_data(parser)
-    parser.add_argument("--run", type=Path, required=True, help="folder of the checkpoint")
+    parser.add_argument(
+        "--run",
+        type=Path,
+        nargs="+",
+        required=True,
+        help="folder of the checkpoint; several make an ensemble, the mean of their scores",
+    )
     parser.add_argument("--out", type=Path, required=True, help="the registry's folder")
     parser.add_argument("--name", required=True, help="name of the artifact")
     parser.add_argument("--version", type=int, required=True, help="version of the artifact")

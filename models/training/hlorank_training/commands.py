@@ -43,15 +43,20 @@ def describe(arguments: argparse.Namespace) -> None:
 def train(arguments: argparse.Namespace) -> None:
     """Train a model and measure its quality on held-out graphs."""
     from hlorank_training.data.prepare import prepare
-    from hlorank_training.models.train import save_checkpoint
+    from hlorank_training.models.checkpoint import save_checkpoint
+    from hlorank_training.models.train import Keeping
     from hlorank_training.models.train import train as run
     from hlorank_training.reports.plots import plot_curves
 
     entry, preset = _chosen(arguments)
-    prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
+    form = entry.model.form(preset.model)
+    prepared = prepare(arguments.task, arguments.data, arguments.hlorank, form)
     graphs, validation = map(prepared.graphs, (prepared.split.train, prepared.split.validation))
-    checkpoint = arguments.out / "checkpoint.pt"
-    trained = run(entry.model, preset, graphs, validation, lambda m: save_checkpoint(checkpoint, m))
+    keeping = Keeping(
+        lambda model: save_checkpoint(arguments.out / "checkpoint.pt", model),
+        arguments.out / "state.pt",
+    )
+    trained = run(entry.model, preset, graphs, validation, keeping)
     plot_curves(trained.history, arguments.out / "curves.svg")
     report = {
         "feature_digest": prepared.feature_digest,
@@ -84,14 +89,13 @@ def evaluate(arguments: argparse.Namespace) -> None:
     from hlorank.measure.atomic_files import read_json
 
     from hlorank_training.data.prepare import prepare
-    from hlorank_training.data.split import Split
-    from hlorank_training.models.train import load_checkpoint
+    from hlorank_training.models.checkpoint import load_checkpoint
 
     report = read_json(arguments.run / "training.json")
-    prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
-    _refuse_other_features(report, prepared)
-    prepared = replace(prepared, split=Split(**report["split"]))
     model = load_checkpoint(arguments.run / "checkpoint.pt")
+    form = model.form(model.settings)
+    prepared = prepare(arguments.task, arguments.data, arguments.hlorank, form)
+    _refuse_other_features(report, prepared)
     _report_quality(prepared, model, report, arguments.run)
 
 
@@ -145,17 +149,25 @@ def study_iree(arguments: argparse.Namespace) -> None:
 
 
 def export(arguments: argparse.Namespace) -> None:
-    """Write the artifact of a trained model."""
+    """Write the artifact of a trained model, or of the mean of several."""
     from hlorank.measure.atomic_files import read_json
 
     from hlorank_training.data.prepare import prepare
-    from hlorank_training.models.train import load_checkpoint
+    from hlorank_training.models.checkpoint import load_checkpoint
+    from hlorank_training.models.ensemble import ensemble
     from hlorank_training.shipping.export import ArtifactIdentity, digest
     from hlorank_training.shipping.export import export as run
 
-    report = read_json(arguments.run / "training.json")
-    prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
+    report, *others = (read_json(run / "training.json") for run in arguments.run)
+    if any(other["split"] != report["split"] for other in others):
+        raise SystemExit("--run: the models were trained on different splits; train them again")
+    model = ensemble([load_checkpoint(run / "checkpoint.pt") for run in arguments.run])
+    form = model.form(model.settings)
+    prepared = prepare(arguments.task, arguments.data, arguments.hlorank, form)
     _refuse_other_features(report, prepared)
+    quality = report["measured_quality"]
+    if others:
+        quality = _quality(prepared, report, model)["measured_quality"]
     trained_on = [prepared.sources[name].file for name in report["split"]["train"]]
     identity = ArtifactIdentity(
         name=arguments.name,
@@ -163,15 +175,8 @@ def export(arguments: argparse.Namespace) -> None:
         feature_digest=prepared.feature_digest,
         training_data_digest=digest(trained_on),
     )
-    test = report["split"]["test"]
-    run(
-        arguments.out / identity.name / str(identity.version),
-        load_checkpoint(arguments.run / "checkpoint.pt"),
-        identity,
-        [prepared.features[name] for name in test],
-        prepared.graphs(test),
-        report["measured_quality"],
-    )
+    features = [prepared.features[name] for name in report["split"]["test"]]
+    run(arguments.out / identity.name / str(identity.version), model, identity, features, quality)
 
 
 def fixtures(arguments: argparse.Namespace) -> None:
@@ -205,12 +210,21 @@ def _report_quality(prepared, model, report: dict[str, Any], folder) -> None:
     """Writes the report of a training with the held-out quality, and prints the quality."""
     from hlorank.measure.atomic_files import write_json
 
-    from hlorank_training.judging.held_out import held_out_quality, quality_table
-    from hlorank_training.models.train import score_graph
+    from hlorank_training.judging.held_out import quality_table
 
-    quality = held_out_quality(prepared, lambda graph: score_graph(model, graph))
+    quality = _quality(prepared, report, model)
     write_json(folder / "training.json", report | quality)
     print(quality_table(prepared, quality))
+
+
+def _quality(prepared, report: dict[str, Any], model) -> dict[str, Any]:
+    """Returns the quality on the graphs that the report's split holds out."""
+    from hlorank_training.data.split import Split
+    from hlorank_training.judging.held_out import held_out_quality
+    from hlorank_training.models.train import score_graph
+
+    split_as_trained = replace(prepared, split=Split(**report["split"]))
+    return held_out_quality(split_as_trained, lambda graph: score_graph(model, graph))
 
 
 def _refuse_other_features(report: dict[str, Any], prepared) -> None:

@@ -10,10 +10,12 @@ import pytest
 import torch
 
 from hlorank_training.data.dataset import Graph, Segment
+from hlorank_training.data.whole_graph import Inputs, WholeGraph
 from hlorank_training.models.architectures.architecture import Preset
 from hlorank_training.models.kernel_model import KernelModel
 from hlorank_training.models.segment_batch import SegmentBatch
-from hlorank_training.models.train import train, validation_tau
+from hlorank_training.models.serving_rule import ServingRule
+from hlorank_training.models.train import Keeping, train, validation_tau
 from hlorank_training.shipping.onnx_model import OnnxModel, write_onnx
 from hlorank_training.shipping.whole_graph_onnx import OnnxWholeGraphModel, write_whole_graph_onnx
 
@@ -68,8 +70,20 @@ def scores(model: torch.nn.Module, given: Example) -> np.ndarray:
         return form.eval()(*tensors, tuple(map(torch.from_numpy, configuration))).numpy()
 
 
+def as_whole_graph(given: Example) -> WholeGraph:
+    """The graph as the training of whole-graph models reads it."""
+    runtimes = 1000 + np.arange(len(given.config))
+    return WholeGraph("example", graph_inputs(given), given.config, runtimes, None)
+
+
+def graph_inputs(given: Example) -> Inputs:
+    """The inputs of ``model.onnx`` that belong to the graph."""
+    inputs = {"opcode": given.opcode, "features": given.features, "edges": given.edges}
+    return inputs if given.configurable is None else inputs | {"configurable": given.configurable}
+
+
 def as_graph(given: Example) -> Graph:
-    """The kernel as the training reads it."""
+    """The kernel as the training of segment models reads it."""
     operands = np.zeros((len(given.opcode),) * 2, np.float32)
     operands[tuple(given.edges)] = 1
     choice = np.arange(len(given.config))
@@ -80,7 +94,8 @@ def as_graph(given: Example) -> Graph:
 def fitted(model_class, settings, seed: int = 0) -> torch.nn.Module:
     """A model with random weights and the statistics of two examples."""
     torch.manual_seed(seed)
-    graphs = [as_graph(example(settings.task, 12, seed=number)) for number in (0, 1)]
+    read = as_graph if model_class.kind == "segment" else as_whole_graph
+    graphs = [read(example(settings.task, 12, seed=number)) for number in (0, 1)]
     return model_class.for_graphs(settings, graphs).eval()
 
 
@@ -184,19 +199,17 @@ def check_onnx_of_whole_graph_model(model, path) -> None:
     """Check 6: ONNX Runtime agrees with torch on whole graphs of any shape."""
     form = KernelModel(model).eval() if model.kind == "segment" else model
     write_whole_graph_onnx(form, path)
-    exported = OnnxWholeGraphModel(path, chunk_configs=100)
+    exported = OnnxWholeGraphModel(path, ServingRule(100))
     for nodes, configs in ((9, 6), (1, 4), (30, 12)):
         given = example(model.settings.task, nodes, configs, seed=3)
-        graph = {"opcode": given.opcode, "features": given.features, "edges": given.edges}
-        if given.configurable is not None:
-            graph["configurable"] = given.configurable
-        assert difference(exported.score(graph, given.config), scores(model, given)) < CLOSE
+        actual = exported.score(graph_inputs(given), given.config)
+        assert difference(actual, scores(model, given)) < CLOSE
 
 
-def chain(nodes: int) -> Example:
+def chain(nodes: int, task: str = "tile") -> Example:
     """A chain: every node consumes the one before it."""
     edges = np.stack([np.arange(1, nodes), np.arange(nodes - 1)])
-    return replace(example("tile", nodes, seed=5), edges=edges)
+    return replace(example(task, nodes, seed=5), edges=edges)
 
 
 def check_receptive_field(vectors, layers: int) -> None:
@@ -225,7 +238,7 @@ def node_vectors(model, given: Example) -> np.ndarray:
         return model.eval().encoder.nodes(batch).numpy()
 
 
-def check_learning(model_class, preset: Preset, graph: Graph, ceiling: float) -> None:
+def check_learning(model_class, preset: Preset, graph: Graph | WholeGraph, ceiling: float) -> None:
     """Check 9: fitted to one graph alone, a model orders it to 0.9 of its noise ceiling."""
     training = replace(
         preset.training,
@@ -242,4 +255,4 @@ def check_learning(model_class, preset: Preset, graph: Graph, ceiling: float) ->
             raise StopIteration
 
     with pytest.raises(StopIteration):
-        train(model_class, replace(preset, training=training), [graph] * 30, [graph], stop)
+        train(model_class, replace(preset, training=training), [graph] * 30, [graph], Keeping(stop))

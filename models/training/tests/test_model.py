@@ -10,8 +10,8 @@ from hlorank_training.models.architectures.graphsage_transformer import (  # noq
     GraphSageTransformer,
     ModelSettings,
 )
+from hlorank_training.models.checkpoint import load_checkpoint, save_checkpoint  # noqa: E402
 from hlorank_training.models.graph_layers import Standardise  # noqa: E402
-from hlorank_training.models.train import load_checkpoint, save_checkpoint  # noqa: E402
 from hlorank_training.shipping.onnx_model import OnnxModel, write_onnx  # noqa: E402
 
 TASKS = ("layout", "tile")

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from hlorank_training.shipping.serving_rule import Permutations, ServingRule, pruned
+from hlorank_training.data.whole_graph import pruned
+from hlorank_training.models.serving_rule import Permutations, ServingRule
 
 
 def sizes(rule: ServingRule, configs: int) -> list[int]:

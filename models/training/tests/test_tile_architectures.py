@@ -17,6 +17,7 @@ from hlorank_training.data.dataset import Graph, distinct, read_graph  # noqa: E
 from hlorank_training.data.featurize import featurize  # noqa: E402
 from hlorank_training.models.architectures.registry import architectures  # noqa: E402
 from hlorank_training.models.architectures.tpugraphs_resgcn import user_averages  # noqa: E402
+from hlorank_training.models.ensemble import ensemble  # noqa: E402
 
 OPCODE_ROWS = 128
 CEILING = 0.93
@@ -117,6 +118,15 @@ def test_both_kinds_of_artifacts_agree_with_torch(name, tmp_path):
     model = small(name)
     checks.check_onnx_of_segment_model(model, tmp_path)
     checks.check_onnx_of_whole_graph_model(model, tmp_path / "model.onnx")
+
+
+def test_an_ensemble_is_exported_as_one_pair_of_files(tmp_path):
+    settings = TILES["tgraph-tile"].presets["small"].model
+    members = [checks.fitted(TILES["tgraph-tile"].model, settings, seed) for seed in (1, 2)]
+    both, given = ensemble(members), checks.example()
+    expected = np.mean([checks.scores(member, given) for member in members], 0)
+    assert checks.difference(checks.scores(both, given), expected) < checks.CLOSE
+    checks.check_onnx_of_segment_model(both, tmp_path)
 
 
 @pytest.mark.parametrize("name", [name for name, facts in FACTS.items() if facts.layers])

@@ -8,16 +8,15 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 
-from hlorank_training.models.whole_graph_model import (  # noqa: E402
-    CrossConfigurationAttention,
-    WholeGraphEnsemble,
-    WholeGraphModel,
-)
+from hlorank_training.data.whole_graph import model_inputs  # noqa: E402
+from hlorank_training.models.early_join import EarlyJoin  # noqa: E402
+from hlorank_training.models.ensemble import WholeGraphEnsemble  # noqa: E402
+from hlorank_training.models.serving_rule import ServingRule  # noqa: E402
+from hlorank_training.models.whole_graph_layers import CrossConfigurationAttention  # noqa: E402
 from hlorank_training.shipping.whole_graph_fixtures import FIXTURES  # noqa: E402
 from hlorank_training.shipping.whole_graph_onnx import (  # noqa: E402
     OnnxWholeGraphModel,
     inputs,
-    model_inputs,
     write_whole_graph_onnx,
 )
 
@@ -42,17 +41,17 @@ def graph(task: str, nodes: int, edges: int, slots: int, configs: int, seed: int
     return arrays | {"configurable": chosen, "config": random.integers(-1, 6, (configs, slots, 18))}
 
 
-def score(model: WholeGraphModel, arrays: dict[str, np.ndarray]) -> np.ndarray:
+def score(model: EarlyJoin, arrays: dict[str, np.ndarray]) -> np.ndarray:
     opcode, features, edges, *configuration = map(torch.from_numpy, arrays.values())
     with torch.no_grad():
         return model(opcode, features, edges, tuple(configuration)).numpy()
 
 
-def model_of(fixture) -> WholeGraphModel | WholeGraphEnsemble:
+def model_of(fixture) -> EarlyJoin | WholeGraphEnsemble:
     members = []
     for seed in fixture.seeds:
         torch.manual_seed(seed)
-        members.append(WholeGraphModel(fixture.settings).eval())
+        members.append(EarlyJoin(fixture.settings).eval())
     return members[0] if len(members) == 1 else WholeGraphEnsemble(members).eval()
 
 
@@ -60,7 +59,7 @@ def model_of(fixture) -> WholeGraphModel | WholeGraphEnsemble:
 def test_onnx_runtime_agrees_with_torch_for_every_shape(fixture, tmp_path):
     model = model_of(fixture)
     write_whole_graph_onnx(model, tmp_path / "model.onnx")
-    exported = OnnxWholeGraphModel(tmp_path / "model.onnx", chunk_configs=100)
+    exported = OnnxWholeGraphModel(tmp_path / "model.onnx", ServingRule(100))
     for shape in SHAPES:
         arrays = graph(fixture.settings.task, *shape)
         assert tuple(arrays) == inputs(fixture.settings.task)
@@ -158,7 +157,7 @@ def kind(value) -> tuple[str, int]:
 def test_the_golden_scores_of_a_fixture_come_back(fixture):
     folder = REGISTRY / fixture.name / "1"
     rule = fixture.rule
-    model = OnnxWholeGraphModel(folder / "model.onnx", rule.chunk_configs, rule)
+    model = OnnxWholeGraphModel(folder / "model.onnx", rule)
     with np.load(folder / "golden.npz") as arrays:
         for case in {key.split("/")[0] for key in arrays.files}:
             golden = {key: arrays[key] for key in arrays.files if key.startswith(f"{case}/")}

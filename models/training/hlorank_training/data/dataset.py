@@ -1,7 +1,9 @@
 """Graphs with their measured configurations, divided into the segments that a model encodes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -36,17 +38,26 @@ class Graph:
     default_runtime: int | None
     """Run time of the compiler's choice in nanoseconds, if it was measured."""
 
+    def choices(self) -> np.ndarray:
+        """Returns one row per configuration; equal rows are equal configurations: i64 [c,s]."""
+        return np.stack([segment.choice for segment in self.segments], 1)
+
+    def subset(self, chosen: np.ndarray) -> "Graph":
+        """Returns the graph with the ``chosen`` configurations."""
+        segments = tuple(replace(s, choice=s.choice[chosen]) for s in self.segments)
+        return replace(self, segments=segments, runtimes=self.runtimes[chosen])
+
 
 def read_graph(path: Path, name: str) -> Graph:
     """Reads the arrays that ``hlorank graph features`` wrote."""
     with np.load(path) as arrays:
         data = {key: arrays[key] for key in arrays.files}
-    tile = "config_feat" in data
-    return Graph(name, _segments(data), data["config_runtime"], _default_runtime(data, tile))
+    return Graph(name, _segments(data), data["config_runtime"], default_runtime(data))
 
 
-def _default_runtime(data: dict[str, np.ndarray], tile: bool) -> int | None:
-    if tile:
+def default_runtime(data: Mapping[str, np.ndarray]) -> int | None:
+    """Returns the run time of the compiler's choice in nanoseconds, if it was measured."""
+    if "config_feat" in data:
         return int(data["config_runtime_normalizers"][0])
     untouched = (data["node_config_feat"] == -1).all((1, 2))
     return int(data["config_runtime"][untouched][0]) if untouched.any() else None
@@ -87,17 +98,40 @@ def _segment(data, nodes, edges, local, choice) -> Segment:
     return Segment(opcode, data["node_feat"][nodes], operands, local, choice.reshape(-1))
 
 
-def distinct(graph: Graph) -> Graph:
-    """Returns the graph with every distinct configuration once, at its mean run time.
+class Measured(Protocol):
+    """What ``distinct`` needs of a graph with configurations."""
+
+    runtimes: np.ndarray
+
+    def choices(self) -> np.ndarray:
+        """Returns one row per configuration; equal rows are equal configurations."""
+
+    def subset(self, chosen: np.ndarray) -> Self:
+        """Returns the graph with the ``chosen`` configurations."""
+
+
+AnyGraph = TypeVar("AnyGraph", bound=Measured)
+REPEATED = ("mean", "smallest")
+"""Run times that a configuration gets which was measured repeatedly."""
+
+
+def distinct(graph: AnyGraph, repeated: str = "mean") -> AnyGraph:
+    """Returns the graph with every distinct configuration once, at its mean or smallest run time.
 
     Real data have repetitions, which would only give more weight to some configurations: of 47,712
     AlexNet configurations, 29,905 are distinct.
     """
-    choices = np.stack([segment.choice for segment in graph.segments], 1)
-    _, first, member = np.unique(choices, axis=0, return_index=True, return_inverse=True)
+    _, first, member = np.unique(graph.choices(), axis=0, return_index=True, return_inverse=True)
     if len(first) == len(graph.runtimes):
         return graph
-    member = member.reshape(-1)
-    mean = np.bincount(member, graph.runtimes.astype(np.float64)) / np.bincount(member)
-    segments = tuple(replace(segment, choice=segment.choice[first]) for segment in graph.segments)
-    return replace(graph, segments=segments, runtimes=np.maximum(mean, 1).astype(np.int64))
+    runtimes = _of_repeated(graph.runtimes, member.reshape(-1), repeated)
+    return replace(graph.subset(first), runtimes=runtimes)
+
+
+def _of_repeated(runtimes: np.ndarray, member: np.ndarray, repeated: str) -> np.ndarray:
+    if repeated == "smallest":
+        smallest = np.full(member.max() + 1, np.iinfo(np.int64).max)
+        np.minimum.at(smallest, member, runtimes)
+        return smallest
+    mean = np.bincount(member, runtimes.astype(np.float64)) / np.bincount(member)
+    return np.maximum(mean, 1).astype(np.int64)

@@ -8,6 +8,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 PAD_VALUE = 0
+"""Value of the places of list columns that a list does not fill, as in TpuGraphs."""
 
 
 def feature_digest(hlorank: Path) -> str:
@@ -19,21 +20,24 @@ def feature_digest(hlorank: Path) -> str:
 
 
 def featurize(
-    hlorank: Path, graphs: Sequence[tuple[Path, int | None]], outputs: Sequence[Path]
+    hlorank: Path,
+    graphs: Sequence[tuple[Path, int | None]],
+    outputs: Sequence[Path],
+    pad_value: int = PAD_VALUE,
 ) -> None:
     """Writes one npz per graph (file and module); skips an npz that is newer than its file."""
     jobs = list(zip(graphs, outputs, strict=True))
     with ThreadPoolExecutor(2) as pool:
-        done = pool.map(lambda job: _featurize(hlorank, *job[0], job[1]), jobs)
+        done = pool.map(lambda job: _featurize(hlorank, *job[0], job[1], pad_value), jobs)
         list(tqdm(done, total=len(jobs), desc="featurize"))
 
 
-def _featurize(hlorank: Path, file: Path, module: int | None, output: Path) -> None:
+def _featurize(hlorank: Path, file: Path, module: int | None, output: Path, pad_value: int) -> None:
     if output.exists() and output.stat().st_mtime >= file.stat().st_mtime:
         return
     output.parent.mkdir(parents=True, exist_ok=True)
     chosen = [] if module is None else ["--module", str(module)]
-    options = ["--out", str(output), "--pad", str(PAD_VALUE), *chosen]
+    options = ["--out", str(output), "--pad", str(pad_value), *chosen]
     run(hlorank, "graph", "features", str(file), *options)
 
 

@@ -17,8 +17,9 @@ from hlorank_training.judging.evaluate import Score, mean_of
 from hlorank_training.judging.held_out import held_out_quality
 from hlorank_training.models.architectures.architecture import Preset
 from hlorank_training.models.architectures.registry import DEFAULT, architecture
+from hlorank_training.models.checkpoint import load_checkpoint, save_checkpoint
 from hlorank_training.models.loss import LossSettings
-from hlorank_training.models.train import load_checkpoint, save_checkpoint, score_graph
+from hlorank_training.models.train import score_graph
 from hlorank_training.models.train import train as train_model
 from hlorank_training.reports.plots import plot_comparison
 from hlorank_training.reports.tables import QUALITY_HEAD, markdown, quality_cells, without_model

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from hlorank_training.data.batch import Batch, make_batch
 from hlorank_training.data.dataset import Graph
+from hlorank_training.data.prepare import Form
 
 
 class SegmentModel(nn.Module):
@@ -30,6 +31,11 @@ class SegmentModel(nn.Module):
     """Width D of the embeddings."""
 
     @classmethod
+    def form(cls, _: Any) -> Form:
+        """Returns the form in which a model takes graphs."""
+        return Form()
+
+    @classmethod
     def for_graphs(cls, settings: Any, graphs: Sequence[Graph]) -> Self:
         """Returns an untrained model with the statistics of the training graphs."""
         model = cls(settings)
@@ -47,11 +53,16 @@ class SegmentModel(nn.Module):
 
     def batch_scores(self, batch: Batch) -> Tensor:
         """Returns scores f32 [c] of a batch, with gradients."""
-        total = torch.zeros(batch.configurations, self.embedding)
+        device = next(self.parameters()).device
+
+        def tensor(array: np.ndarray) -> Tensor:
+            return torch.from_numpy(array).to(device)
+
+        total = torch.zeros(batch.configurations, self.embedding, device=device)
         for bucket in batch.buckets:
-            embedding = self.encoder(*map(torch.from_numpy, bucket.inputs))
-            rows = embedding[torch.from_numpy(bucket.row)]
-            total = total.index_add(0, torch.from_numpy(bucket.configuration), rows)
+            embedding = self.encoder(*map(tensor, bucket.inputs))
+            rows = embedding[tensor(bucket.row)]
+            total = total.index_add(0, tensor(bucket.configuration), rows)
         return self.head(total)
 
 

@@ -1,30 +1,29 @@
 """Trains one model on featurized graphs."""
 
-import io
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import cos, pi
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 import numpy as np
 import torch
-from hlorank.measure.atomic_files import write_atomically
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
 
 from hlorank_training.data.dataset import Graph, distinct
+from hlorank_training.data.whole_graph import WholeGraph
 from hlorank_training.models.architectures.architecture import Preset
-from hlorank_training.models.architectures.registry import architecture
+from hlorank_training.models.checkpoint import read_state, write_state
 from hlorank_training.models.loss import loss_of
 from hlorank_training.models.metrics import kendall_tau
 from hlorank_training.models.training_settings import TrainSettings
 
-OnBest = Callable[[nn.Module], None]
-"""Called with the model after every epoch that is the best so far."""
+AnyGraph = Graph | WholeGraph
 
 
 @dataclass(frozen=True)
@@ -35,33 +34,50 @@ class Trained:
     history: list[dict[str, float]]
 
 
+@dataclass(frozen=True)
+class Keeping:
+    """What a training keeps while it runs."""
+
+    on_best: Callable[[nn.Module], None] = lambda _: None
+    """Called with the model after every epoch that is the best so far."""
+    state: Path | None = None
+    """File for the state after every epoch; if it exists, that training goes on."""
+
+
 def train(
     model_class: type[nn.Module],
     preset: Preset,
-    train_graphs: Sequence[Graph],
-    validation_graphs: Sequence[Graph],
-    on_best: OnBest = lambda _: None,
+    train_graphs: Sequence[AnyGraph],
+    validation_graphs: Sequence[AnyGraph],
+    keeping: Keeping = Keeping(),
 ) -> Trained:
-    """Trains until the validation tau stops rising, or the maximum epochs or time is reached."""
+    """Trains until the validation tau stops rising, or the maximum epochs or time is reached.
+
+    Raises ``RuntimeError`` if a training with other settings or graphs is in ``keeping.state``.
+    """
     torch.manual_seed(preset.training.seed)
     # The products are small: more threads would mostly wait for each other.
     torch.set_num_threads(1)
-    graphs = [distinct(graph) for graph in train_graphs]
-    model = model_class.for_graphs(preset.model, graphs)
-    trainer = _Trainer(model, preset.training, graphs, validation_graphs, on_best)
+    graphs = [distinct(graph, preset.training.repeated) for graph in train_graphs]
+    model = model_class.for_graphs(preset.model, graphs).to(_device())
+    trainer = _Trainer(model, preset.training, graphs, validation_graphs, keeping)
     trainer.run()
     model.load_state_dict(trainer.best_state)
-    return Trained(model.eval(), trainer.history)
+    return Trained(model.cpu().eval(), trainer.history)
 
 
-def score_graph(model: nn.Module, graph: Graph) -> np.ndarray:
+def _device() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def score_graph(model: nn.Module, graph: AnyGraph) -> np.ndarray:
     """Returns scores f32 [c] of all configurations of a graph."""
     model.eval()
     with torch.no_grad():
-        return model.scores([graph], [np.arange(len(graph.runtimes))]).numpy()
+        return model.scores([graph], [np.arange(len(graph.runtimes))]).cpu().numpy()
 
 
-def validation_tau(model: nn.Module, graphs: Sequence[Graph]) -> float:
+def validation_tau(model: nn.Module, graphs: Sequence[AnyGraph]) -> float:
     """Returns the mean Kendall's tau over graphs."""
     return mean(kendall_tau(score_graph(model, graph), graph.runtimes) for graph in graphs)
 
@@ -84,8 +100,8 @@ def learning_rate_factor(settings: TrainSettings, epoch: int) -> float:
 
 
 class _Trainer:
-    def __init__(self, model, settings: TrainSettings, graphs, validation_graphs, on_best: OnBest):
-        self.model, self.settings, self.on_best = model, settings, on_best
+    def __init__(self, model, settings: TrainSettings, graphs, validation_graphs, keeping):
+        self.model, self.settings, self.keeping = model, settings, keeping
         self.graphs, self.validation_graphs = list(graphs), list(validation_graphs)
         self.random = np.random.default_rng(settings.seed)
         self.loss = loss_of(settings.loss)
@@ -100,46 +116,55 @@ class _Trainer:
         self.best_tau, self.best_epoch, self.best_state = -2.0, 0, {}
 
     def run(self) -> None:
+        self._resume()
         deadline = time.monotonic() + 60 * self.settings.minutes
-        progress = tqdm(range(self.settings.epochs), desc="epochs")
+        done, epochs = len(self.history), self.settings.epochs
+        progress = tqdm(range(done, epochs), desc="epochs", initial=done, total=epochs)
         for epoch in progress:
             loss = mean(self._step(graphs) for graphs in self._batches())
             self.schedule.step()
             tau = validation_tau(self.average.module, self.validation_graphs)
             self._remember(epoch, loss, tau)
+            self._keep()
             progress.set_postfix(loss=f"{loss:.3f}", tau=f"{tau:.3f}", best=f"{self.best_tau:.3f}")
             stale = epoch - self.best_epoch >= self.settings.patience
             if stale or time.monotonic() > deadline:
                 break
 
-    def _batches(self) -> Iterator[list[Graph]]:
+    def _batches(self) -> Iterator[list[AnyGraph]]:
         order = self.random.permutation(len(self.graphs))
         size = self.settings.graphs_per_step
         for start in range(0, len(order), size):
             yield [self.graphs[i] for i in order[start : start + size]]
 
-    def _draw(self, graph: Graph) -> np.ndarray:
+    def _draw(self, graph: AnyGraph) -> np.ndarray:
         count = min(self.settings.configurations_per_graph, len(graph.runtimes))
         return self.random.choice(len(graph.runtimes), count, replace=False)
 
-    def _step(self, graphs: list[Graph]) -> float:
+    def _step(self, graphs: list[AnyGraph]) -> float:
         self.model.train()
         chosen = [self._draw(graph) for graph in graphs]
         runtimes = [graph.runtimes[i] for graph, i in zip(graphs, chosen, strict=True)]
         loss = self._loss(self.model.scores(graphs, chosen), runtimes)
         self.optimizer.zero_grad()
         loss.backward()
-        if self.settings.clip is not None:
-            nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
+        self._clip()
         self.optimizer.step()
         self.average.update_parameters(self.model)
         return float(loss.detach())
+
+    def _clip(self) -> None:
+        if self.settings.clip is None:
+            return
+        together = list(self.model.parameters())
+        for parameters in [[p] for p in together] if self.settings.clip_each else [together]:
+            nn.utils.clip_grad_norm_(parameters, self.settings.clip)
 
     def _loss(self, scores: Tensor, runtimes: Sequence[np.ndarray]) -> Tensor:
         """Returns the mean over graphs; scores of different graphs are never compared."""
         lists = torch.split(scores, list(map(len, runtimes)))
         losses = [
-            self.loss(part, torch.from_numpy(times))
+            self.loss(part, torch.from_numpy(times).to(part.device))
             for part, times in zip(lists, runtimes, strict=True)
         ]
         return torch.stack(losses).mean()
@@ -149,24 +174,38 @@ class _Trainer:
         if tau > self.best_tau:
             self.best_tau, self.best_epoch = tau, epoch
             self.best_state = {k: v.clone() for k, v in self.average.module.state_dict().items()}
-            self.on_best(self.average.module)
+            self.keeping.on_best(self.average.module)
 
+    def _keep(self) -> None:
+        if self.keeping.state is None:
+            return
+        state = {name: part.state_dict() for name, part in self._parts().items()} | {
+            "random": (torch.get_rng_state(), self.random.bit_generator.state),
+            "best": (self.best_tau, self.best_epoch, self.best_state),
+            "history": self.history,
+        }
+        write_state(self.keeping.state, self._identity(), state)
 
-def save_checkpoint(path: Path, model: nn.Module) -> None:
-    """Writes the architecture's name, the model's settings and its weights."""
-    content = io.BytesIO()
-    settings = asdict(model.settings)
-    state = model.state_dict()
-    torch.save({"architecture": model.architecture, "settings": settings, "state": state}, content)
-    write_atomically(path, content.getvalue())
+    def _resume(self) -> None:
+        if self.keeping.state is None or not self.keeping.state.exists():
+            return
+        state = read_state(self.keeping.state, self._identity())
+        for name, part in self._parts().items():
+            part.load_state_dict(state[name])
+        torch_random, self.random.bit_generator.state = state["random"]
+        torch.set_rng_state(torch_random)
+        self.best_tau, self.best_epoch, self.best_state = state["best"]
+        self.history = state["history"]
 
+    def _parts(self) -> dict[str, Any]:
+        return {
+            "model": self.model,
+            "average": self.average,
+            "optimizer": self.optimizer,
+            "schedule": self.schedule,
+        }
 
-def load_checkpoint(path: Path) -> nn.Module:
-    """Reads a checkpoint that ``save_checkpoint`` wrote."""
-    content = torch.load(path, weights_only=True)
-    settings = content["settings"]
-    entry = architecture(settings["task"], content["architecture"])
-    settings_class = type(next(iter(entry.presets.values())).model)
-    model = entry.model(settings_class(**settings))
-    model.load_state_dict(content["state"])
-    return model.eval()
+    def _identity(self) -> str:
+        """Returns everything that must be the same for a training to go on; the time may differ."""
+        names = [graph.name for graph in (*self.graphs, *self.validation_graphs)]
+        return repr((self.model.settings, replace(self.settings, minutes=0.0), names))

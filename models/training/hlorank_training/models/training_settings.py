@@ -22,10 +22,14 @@ class TrainSettings:
     weight_decay: float = 0.02
     clip: float | None = 1.0
     """Maximum norm of the gradient, if any."""
+    clip_each: bool = False
+    """Whether ``clip`` limits the gradient of each tensor, and not that of all together."""
     averaging: float = 0.98
     """Decay of the moving average of the weights per step; the average is the trained model."""
     graphs_per_step: int = 2
     configurations_per_graph: int = 32
+    repeated: str = "mean"
+    """Run time of a configuration that was measured repeatedly: ``mean`` or ``smallest``."""
     patience: int = 25
     """Maximum epochs without a better validation tau."""
     loss: LossSettings = field(default_factory=LossSettings)

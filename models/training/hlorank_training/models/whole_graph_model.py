@@ -1,153 +1,87 @@
-"""Whole-graph models: GraphSAGE over all nodes, optionally with attention across configurations."""
+"""What every whole-graph model has: a forward pass over the inputs of ``model.onnx``."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hlorank_training.models.graph_layers import Standardise
-from hlorank_training.models.layout_part import SLOTS
-from hlorank_training.models.segment_batch import FEATURES, OPCODES
-from hlorank_training.models.tile_part import TILE_FEATURES
-
-LAYOUT_VALUES = 7
-"""-1 for the default, and the dimensions 0 to 5."""
-_VALUE_WIDTH = 4
-
-
-@dataclass(frozen=True)
-class WholeGraphSettings:
-    """Sizes and parts of a whole-graph model."""
-
-    task: str
-    """``layout`` or ``tile``"""
-    hidden: int = 8
-    layers: int = 2
-    cross_configuration: bool = False
-    """TGraph's attention across configurations; scores then depend on the other configurations of
-    the chunk."""
+from hlorank_training.data.prepare import Form
+from hlorank_training.data.whole_graph import Inputs, WholeGraph, read_whole_graph
+from hlorank_training.models.serving_rule import ServingRule
 
 
 class WholeGraphModel(nn.Module):
-    """Scores configurations of a graph with TpuGraphs' early join.
+    """Scores configurations of a graph that is not divided into segments.
 
-    Node features and the configuration are joined before the first layer, at every node for a
-    tile and at the configurable nodes for a layout.
+    A subclass is created from its settings alone, and defines ``architecture`` and ``forward``:
+    opcode i64 [N], features f32 [N,140], edges i64 [2,E] (consumers, producers) and a tuple of the
+    configuration's inputs (configurable i64 [K] and config i64 [C,K,18] for layouts, config
+    f32 [C,24] for tiles) to scores f32 [C].
     """
 
-    def __init__(self, settings: WholeGraphSettings):
-        super().__init__()
-        hidden, layout = settings.hidden, settings.task == "layout"
-        self.settings = settings
-        self.standardise = Standardise(FEATURES)
-        self.opcode = nn.Embedding(OPCODES, hidden)
-        self.static = nn.Linear(FEATURES, hidden)
-        self.configuration = LayoutJoin() if layout else TileJoin()
-        self.first = nn.Linear(hidden + self.configuration.width, hidden)
-        self.blocks = nn.ModuleList(
-            Block(hidden, settings.cross_configuration) for _ in range(settings.layers)
-        )
-        self.head = nn.Linear(hidden, 1)
+    kind = "graph"
+    architecture: str
+    """Name in the registry and in manifests."""
+    settings: Any
+    """A frozen dataclass that has ``task``: ``layout`` or ``tile``."""
+    rule: ServingRule
+    """What the server gives the model."""
+    batch_dependent = False
+    """Whether scores depend on the other configurations of a chunk."""
 
-    def forward(self, opcode, features, edges, configuration: tuple[Tensor, ...]) -> Tensor:
-        """Maps opcode i64 [N], features f32 [N,140], edges i64 [2,E] (consumers, producers) and
-        the inputs of ``LayoutJoin`` or ``TileJoin`` to scores f32 [C]."""
-        static = self.static(self.standardise(features)) + self.opcode(opcode)
-        configured = self.configuration(opcode.shape[0], *configuration)
-        nodes = static.expand(configured.shape[0], -1, -1)
-        h = torch.relu(self.first(torch.cat([nodes, configured], -1)))
-        for block in self.blocks:
-            h = block(h, edges)
-        return self.head(h.sum(1)).squeeze(-1)
+    @classmethod
+    def form(cls, settings: Any) -> Form:
+        """Returns the form in which a model with these settings takes graphs."""
+        return Form(read_whole_graph)
 
+    @classmethod
+    def for_graphs(cls, settings: Any, graphs: Sequence[WholeGraph]) -> Self:
+        """Returns an untrained model with the statistics of the training graphs."""
+        model = cls(settings)
+        model.fit(graphs)
+        return model
 
-class WholeGraphEnsemble(nn.Module):
-    """The mean of the scores of several models, such as folds or seeds (TGraph averages folds)."""
+    def fit(self, graphs: Sequence[WholeGraph]) -> None:
+        """Computes the statistics that scale the inputs."""
+        raise NotImplementedError
 
-    def __init__(self, members: Sequence[WholeGraphModel]):
-        super().__init__()
-        self.settings = members[0].settings
-        self.members = nn.ModuleList(members)
+    def scores(self, graphs: Sequence[WholeGraph], chosen: Sequence[np.ndarray]) -> Tensor:
+        """Returns scores f32 [c], with gradients, of the ``chosen`` configurations of each graph,
+        one graph after the other."""
+        score = self.training_scores if self.training else self._served_scores
+        return torch.cat([score(*pair) for pair in zip(graphs, chosen, strict=True)])
 
-    def forward(self, opcode, features, edges, configuration: tuple[Tensor, ...]) -> Tensor:
-        """Maps the inputs of a member to scores f32 [C]."""
-        scores = [member(opcode, features, edges, configuration) for member in self.members]
-        return torch.stack(scores).mean(0)
+    def training_scores(self, graph: WholeGraph, chosen: np.ndarray) -> Tensor:
+        """Returns scores f32 [c] of ``chosen`` configurations, all in one chunk."""
+        return self(*self.tensors(graph.inputs, graph.config[chosen]))
 
+    def _served_scores(self, graph: WholeGraph, chosen: np.ndarray) -> Tensor:
+        """Returns scores f32 [c] as the server computes them, chunk by chunk."""
+        total, runs = np.zeros(len(chosen)), np.zeros(len(chosen))
+        for chunk in self.rule.chunks(len(chosen)):
+            total[chunk] += self.training_scores(graph, chosen[chunk]).detach().cpu().numpy()
+            runs[chunk] += 1
+        return torch.from_numpy((total / runs).astype(np.float32))
 
-class LayoutJoin(nn.Module):
-    """Joins layouts at their nodes, and 0 elsewhere; every value is embedded, as in TGraph."""
-
-    width = SLOTS * _VALUE_WIDTH
-
-    def __init__(self):
-        super().__init__()
-        self.value = nn.Embedding(LAYOUT_VALUES, _VALUE_WIDTH)
-
-    def forward(self, nodes: int, configurable: Tensor, config: Tensor) -> Tensor:
-        """Maps configurable i64 [K] and config i64 [C,K,18] to [C,N,72]."""
-        values = self.value(config + 1).flatten(2)
-        nothing = values.new_zeros(config.shape[0], nodes, self.width)
-        return nothing.index_add(1, configurable, values)
-
-
-class TileJoin(nn.Module):
-    """Joins the tile at every node."""
-
-    width = TILE_FEATURES
-
-    def __init__(self):
-        super().__init__()
-        self.standardise = Standardise(TILE_FEATURES)
-
-    def forward(self, nodes: int, config: Tensor) -> Tensor:
-        """Maps config f32 [C,24] to [C,N,24]."""
-        return self.standardise(config).unsqueeze(1).expand(-1, nodes, -1)
+    def tensors(self, inputs: Inputs, config: np.ndarray) -> tuple:
+        """Returns the inputs of ``forward`` on the model's device."""
+        device = next(self.parameters()).device
+        given = {name: torch.from_numpy(array).to(device) for name, array in inputs.items()}
+        config = torch.from_numpy(config).to(device)
+        configuration = (config,)
+        if "configurable" in given:
+            configuration = (given.pop("configurable"), config.to(torch.int64))
+        return *given.values(), configuration
 
 
-class Block(nn.Module):
-    """GraphSAGE with means over operands and over users, and a residual connection."""
-
-    def __init__(self, hidden: int, cross_configuration: bool):
-        super().__init__()
-        # Attention doubles the channels, so TGraph halves them before it.
-        width = hidden // 2 if cross_configuration else hidden
-        self.self_part = nn.Linear(hidden, width)
-        self.operands = nn.Linear(hidden, width, bias=False)
-        self.users = nn.Linear(hidden, width, bias=False)
-        self.cross = CrossConfigurationAttention() if cross_configuration else nn.Identity()
-
-    def forward(self, h: Tensor, edges: Tensor) -> Tensor:
-        """Maps h [C,N,H] and edges [2,E] to [C,N,H]."""
-        consumers, producers = edges[0], edges[1]
-        out = self.self_part(h)
-        out = out + self.operands(_means(h, consumers, producers))
-        out = out + self.users(_means(h, producers, consumers))
-        return h + torch.relu(self.cross(out))
+def node_rows(graphs: Sequence[WholeGraph]) -> Tensor:
+    """Returns the raw features of all nodes: f32 [n,140]."""
+    return torch.from_numpy(np.concatenate([graph.inputs["features"] for graph in graphs]))
 
 
-class CrossConfigurationAttention(nn.Module):
-    """Concatenates channels with their product with the softmax over configurations.
-
-    TGraph (2024), section 2.3.2, equation 6: elementwise, with one learned temperature.
-    """
-
-    def __init__(self):
-        super().__init__()
-        self.temperature = nn.Parameter(torch.tensor(0.5))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Maps x [C,N,W] to [C,N,2W]."""
-        return torch.cat([x, x * torch.softmax(x / self.temperature, 0)], -1)
-
-
-def _means(h: Tensor, at: Tensor, of: Tensor) -> Tensor:
-    """Returns the mean of ``h`` over each node's neighbours, 0 without neighbours: [C,N,H].
-
-    Adding up edge by edge is slow in ONNX Runtime, which is acceptable for fixtures. A matrix [N,N]
-    would be too large for a whole graph.
-    """
-    total = torch.zeros_like(h).index_add(1, at, h.index_select(1, of))
-    count = h.new_zeros(h.shape[1]).index_add(0, at, torch.ones_like(at, dtype=h.dtype))
-    return total / count.clamp(min=1).unsqueeze(-1)
+def layout_rows(graphs: Sequence[WholeGraph]) -> Tensor:
+    """Returns the layouts of all configurable nodes: f32 [n,18]."""
+    rows = [graph.config.reshape(-1, graph.config.shape[-1]) for graph in graphs]
+    return torch.from_numpy(np.concatenate(rows)).float()

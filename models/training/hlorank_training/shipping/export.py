@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 from hlorank.measure.atomic_files import write_atomically, write_json
+from torch import nn
 
 from hlorank_training.data.batch import BUCKETS, make_batch
-from hlorank_training.data.dataset import Graph, read_graph
-from hlorank_training.data.featurize import PAD_VALUE
+from hlorank_training.data.dataset import read_graph
 from hlorank_training.models.segment_model import SegmentModel
 from hlorank_training.models.train import score_graph
-from hlorank_training.shipping.golden import GoldenRule, golden_cases, npz_bytes
+from hlorank_training.models.whole_graph_model import WholeGraphModel
+from hlorank_training.shipping.golden import GoldenRule, Score, golden_cases, npz_bytes
 from hlorank_training.shipping.onnx_model import OnnxModel, write_onnx
+from hlorank_training.shipping.whole_graph_onnx import OnnxWholeGraphModel, write_whole_graph_onnx
 
 TOLERANCE = 1e-5
 """Maximum difference between ONNX Runtime and torch, relative to the scores' scale."""
@@ -31,47 +33,88 @@ class ArtifactIdentity:
     training_data_digest: str
 
 
+@dataclass(frozen=True)
+class Exported:
+    """The ONNX files of a model."""
+
+    files: tuple[str, ...]
+    fields: dict[str, Any]
+    """The fields of the manifest that the model defines."""
+    score: Score
+    """Scores as the server does, by ONNX Runtime on one thread."""
+
+
 def export(
     folder: Path,
-    model: SegmentModel,
+    model: SegmentModel | WholeGraphModel,
     identity: ArtifactIdentity,
     features: Sequence[Path],
-    graphs: Sequence[Graph],
     quality: dict[str, Any],
 ) -> None:
     """Writes the artifact.
 
-    Golden cases are chosen from ``features``; ``graphs`` are used to check the export.
+    The graphs in ``features`` are used to check the export, and the first as golden cases.
     """
     (folder / "manifest.json").unlink(missing_ok=True)
+    write = _write_segment_model if model.kind == "segment" else write_whole_graph_model
+    exported = write(model, folder)
+    refuse_if_different(model, exported.score, features)
+    write_artifact(folder, exported, identity, features, quality)
+
+
+def _write_segment_model(model: SegmentModel, folder: Path) -> Exported:
     write_onnx(model, folder)
     onnx_model = OnnxModel(folder)
-    refuse_if_different(model, onnx_model, graphs)
 
     def score(path: Path, chosen: np.ndarray) -> np.ndarray:
         return onnx_model.score(make_batch([read_graph(path, path.stem)], [chosen]))
 
-    golden = npz_bytes(golden_cases(features, score, GoldenRule()))
-    write_atomically(folder / "golden.npz", golden)
-    kind = {
+    fields = {"embedding_size": model.embedding, "buckets": list(BUCKETS), "batch_dependent": False}
+    return Exported(("encoder.onnx", "head.onnx"), _common(model) | fields, score)
+
+
+def write_whole_graph_model(model: WholeGraphModel, folder: Path) -> Exported:
+    """Writes ``model.onnx``."""
+    path = folder / "model.onnx"
+    write_whole_graph_onnx(model, path)
+    fields = {**model.rule.manifest_fields(), "batch_dependent": model.batch_dependent}
+    return Exported(
+        (path.name,), _common(model) | fields, OnnxWholeGraphModel(path, model.rule).score_file
+    )
+
+
+def _common(model: nn.Module) -> dict[str, Any]:
+    return {
         "task": model.settings.task,
         "architecture": model.architecture,
         "kind": model.kind,
-        "embedding_size": model.embedding,
-        "buckets": list(BUCKETS),
-        "batch_dependent": False,
+        "pad_value": model.form(model.settings).pad_value,
     }
-    files = ("encoder.onnx", "head.onnx", "golden.npz")
-    write_json(folder / "manifest.json", manifest(folder, files, identity, kind, quality))
 
 
-def refuse_if_different(
-    model: SegmentModel, onnx_model: OnnxModel, graphs: Sequence[Graph]
+def write_artifact(
+    folder: Path,
+    exported: Exported,
+    identity: ArtifactIdentity,
+    features: Sequence[Path],
+    quality: dict[str, Any],
 ) -> None:
+    """Writes the golden cases and the manifest of the ONNX files in ``folder``."""
+    golden = npz_bytes(golden_cases(features, exported.score, GoldenRule()))
+    write_atomically(folder / "golden.npz", golden)
+    files = (*exported.files, "golden.npz")
+    write_json(
+        folder / "manifest.json", manifest(folder, files, identity, exported.fields, quality)
+    )
+
+
+def refuse_if_different(model: nn.Module, exported: Score, features: Sequence[Path]) -> None:
     """Raises if the exported model scores a graph differently from the trained model."""
-    for graph in graphs:
+    read = model.form(model.settings).read
+    for path in features:
+        graph = read(path, path.stem)
         expected = score_graph(model, graph)
-        actual = onnx_model.score(make_batch([graph], [np.arange(len(graph.runtimes))]))
+        actual = exported(path, np.arange(len(graph.runtimes)))
         scale = max(float(np.abs(expected).max()), 1.0)
         difference = float(np.abs(expected - actual).max()) / scale
         if difference > TOLERANCE:
@@ -85,17 +128,16 @@ def manifest(
     folder: Path,
     files: Sequence[str],
     identity: ArtifactIdentity,
-    kind: dict[str, Any],
+    fields: dict[str, Any],
     quality: dict[str, Any],
 ) -> dict[str, Any]:
-    """Returns the manifest of the ``files`` in ``folder``; ``kind`` has the model's own fields."""
+    """Returns the manifest of the ``files`` in ``folder``; ``fields`` are the model's own."""
     return {
         "schema": 1,
         "name": identity.name,
         "version": identity.version,
-        **kind,
+        **fields,
         "feature_digest": identity.feature_digest,
-        "pad_value": PAD_VALUE,
         "files": {name: digest([folder / name]) for name in files},
         "training_data_digest": identity.training_data_digest,
         "measured_quality": quality,

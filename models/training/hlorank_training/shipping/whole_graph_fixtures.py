@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
 import torch
-from hlorank.measure.atomic_files import write_atomically, write_json
 from hlorank.measure.schema import TuningData
 
 from hlorank_training.data.featurize import feature_digest, featurize
-from hlorank_training.models.whole_graph_model import (
-    WholeGraphEnsemble,
-    WholeGraphModel,
-    WholeGraphSettings,
+from hlorank_training.data.whole_graph import read_whole_graph
+from hlorank_training.models.early_join import EarlyJoin, EarlyJoinSettings
+from hlorank_training.models.ensemble import ensemble
+from hlorank_training.models.serving_rule import Permutations, ServingRule
+from hlorank_training.models.whole_graph_model import WholeGraphModel
+from hlorank_training.shipping.export import (
+    ArtifactIdentity,
+    digest,
+    write_artifact,
+    write_whole_graph_model,
 )
-from hlorank_training.shipping.export import ArtifactIdentity, digest, manifest
-from hlorank_training.shipping.golden import GoldenRule, golden_cases, npz_bytes
-from hlorank_training.shipping.serving_rule import Permutations, ServingRule
-from hlorank_training.shipping.whole_graph_onnx import OnnxWholeGraphModel, write_whole_graph_onnx
 
 _FULL_CHUNKS = ServingRule(chunk_configs=5)
 
@@ -32,33 +32,28 @@ class WholeGraphFixture:
     """One artifact: its name, its model, and what the server gives the model."""
 
     name: str
-    settings: WholeGraphSettings
-    architecture: str
+    settings: EarlyJoinSettings
     rule: ServingRule = _FULL_CHUNKS
     seeds: tuple[int, ...] = (1,)
     """One member of the ensemble each; a single member is a model of its own."""
 
 
 FIXTURES = (
-    WholeGraphFixture("layout-whole-graph", WholeGraphSettings("layout"), "graphsage-early-join"),
+    WholeGraphFixture("layout-whole-graph", EarlyJoinSettings("layout")),
     WholeGraphFixture(
-        "layout-cross-configuration",
-        WholeGraphSettings("layout", cross_configuration=True),
-        "graphsage-cross-configuration",
+        "layout-cross-configuration", EarlyJoinSettings("layout", cross_configuration=True)
     ),
-    WholeGraphFixture("tile-whole-graph", WholeGraphSettings("tile"), "graphsage-early-join"),
+    WholeGraphFixture("tile-whole-graph", EarlyJoinSettings("tile")),
     WholeGraphFixture(
         "layout-pruned",
-        WholeGraphSettings("layout"),
-        "graphsage-early-join",
+        EarlyJoinSettings("layout"),
         ServingRule(chunk_configs=5, nodes="pruned"),
     ),
     # Two artifacts with the same weights, so that a test can order and average the scores of one.
     *(
         WholeGraphFixture(
             name,
-            WholeGraphSettings("layout", cross_configuration=True),
-            "graphsage-cross-configuration-ensemble-2",
+            EarlyJoinSettings("layout", cross_configuration=True),
             ServingRule(5, nodes="pruned", chunking="even", permutations=permutations),
             seeds=(1, 2),
         )
@@ -94,44 +89,19 @@ def _write(
 ) -> Path:
     folder = out / fixture.name / "1"
     (folder / "manifest.json").unlink(missing_ok=True)
-    write_whole_graph_onnx(untrained(fixture, features), folder / "model.onnx")
-    model = OnnxWholeGraphModel(folder / "model.onnx", fixture.rule.chunk_configs, fixture.rule)
-    golden = npz_bytes(golden_cases(features, model.score_file, GoldenRule()))
-    write_atomically(folder / "golden.npz", golden)
-    kind = {
-        "task": fixture.settings.task,
-        "architecture": fixture.architecture,
-        "kind": "graph",
-        **fixture.rule.manifest_fields(),
-        "batch_dependent": fixture.settings.cross_configuration,
-    }
+    exported = write_whole_graph_model(untrained(fixture, features), folder)
     # There is no training data, so the digest is that of no files.
     identity = ArtifactIdentity(fixture.name, 1, featurizer, digest([]))
-    files = ("model.onnx", "golden.npz")
-    write_json(folder / "manifest.json", manifest(folder, files, identity, kind, quality={}))
+    write_artifact(folder, exported, identity, features, quality={})
     return folder
 
 
-def untrained(
-    fixture: WholeGraphFixture, features: Sequence[Path]
-) -> WholeGraphModel | WholeGraphEnsemble:
+def untrained(fixture: WholeGraphFixture, features: Sequence[Path]) -> WholeGraphModel:
     """Returns the model with seeded random weights, standardized by the rows of ``features``."""
-    members = [_member(fixture, seed, features) for seed in fixture.seeds]
-    return members[0] if len(members) == 1 else WholeGraphEnsemble(members).eval()
-
-
-def _member(fixture: WholeGraphFixture, seed: int, features: Sequence[Path]) -> WholeGraphModel:
-    torch.manual_seed(seed)
-    model = WholeGraphModel(fixture.settings).eval()
-    model.standardise.fit(_rows(features, "node_feat"))
-    if fixture.settings.task == "tile":
-        model.configuration.standardise.fit(_rows(features, "config_feat"))
-    return model
-
-
-def _rows(features: Sequence[Path], key: str) -> torch.Tensor:
-    arrays = []
-    for path in features:
-        with np.load(path) as file:
-            arrays.append(file[key])
-    return torch.from_numpy(np.concatenate(arrays))
+    graphs = [read_whole_graph(path, path.stem) for path in features]
+    members = []
+    for seed in fixture.seeds:
+        torch.manual_seed(seed)
+        members.append(EarlyJoin.for_graphs(fixture.settings, graphs).eval())
+        members[-1].rule = fixture.rule
+    return ensemble(members)

@@ -1,22 +1,18 @@
 """Writes a whole-graph model as ONNX, and runs it as the server does."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import torch
+from torch import nn
 from torch.export import Dim
 
+from hlorank_training.data.whole_graph import Inputs, model_inputs
 from hlorank_training.models.layout_part import SLOTS
 from hlorank_training.models.segment_batch import FEATURES, OPCODES
+from hlorank_training.models.serving_rule import ServingRule
 from hlorank_training.models.tile_part import TILE_FEATURES
-from hlorank_training.models.whole_graph_model import (
-    LAYOUT_VALUES,
-    WholeGraphEnsemble,
-    WholeGraphModel,
-)
 from hlorank_training.shipping.onnx_model import export_module, session
-from hlorank_training.shipping.serving_rule import ServingRule
 
 
 def inputs(task: str) -> tuple[str, ...]:
@@ -25,7 +21,7 @@ def inputs(task: str) -> tuple[str, ...]:
     return ("opcode", "features", "edges", *configurable, "config")
 
 
-def write_whole_graph_onnx(model: WholeGraphModel | WholeGraphEnsemble, path: Path) -> None:
+def write_whole_graph_onnx(model: nn.Module, path: Path) -> None:
     """Writes ``model.onnx``, which contains its weights."""
     task = model.settings.task
     example, dimensions = _example(task), _dimensions(task)
@@ -34,7 +30,7 @@ def write_whole_graph_onnx(model: WholeGraphModel | WholeGraphEnsemble, path: Pa
 
 def _example(task: str) -> tuple:
     nodes, edges, slots, configs = 5, 6, 3, 4
-    layouts = torch.randint(-1, LAYOUT_VALUES - 1, (configs, slots, SLOTS))
+    layouts = torch.randint(-1, 6, (configs, slots, SLOTS))
     configuration = (
         (torch.arange(slots), layouts)
         if task == "layout"
@@ -54,25 +50,11 @@ def _dimensions(task: str) -> tuple:
     return ({0: nodes}, {0: nodes}, {1: edges}, layout if task == "layout" else ({0: configs},))
 
 
-def model_inputs(arrays: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Returns the inputs of ``model.onnx`` from a features file: the graph's, and ``config``."""
-    graph = {
-        "opcode": arrays["node_opcode"].astype(np.int64),
-        "features": arrays["node_feat"],
-        "edges": np.ascontiguousarray(arrays["edge_index"].T),
-    }
-    if "config_feat" in arrays:
-        return graph, arrays["config_feat"]
-    configurable = arrays["node_config_ids"].astype(np.int64)
-    return graph | {"configurable": configurable}, arrays["node_config_feat"].astype(np.int64)
-
-
 class OnnxWholeGraphModel:
     """The exported model, run by ONNX Runtime on one thread, as the server runs it."""
 
-    def __init__(self, path: Path, chunk_configs: int, rule: ServingRule | None = None):
-        self._session = session(path)
-        self._rule = rule or ServingRule(chunk_configs)
+    def __init__(self, path: Path, rule: ServingRule):
+        self._session, self._rule = session(path), rule
 
     def score_file(self, path: Path, chosen: np.ndarray) -> np.ndarray:
         """Returns scores f32 [c] of the ``chosen`` configurations of a features file."""
@@ -80,7 +62,7 @@ class OnnxWholeGraphModel:
             graph, config = model_inputs(arrays)
         return self.score(graph, config[chosen])
 
-    def score(self, graph: dict[str, np.ndarray], config: np.ndarray) -> np.ndarray:
+    def score(self, graph: Inputs, config: np.ndarray) -> np.ndarray:
         """Scores configurations chunk by chunk, and averages over the orders: f32 [C]."""
         graph, totals, runs = self._rule.graph(graph), np.zeros(len(config)), np.zeros(len(config))
         for chunk in self._rule.chunks(len(config)):

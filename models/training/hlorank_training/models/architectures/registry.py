@@ -4,8 +4,11 @@ from hlorank_training.models.architectures import (
     graphsage_transformer,
     kaufman_presets,
     singh,
+    tgraph_layouts,
     tgraph_tiles,
+    tpugraphs_gst,
     tpugraphs_mlp,
+    tpugraphs_res_model,
     tpugraphs_resgcn,
     tpugraphs_sage,
 )
@@ -14,6 +17,9 @@ from hlorank_training.models.architectures.architecture import Architecture
 DEFAULT = "graphsage-transformer-segment"
 _ALL = (
     *graphsage_transformer.ARCHITECTURES,
+    *tpugraphs_gst.ARCHITECTURES,
+    *tpugraphs_res_model.ARCHITECTURES,
+    *tgraph_layouts.ARCHITECTURES,
     *tpugraphs_sage.ARCHITECTURES,
     *tpugraphs_resgcn.ARCHITECTURES,
     *tpugraphs_mlp.ARCHITECTURES,

@@ -2,25 +2,31 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from hlorank_training.data.dataset import Graph
 from hlorank_training.models.architectures.architecture import Architecture, Preset
-from hlorank_training.models.architectures.tgraph_layers import LinearActNorm, SageBlock
-from hlorank_training.models.graph_layers import look_up, mean_weights
+from hlorank_training.models.architectures.tgraph_layers import (
+    Attentions,
+    Dense,
+    NodeInputs,
+    Nodes,
+    SageBlock,
+    first_linear,
+    instance_norm,
+)
+from hlorank_training.models.graph_layers import mean_weights
 from hlorank_training.models.loss import LossSettings
 from hlorank_training.models.scaling import ZScore
-from hlorank_training.models.segment_batch import OPCODES, SegmentBatch
+from hlorank_training.models.segment_batch import SegmentBatch
 from hlorank_training.models.segment_model import SegmentModel, node_rows, tile_rows
 from hlorank_training.models.tile_encoder import TileEncoder, every_row, sum_of_nodes
 from hlorank_training.models.tile_part import TILE_FEATURES
 from hlorank_training.models.training_settings import TrainSettings
 
-_NUMBERS = 134
-"""Feature columns before those of the layout, which are embedded."""
-_LAYOUT_COLUMNS, _VALUES, _LOWEST = 6, 8, -2
 _ABSENT = -1e9
 """Replaces padding nodes in maxima."""
 
@@ -42,12 +48,12 @@ class TGraphTileEncoder(TileEncoder):
 
     def __init__(self, settings: TGraphTileSettings):
         super().__init__()
-        hidden, width = settings.hidden, settings.hidden // 2
-        self.features, self.tile = ZScore(_NUMBERS), ZScore(TILE_FEATURES)
-        self.opcode = nn.Embedding(OPCODES, settings.opcode)
-        self.value = nn.Embedding(_VALUES, settings.value)
-        inputs = _NUMBERS + _LAYOUT_COLUMNS * settings.value + settings.opcode
-        self.first = nn.ModuleList([LinearActNorm(inputs, width), LinearActNorm(hidden, width)])
+        hidden, attentions = settings.hidden, Attentions()
+        self.inputs, self.tile = NodeInputs(settings.opcode, settings.value), ZScore(TILE_FEATURES)
+        self.first = nn.ModuleList(
+            Dense(first_linear(width, attentions.inner(hidden)), hidden, attentions)
+            for width in (self.inputs.width, hidden)
+        )
         self.sages = nn.ModuleList(SageBlock(hidden, settings.dropout) for _ in range(2))
         self.configuration = nn.Sequential(
             nn.Linear(TILE_FEATURES, hidden),
@@ -61,7 +67,7 @@ class TGraphTileEncoder(TileEncoder):
 
     def fit(self, graphs: Sequence[Graph]) -> None:
         """Computes the means and deviations of the training graphs."""
-        self.features.fit(node_rows(graphs)[:, :_NUMBERS])
+        self.inputs.fit(node_rows(graphs))
         self.tile.fit(tile_rows(graphs))
 
     def embed(self, batch: SegmentBatch) -> Tensor:
@@ -71,22 +77,16 @@ class TGraphTileEncoder(TileEncoder):
 
     def kernels(self, batch: SegmentBatch) -> Tensor:
         """Returns the maximum and the mean over each kernel's nodes: [S,2H]."""
-        x = self._inputs(batch)
-        for layer in self.first:
-            x = layer(x, batch.mask)
+        x = self.inputs(batch.opcode, batch.features)
         users = mean_weights(batch.edges.mT)
+        nodes = Nodes(partial(instance_norm, mask=batch.mask), partial(torch.matmul, users))
+        for layer in self.first:
+            x = layer(nodes, x)
         for sage in self.sages:
-            x = sage(x, users, batch.mask)
+            x = sage(x, nodes)
         mean = sum_of_nodes(x, batch.mask) / batch.mask.sum(-1, keepdim=True)
         absent = (1 - batch.mask).unsqueeze(-1) * _ABSENT
         return torch.cat([(x + absent).amax(1), mean], -1)
-
-    def _inputs(self, batch: SegmentBatch) -> Tensor:
-        numbers, layout = batch.features[..., :_NUMBERS], batch.features[..., _NUMBERS:]
-        values = (layout - _LOWEST).to(torch.int64).clamp(0, _VALUES - 1)
-        embedded = look_up(self.value.weight, values).flatten(2)
-        opcode = look_up(self.opcode.weight, batch.opcode)
-        return torch.cat([self.features(numbers), embedded, opcode], -1)
 
 
 def _dense(inputs: int, outputs: int, dropout: float) -> tuple[nn.Module, ...]:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from hlorank_training.data.whole_graph import pruned
+
 
 @dataclass(frozen=True)
 class Permutations:
@@ -64,22 +66,6 @@ class ServingRule:
             return np.array_split(order, -(-len(order) // self.chunk_configs))
         starts = range(0, len(order), self.chunk_configs)
         return [order[start : start + self.chunk_configs] for start in starts]
-
-
-def pruned(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Returns a layout graph's inputs for the nodes that pruning keeps, in ascending order.
-
-    Edges with a configurable end are kept, and so are their ends and every configurable node.
-    """
-    edges, configurable = inputs["edges"], inputs["configurable"]
-    edges = edges[:, np.isin(edges, configurable).any(0)]
-    nodes = np.union1d(edges, configurable).astype(np.int64)
-    return {
-        "opcode": inputs["opcode"][nodes],
-        "features": inputs["features"][nodes],
-        "edges": np.searchsorted(nodes, edges),
-        "configurable": np.searchsorted(nodes, configurable),
-    }
 
 
 def _mix(state: np.ndarray) -> np.ndarray:
