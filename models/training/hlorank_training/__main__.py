@@ -88,15 +88,19 @@ def _add_train(subparsers) -> None:
     _add_minutes(parser)
     parser.add_argument("--seed", type=int, default=1, help="random seed (default: 1)")
     parser.add_argument("--loss", choices=LOSSES, help="loss function (default: the preset's)")
-    parser.add_argument(
-        "--architecture",
-        default=ARCHITECTURE,
-        help="architecture; an unknown name lists those that exist (default: %(default)s)",
-    )
+    _add_architecture(parser)
     parser.add_argument(
         "--preset",
         default="small",
         help="sizes and hyperparameters: small, or paper for the published ones (default: small)",
+    )
+
+
+def _add_architecture(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--architecture",
+        default=ARCHITECTURE,
+        help="architecture; an unknown name lists those that exist (default: %(default)s)",
     )
 
 
@@ -118,6 +122,10 @@ def _add_within_graph(subparsers) -> None:
     parser = _add(subparsers, commands.within_graph, tasks=("layout",))
     _add_data(parser)
     _add_minutes(parser)
+    _add_architecture(parser)
+    parser.add_argument(
+        "--seeds", type=int, default=3, help="models whose scores are averaged (default: 3)"
+    )
 
 
 def _add_study(subparsers) -> None:

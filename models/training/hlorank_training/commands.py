@@ -120,13 +120,18 @@ def compare(arguments: argparse.Namespace) -> None:
 def within_graph(arguments: argparse.Namespace) -> None:
     """Fit a model to one graph and rank its left-out configurations."""
     from hlorank_training.data.prepare import prepare
+    from hlorank_training.judging.within_graph import Fitting
     from hlorank_training.judging.within_graph import within_graph as run
+    from hlorank_training.models.architectures.registry import architecture
     from hlorank_training.reports.tables import markdown
 
+    fitting = Fitting(
+        architecture(arguments.task, arguments.architecture), arguments.minutes, arguments.seeds
+    )
     prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
     rows = []
     for features in prepared.features.values():
-        for fit in run(features, arguments.minutes):
+        for fit in run(features, fitting):
             rows.append([fit.split, f"{fit.test:,}", f"{fit.model:.3f}", f"{fit.ridge:.3f}"])
     print(markdown(["left out", "configurations", "model, tau", "ridge, tau"], rows))
 

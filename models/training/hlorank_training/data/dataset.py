@@ -124,8 +124,10 @@ def distinct(graph: AnyGraph, repeated: str = "mean") -> AnyGraph:
     _, first, member = np.unique(graph.choices(), axis=0, return_index=True, return_inverse=True)
     if len(first) == len(graph.runtimes):
         return graph
+    # In the order in which they come first, which is the same for all forms of a graph.
+    order = np.argsort(first)
     runtimes = _of_repeated(graph.runtimes, member.reshape(-1), repeated)
-    return replace(graph.subset(first), runtimes=runtimes)
+    return replace(graph.subset(first[order]), runtimes=runtimes[order])
 
 
 def _of_repeated(runtimes: np.ndarray, member: np.ndarray, repeated: str) -> np.ndarray:

@@ -16,11 +16,11 @@ from sklearn.preprocessing import OneHotEncoder
 
 from hlorank_training.data.dataset import Graph, distinct, read_graph
 from hlorank_training.judging.evaluate import Score, mean_of
-from hlorank_training.models.architectures.architecture import Preset
+from hlorank_training.models.architectures.architecture import Architecture, Preset
 from hlorank_training.models.architectures.graphsage_transformer import (
-    GraphSageTransformer,
     ModelSettings,
 )
+from hlorank_training.models.architectures.registry import DEFAULT
 from hlorank_training.models.loss import LossSettings
 from hlorank_training.models.metrics import kendall_tau
 from hlorank_training.models.train import score_graph, train
@@ -28,15 +28,16 @@ from hlorank_training.models.training_settings import TrainSettings
 
 _TEST, _VALIDATION = 0.2, 0.1
 _STEPS_PER_EPOCH = 25
-_SEEDS = (1, 2, 3)
-_MODEL = ModelSettings("layout", dropout=0.2, feature_dropout=0.4)
-_SETTINGS = TrainSettings(
-    epochs=60,
-    learning_rate=2e-3,
-    weight_decay=0.02,
-    graphs_per_step=1,
-    configurations_per_graph=1024,
-    loss=LossSettings(noise=5e-4, full_weight=0.02),
+_OURS = Preset(
+    ModelSettings("layout", dropout=0.2, feature_dropout=0.4),
+    TrainSettings(
+        epochs=60,
+        learning_rate=2e-3,
+        weight_decay=0.02,
+        graphs_per_step=1,
+        configurations_per_graph=1024,
+        loss=LossSettings(noise=5e-4, full_weight=0.02),
+    ),
 )
 
 
@@ -51,18 +52,35 @@ class Fit:
     ridge: float
 
 
-def within_graph(features: Path, minutes: float, repeats: int = 3) -> Iterator[Fit]:
+@dataclass(frozen=True)
+class Fitting:
+    """The models that are fitted: their architecture, the minutes of each, and their number."""
+
+    entry: Architecture
+    minutes: float
+    seeds: int = 3
+    """Models whose scores are averaged, since scores of unseen choices vary with the seed."""
+
+    def preset(self, seed: int) -> Preset:
+        """Returns the settings: our own model's for one graph, else preset ``small``."""
+        preset = _OURS if self.entry.name == DEFAULT else self.entry.preset("small")
+        training = replace(preset.training, minutes=self.minutes, seed=seed, graphs_per_step=1)
+        return replace(preset, training=training)
+
+
+def within_graph(features: Path, fitting: Fitting, repeats: int = 3) -> Iterator[Fit]:
     """Fits and evaluates models that leave out a fifth of the configurations.
 
     The first leaves out random configurations, the others all that have certain choices of nodes.
     """
-    graph = distinct(read_graph(features, features.stem))
-    nodes = _node_choices(graph)
+    segments = read_graph(features, features.stem)
+    read = fitting.entry.model.form(fitting.preset(1).model).read
+    graph, nodes = distinct(read(features, features.stem)), _node_choices(distinct(segments))
     random = np.random.default_rng(0)
-    yield _fit("a fifth at random", graph, nodes, partial(_at_random, random), minutes)
+    yield _fit("a fifth at random", graph, nodes, partial(_at_random, random), fitting)
     for repeat in range(repeats):
         rule = partial(_with_unseen_choice, nodes, random)
-        yield _fit(f"choices of nodes, draw {repeat + 1}", graph, nodes, rule, minutes)
+        yield _fit(f"choices of nodes, draw {repeat + 1}", graph, nodes, rule, fitting)
 
 
 def _node_choices(graph: Graph) -> np.ndarray:
@@ -96,37 +114,30 @@ def _with_unseen_choice(
     return left[taken]
 
 
-def _fit(split: str, graph: Graph, nodes: np.ndarray, leave_out: LeaveOut, minutes: float) -> Fit:
+def _fit(split: str, graph, nodes: np.ndarray, leave_out: LeaveOut, fitting: Fitting) -> Fit:
     everything = np.arange(len(graph.runtimes))
     test = leave_out(everything, _TEST)
     rest = np.setdiff1d(everything, test)
     # By the same rule as the test, so that training stops by the criterion of the evaluation.
     validation = leave_out(rest, _VALIDATION)
-    parts = [_subset(graph, np.setdiff1d(rest, validation))], [_subset(graph, validation)]
-    unseen = _subset(graph, test)
+    parts = [graph.subset(np.setdiff1d(rest, validation))], [graph.subset(validation)]
+    unseen = graph.subset(test)
     return Fit(
         split,
         len(test),
-        kendall_tau(_ensemble(parts, minutes)(unseen), unseen.runtimes),
+        kendall_tau(_fitted(parts, fitting)(unseen), unseen.runtimes),
         kendall_tau(_ridge(nodes, graph.runtimes, rest, test), unseen.runtimes),
     )
 
 
-def _ensemble(parts: tuple[list[Graph], list[Graph]], minutes: float) -> Score:
-    """Averages a few models, since their scores of unseen choices vary with the seed."""
+def _fitted(parts: tuple[list, list], fitting: Fitting) -> Score:
     training, validation = parts
     scores = []
-    for seed in _SEEDS:
-        settings = replace(_SETTINGS, minutes=minutes, seed=seed)
-        preset = Preset(_MODEL, settings)
-        trained = train(GraphSageTransformer, preset, training * _STEPS_PER_EPOCH, validation)
+    for seed in range(1, fitting.seeds + 1):
+        preset = fitting.preset(seed)
+        trained = train(fitting.entry.model, preset, training * _STEPS_PER_EPOCH, validation)
         scores.append(partial(score_graph, trained.model))
     return mean_of(scores)
-
-
-def _subset(graph: Graph, chosen: np.ndarray) -> Graph:
-    segments = tuple(replace(s, choice=s.choice[chosen]) for s in graph.segments)
-    return replace(graph, segments=segments, runtimes=graph.runtimes[chosen])
 
 
 def _ridge(nodes: np.ndarray, runtimes: np.ndarray, train_on, test_on) -> np.ndarray:
