@@ -6,6 +6,9 @@
   form
 * our segment models: ``graph_layers``, ``layout_part`` (with ``layout_tensors``) and ``tile_part``
   (used twice by ``vector_part``)
-* whole-graph models: ``whole_graph_model``
-* training: ``train``, ``training_settings``, ``loss`` with ``paper_losses``, ``metrics``
+* whole-graph models: ``whole_graph_model`` with ``serving_rule``, on ``whole_graph_layers``;
+  ``early_join`` is a small one for the server's tests
+* the mean of several models: ``ensemble``
+* training: ``train``, ``training_settings``, ``loss`` with ``paper_losses``, ``metrics``,
+  ``checkpoint``
 """

@@ -1,0 +1,52 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+import architecture_checks as checks  # noqa: E402
+
+from hlorank_training.data.dataset import distinct  # noqa: E402
+from hlorank_training.data.whole_graph import WholeGraph  # noqa: E402
+from hlorank_training.models.architectures.registry import architecture  # noqa: E402
+from hlorank_training.models.train import Keeping, train  # noqa: E402
+
+ENTRY = architecture("layout", "tgraph-layout")
+GRAPHS = [checks.as_whole_graph(checks.example("layout", 20, 12, seed)) for seed in range(3)]
+
+
+def trained(minutes: float, state=None, seed: int = 1):
+    preset = ENTRY.preset("small")
+    training = replace(preset.training, epochs=4, minutes=minutes, seed=seed)
+    model = replace(preset.model, hidden=16)
+    keeping = Keeping(state=state)
+    return train(
+        ENTRY.model, replace(preset, model=model, training=training), GRAPHS, GRAPHS, keeping
+    )
+
+
+def test_a_stopped_training_goes_on_as_if_it_had_not_been_stopped(tmp_path):
+    whole = trained(5)
+    stopped = trained(0, tmp_path / "state.pt")
+    assert len(stopped.history) == 1
+    again = trained(5, tmp_path / "state.pt")
+    assert len(again.history) == 4
+    assert again.history == whole.history
+    for name, value in whole.model.state_dict().items():
+        assert torch.equal(again.model.state_dict()[name], value), name
+
+
+def test_a_training_with_other_settings_does_not_go_on(tmp_path):
+    trained(0, tmp_path / "state.pt")
+    with pytest.raises(RuntimeError, match="other settings or graphs; choose another folder"):
+        trained(0, tmp_path / "state.pt", seed=2)
+
+
+@pytest.mark.parametrize(("repeated", "expected"), [("mean", [7, 3]), ("smallest", [4, 3])])
+def test_a_configuration_that_was_measured_repeatedly_has_one_run_time(repeated, expected):
+    config = np.array([[[2]], [[1]], [[2]]], np.int8)
+    graph = WholeGraph("graph", {}, config, np.array([10, 3, 4]), None)
+    once = distinct(graph, repeated)
+    assert once.runtimes.tolist() == expected
+    assert once.config.flatten().tolist() == [2, 1]
