@@ -12,6 +12,7 @@ from hlorank_training.data.whole_graph import WholeGraph
 from hlorank_training.models.graph_layers import Standardise
 from hlorank_training.models.layout_part import SLOTS
 from hlorank_training.models.segment_batch import FEATURES, OPCODES
+from hlorank_training.models.serving_rule import ServingRule
 from hlorank_training.models.tile_part import TILE_FEATURES
 from hlorank_training.models.whole_graph_layers import CrossConfigurationAttention, mean_over
 from hlorank_training.models.whole_graph_model import WholeGraphModel, node_rows
@@ -40,6 +41,8 @@ class EarlyJoin(WholeGraphModel):
     Node features and the configuration are joined before the first layer, at every node for a
     tile and at the configurable nodes for a layout.
     """
+
+    rule = ServingRule(chunk_configs=5)
 
     def __init__(self, settings: EarlyJoinSettings):
         super().__init__()
