@@ -8,6 +8,9 @@ from torch import Tensor, nn
 from hlorank_training.models.graph_layers import rows_of
 from hlorank_training.models.segment_batch import OPCODES, SegmentBatch
 
+ABSENT = -1e9
+"""Added to padding nodes where a maximum or a softmax must ignore them."""
+
 
 class TileEncoder(nn.Module):
     """Maps the encoder's six inputs to embeddings by ``embed``, which subclasses define."""
@@ -50,6 +53,21 @@ class Readout(nn.Module):
 def sum_of_nodes(h: Tensor, mask: Tensor) -> Tensor:
     """Sums ``h`` [B,N,H] over the nodes whose ``mask`` [B,N] is 1: [B,H]."""
     return (mask.unsqueeze(1) @ h).squeeze(1)
+
+
+def mean_of_nodes(h: Tensor, mask: Tensor) -> Tensor:
+    """Averages ``h`` [B,N,H] over the nodes whose ``mask`` [B,N] is 1, at least one: [B,H]."""
+    return sum_of_nodes(h, mask) / mask.sum(-1, keepdim=True)
+
+
+def max_of_nodes(h: Tensor, mask: Tensor) -> Tensor:
+    """Takes the maximum of ``h`` [B,N,H] over the nodes whose ``mask`` [B,N] is 1: [B,H]."""
+    return (h + absent(mask).unsqueeze(-1)).amax(1)
+
+
+def absent(mask: Tensor) -> Tensor:
+    """Maps ``mask`` [B,N] to 0 at real nodes and ``ABSENT`` at padding nodes."""
+    return (1 - mask) * ABSENT
 
 
 def with_tile(nodes: Tensor, tile: Tensor) -> Tensor:

@@ -4,9 +4,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hlorank_training.models.tile_encoder import sum_of_nodes
+from hlorank_training.models.tile_encoder import (
+    absent,
+    max_of_nodes,
+    mean_of_nodes,
+    sum_of_nodes,
+)
 
-_ABSENT = -1e9
 _TRANSFORMER_HEADS = 4
 
 
@@ -31,8 +35,7 @@ class ColumnWise(nn.Module):
 
     def forward(self, h: Tensor, mask: Tensor) -> Tensor:
         """Maps h [B,N,H] and mask [B,N] to [B,2H]."""
-        mean = sum_of_nodes(h, mask) / mask.sum(-1, keepdim=True)
-        return torch.cat([mean, (h + _absent(mask).unsqueeze(-1)).amax(1)], -1)
+        return torch.cat([mean_of_nodes(h, mask), max_of_nodes(h, mask)], -1)
 
 
 class LastState(nn.Module):
@@ -84,7 +87,7 @@ class TransformerSum(nn.Module):
 
     def forward(self, h: Tensor, mask: Tensor) -> Tensor:
         """Maps h [B,N,H] and mask [B,N] to [B,H]."""
-        hidden_keys = _absent(mask)[:, None, None]
+        hidden_keys = absent(mask)[:, None, None]
         for layer in self.layers:
             h = layer(h, hidden_keys)
         return sum_of_nodes(h, mask)
@@ -114,10 +117,6 @@ class TransformerLayer(nn.Module):
         mixed = (torch.softmax(scores, -1) @ value).transpose(1, 2).flatten(2)
         h = self.after_attention(h + self.output(mixed))
         return self.after_dense(h + self.dense(h))
-
-
-def _absent(mask: Tensor) -> Tensor:
-    return (1 - mask) * _ABSENT
 
 
 def module_norm(kernel: Tensor) -> Tensor:

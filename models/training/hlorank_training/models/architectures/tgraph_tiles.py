@@ -23,12 +23,15 @@ from hlorank_training.models.loss import LossSettings
 from hlorank_training.models.scaling import ZScore
 from hlorank_training.models.segment_batch import SegmentBatch
 from hlorank_training.models.segment_model import SegmentModel, node_rows, tile_rows
-from hlorank_training.models.tile_encoder import TileEncoder, every_row, sum_of_nodes
+from hlorank_training.models.tile_encoder import (
+    TileEncoder,
+    every_row,
+    max_of_nodes,
+    mean_of_nodes,
+)
 from hlorank_training.models.tile_part import TILE_FEATURES
 from hlorank_training.models.training_settings import TrainSettings
 
-_ABSENT = -1e9
-"""Replaces padding nodes in maxima."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +87,7 @@ class TGraphTileEncoder(TileEncoder):
             x = layer(nodes, x)
         for sage in self.sages:
             x = sage(x, nodes)
-        mean = sum_of_nodes(x, batch.mask) / batch.mask.sum(-1, keepdim=True)
-        absent = (1 - batch.mask).unsqueeze(-1) * _ABSENT
-        return torch.cat([(x + absent).amax(1), mean], -1)
+        return torch.cat([max_of_nodes(x, batch.mask), mean_of_nodes(x, batch.mask)], -1)
 
 
 def _dense(inputs: int, outputs: int, dropout: float) -> tuple[nn.Module, ...]:
