@@ -33,6 +33,12 @@ def mean_weights(edges: Tensor) -> Tensor:
     return edges / edges.sum(-1, keepdim=True).clamp(min=1)
 
 
+def mean_weights_with_self(edges: Tensor) -> Tensor:
+    """Maps edges [B,N,N] to weights whose rows average a node and the targets of its edges."""
+    with_self = edges + torch.eye(edges.shape[-1])
+    return with_self / with_self.sum(-1, keepdim=True)
+
+
 def neighbour_weights(edges: Tensor) -> Tensor:
     """Maps edges [S,N,N] to [S,N,2N]: weights of operands and of users, interleaved."""
     return torch.stack([mean_weights(edges), mean_weights(edges.mT)], -1).flatten(2)

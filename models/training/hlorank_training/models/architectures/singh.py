@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from hlorank_training.data.dataset import Graph
 from hlorank_training.models.architectures.architecture import Architecture, Preset
-from hlorank_training.models.graph_layers import Standardise, look_up
+from hlorank_training.models.graph_layers import Standardise, look_up, mean_weights_with_self
 from hlorank_training.models.loss import LossSettings
 from hlorank_training.models.segment_batch import FEATURES, OPCODES, SegmentBatch
 from hlorank_training.models.segment_model import SegmentModel, node_rows, tile_rows
@@ -38,9 +38,7 @@ class SinghSettings:
 
 def averages(edges: Tensor, directed: bool) -> Tensor:
     """Maps edges [B,N,N] to weights whose rows average a node and its neighbours."""
-    around = edges if directed else torch.maximum(edges, edges.mT)
-    with_self = around + torch.eye(edges.shape[-1])
-    return with_self / with_self.sum(-1, keepdim=True)
+    return mean_weights_with_self(edges if directed else torch.maximum(edges, edges.mT))
 
 
 class NodeNorm(nn.BatchNorm1d):

@@ -1,6 +1,5 @@
 """TpuGraphs' GCN with residuals for tiles (2023, appendix B): the tile joined early or late."""
 
-import torch
 from torch import Tensor, nn
 
 from hlorank_training.models.architectures.architecture import Architecture, Preset
@@ -16,13 +15,13 @@ from hlorank_training.models.architectures.tpugraphs_tiles import (
     node_width,
     pooled_width,
 )
+from hlorank_training.models.graph_layers import mean_weights_with_self
 from hlorank_training.models.tile_encoder import Readout
 
 
 def user_averages(edges: Tensor) -> Tensor:
     """Maps edges [B,N,N] to weights whose rows average a producer and its users."""
-    with_self = edges.mT + torch.eye(edges.shape[-1])
-    return with_self / with_self.sum(-1, keepdim=True)
+    return mean_weights_with_self(edges.mT)
 
 
 class ResidualGcn(nn.Module):
