@@ -10,6 +10,34 @@ from torch import Tensor, nn
 from hlorank_training.data.batch import Batch, make_batch
 from hlorank_training.data.dataset import Graph
 from hlorank_training.data.prepare import Form
+from hlorank_training.models.segment_batch import OPCODES, SegmentBatch
+
+
+class SegmentEncoder(nn.Module):
+    """Maps the six inputs of ``encoder.onnx`` to embeddings; subclasses define ``embed``."""
+
+    def forward(
+        self,
+        opcode: Tensor,
+        features: Tensor,
+        operands: Tensor,
+        mask: Tensor,
+        segment: Tensor,
+        config: Tensor,
+    ) -> Tensor:
+        """Maps opcode i64 [S,N], features f32 [S,N,140], operands f32 [S,N,N], mask f32 [S,N],
+        segment i64 [B] and config i64 [B,N,18] or f32 [B,24] to embeddings f32 [B,D]."""
+        edges = operands * mask.unsqueeze(-1) * mask.unsqueeze(-2)
+        known = opcode.clamp(0, OPCODES - 1)
+        return self.embed(SegmentBatch(known, features, edges, mask, segment, config))
+
+    def embed(self, batch: SegmentBatch) -> Tensor:
+        """Maps a batch to embeddings f32 [B,D]."""
+        raise NotImplementedError
+
+    def fit(self, graphs: Sequence[Graph]) -> None:
+        """Computes the statistics of the training graphs, which scale the inputs."""
+        raise NotImplementedError
 
 
 class SegmentModel(nn.Module):
@@ -23,7 +51,7 @@ class SegmentModel(nn.Module):
     """Name in the registry and in manifests."""
     settings: Any
     """A frozen dataclass that has ``task``: ``layout`` or ``tile``."""
-    encoder: nn.Module
+    encoder: SegmentEncoder
     """Maps the six inputs of ``encoder.onnx`` to embeddings f32 [B,D]."""
     head: nn.Module
     """Maps sums of embeddings f32 [C,D] to scores f32 [C]."""
@@ -43,8 +71,8 @@ class SegmentModel(nn.Module):
         return model
 
     def fit(self, graphs: Sequence[Graph]) -> None:
-        """Computes the statistics that scale the inputs."""
-        raise NotImplementedError
+        """Computes the statistics of the training graphs, which scale the inputs."""
+        self.encoder.fit(graphs)
 
     def scores(self, graphs: Sequence[Graph], chosen: Sequence[np.ndarray]) -> Tensor:
         """Returns scores f32 [c], with gradients, of the ``chosen`` configurations of each graph,

@@ -6,33 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from hlorank_training.models.graph_layers import rows_of
-from hlorank_training.models.segment_batch import OPCODES, SegmentBatch
+from hlorank_training.models.segment_batch import SegmentBatch
 
 ABSENT = -1e9
 """Added to padding nodes where a maximum or a softmax must ignore them."""
-
-
-class TileEncoder(nn.Module):
-    """Maps the encoder's six inputs to embeddings by ``embed``, which subclasses define."""
-
-    def forward(
-        self,
-        opcode: Tensor,
-        features: Tensor,
-        operands: Tensor,
-        mask: Tensor,
-        segment: Tensor,
-        config: Tensor,
-    ) -> Tensor:
-        """Maps opcode i64 [S,N], features f32 [S,N,140], operands f32 [S,N,N], mask f32 [S,N],
-        segment i64 [B] and config f32 [B,24] to embeddings f32 [B,D]."""
-        edges = operands * mask.unsqueeze(-1) * mask.unsqueeze(-2)
-        known = opcode.clamp(0, OPCODES - 1)
-        return self.embed(SegmentBatch(known, features, edges, mask, segment, config))
-
-    def embed(self, batch: SegmentBatch) -> Tensor:
-        """Maps a batch to embeddings f32 [B,D]."""
-        raise NotImplementedError
 
 
 class Readout(nn.Module):

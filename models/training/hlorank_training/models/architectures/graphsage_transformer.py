@@ -23,7 +23,7 @@ from hlorank_training.models.graph_layers import (
 from hlorank_training.models.layout_part import AMOUNTS, LayoutPart
 from hlorank_training.models.loss import LossSettings
 from hlorank_training.models.segment_batch import FEATURES, OPCODES, SegmentBatch
-from hlorank_training.models.segment_model import SegmentModel, node_rows, tile_rows
+from hlorank_training.models.segment_model import SegmentEncoder, SegmentModel, node_rows, tile_rows
 from hlorank_training.models.tile_part import TILE_FEATURES, TilePart
 from hlorank_training.models.training_settings import TrainSettings
 from hlorank_training.models.vector_part import VectorTilePart
@@ -59,8 +59,8 @@ class ModelSettings:
     """Tiles only: whether tiles have two levels, whose input bounds are vectors."""
 
 
-class Encoder(nn.Module):
-    """Encodes rows of (segment, local configuration); see ``forward`` for shapes."""
+class Encoder(SegmentEncoder):
+    """Encodes rows of (segment, local configuration)."""
 
     broadcasts_a_lone_segment = True
     """All that depends on the segment alone may have one row if there is one segment, so that the
@@ -88,24 +88,19 @@ class Encoder(nn.Module):
             # The initial cost is about the number of moved elements; training refines it.
             nn.init.constant_(self.project.bias[: AMOUNTS * self.amount_channels], 0.5)
 
-    def forward(
-        self,
-        opcode: Tensor,
-        features: Tensor,
-        operands: Tensor,
-        mask: Tensor,
-        segment: Tensor,
-        config: Tensor,
-    ) -> Tensor:
-        """Maps opcode i64 [S,N], features f32 [S,N,140], operands f32 [S,N,N], mask f32 [S,N],
-        segment i64 [B] and config i64 [B,N,18] or f32 [B,24] to embeddings f32 [B,D]."""
-        edges = operands * mask.unsqueeze(-1) * mask.unsqueeze(-2)
-        batch = SegmentBatch(opcode, features, edges, mask, segment, config)
-        static = self.static(self.hide(self.standardise(features)))
-        static = static + look_up(self.opcode.weight, opcode.clamp(0, OPCODES - 1))
+    def fit(self, graphs: Sequence[Graph]) -> None:
+        """Computes the statistics of the standardization."""
+        self.standardise.fit(node_rows(graphs))
+        if self.settings.task == "tile":
+            self.configuration.fit(tile_rows(graphs))
+
+    def embed(self, batch: SegmentBatch) -> Tensor:
+        """Maps a batch to embeddings [B,D]."""
+        static = self.static(self.hide(self.standardise(batch.features)))
+        static = static + look_up(self.opcode.weight, batch.opcode)
         if self.settings.late_join:
             return self._joined_late(batch, static)
-        return self._pooled(batch, segment, *self.configuration(batch, static))
+        return self._pooled(batch, batch.segment, *self.configuration(batch, static))
 
     def _pooled(self, batch: SegmentBatch, rows: Tensor, joined: Tensor, amounts: Tensor) -> Tensor:
         """Maps nodes [B,N,H] to embeddings; ``rows`` i64 [B] is the segment of each row."""
@@ -207,12 +202,6 @@ class GraphSageTransformer(SegmentModel):
     def architecture(self) -> str:
         """Name in the registry and in manifests."""
         return _WITH_ATTENTION if self.settings.attention else _WITHOUT_ATTENTION
-
-    def fit(self, graphs: Sequence[Graph]) -> None:
-        """Computes the statistics of the standardization."""
-        self.encoder.standardise.fit(node_rows(graphs))
-        if self.settings.task == "tile":
-            self.encoder.configuration.fit(tile_rows(graphs))
 
 
 def has_vectors(graphs: Sequence[Graph]) -> bool:

@@ -25,8 +25,8 @@ from hlorank_training.models.graph_layers import Standardise, look_up
 from hlorank_training.models.kernel_costs import COSTS, KernelCosts
 from hlorank_training.models.scaling import MinMax
 from hlorank_training.models.segment_batch import FEATURES, OPCODES, SegmentBatch
-from hlorank_training.models.segment_model import SegmentModel, node_rows, tile_rows
-from hlorank_training.models.tile_encoder import TileEncoder, every_row
+from hlorank_training.models.segment_model import SegmentEncoder, SegmentModel, node_rows, tile_rows
+from hlorank_training.models.tile_encoder import every_row
 from hlorank_training.models.tile_part import TILE_FEATURES
 
 
@@ -96,7 +96,7 @@ class KernelFeatures(nn.Module):
 _SCALES = {"minmax": MinMax, "log-standard": Standardise}
 
 
-class KaufmanEncoder(TileEncoder):
+class KaufmanEncoder(SegmentEncoder):
     """Encodes kernels with their tile; the embedding ends with the features of the kernel."""
 
     def __init__(self, settings: KaufmanSettings):
@@ -201,7 +201,3 @@ class Kaufman(SegmentModel):
     def architecture(self) -> str:
         """Name in the registry and in manifests."""
         return f"kaufman-{self.settings.gnn}-{self.settings.reduction}"
-
-    def fit(self, graphs: Sequence[Graph]) -> None:
-        """Computes the statistics of the training kernels."""
-        self.encoder.fit(graphs)

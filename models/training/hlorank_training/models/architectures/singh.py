@@ -15,8 +15,8 @@ from hlorank_training.models.architectures.architecture import Architecture, Pre
 from hlorank_training.models.graph_layers import Standardise, look_up, mean_weights_with_self
 from hlorank_training.models.loss import LossSettings
 from hlorank_training.models.segment_batch import FEATURES, OPCODES, SegmentBatch
-from hlorank_training.models.segment_model import SegmentModel, node_rows, tile_rows
-from hlorank_training.models.tile_encoder import TileEncoder, every_row, sum_of_nodes
+from hlorank_training.models.segment_model import SegmentEncoder, SegmentModel, node_rows, tile_rows
+from hlorank_training.models.tile_encoder import every_row, sum_of_nodes
 from hlorank_training.models.tile_part import TILE_FEATURES
 from hlorank_training.models.training_settings import TrainSettings
 
@@ -95,7 +95,7 @@ class ScheduleNetwork(nn.Module):
         return levels
 
 
-class SinghEncoder(TileEncoder):
+class SinghEncoder(SegmentEncoder):
     """Encodes rows by their run time without the bias, so that an embedding has one channel."""
 
     def __init__(self, settings: SinghSettings):
@@ -148,10 +148,6 @@ class SinghTile(SegmentModel):
         super().__init__()
         self.settings = settings
         self.encoder, self.head = SinghEncoder(settings), Bias()
-
-    def fit(self, graphs: Sequence[Graph]) -> None:
-        """Computes the statistics of the training graphs."""
-        self.encoder.fit(graphs)
 
 
 _TRAINING = TrainSettings(

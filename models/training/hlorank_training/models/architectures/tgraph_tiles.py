@@ -22,9 +22,8 @@ from hlorank_training.models.graph_layers import mean_weights
 from hlorank_training.models.loss import LossSettings
 from hlorank_training.models.scaling import ZScore
 from hlorank_training.models.segment_batch import SegmentBatch
-from hlorank_training.models.segment_model import SegmentModel, node_rows, tile_rows
+from hlorank_training.models.segment_model import SegmentEncoder, SegmentModel, node_rows, tile_rows
 from hlorank_training.models.tile_encoder import (
-    TileEncoder,
     every_row,
     max_of_nodes,
     mean_of_nodes,
@@ -46,7 +45,7 @@ class TGraphTileSettings:
     task: str = "tile"
 
 
-class TGraphTileEncoder(TileEncoder):
+class TGraphTileEncoder(SegmentEncoder):
     """Encodes a kernel once, and each of its tiles with the kernel's mean and maximum."""
 
     def __init__(self, settings: TGraphTileSettings):
@@ -104,10 +103,6 @@ class TGraphTile(SegmentModel):
         self.settings, self.embedding = settings, settings.hidden
         self.encoder = TGraphTileEncoder(settings)
         self.head = LinearHead(settings.hidden)
-
-    def fit(self, graphs: Sequence[Graph]) -> None:
-        """Computes the means and deviations of the training graphs."""
-        self.encoder.fit(graphs)
 
 
 class LinearHead(nn.Linear):

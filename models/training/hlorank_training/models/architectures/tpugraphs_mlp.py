@@ -1,8 +1,11 @@
 """TpuGraphs' multi-layer perceptron for tiles (2023, appendix B): sums over nodes, no edges."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
+from hlorank_training.data.dataset import Graph
 from hlorank_training.models.architectures.architecture import Architecture, Preset
 from hlorank_training.models.architectures.tpugraphs_tiles import (
     PAPER_TRAINING,
@@ -13,16 +16,21 @@ from hlorank_training.models.architectures.tpugraphs_tiles import (
     TileSettings,
 )
 from hlorank_training.models.segment_batch import FEATURES, SegmentBatch
-from hlorank_training.models.tile_encoder import Readout, TileEncoder, every_row, sum_of_nodes
+from hlorank_training.models.segment_model import SegmentEncoder
+from hlorank_training.models.tile_encoder import Readout, every_row, sum_of_nodes
 from hlorank_training.models.tile_part import TILE_FEATURES
 
 
-class SumEncoder(TileEncoder):
+class SumEncoder(SegmentEncoder):
     """Sums node features and opcode embeddings, and joins the tile."""
 
     def __init__(self, settings: TileSettings):
         super().__init__()
         self.inputs = TileInputs(settings.opcode)
+
+    def fit(self, graphs: Sequence[Graph]) -> None:
+        """Computes the minima and maxima of the training graphs."""
+        self.inputs.fit(graphs)
 
     def embed(self, batch: SegmentBatch) -> Tensor:
         """Maps a batch to [B,opcode+140+24]."""

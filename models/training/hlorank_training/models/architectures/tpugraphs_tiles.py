@@ -13,9 +13,8 @@ from hlorank_training.models.graph_layers import look_up
 from hlorank_training.models.loss import LossSettings
 from hlorank_training.models.scaling import MinMax
 from hlorank_training.models.segment_batch import FEATURES, OPCODES, SegmentBatch
-from hlorank_training.models.segment_model import SegmentModel, node_rows, tile_rows
+from hlorank_training.models.segment_model import SegmentEncoder, SegmentModel, node_rows, tile_rows
 from hlorank_training.models.tile_encoder import (
-    TileEncoder,
     every_row,
     sum_of_nodes,
     with_tile,
@@ -75,7 +74,7 @@ class TileInputs(nn.Module):
         return torch.cat([opcode, self.features(batch.features)], -1)
 
 
-class JoinedEncoder(TileEncoder):
+class JoinedEncoder(SegmentEncoder):
     """Layers over the edges and a sum over nodes, with the tile joined early or late.
 
     Subclasses define ``layers_of``.
@@ -92,6 +91,10 @@ class JoinedEncoder(TileEncoder):
             return sum_of_nodes(self.nodes(batch), every_row(batch, batch.mask))
         kernels = sum_of_nodes(self.layers_of(batch.edges, self.inputs.nodes(batch)), batch.mask)
         return torch.cat([every_row(batch, kernels), self.inputs.tile(batch.config)], -1)
+
+    def fit(self, graphs: Sequence[Graph]) -> None:
+        """Computes the minima and maxima of the training graphs."""
+        self.inputs.fit(graphs)
 
     def nodes(self, batch: SegmentBatch) -> Tensor:
         """Returns the nodes' vectors of every row after the last layer: [B,N,H]."""
@@ -116,16 +119,12 @@ def pooled_width(settings: TileSettings) -> int:
 
 
 class TileBaseline(SegmentModel):
-    """A tile baseline: ``encoder.inputs`` has the statistics."""
+    """A tile baseline, made of its parts."""
 
     def __init__(self, settings: Any, encoder: nn.Module, head: nn.Module, embedding: int):
         super().__init__()
         self.settings, self.embedding = settings, embedding
         self.encoder, self.head = encoder, head
-
-    def fit(self, graphs: Sequence[Graph]) -> None:
-        """Computes the minima and maxima of the training graphs."""
-        self.encoder.inputs.fit(graphs)
 
 
 class Dense(nn.Sequential):
