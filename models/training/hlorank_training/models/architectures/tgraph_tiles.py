@@ -32,7 +32,6 @@ from hlorank_training.models.tile_part import TILE_FEATURES
 from hlorank_training.models.training_settings import TrainSettings
 
 
-
 @dataclass(frozen=True)
 class TGraphTileSettings:
     """Sizes of TGraph for tiles."""
