@@ -3,13 +3,13 @@
 use std::fmt;
 
 use hlorank_graph::{
-    ConfigurationError, Configurations, EncodedBatch, Graph, GraphArrays, HloModule, LayoutBatch,
-    LayoutEntry, Limits, MAX_SEGMENT_NODES, Pad, SegmentedGraph, Task,
+    ConfigurationError, Configurations, EncodedBatch, FusionProgram, Graph, GraphArrays, HloModule,
+    LayoutBatch, LayoutEntry, Limits, MAX_SEGMENT_NODES, Pad, SegmentedGraph, Task,
 };
 use hlorank_proto::v1::{ConfigBatch, config_batch::Configs};
 use prost::{Message as _, bytes::Bytes};
 
-use crate::reference;
+use crate::{fusion::check_kernels, reference};
 
 /// Limits that are small enough for small inputs to reach them.
 pub(crate) const LIMITS: Limits = Limits { nodes: 1500, edges: 6000, configs: 1000, config_entries: 50_000 };
@@ -38,8 +38,14 @@ pub(crate) fn check_module(module: HloModule<'_>) {
     let unknown: usize = module.unknown_opcodes.values().sum();
     assert_eq!(unknown, module.arrays.unknown_opcodes());
     let configurable = module.arrays.default_configurable();
+    let fusion = FusionProgram::new(&module).inspect_err(check_error);
     match module.into_graph(Task::Layout, configurable) {
-        Ok(graph) => check_graph(&graph),
+        Ok(graph) => {
+            check_graph(&graph);
+            if let Ok(program) = &fusion {
+                check_kernels(program, &graph).unwrap_or_else(|error| check_error(&error));
+            }
+        }
         Err(error) => check_error(&error),
     }
 }

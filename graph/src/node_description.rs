@@ -22,14 +22,19 @@ pub struct NodeDescription {
 }
 
 impl HloModule<'_> {
+    /// Reads name, opcode and shape of a node again; `None` if there is no such node.
+    pub(crate) fn head(&self, node: u32) -> Option<HloInstructionProto> {
+        match *self.nodes.origins.get(node as usize)? {
+            Origin::Message(bytes) => HloInstructionProto::decode(bytes).ok(),
+            Origin::Text(instruction) => text::head(instruction),
+        }
+    }
+
     /// Describes a node by reading its instruction again; `None` if there is no such node.
     #[must_use]
     pub fn describe(&self, node: u32) -> Option<NodeDescription> {
         let position = node as usize;
-        let instruction = match *self.nodes.origins.get(position)? {
-            Origin::Message(bytes) => HloInstructionProto::decode(bytes).ok()?,
-            Origin::Text(instruction) => text::head(instruction)?,
-        };
+        let instruction = self.head(node)?;
         let operands = self.nodes.references.operands(position).iter().take(2);
         let operands = operands.filter_map(|id| self.nodes_by_id.get(id));
         let tensors = std::iter::once(&node).chain(operands);

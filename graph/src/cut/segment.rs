@@ -19,7 +19,7 @@ pub struct Segment {
 
 impl Segment {
     /// Computes the digest of the canonical form in `graph/README.md`.
-    pub(super) fn compute_digest(&self) -> Digest {
+    pub(crate) fn compute_digest(&self) -> Digest {
         let mut form = CanonicalForm::new(b"hlorank-segment");
         form.count(self.len());
         form.count(self.edges.len());

@@ -2,10 +2,12 @@
 
 mod configuration;
 mod file;
+mod fusion;
 mod graph;
 mod text;
 
 pub use configuration::ConfigurationError;
 pub use file::FileError;
+pub use fusion::FusionError;
 pub use graph::GraphError;
 pub use text::TextError;

@@ -6,8 +6,10 @@
 mod columns;
 mod instruction;
 mod pad;
+mod parameter;
 mod set;
 
 pub(crate) use instruction::{aggregate, featurize};
 pub use pad::{Pad, SequenceLengths};
+pub(crate) use parameter::parameter_row;
 pub use set::{FEATURES, FeatureSet};

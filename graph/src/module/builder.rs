@@ -3,6 +3,7 @@ use std::collections::{BTreeMap, HashMap};
 use hlorank_proto::xla::HloInstructionProto;
 
 use super::{
+    computations::Computations,
     hlo_module::HloModule,
     nodes::{Nodes, Origin},
 };
@@ -16,10 +17,9 @@ pub(crate) struct ModuleBuilder<'a, 'l> {
     limits: &'l Limits,
     nodes: Nodes<'a>,
     nodes_by_id: HashMap<i64, u32>,
-    roots_by_computation: HashMap<i64, i64>,
     node_splits: Vec<usize>,
     unknown_opcodes: BTreeMap<String, usize>,
-    computations: usize,
+    computations: Computations,
 }
 
 impl<'a, 'l> ModuleBuilder<'a, 'l> {
@@ -28,10 +28,9 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
             limits,
             nodes: Nodes::default(),
             nodes_by_id: HashMap::new(),
-            roots_by_computation: HashMap::new(),
             node_splits: vec![0],
             unknown_opcodes: BTreeMap::new(),
-            computations: 0,
+            computations: Computations::default(),
         }
     }
 
@@ -46,21 +45,22 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
 
     /// Returns the number of closed computations.
     pub(crate) fn computations(&self) -> usize {
-        self.computations
+        self.computations.len()
     }
 
     /// Opens a computation, to which the nodes that follow belong.
     pub(crate) fn begin(&mut self, name: &str, id: i64, root_id: i64) -> Result<(), GraphError> {
         self.check_computations()?;
-        match self.roots_by_computation.insert(id, root_id) {
-            None => Ok(()),
-            Some(_) => Err(GraphError::DuplicateComputation { id, name: shortened(name) }),
+        if self.computations.begin(id, root_id, self.nodes.len()) {
+            Ok(())
+        } else {
+            Err(GraphError::DuplicateComputation { id, name: shortened(name) })
         }
     }
 
     /// Checks that the limits allow one more computation.
     pub(crate) fn check_computations(&self) -> Result<(), GraphError> {
-        if self.computations < self.limits.nodes {
+        if self.computations.len() < self.limits.nodes {
             Ok(())
         } else {
             Err(GraphError::too_many_computations(self.limits))
@@ -72,7 +72,17 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         if SPLIT_NAMES.iter().any(|split| name.contains(split)) {
             self.node_splits.push(self.nodes.len());
         }
-        self.computations += 1;
+        self.computations.end(self.nodes.len());
+    }
+
+    /// Makes the computation with this id the entry of the module, whether it is read already or not.
+    pub(crate) fn set_entry(&mut self, id: i64) {
+        self.computations.entry_id = Some(id);
+    }
+
+    /// Notes that the module lists its instructions in the order of execution.
+    pub(crate) fn set_scheduled(&mut self) {
+        self.computations.is_scheduled = true;
     }
 
     /// Adds an instruction.
@@ -128,6 +138,7 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
             arrays,
             node_splits: self.node_splits,
             unknown_opcodes: self.unknown_opcodes,
+            computations: self.computations,
             nodes: self.nodes,
             nodes_by_id: self.nodes_by_id,
         })
@@ -156,7 +167,8 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
     }
 
     fn callee_root(&self, node: u32, id: i64) -> Result<u32, GraphError> {
-        let root = self.roots_by_computation.get(&id).and_then(|root_id| self.nodes_by_id.get(root_id));
+        let computation = self.computations.get(id);
+        let root = computation.and_then(|called| self.nodes_by_id.get(&called.root_id));
         root.copied().ok_or(GraphError::UnknownCallee { node, id })
     }
 }

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, HashMap};
 
-use super::nodes::Nodes;
+use super::{computations::Computations, nodes::Nodes};
 use crate::{Graph, GraphArrays, GraphError, Task};
 
 /// A featurized HLO module.
@@ -12,6 +12,7 @@ pub struct HloModule<'a> {
     pub node_splits: Vec<usize>,
     /// Opcodes that are not in the table, with the number of their nodes.
     pub unknown_opcodes: BTreeMap<String, usize>,
+    pub(crate) computations: Computations,
     /// Origins and references of the nodes, without the arrays that are above.
     pub(crate) nodes: Nodes<'a>,
     pub(crate) nodes_by_id: HashMap<i64, u32>,

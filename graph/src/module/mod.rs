@@ -1,6 +1,7 @@
 //! HLO modules as nodes, and the reader of serialized modules. The folder `text` reads HLO text.
 
 mod builder;
+mod computations;
 mod hlo_module;
 mod nodes;
 mod reader;

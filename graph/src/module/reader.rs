@@ -34,6 +34,8 @@ impl<'a> Reader<'a, '_> {
             match field.map_err(|error| malformed("the module".to_owned(), &error))? {
                 (3, Payload::Bytes(computation)) => self.computation(computation)?,
                 (3, _) => return Err(malformed("the module".to_owned(), "field 3 is not a computation")),
+                (6, Payload::Varint(id)) => self.builder.set_entry(id.cast_signed()),
+                (7, Payload::Bytes([_, ..])) => self.builder.set_scheduled(),
                 _ => {}
             }
         }

@@ -56,8 +56,12 @@ impl<'a> Parser<'a, '_> {
         self.lexer.expect("HloModule")?;
         self.lexer.pattern()?;
         while self.lexer.eat(",") {
-            self.attribute_key()?;
+            let key = self.attribute_key()?;
+            let value = self.lexer.position();
             self.lexer.skip_value()?;
+            if key == "is_scheduled" && self.lexer.since(value).trim() == "true" {
+                self.builder.set_scheduled();
+            }
         }
         while !self.lexer.is_at_end() {
             if !self.skip_table()? {
@@ -89,7 +93,8 @@ impl<'a> Parser<'a, '_> {
     /// Reads `ENTRY %name (parameters) -> shape { instructions }`. Only the braces are required.
     fn computation(&mut self) -> Result<(), GraphError> {
         let start = self.lexer.position();
-        if self.lexer.word() != "ENTRY" {
+        let is_entry = self.lexer.word() == "ENTRY";
+        if !is_entry {
             self.lexer.return_to(start);
         }
         let position = self.lexer.position();
@@ -99,6 +104,9 @@ impl<'a> Parser<'a, '_> {
             let name = self.lexer.name("a computation")?;
             (name, self.callees.define(name, position, &self.lexer)?)
         };
+        if is_entry {
+            self.builder.set_entry(id);
+        }
         if self.lexer.peek() == b'(' {
             self.lexer.skip_group()?;
             self.lexer.expect("->")?;

@@ -1,0 +1,47 @@
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
+
+use crate::HloModule;
+
+/// The computations that the nodes of a module call, as ranges of nodes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Callees {
+    calls: BTreeMap<u32, Vec<Range<u32>>>,
+}
+
+impl Callees {
+    pub(super) fn of(module: &HloModule<'_>) -> Self {
+        let calls = (0..).take(module.len()).map(|node| (node, called_by(module, node)));
+        Self { calls: calls.filter(|(_, called)| !called.is_empty()).collect() }
+    }
+
+    /// Returns the computations that some nodes call, directly or through others, in the order of the module. Stops
+    /// after more than `most` nodes.
+    pub(super) fn reached(&self, nodes: &[u32], most: usize) -> Vec<Range<u32>> {
+        let direct = |node| self.calls.get(node).into_iter().flatten().cloned();
+        let mut waiting: Vec<Range<u32>> = nodes.iter().flat_map(direct).collect();
+        let (mut reached, mut count) = (BTreeSet::new(), 0);
+        while let Some(called) = waiting.pop().filter(|_| count <= most) {
+            if reached.insert((called.start, called.end)) {
+                count += called.len();
+                waiting.extend(self.calls.range(called).flat_map(|(_, calls)| calls.clone()));
+            }
+        }
+        reached.into_iter().map(|(start, end)| start..end).collect()
+    }
+}
+
+fn called_by(module: &HloModule<'_>, node: u32) -> Vec<Range<u32>> {
+    let ids = module.nodes.references.callees(node as usize).iter();
+    // The reader has refused callees that are missing.
+    let computations = ids.filter_map(|&id| module.computations.get(id));
+    computations.map(|computation| node_range(&computation.nodes)).collect()
+}
+
+/// Returns a range of nodes as node numbers. A module has fewer than 2^32 nodes.
+pub(super) fn node_range(nodes: &Range<usize>) -> Range<u32> {
+    let number = |node| u32::try_from(node).unwrap_or(u32::MAX);
+    number(nodes.start)..number(nodes.end)
+}

@@ -1,0 +1,21 @@
+//! Fusion: which instructions of a program are computed in one kernel, after Kaufman et al. 2021 (§5.2).
+//!
+//! A prepared module is one before fusion. Some nodes of its entry computation are slots, with a bit each: a fused node
+//! is computed inside the kernels of its users, and every other node is written to memory. A kernel is a written node
+//! with everything that is fused into it. It has one output, so every choice of bits is valid.
+//! `graph/README.md` has the rules.
+
+mod callees;
+mod form;
+mod kernel;
+mod node;
+mod opcodes;
+mod places;
+mod prepared;
+mod program;
+mod segment;
+
+pub use self::{
+    kernel::{Kernel, KernelLimits, KernelTooLarge},
+    program::FusionProgram,
+};

@@ -1,0 +1,34 @@
+use hlorank_proto::xla::ShapeProto;
+
+use super::opcodes::{is_elementwise, is_free, is_fusible};
+
+/// Element types that are no arrays: tuple, opaque and token.
+const NO_ARRAYS: [i32; 3] = [13, 14, 17];
+
+/// What forming kernels needs to know of an instruction of the entry computation.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
+pub(super) struct Node {
+    /// Whether a loop fusion can compute it.
+    pub(super) is_fusible: bool,
+    /// Whether an element of its output needs the elements of its operands at the same index alone.
+    pub(super) is_elementwise: bool,
+    /// Whether it takes no time.
+    pub(super) is_free: bool,
+    /// Whether it is a constant of one element, which every kernel that reads it copies.
+    pub(super) is_scalar_constant: bool,
+}
+
+impl Node {
+    pub(super) fn new(opcode: &str, shape: &ShapeProto) -> Self {
+        let is_array = !NO_ARRAYS.contains(&shape.element_type) && shape.tuple_shapes.is_empty();
+        Self {
+            is_fusible: is_array && is_fusible(opcode),
+            is_elementwise: is_elementwise(opcode),
+            is_free: is_free(opcode),
+            is_scalar_constant: is_array
+                && opcode == "constant"
+                && shape.dimensions.iter().all(|&size| size == 1),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+use std::ops::Range;
+
+use super::{
+    callees::{Callees, node_range},
+    node::Node,
+    prepared::check_prepared,
+};
+use crate::{FusionError, HloModule};
+
+/// The entry computation of a prepared module, whose slots are fused or written. All numbers are nodes of the module.
+#[derive(Clone, Debug)]
+pub struct FusionProgram {
+    /// The node whose value is the result.
+    pub(super) root: u32,
+    /// The first node of the entry computation. The lists below begin with it.
+    first: u32,
+    nodes: Vec<Node>,
+    operands: Vec<Vec<u32>>,
+    pub(super) callees: Callees,
+    slots: Vec<u32>,
+    slot_of_node: Vec<Option<usize>>,
+}
+
+impl FusionProgram {
+    /// Reads the entry computation of a module before fusion.
+    pub fn new(module: &HloModule<'_>) -> Result<Self, FusionError> {
+        if module.computations.is_scheduled {
+            return Err(FusionError::Scheduled);
+        }
+        let entry = module.computations.entry().ok_or(FusionError::NoEntry)?;
+        let root = module.nodes_by_id.get(&entry.root_id).copied().ok_or(FusionError::NoEntry)?;
+        let entry = node_range(&entry.nodes);
+        if !entry.contains(&root) {
+            return Err(FusionError::NoEntry);
+        }
+        let nodes = entry.clone().map(|node| read_node(module, node)).collect::<Result<Vec<_>, _>>()?;
+        let operands =
+            entry.clone().map(|node| operands(module, node, &entry)).collect::<Result<Vec<_>, _>>()?;
+        let slots = slots(&nodes, &operands, entry.start);
+        let mut slot_of_node = vec![None; nodes.len()];
+        for (slot, &node) in slots.iter().enumerate() {
+            slot_of_node[(node - entry.start) as usize] = Some(slot);
+        }
+        Ok(Self {
+            root,
+            first: entry.start,
+            nodes,
+            operands,
+            callees: Callees::of(module),
+            slots,
+            slot_of_node,
+        })
+    }
+
+    /// Returns the nodes that have a bit, ascending: those that a loop fusion can compute, with one array as output and
+    /// a user that a loop fusion can compute.
+    #[must_use]
+    pub fn slots(&self) -> &[u32] {
+        &self.slots
+    }
+
+    /// Returns the slot of a node of the entry computation, if it has one.
+    pub(super) fn slot(&self, node: u32) -> Option<usize> {
+        self.slot_of_node[self.position(node)]
+    }
+
+    pub(super) fn node(&self, node: u32) -> Node {
+        self.nodes[self.position(node)]
+    }
+
+    /// Returns the operands of a node of the entry computation, in order.
+    pub(super) fn operands(&self, node: u32) -> &[u32] {
+        &self.operands[self.position(node)]
+    }
+
+    fn position(&self, node: u32) -> usize {
+        (node - self.first) as usize
+    }
+}
+
+fn read_node(module: &HloModule<'_>, node: u32) -> Result<Node, FusionError> {
+    let instruction = module.head(node).unwrap_or_default();
+    check_prepared(node, &instruction)?;
+    Ok(Node::new(&instruction.opcode, &instruction.shape.unwrap_or_default()))
+}
+
+fn operands(module: &HloModule<'_>, node: u32, entry: &Range<u32>) -> Result<Vec<u32>, FusionError> {
+    let ids = module.nodes.references.operands(node as usize).iter();
+    let earlier = entry.start..node;
+    let check = |&operand: &u32| {
+        earlier.contains(&operand).then_some(operand).ok_or(FusionError::OperandOrder { node, operand })
+    };
+    // The reader has refused operands that are missing.
+    ids.filter_map(|id| module.nodes_by_id.get(id)).map(check).collect()
+}
+
+fn slots(nodes: &[Node], operands: &[Vec<u32>], first: u32) -> Vec<u32> {
+    let mut has_fusible_user = vec![false; nodes.len()];
+    for (_, operands) in nodes.iter().zip(operands).filter(|(node, _)| node.is_fusible) {
+        for &operand in operands {
+            has_fusible_user[(operand - first) as usize] = true;
+        }
+    }
+    let is_slot = |(_, (node, used)): &(u32, (&Node, bool))| node.is_fusible && *used;
+    (first..).zip(nodes.iter().zip(has_fusible_user)).filter(is_slot).map(|(node, _)| node).collect()
+}

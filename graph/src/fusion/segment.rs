@@ -1,0 +1,91 @@
+use std::collections::HashMap;
+
+use super::{kernel::Kernel, program::FusionProgram};
+use crate::{Digest, FEATURES, Graph, Segment, features::parameter_row, opcode_id};
+
+/// Column of the flag `is_root`.
+const IS_ROOT: usize = 0;
+
+impl FusionProgram {
+    /// Returns a kernel as a model sees it: what featurizing it as a module of its own would give. Equal kernels of any
+    /// modules have the same digest. `graph` is the graph of the module.
+    #[must_use]
+    pub fn segment(&self, graph: &Graph, kernel: &Kernel) -> Segment {
+        let called: Vec<u32> = kernel.called.iter().cloned().flatten().collect();
+        let mut nodes = Nodes { graph, segment: empty_segment(kernel.len()) };
+        for &node in &called {
+            nodes.copy(node);
+        }
+        for (&input, number) in kernel.inputs.iter().zip(0..) {
+            nodes.parameter(input, number);
+        }
+        for &node in &kernel.body {
+            nodes.compute(node, node == kernel.root);
+        }
+        let mut segment = nodes.segment;
+        segment.edges = edges(graph, kernel, &called);
+        segment.digest = segment.compute_digest();
+        segment
+    }
+}
+
+fn empty_segment(nodes: usize) -> Segment {
+    Segment {
+        digest: Digest([0; 32]),
+        opcodes: Vec::with_capacity(nodes),
+        features: Vec::with_capacity(nodes * FEATURES),
+        sequence_lengths: Some(Vec::with_capacity(nodes)),
+        edges: Vec::new(),
+        configurable: Vec::new(),
+    }
+}
+
+/// A segment that grows node by node.
+struct Nodes<'a> {
+    graph: &'a Graph,
+    segment: Segment,
+}
+
+impl Nodes<'_> {
+    /// Adds a node as it is in the module.
+    fn copy(&mut self, node: u32) {
+        let position = node as usize;
+        self.segment.opcodes.push(self.graph.opcodes()[position]);
+        self.segment.features.extend_from_slice(self.graph.raw_row(position));
+        if let (Some(to), Some(from)) = (&mut self.segment.sequence_lengths, self.graph.sequence_lengths()) {
+            to.push(from[position]);
+        }
+    }
+
+    /// Adds a node that the kernel computes.
+    fn compute(&mut self, node: u32, is_root: bool) {
+        let row = self.segment.features.len();
+        self.copy(node);
+        self.segment.features[row + IS_ROOT] = f32::from(is_root);
+    }
+
+    /// Adds the parameter that stands for an input.
+    fn parameter(&mut self, input: u32, number: i64) {
+        let position = input as usize;
+        let lengths = self.graph.sequence_lengths().map(|lengths| lengths[position]).unwrap_or_default();
+        let (row, lengths) = parameter_row(self.graph.raw_row(position), lengths, number);
+        self.segment.opcodes.push(opcode_id("parameter"));
+        self.segment.features.extend(row);
+        self.segment.sequence_lengths.iter_mut().for_each(|all| all.push(lengths));
+    }
+}
+
+/// Returns the edges between the nodes of a kernel, sorted. Parameters consume nothing.
+fn edges(graph: &Graph, kernel: &Kernel, called: &[u32]) -> Vec<[u16; 2]> {
+    let nodes = called.iter().chain(&kernel.inputs).chain(&kernel.body);
+    let local: HashMap<u32, u16> = nodes.copied().zip(0..).collect();
+    let all = graph.edges();
+    let mut edges = Vec::new();
+    for &node in called.iter().chain(&kernel.body) {
+        let first = all.partition_point(|[consumer, _]| *consumer < node);
+        let own = all[first..].iter().take_while(|[consumer, _]| *consumer == node);
+        edges.extend(own.filter_map(|[_, producer]| Some([local[&node], *local.get(producer)?])));
+    }
+    edges.sort_unstable();
+    edges
+}
