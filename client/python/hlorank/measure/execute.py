@@ -7,6 +7,8 @@ import jax
 import numpy as np
 from jaxlib import _hlo, _jax
 
+from hlorank.measure.schema import HloModuleProto
+
 # The calling thread runs the program: without a hand-over to another thread, times vary less.
 jax.config.update("jax_cpu_enable_async_dispatch", False)
 
@@ -14,23 +16,36 @@ jax.config.update("jax_cpu_enable_async_dispatch", False)
 class Executable:
     """A compiled module bound to its arguments; call it to run it to the end."""
 
-    def __init__(self, module, arguments: Sequence[Any]):
+    def __init__(self, module, arguments: Sequence[Any], disabled_passes: str = ""):
+        """``disabled_passes`` are names of HLO passes, separated by commas."""
         parsed = _hlo.HloModule.from_serialized_hlo_module_proto(module.SerializeToString())
         computation = _hlo.XlaComputation(parsed.as_serialized_hlo_module_proto())
         program = _jax.mlir.xla_computation_to_mlir_module(computation)
+        options = _jax.CompileOptions()
+        debug_options = options.executable_build_options.debug_options
+        debug_options.xla_disable_hlo_passes = disabled_passes
         devices = jax.devices()[:1]
         self._loaded = devices[0].client.compile_and_load(
-            program, _jax.DeviceList(tuple(devices)), _jax.CompileOptions()
+            program, _jax.DeviceList(tuple(devices)), options
         )
         self._arguments = list(arguments)
 
     def __call__(self) -> list[Any]:
         """Runs the program to its end and returns the results."""
-        results = self._loaded.execute_sharded(self._arguments)
+        return self.run(self._arguments)
+
+    def run(self, arguments: Sequence[Any]) -> list[Any]:
+        """Runs the program with other arguments, which are on the device."""
+        results = self._loaded.execute_sharded(list(arguments))
         arrays = [shards[0] for shards in results.disassemble_into_single_device_arrays()]
         for array in arrays:
             array.block_until_ready()
         return arrays
+
+    def optimized(self) -> Any:
+        """Returns the HloModuleProto after all passes."""
+        (module,) = self._loaded.hlo_modules()
+        return HloModuleProto.FromString(module.as_serialized_hlo_module_proto())
 
 
 def on_device(arguments: Sequence[np.ndarray]) -> list[Any]:

@@ -11,6 +11,11 @@ from scipy.stats import kendalltau
 
 from hlorank.measure.other_load import OtherLoad
 
+_CLOCKS = {
+    "monotonic": lambda: time.perf_counter_ns(),
+    "process": lambda: time.process_time_ns(),
+}
+
 
 @dataclass(frozen=True)
 class Protocol:
@@ -28,6 +33,8 @@ class Protocol:
     """Maximum load of other processes, in processors; a stretch with more is repeated."""
     tries: int = 100
     """Maximum number of repeated stretches per pass; further stretches are kept under any load."""
+    clock: str = "monotonic"
+    """``monotonic``, or ``process`` for the processor time of this process, without preemption."""
 
 
 @dataclass(frozen=True)
@@ -138,11 +145,11 @@ class _Pass:
         return len(rounds) >= (self._protocol.rounds if long else self._protocol.most_rounds)
 
     def _round(self) -> np.ndarray:
-        times = np.zeros(len(self._alternatives))
+        times, now = np.zeros(len(self._alternatives)), _CLOCKS[self._protocol.clock]
         for index in self._random.permutation(len(times)):
-            begin = time.perf_counter_ns()
+            begin = now()
             self._alternatives[index]()
-            times[index] = time.perf_counter_ns() - begin
+            times[index] = now() - begin
         return times
 
 

@@ -21,6 +21,10 @@ class Clock:
     def perf_counter_ns(self) -> int:
         return self.now
 
+    def process_time_ns(self) -> int:
+        """The processor is this process's for half of the time."""
+        return self.now // 2
+
     def takes(self, *milliseconds: float):
         """An alternative that takes the times in turn, then the last one for ever."""
         left = list(milliseconds)
@@ -125,6 +129,12 @@ def test_every_round_runs_each_alternative_once_in_an_order_of_its_own(clock, lo
     assert len(set(rounds)) > 6
     expected = np.arange(1, 6) * MILLISECOND
     assert (timing.first == expected).all() and (timing.second == expected).all()
+
+
+def test_processor_time_is_measured_if_the_protocol_says_so(clock, loads):
+    protocol = Protocol(warmups=0, rounds=2, seconds=0, clock="process")
+    timing = measure([clock.takes(8)], protocol)
+    assert milliseconds(timing.first) == milliseconds(timing.second) == [4, 4]
 
 
 def test_warm_ups_are_not_timed(clock, loads):
