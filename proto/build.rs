@@ -23,12 +23,14 @@ const PACKAGE: &str = "hlorank.v1";
 const COST_MODEL: &str = "hlorank/v1/cost_model_service.proto";
 
 /// Fields of its requests that hold most of the bytes. The server receives them encoded, and decodes them with limits.
-const ENCODED_FIELDS: [(&str, &str); 6] = [
+const ENCODED_FIELDS: [(&str, &str); 8] = [
     ("Adapt", "batch"),
     ("RankConfigsRequest", "graph"),
     ("RankConfigsRequest", "batch"),
     ("RankConfigsStart", "graph"),
     ("RankConfigsStreamRequest", "batch"),
+    ("SuggestConfigsRequest", "graph"),
+    ("SuggestConfigsRequest", "batch"),
     ("PutGraphRequest", "graph"),
 ];
 

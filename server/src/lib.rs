@@ -24,6 +24,7 @@ mod serve_connection;
 pub mod service;
 pub mod session;
 pub mod settings;
+mod split_mix;
 mod start_error;
 pub mod telemetry;
 

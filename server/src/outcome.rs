@@ -7,31 +7,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::memory::Held;
-
 /// The scores of a batch.
 #[derive(Debug)]
 pub struct Evaluation {
     /// `[configurations]` scores; lower is predicted faster.
     pub scores: Vec<f32>,
-    /// The sums that were scored, if they were asked for and the model has them.
-    pub sums: Option<Sums>,
     /// How much work was shared.
     pub reuse: Reuse,
     /// When each stage ended.
     pub stages: Stages,
-}
-
-/// For each configuration, the sum of the embeddings of its rows, which the head of a segment model scores.
-#[derive(Debug)]
-pub struct Sums {
-    size: usize,
-    /// `[distinct, D]`.
-    distinct: Vec<f32>,
-    /// `[configurations]` which of the distinct sums each one has.
-    of_config: Vec<u32>,
-    /// The memory that the sums take.
-    held: Vec<Held>,
 }
 
 /// How many things were asked for, and how many of them were evaluated.
@@ -85,31 +69,8 @@ impl Evaluation {
     /// Appends the evaluation of the configurations that follow in the same batch.
     pub fn append(&mut self, next: Self) {
         self.scores.extend(next.scores);
-        self.sums = self.sums.take().zip(next.sums).map(|(sums, next)| sums.followed_by(next));
         self.reuse += next.reuse;
         self.stages = Stages { encoded: next.stages.encoded, scored: next.stages.scored, ..self.stages };
-    }
-}
-
-impl Sums {
-    /// `distinct` is `[distinct, size]`; `held` is the memory that it takes.
-    #[must_use]
-    pub fn new(size: usize, distinct: Vec<f32>, of_config: Vec<u32>, held: Held) -> Self {
-        Self { size, distinct, of_config, held: vec![held] }
-    }
-
-    /// The sum of one configuration: `[D]`.
-    #[must_use]
-    pub fn of(&self, config: usize) -> &[f32] {
-        &self.distinct[self.of_config[config] as usize * self.size..][..self.size]
-    }
-
-    fn followed_by(mut self, next: Self) -> Self {
-        let first = u32::try_from(self.distinct.len() / self.size).unwrap_or(u32::MAX);
-        self.of_config.extend(next.of_config.iter().map(|distinct| first + distinct));
-        self.distinct.extend(next.distinct);
-        self.held.extend(next.held);
-        self
     }
 }
 

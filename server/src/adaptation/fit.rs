@@ -17,7 +17,7 @@ pub(super) struct Fit {
     pub(super) noise: f64,
     factor: Factor,
     /// `[measured]` A⁻¹ times the residuals.
-    weights: Vec<f64>,
+    pub(super) weights: Vec<f64>,
     /// `[measured]` the diagonal of A⁻¹.
     precisions: Vec<f64>,
     /// ln of how likely the measurements are.
@@ -28,12 +28,12 @@ pub(super) struct Fit {
 
 /// The variances that are learned.
 struct Variances<'a> {
-    gram: &'a Gram<'a>,
+    gram: &'a Gram,
     /// `[measured]` what is to be explained.
     residuals: &'a [f64],
     /// `[measured]` number of runs.
     counts: &'a [f64],
-    /// What is expected of each group.
+    /// What is expected of each group of the Gram matrix.
     expected: Vec<f64>,
     groups: Vec<f64>,
     noise: f64,
@@ -56,13 +56,7 @@ const EXPECTED_WIDTH: (f64, f64) = (1.5, 5.0);
 
 impl Fit {
     /// Learns the variances from the residuals of the measured configurations; `spread` is their expected deviation.
-    pub(super) fn of(
-        kernel: &Kernel,
-        gram: &Gram<'_>,
-        residuals: &[f64],
-        counts: &[f64],
-        spread: f64,
-    ) -> Self {
+    pub(super) fn of(kernel: &Kernel, gram: &Gram, residuals: &[f64], counts: &[f64], spread: f64) -> Self {
         let mut variances = Variances::of(kernel, gram, (residuals, counts), spread);
         for _ in 0..(residuals.len() / 4).clamp(4, 30) {
             variances.improve();
@@ -72,13 +66,19 @@ impl Fit {
 
     /// Mean and variance of a configuration, relative to the mean that the residuals are of, and without noise.
     pub(super) fn predict(&self, kernel: &Kernel, scaled: &Scaled) -> (f64, f64) {
+        let (mean, variance, _) = self.posterior(kernel, scaled);
+        (mean, variance)
+    }
+
+    /// The same, and L⁻¹ times the covariances with the measured configurations.
+    pub(super) fn posterior(&self, kernel: &Kernel, scaled: &Scaled) -> (f64, f64, Vec<f64>) {
         let mut covariances = kernel.covariances(scaled, &self.variances);
         for covariance in &mut covariances {
             *covariance += self.offset;
         }
         let reduced = self.factor.reduce(&covariances);
         let before = kernel.variance(scaled, &self.variances) + self.offset;
-        (dot(&covariances, &self.weights), (before - dot(&reduced, &reduced)).max(0.0))
+        (dot(&covariances, &self.weights), (before - dot(&reduced, &reduced)).max(0.0), reduced)
     }
 
     /// `[measured]` how far each measurement is from what the others predict.
@@ -89,16 +89,11 @@ impl Fit {
 
 impl<'a> Variances<'a> {
     #[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^53 measurements and groups")]
-    fn of(
-        kernel: &Kernel,
-        gram: &'a Gram<'a>,
-        (residuals, counts): (&'a [f64], &'a [f64]),
-        spread: f64,
-    ) -> Self {
+    fn of(kernel: &Kernel, gram: &'a Gram, (residuals, counts): (&'a [f64], &'a [f64]), spread: f64) -> Self {
         let total = (spread * spread + dot(residuals, residuals)) / (1.0 + residuals.len() as f64);
         let family = total / kernel.families() as f64;
         let mut expected = vec![family; kernel.dense()];
-        expected.resize(kernel.dense() + kernel.tensors(), family / kernel.tensors().max(1) as f64);
+        expected.resize(gram.groups(), family / kernel.tensors().max(1) as f64);
         let (groups, trust) = (expected.clone(), vec![1.0; residuals.len()]);
         Self { gram, residuals, counts, expected, groups, noise: total / 10.0, total, trust }
     }
@@ -126,9 +121,7 @@ impl<'a> Variances<'a> {
         let noises = self.noises();
         let factor = self.factor(&noises);
         let (weights, inverse) = (factor.solve(self.residuals), factor.inverse());
-        let products: Vec<f64> =
-            weights.iter().flat_map(|one| weights.iter().map(move |other| one * other)).collect();
-        let explained = self.gram.weigh(&products).into_iter().zip(self.gram.weigh(&inverse));
+        let explained = self.gram.weigh_products(&weights).into_iter().zip(self.gram.weigh(&inverse));
         for ((group, expected), (product, trace)) in self.groups.iter_mut().zip(&self.expected).zip(explained)
         {
             *group *= (product / (trace + expected.recip())).max(0.0).sqrt();
@@ -163,7 +156,7 @@ impl<'a> Variances<'a> {
         let widening = widening(&weights, &precisions);
         let (offset, noise) = (OFFSET * self.total, self.noise + MIN_NOISE * MIN_NOISE);
         Fit {
-            variances: self.groups,
+            variances: self.gram.of_kernel(&self.groups),
             offset,
             #[cfg(test)]
             noises,

@@ -1,17 +1,31 @@
-use super::kernel::Kernel;
+use std::collections::BTreeMap;
+
+use super::{kernel::Kernel, linear_algebra::dot};
 
 /// How alike the measured configurations are in each group.
-pub(super) struct Gram<'a> {
+///
+/// Tensors that divide the configurations in the same way are one group here, since their variances are equal: of the 78
+/// tensors of a convolutional network, a hundred measurements tell 22 apart.
+pub(super) struct Gram {
     size: usize,
     /// Per dense group, `[size, size]`.
     dense: Vec<Vec<f64>>,
-    /// `[size]` the orders of every configuration's tensors.
-    orders: Vec<&'a [u64]>,
-    groups: usize,
+    partitions: Vec<Partition>,
+    /// `[tensors]` number of each tensor's partition.
+    of_tensor: Vec<usize>,
 }
 
-impl<'a> Gram<'a> {
-    pub(super) fn of(kernel: &'a Kernel) -> Self {
+/// One way in which the orders of a tensor's dimensions divide the configurations.
+struct Partition {
+    /// `[size]` the part of each configuration, numbered in the order of appearance.
+    part: Vec<u32>,
+    parts: usize,
+    /// Number of tensors that divide them so.
+    tensors: usize,
+}
+
+impl Gram {
+    pub(super) fn of(kernel: &Kernel) -> Self {
         let measured = kernel.measured();
         let mut dense = vec![Vec::with_capacity(measured.len() * measured.len()); kernel.dense()];
         for one in measured {
@@ -19,8 +33,20 @@ impl<'a> Gram<'a> {
                 dense.iter_mut().zip(kernel.alike(one, other)).for_each(|(group, alike)| group.push(alike));
             }
         }
-        let orders = measured.iter().map(|each| each.orders.as_slice()).collect();
-        Self { size: measured.len(), dense, orders, groups: kernel.dense() + kernel.tensors() }
+        let mut gram = Self { size: measured.len(), dense, partitions: Vec::new(), of_tensor: Vec::new() };
+        let mut known = BTreeMap::new();
+        for tensor in 0..kernel.tensors() {
+            let orders: Vec<u64> = measured.iter().map(|each| each.orders[tensor]).collect();
+            let part = parts(&orders);
+            let number = *known.entry(part.clone()).or_insert_with(|| {
+                let parts = part.iter().max().map_or(0, |&last| last as usize + 1);
+                gram.partitions.push(Partition { part, parts, tensors: 0 });
+                gram.partitions.len() - 1
+            });
+            gram.partitions[number].tensors += 1;
+            gram.of_tensor.push(number);
+        }
+        gram
     }
 
     /// Number of measured configurations.
@@ -28,63 +54,127 @@ impl<'a> Gram<'a> {
         self.size
     }
 
+    /// Number of groups: the dense ones, then partitions.
+    pub(super) fn groups(&self) -> usize {
+        self.dense.len() + self.partitions.len()
+    }
+
+    /// Returns the variances of the kernel's groups, given those of the groups here.
+    pub(super) fn of_kernel(&self, variances: &[f64]) -> Vec<f64> {
+        let (dense, partitions) = variances.split_at(self.dense.len());
+        dense.iter().copied().chain(self.of_tensor.iter().map(|&number| partitions[number])).collect()
+    }
+
     /// Returns `[size, size]` the covariance of the measured configurations, each group with its variance.
+    #[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^53 tensors")]
     pub(super) fn covariance(&self, variances: &[f64]) -> Vec<f64> {
-        let (dense, tensors) = variances.split_at(self.dense.len());
+        let (dense, partitions) = variances.split_at(self.dense.len());
         let mut sum = vec![0.0; self.size * self.size];
         for (group, variance) in self.dense.iter().zip(dense) {
             sum.iter_mut().zip(group).for_each(|(sum, alike)| *sum += variance * alike);
         }
-        self.each_pair(|row, column, equal| {
-            let of_pair: f64 =
-                equal.zip(tensors).map(|(equal, variance)| if equal { *variance } else { 0.0 }).sum();
-            sum[row * self.size + column] += of_pair;
-            if row != column {
-                sum[column * self.size + row] += of_pair;
+        for (partition, variance) in self.partitions.iter().zip(partitions) {
+            let shared = variance * partition.tensors as f64;
+            for (row, own) in sum.chunks_exact_mut(self.size).zip(&partition.part) {
+                for (sum, other) in row.iter_mut().zip(&partition.part) {
+                    *sum += if own == other { shared } else { 0.0 };
+                }
             }
-        });
+        }
         sum
     }
 
-    /// Returns, for each group, the sum over all pairs of how alike they are times the pair's weight. Weights are
-    /// symmetric.
+    /// Returns, for one member of each group, the sum over all pairs of how alike they are times the pair's weight.
     pub(super) fn weigh(&self, weights: &[f64]) -> Vec<f64> {
-        let weigh = |group: &Vec<f64>| super::linear_algebra::dot(group, weights);
-        let mut sums: Vec<f64> = self.dense.iter().map(weigh).collect();
-        sums.resize(self.groups, 0.0);
-        let tensors = &mut sums[self.dense.len()..];
-        self.each_pair(|row, column, equal| {
-            let weight = weights[row * self.size + column] * if row == column { 1.0 } else { 2.0 };
-            tensors.iter_mut().zip(equal).filter(|(_, equal)| *equal).for_each(|(sum, _)| *sum += weight);
+        let dense = self.dense.iter().map(|group| dot(group, weights));
+        let partitions = self.partitions.iter().map(|partition| {
+            let mut columns = vec![0.0; self.size];
+            for (row, own) in weights.chunks_exact(self.size).zip(&partition.part) {
+                for ((sum, weight), other) in columns.iter_mut().zip(row).zip(&partition.part) {
+                    *sum += if own == other { *weight } else { 0.0 };
+                }
+            }
+            columns.iter().sum()
         });
-        sums
+        dense.chain(partitions).collect()
     }
 
-    /// Calls a function with every pair, and with whether their tensors have equal orders.
-    fn each_pair(&self, mut add: impl FnMut(usize, usize, EqualOrders<'_>)) {
-        if self.groups == self.dense.len() {
-            return;
-        }
-        for (row, one) in self.orders.iter().enumerate() {
-            for (column, other) in self.orders[..=row].iter().enumerate() {
-                add(row, column, EqualOrders { one, other });
+    /// The same for weights that are products of the two configurations' factors.
+    pub(super) fn weigh_products(&self, factors: &[f64]) -> Vec<f64> {
+        let of_row = |row: &[f64], factor: &f64| factor * dot(row, factors);
+        let dense = self.dense.iter().map(|group| {
+            group.chunks_exact(self.size).zip(factors).map(|(row, factor)| of_row(row, factor)).sum()
+        });
+        let partitions = self.partitions.iter().map(|partition| {
+            let mut sums = vec![0.0; partition.parts];
+            for (&part, factor) in partition.part.iter().zip(factors) {
+                sums[part as usize] += factor;
+            }
+            dot(&sums, &sums)
+        });
+        dense.chain(partitions).collect()
+    }
+}
+
+/// Numbers equal orders in the order of appearance.
+fn parts(orders: &[u64]) -> Vec<u32> {
+    let mut known = BTreeMap::new();
+    let mut next = 0;
+    let number = |order: &u64| {
+        *known.entry(*order).or_insert_with(|| {
+            next += 1;
+            next - 1
+        })
+    };
+    orders.iter().map(number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adaptation::Point;
+
+    /// The first and the third tensor divide the configurations in the same way.
+    fn kernel() -> Kernel {
+        let orders = [[5, 1, 9], [5, 2, 9], [6, 1, 8], [5, 1, 9]];
+        let point =
+            |(score, orders): (f64, [u64; 3])| Point { score, orders: orders.to_vec(), ..Point::default() };
+        Kernel::of(&[0.0, 1.0, 2.0, 4.0].into_iter().zip(orders).map(point).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn tensors_that_divide_alike_are_one_group() {
+        let gram = Gram::of(&kernel());
+        assert_eq!((gram.groups(), gram.size()), (3, 4));
+        assert_eq!(gram.of_kernel(&[0.5, 2.0, 3.0]), [0.5, 2.0, 3.0, 2.0]);
+    }
+
+    #[test]
+    fn sums_are_those_over_every_tensor() {
+        let kernel = kernel();
+        let gram = Gram::of(&kernel);
+        let variances = [0.5, 2.0, 3.0];
+        let covariance = gram.covariance(&variances);
+        let factors = [1.0, -2.0, 0.5, 3.0];
+        let products: Vec<f64> = factors.iter().flat_map(|one| factors.map(|other| one * other)).collect();
+        let weighed = gram.weigh(&products);
+        for (row, one) in kernel.measured().iter().enumerate() {
+            let expected = kernel.covariances(one, &gram.of_kernel(&variances));
+            for (found, expected) in covariance[4 * row..][..4].iter().zip(expected) {
+                assert!((found - expected).abs() < 1e-12);
             }
         }
-    }
-}
-
-/// Whether the tensors of two configurations have equal orders, one after the other.
-struct EqualOrders<'a> {
-    one: &'a [u64],
-    other: &'a [u64],
-}
-
-impl Iterator for EqualOrders<'_> {
-    type Item = bool;
-
-    fn next(&mut self) -> Option<bool> {
-        let ((one, ones), (other, others)) = (self.one.split_first()?, self.other.split_first()?);
-        (self.one, self.other) = (ones, others);
-        Some(one == other)
+        for (found, expected) in gram.weigh_products(&factors).iter().zip(&weighed) {
+            assert!((found - expected).abs() < 1e-12);
+        }
+        let alike = [[0, 1, 3], [0, 1, 3], [2, 2, 2], [0, 1, 3]];
+        let by_hand: f64 = (0..4)
+            .map(|row| {
+                let mut equal = alike[row].to_vec();
+                equal.dedup();
+                equal.iter().map(|&other| factors[row] * factors[other]).sum::<f64>()
+            })
+            .sum();
+        assert!((weighed[1] - by_hand).abs() < 1e-12);
     }
 }

@@ -2,7 +2,6 @@ use std::collections::BTreeMap;
 
 use super::{
     Point,
-    linear_algebra::dot,
     scale::{Scale, median_distance, squared_distance},
 };
 
@@ -13,7 +12,6 @@ use super::{
 #[derive(Clone, Debug)]
 pub(super) struct Kernel {
     score: Scale,
-    embedding: Scale,
     bounds: Scale,
     /// What standardized bounds are divided by.
     length: f64,
@@ -27,7 +25,6 @@ pub(super) struct Kernel {
 #[derive(Clone, Debug)]
 pub(super) struct Scaled {
     score: Vec<f64>,
-    embedding: Vec<f64>,
     bounds: Vec<f64>,
     pub(super) orders: Vec<u64>,
 }
@@ -37,8 +34,6 @@ pub(super) struct Scaled {
 enum Dense {
     /// A line in the score.
     Score,
-    /// A line in every number of the summed embedding.
-    Embedding,
     /// A Matérn 5/2 function of the bounds of a tile.
     Bounds,
 }
@@ -48,22 +43,19 @@ impl Kernel {
     pub(super) fn of(points: &[Point]) -> Self {
         let scores: Vec<[f64; 1]> = points.iter().map(|point| [point.score]).collect();
         let score = Scale::of(scores.iter().map(<[f64; 1]>::as_slice));
-        let embedding = Scale::of(points.iter().map(|point| point.embedding.as_slice()));
         let bounds = Scale::of(points.iter().map(|point| point.bounds.as_slice()));
         let scaled: Vec<_> = points.iter().map(|point| bounds.apply(&point.bounds, 1.0)).collect();
-        let present = [
-            (Dense::Score, true),
-            (Dense::Embedding, !points[0].embedding.is_empty() && points[0].bounds.is_empty()),
-            (Dense::Bounds, !points[0].bounds.is_empty()),
-        ];
+        let mut dense = vec![Dense::Score];
+        if !points[0].bounds.is_empty() {
+            dense.push(Dense::Bounds);
+        }
         let mut kernel = Self {
             score,
-            embedding,
             bounds,
             length: median_distance(&scaled),
             measured_with: vec![BTreeMap::new(); points[0].orders.len()],
             measured: Vec::new(),
-            dense: present.into_iter().filter_map(|(group, present)| present.then_some(group)).collect(),
+            dense,
         };
         kernel.measured = points.iter().map(|point| kernel.scaled(point)).collect();
         for (number, point) in points.iter().enumerate() {
@@ -93,12 +85,28 @@ impl Kernel {
         self.measured_with.len()
     }
 
+    /// Returns for each tensor what each measured order has, summed up over the configurations with it: `value` is
+    /// given the tensor and the number of a configuration.
+    pub(super) fn by_order(&self, value: impl Fn(usize, usize) -> f64) -> Vec<BTreeMap<u64, f64>> {
+        let tensors = self.measured_with.iter().enumerate();
+        let sums = |(tensor, with): (usize, &BTreeMap<u64, Vec<usize>>)| {
+            let sum = |numbers: &[usize]| numbers.iter().map(|&number| value(tensor, number)).sum();
+            with.iter().map(|(&order, numbers)| (order, sum(numbers))).collect()
+        };
+        tensors.map(sums).collect()
+    }
+
+    /// Returns what a line in the standardized score adds per unit of score, and at a score of 0, if its value at the
+    /// measured configurations is weighted so.
+    pub(super) fn line(&self, weights: &[f64]) -> (f64, f64) {
+        let (mean, factor) = self.score.of_place(0);
+        let sum: f64 = self.measured.iter().zip(weights).map(|(each, weight)| each.score[0] * weight).sum();
+        (sum * factor, -sum * factor * mean)
+    }
+
     pub(super) fn scaled(&self, point: &Point) -> Scaled {
-        #[expect(clippy::cast_precision_loss, reason = "embeddings have far fewer than 2^53 numbers")]
-        let per_number = (point.embedding.len().max(1) as f64).sqrt().recip();
         Scaled {
             score: self.score.apply(&[point.score], 1.0),
-            embedding: self.embedding.apply(&point.embedding, per_number),
             bounds: self.bounds.apply(&point.bounds, self.length.recip()),
             orders: point.orders.clone(),
         }
@@ -108,7 +116,6 @@ impl Kernel {
     pub(super) fn alike<'a>(&'a self, one: &'a Scaled, other: &'a Scaled) -> impl Iterator<Item = f64> + 'a {
         self.dense.iter().map(|group| match group {
             Dense::Score => one.score[0] * other.score[0],
-            Dense::Embedding => dot(&one.embedding, &other.embedding),
             Dense::Bounds => matern(squared_distance(&one.bounds, &other.bounds)),
         })
     }
@@ -129,10 +136,15 @@ impl Kernel {
 
     /// The variance of a configuration before anything is measured.
     pub(super) fn variance(&self, scaled: &Scaled, variances: &[f64]) -> f64 {
+        self.between(scaled, scaled, variances)
+    }
+
+    /// The covariance of two configurations before anything is measured.
+    pub(super) fn between(&self, one: &Scaled, other: &Scaled, variances: &[f64]) -> f64 {
         let (dense, tensors) = variances.split_at(self.dense.len());
-        let dense: f64 =
-            self.alike(scaled, scaled).zip(dense).map(|(alike, variance)| alike * variance).sum();
-        dense + tensors.iter().sum::<f64>()
+        let dense: f64 = self.alike(one, other).zip(dense).map(|(alike, variance)| alike * variance).sum();
+        let equal = one.orders.iter().zip(&other.orders).map(|(one, other)| one == other);
+        dense + equal.zip(tensors).map(|(equal, variance)| if equal { *variance } else { 0.0 }).sum::<f64>()
     }
 }
 

@@ -1,15 +1,17 @@
 //! Learns from run times that a client measured: predicts ln(seconds) of configurations of one graph on one target.
 //!
 //! A Gaussian process on top of a frozen model. Its mean is the model's score times a slope, and its kernel has a
-//! variance of its own for each group of properties: the score, the summed embedding, the order of dimensions of every
-//! tensor (layouts) or the bounds of a tile. The variances are those that make the measurements likely, and noise has a
-//! Student-t distribution, so that an outlier has little influence.
+//! variance of its own for each group of properties: the score, the order of dimensions of every tensor (layouts) or the
+//! bounds of a tile. The variances are those that make the measurements likely, and noise has a Student-t distribution, so
+//! that an outlier has little influence.
 //!
 //! Everything here is a pure function of the set of measurements, in 64 bits: measurements are sorted, sums have a fixed
 //! order, and every step is taken a fixed number of times. Wire messages and the engine are unknown here.
 
+mod effects;
 mod fit;
 mod gram;
+mod joint;
 mod kendall;
 mod kernel;
 mod linear_algebra;
@@ -18,8 +20,11 @@ mod model;
 mod point;
 mod prior;
 mod scale;
+mod suggest;
 
+pub(crate) use effects::{LayoutMeans, LayoutRows};
 pub(crate) use measurements::{Measurement, Measurements};
 pub(crate) use model::{Adapted, Basis, Prediction};
 pub(crate) use point::Point;
 pub(crate) use prior::Prior;
+pub(crate) use suggest::{Candidates, Reason, Suggestion, Wanted};

@@ -1,5 +1,8 @@
+use hlorank_graph::LayoutBatch;
+
 use super::{
-    Measurements, Point, Prior,
+    LayoutMeans, Measurements, Point, Prior,
+    effects::Effects,
     fit::Fit,
     gram::Gram,
     kendall::tau,
@@ -8,22 +11,26 @@ use super::{
 
 /// A model of the run times of one graph on one target.
 pub(crate) struct Adapted {
-    kernel: Kernel,
+    pub(super) kernel: Kernel,
     /// One with the score as its mean, and one without.
-    hypotheses: [Hypothesis; 2],
+    pub(super) hypotheses: [Hypothesis; 2],
+    /// The lowest ln(seconds) that was measured.
+    pub(super) fastest: f64,
+    /// The mean as a sum over tensors; `None` for tiles, whose mean is no such sum.
+    effects: Option<Effects>,
     failed: Vec<Point>,
     basis: Basis,
 }
 
 /// How run times depend on scores.
-struct Hypothesis {
+pub(super) struct Hypothesis {
     /// How much ln(seconds) rises per unit of score.
     slope: f64,
     /// The mean of what the score leaves over.
     mean: f64,
     /// How probable it is after the measurements.
-    weight: f64,
-    fit: Fit,
+    pub(super) weight: f64,
+    pub(super) fit: Fit,
 }
 
 /// What predictions rest on.
@@ -64,12 +71,18 @@ impl Adapted {
         let mut hypotheses =
             [prior.slope, 0.0].map(|slope| Hypothesis::of(slope, &kernel, &gram, &measurements, prior));
         weigh(&mut hypotheses);
-        let basis = basis(&hypotheses, &measurements);
-        Some(Self { hypotheses, failed: measurements.failed, basis, kernel })
+        let (basis, effects) = (basis(&hypotheses, &measurements), effects(&kernel, &hypotheses));
+        let fastest = measurements.times.iter().copied().fold(f64::INFINITY, f64::min);
+        Some(Self { hypotheses, fastest, effects, failed: measurements.failed, basis, kernel })
     }
 
     pub(crate) fn basis(&self) -> Basis {
         self.basis
+    }
+
+    /// What the entries of a batch of layouts add to the mean of ln(seconds); `None` if tiles were measured.
+    pub(crate) fn layout_means(&self, batch: &LayoutBatch) -> Option<LayoutMeans> {
+        Some(LayoutMeans::of(self.effects.as_ref()?, &self.failed, batch))
     }
 
     pub(crate) fn predict(&self, point: &Point) -> Prediction {
@@ -87,13 +100,14 @@ impl Adapted {
         };
         let mean = expected(&|(mean, _)| *mean);
         let variance = expected(&|(each, variance)| variance + (each - mean) * (each - mean));
-        Prediction { log_seconds: mean, deviation: variance.sqrt() }
+        let log_seconds = self.effects.as_ref().map_or(mean, |effects| effects.of_point(point));
+        Prediction { log_seconds, deviation: variance.sqrt() }
     }
 }
 
 impl Hypothesis {
     #[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^53 measurements")]
-    fn of(slope: f64, kernel: &Kernel, gram: &Gram<'_>, measurements: &Measurements, prior: Prior) -> Self {
+    fn of(slope: f64, kernel: &Kernel, gram: &Gram, measurements: &Measurements, prior: Prior) -> Self {
         let Measurements { points, times, counts, .. } = measurements;
         let mut residuals: Vec<f64> =
             times.iter().zip(points).map(|(time, point)| time - slope * point.score).collect();
@@ -105,11 +119,16 @@ impl Hypothesis {
         Self { slope, mean, weight: 0.0, fit }
     }
 
+    /// The mean before anything is measured.
+    pub(super) fn mean_of(&self, point: &Point) -> f64 {
+        self.mean + self.slope * point.score
+    }
+
     /// Mean and widened variance of the ln(seconds) of a run.
     fn predict(&self, kernel: &Kernel, point: &Point, scaled: &Scaled) -> (f64, f64) {
         let (mean, variance) = self.fit.predict(kernel, scaled);
         let widening = self.fit.widening;
-        (mean + self.mean + self.slope * point.score, (variance + self.fit.noise) * widening * widening)
+        (mean + self.mean_of(point), (variance + self.fit.noise) * widening * widening)
     }
 }
 
@@ -123,6 +142,27 @@ fn weigh(hypotheses: &mut [Hypothesis; 2]) {
     for each in hypotheses {
         each.weight /= total;
     }
+}
+
+/// Adds up the hypotheses' means of layouts.
+fn effects(kernel: &Kernel, hypotheses: &[Hypothesis; 2]) -> Option<Effects> {
+    if kernel.tensors() == 0 {
+        return None;
+    }
+    let (mut constant, mut slope) = (0.0, 0.0);
+    for Hypothesis { slope: own, mean, weight, fit } in hypotheses {
+        let (rise, start) = kernel.line(&fit.weights);
+        let offset = fit.offset * fit.weights.iter().sum::<f64>();
+        constant += weight * (mean + offset + fit.variances[0] * start);
+        slope += weight * (own + fit.variances[0] * rise);
+    }
+    let of_configuration = |tensor, number: usize| {
+        let of = |each: &Hypothesis| {
+            each.weight * each.fit.variances[kernel.dense() + tensor] * each.fit.weights[number]
+        };
+        hypotheses.iter().map(of).sum()
+    };
+    Some(Effects { constant, slope, tensors: kernel.by_order(of_configuration) })
 }
 
 fn basis(hypotheses: &[Hypothesis; 2], Measurements { points, times, .. }: &Measurements) -> Basis {

@@ -7,8 +7,6 @@ use hlorank_graph::{ConfigInput, ConfigValues};
 pub(crate) struct Point {
     /// The score of the model.
     pub(crate) score: f64,
-    /// `[D]` symmetric logarithms of the summed embedding; empty if the model has none.
-    pub(crate) embedding: Vec<f64>,
     /// `[slots * 3]` the order of dimensions of every tensor, as one number; empty for tiles.
     pub(crate) orders: Vec<u64>,
     /// `[18]` logarithms of a tile's bounds; empty for layouts.
@@ -22,18 +20,12 @@ const ORDER_VALUES: usize = 6;
 const BOUNDS_OF: (usize, usize) = (6, 8);
 
 impl Point {
-    /// The points of some configurations, given their encoder input, scores and summed embeddings (empty if the model
-    /// has none).
-    pub(crate) fn of_input<'a>(
-        input: &ConfigInput,
-        scores: impl ExactSizeIterator<Item = f32>,
-        sums: impl Iterator<Item = &'a [f32]>,
-    ) -> Vec<Self> {
-        let (count, sizes) = (scores.len(), &input.shape[1..]);
-        let size: usize = sizes.iter().product();
-        let points = (0..count).zip(scores).zip(sums).map(|((number, score), sum)| {
+    /// The points of some configurations, given their encoder input and scores.
+    pub(crate) fn of_input(input: &ConfigInput, scores: impl Iterator<Item = f32>) -> Vec<Self> {
+        let size: usize = input.shape[1..].iter().product();
+        let points = scores.enumerate().map(|(number, score)| {
             let (orders, bounds) = coordinates(&input.values, number * size, size);
-            Self { score: score.into(), embedding: symmetric_logarithms(sum), orders, bounds }
+            Self { score: score.into(), orders, bounds }
         });
         points.collect()
     }
@@ -47,7 +39,6 @@ impl Point {
             .cmp(&other.orders)
             .then_with(|| numbers(&self.bounds, &other.bounds))
             .then_with(|| self.score.total_cmp(&other.score))
-            .then_with(|| numbers(&self.embedding, &other.embedding))
     }
 
     /// Whether two points are of the same configuration, whatever a model says of it.
@@ -72,22 +63,17 @@ fn coordinates(values: &ConfigValues, start: usize, size: usize) -> (Vec<u64>, V
     }
 }
 
-/// The values −1..5 of an order of dimensions as one number in base 7.
+/// The values −1..5 of an order of dimensions as one number in base 7, as in a `LayoutEntry`.
 fn order(values: &[i64]) -> u64 {
-    values.iter().fold(0, |number, value| number * 7 + value.saturating_add(1).clamp(0, 6).unsigned_abs())
+    values
+        .iter()
+        .rev()
+        .fold(0, |number, value| number * 7 + value.saturating_add(1).clamp(0, 6).unsigned_abs())
 }
 
 /// Bounds that a tile does not have are 0.
 fn logarithm(bound: f32) -> f64 {
     libm::log(f64::from(bound).max(1.0))
-}
-
-fn symmetric_logarithms(sum: &[f32]) -> Vec<f64> {
-    let logarithm = |&value: &f32| {
-        let value = f64::from(value);
-        libm::log1p(value.abs()).copysign(value)
-    };
-    sum.iter().map(logarithm).collect()
 }
 
 #[cfg(test)]
@@ -100,12 +86,10 @@ mod tests {
         values[0] = 1;
         values[18..20].copy_from_slice(&[1, 0]);
         let input = ConfigInput { shape: vec![2, 1, 18], values: ConfigValues::Int64(values) };
-        let sums = [[1.0_f32, -1.0].as_slice(), &[0.0, 0.0]];
-        let points = Point::of_input(&input, [0.5_f32, 2.0].into_iter(), sums.into_iter());
-        assert_eq!(points[0].orders, [2 * 7_u64.pow(5), 0, 0]);
-        assert_eq!(points[1].orders, [2 * 7_u64.pow(5) + 7_u64.pow(4), 0, 0]);
+        let points = Point::of_input(&input, [0.5_f32, 2.0].into_iter());
+        assert_eq!(points[0].orders, [2, 0, 0]);
+        assert_eq!(points[1].orders, [2 + 7, 0, 0]);
         assert_eq!((points[0].score, points[1].score), (0.5, 2.0));
-        assert_eq!(points[0].embedding, [std::f64::consts::LN_2, -std::f64::consts::LN_2]);
         assert!(points[0].bounds.is_empty());
     }
 
@@ -114,7 +98,7 @@ mod tests {
         let mut values = vec![0.0_f32; 24];
         (values[0], values[6], values[8]) = (4.0, 99.0, 1.0);
         let input = ConfigInput { shape: vec![1, 24], values: ConfigValues::Float32(values) };
-        let points = Point::of_input(&input, [1.0_f32].into_iter(), [[].as_slice()].into_iter());
+        let points = Point::of_input(&input, [1.0_f32].into_iter());
         assert_eq!(points[0].bounds.len(), 18);
         assert_eq!(points[0].bounds[0], libm::log(4.0));
         assert!(points[0].bounds[1..].iter().all(|&bound| bound == 0.0));

@@ -31,6 +31,11 @@ impl Scale {
         Self { factor: factor.collect(), mean }
     }
 
+    /// Mean of the number at a place, and the factor for its distance from it.
+    pub(super) fn of_place(&self, place: usize) -> (f64, f64) {
+        (self.mean[place], self.factor[place])
+    }
+
     /// Standardizes a row, and multiplies it by a factor.
     pub(super) fn apply(&self, row: &[f64], factor: f64) -> Vec<f64> {
         let values = row.iter().zip(&self.mean).zip(&self.factor);

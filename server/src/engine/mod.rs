@@ -19,4 +19,4 @@ mod whole_graph;
 pub use error::EngineError;
 pub use evaluate::Engine;
 pub use ranking::rank;
-pub use terms::{Outputs, Terms};
+pub use terms::Terms;

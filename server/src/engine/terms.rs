@@ -12,16 +12,4 @@ pub struct Terms {
     /// Whether the configurations belong to a request some of which was scored. They are accepted however much work is
     /// queued.
     pub continues_request: bool,
-    /// What is returned beside the scores.
-    pub outputs: Outputs,
-}
-
-/// What is returned for each configuration.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Outputs {
-    /// Its score.
-    #[default]
-    Scores,
-    /// Its score, and the sum of embeddings that the head scored. Whole-graph models have no such sums.
-    ScoresAndSums,
 }

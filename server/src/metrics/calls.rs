@@ -19,7 +19,7 @@ const SECONDS: Family<Histogram, 2> = Family::new(
 );
 
 /// Methods that select a model.
-pub(super) const RANKING: [&str; 2] = ["RankConfigs", "RankConfigsStream"];
+pub(super) const RANKING: [&str; 3] = ["RankConfigs", "RankConfigsStream", "SuggestConfigs"];
 
 /// Names of the gRPC status codes, in the order of their numbers.
 const CODES: [&str; 17] = [

@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use hlorank_proto::{
     received::{
-        PutGraphRequest, RankConfigsRequest, RankConfigsStreamRequest,
+        PutGraphRequest, RankConfigsRequest, RankConfigsStreamRequest, SuggestConfigsRequest,
         cost_model_service_server::CostModelService,
     },
-    v1::{self, PutGraphResponse, RankConfigsResponse},
+    v1::{self, PutGraphResponse, RankConfigsResponse, SuggestConfigsResponse},
 };
 use tonic::{Extensions, Request, Response, Status, Streaming};
 
@@ -21,6 +21,7 @@ use super::{
     graph_request::read_graph,
     model::select,
     rank_stream::{Answers, RankStream},
+    suggest_request::{read_wanted, suggestion},
 };
 use crate::{
     graphs::Source,
@@ -61,7 +62,8 @@ impl CostModel {
         let model = select(&self.sessions, request.model, batch.task(), &call.record)?;
         let origin = read_graph(&self.sessions, request.graph, Some(batch.task())).await?;
         let found = self.sessions.find(origin, &call.record).await?;
-        let mut session = Session::open(&self.sessions, call, model, &found);
+        let session = Session::open(&self.sessions, call, model, &found);
+        let mut session = session.ranking(request.top_k);
         if let Some(adapt) = request.adapt {
             session.adapt(read_measurements(&self.sessions, adapt).await?).await?;
         }
@@ -71,7 +73,7 @@ impl CostModel {
             session.score(batch).await?
         };
         let Ranked { ranking, ranking_scores, scores, predicted_seconds, log_sd, .. } =
-            session.rank(request.top_k).await?;
+            session.rank().await?;
         let timings = Timings { featurize: found.featurize, total: started.elapsed(), ..outcome.timings() };
         session.record_scored(&timings);
         session.record_ranked(&timings);
@@ -89,6 +91,36 @@ impl CostModel {
             scored_configs: u32::try_from(outcome.configs).unwrap_or(u32::MAX),
             predicted_seconds,
             log_sd,
+            adaptation: session.adaptation().map(adaptation),
+        })
+    }
+
+    async fn suggest(
+        &self,
+        request: SuggestConfigsRequest,
+        call: Call,
+    ) -> Result<SuggestConfigsResponse, ServiceError> {
+        let started = Instant::now();
+        let batch = read_batch(&self.sessions, request.batch).await?;
+        let numbers = [request.count, request.since_improvement];
+        let wanted = read_wanted(numbers, &request.pending, request.seed, batch.count())?;
+        let model = select(&self.sessions, request.model, batch.task(), &call.record)?;
+        let origin = read_graph(&self.sessions, request.graph, Some(batch.task())).await?;
+        let found = self.sessions.find(origin, &call.record).await?;
+        let mut session = Session::open(&self.sessions, call, model, &found);
+        if let Some(adapt) = request.adapt {
+            session.adapt(read_measurements(&self.sessions, adapt).await?).await?;
+        }
+        let (scored, suggested) = session.suggest(batch, wanted).await?;
+        let timings = Timings { featurize: found.featurize, total: started.elapsed(), ..scored.timings() };
+        session.record_scored(&timings);
+        Ok(SuggestConfigsResponse {
+            suggestions: suggested.iter().map(suggestion).collect(),
+            model: Some(selector(session.model())),
+            graph_hash: found.graph.hash.0.to_vec().into(),
+            timings: Some(stage_timings(timings)),
+            reuse: Some(reuse_counts(scored.reuse)),
+            warnings: found.warnings.into_iter().map(v1::Warning::from).collect(),
             adaptation: session.adaptation().map(adaptation),
         })
     }
@@ -122,6 +154,14 @@ impl CostModelService for CostModel {
     ) -> Result<Response<RankConfigsResponse>, Status> {
         let call = self.call(request.extensions())?;
         Ok(Response::new(self.rank(request.into_inner(), call).await?))
+    }
+
+    async fn suggest_configs(
+        &self,
+        request: Request<SuggestConfigsRequest>,
+    ) -> Result<Response<SuggestConfigsResponse>, Status> {
+        let call = self.call(request.extensions())?;
+        Ok(Response::new(self.suggest(request.into_inner(), call).await?))
     }
 
     type RankConfigsStreamStream = Answers;

@@ -16,6 +16,7 @@ mod model_admin;
 mod rank_stream;
 mod read_request;
 mod reason;
+mod suggest_request;
 mod transport;
 
 pub use admit_calls::AdmitCallsLayer;

@@ -59,7 +59,6 @@ struct Batches {
     messages: Messages,
     session: Session,
     warnings: Vec<v1::Warning>,
-    top_k: u32,
 }
 
 impl Stage {
@@ -103,7 +102,8 @@ impl RankStream {
         let found = sessions.find(read_graph(sessions, start.graph, None).await?, record).await?;
         let model = select(sessions, start.model, found.graph.task, record)?;
         let session = Session::open(sessions, self.call, model, &found);
-        let mut session = session.limited_to(sessions.bounds().stream_configs as usize);
+        let session = session.limited_to(sessions.bounds().stream_configs as usize);
+        let mut session = session.ranking(start.top_k);
         if let Some(adapt) = start.adapt {
             session.adapt(read_measurements(sessions, adapt).await?).await?;
         }
@@ -116,7 +116,7 @@ impl RankStream {
             timings: Some(stage_timings(timings)),
             adaptation: session.adaptation().map(adaptation),
         };
-        Ok((answer, Batches { messages: self.messages, session, warnings, top_k: start.top_k }))
+        Ok((answer, Batches { messages: self.messages, session, warnings }))
     }
 }
 
@@ -169,7 +169,7 @@ impl Batches {
         }
         let closed = Instant::now();
         let Ranked { ranking, ranking_scores, predicted_seconds, log_sd, waited, .. } =
-            self.session.rank(self.top_k).await?;
+            self.session.rank().await?;
         let timings = ranking_timings(waited, closed.elapsed());
         self.session.record_ranked(&timings);
         Ok(StreamRanking {

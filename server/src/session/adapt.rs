@@ -1,15 +1,16 @@
 //! Learns from the measurements of a call, and predicts run times of its configurations.
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use hlorank_graph::{Configurations, Distinct};
 
 use super::{SessionError, measurements::SentMeasurements};
 use crate::{
-    adaptation::{Adapted, Basis, Measurement, Measurements, Point, Prediction, Prior},
+    adaptation::{Adapted, Basis, LayoutMeans, Measurement, Measurements, Point, Prediction, Prior},
     compute::{Class, ComputePool},
+    engine::rank,
     memory::Held,
-    outcome::{Evaluation, Sums},
+    outcome::Evaluation,
 };
 
 /// What a call's measurements taught.
@@ -19,6 +20,8 @@ pub(super) struct Learned {
     pub(super) measured: usize,
     /// `None` if the measurements say nothing.
     pub(super) adapted: Option<Arc<Adapted>>,
+    /// The configurations that were measured or failed.
+    pub(super) points: Arc<Vec<Point>>,
     /// The memory that it takes.
     _held: Option<Held>,
 }
@@ -36,11 +39,13 @@ struct Batch {
     adapted: Arc<Adapted>,
     configurations: Arc<Configurations>,
     scores: Vec<f32>,
-    sums: Option<Sums>,
 }
 
 /// Number of configurations that a worker predicts before it is another call's turn.
 const AT_ONCE: usize = 128;
+
+/// The same for means alone, which are sums over a table.
+const MEANS_AT_ONCE: usize = 8_192;
 
 impl Learned {
     pub(super) fn adaptation(&self) -> Adaptation {
@@ -50,7 +55,7 @@ impl Learned {
 
     /// Nothing was measured.
     pub(super) fn nothing(target: String) -> Self {
-        Self { target, measured: 0, adapted: None, _held: None }
+        Self { target, measured: 0, adapted: None, points: Arc::default(), _held: None }
     }
 }
 
@@ -67,62 +72,129 @@ pub(super) fn learn(
     held: Held,
 ) -> Learned {
     let all: Vec<usize> = (0..configurations.len()).collect();
-    let points = points(configurations, &all, &evaluation.scores, evaluation.sums.as_ref());
-    let measured = points.into_iter().zip(&sent.outcomes).map(|(point, outcome)| Measurement {
-        point,
+    let points = points(configurations, &all, &evaluation.scores);
+    let measured = points.iter().zip(&sent.outcomes).map(|(point, outcome)| Measurement {
+        point: point.clone(),
         seconds: outcome.seconds,
         repeats: outcome.repeats,
     });
     let measurements = Measurements::of(measured.collect());
     let measured = measurements.measured();
     let adapted = Adapted::of(Prior::of(configurations.task()), measurements).map(Arc::new);
-    Learned { target: sent.target, measured, adapted, _held: Some(held) }
+    Learned { target: sent.target, measured, adapted, points: Arc::new(points), _held: Some(held) }
 }
 
-/// Predicts the run times of evaluated configurations. Returns the mean and the deviation of ln(seconds) of each.
+/// Replaces the scores of evaluated configurations by the means of their ln(seconds). Returns the deviations, of which
+/// those of the best `top_k` are set (0 for all).
 pub(super) async fn predict(
     pool: &ComputePool,
     adapted: &Arc<Adapted>,
     configurations: Arc<Configurations>,
     evaluation: &mut Evaluation,
+    (class, top_k): (Class, u32),
+) -> Result<Vec<f32>, SessionError> {
+    let scores = std::mem::take(&mut evaluation.scores);
+    let batch = Arc::new(Batch { adapted: Arc::clone(adapted), configurations, scores });
+    evaluation.scores = batch.means(pool, class).await?;
+    let best = rank(&evaluation.scores, top_k as usize);
+    let mut deviations = vec![0.0; evaluation.scores.len()];
+    for some in best.chunks(AT_ONCE) {
+        let numbers: Vec<usize> = some.iter().map(|&number| number as usize).collect();
+        let predictions = batch.predict(pool, class, numbers.clone()).await?;
+        for (number, prediction) in numbers.into_iter().zip(predictions) {
+            deviations[number] = finite(prediction.deviation);
+        }
+    }
+    Ok(deviations)
+}
+
+/// Returns the means of ln(seconds) of configurations, given the model's scores.
+pub(super) async fn predicted_means(
+    pool: &ComputePool,
+    adapted: &Arc<Adapted>,
+    configurations: Arc<Configurations>,
+    scores: Vec<f32>,
     class: Class,
 ) -> Result<Vec<f32>, SessionError> {
-    let (scores, sums) = (std::mem::take(&mut evaluation.scores), evaluation.sums.take());
-    let batch = Arc::new(Batch { adapted: Arc::clone(adapted), configurations, scores, sums });
-    let distinct = {
-        let batch = Arc::clone(&batch);
-        Arc::new(pool.run(class, move |_| batch.configurations.batch().distinct()).await?.value)
-    };
-    let mut predictions = Vec::with_capacity(distinct.first.len());
-    for start in (0..distinct.first.len()).step_by(AT_ONCE) {
-        let (batch, distinct) = (Arc::clone(&batch), Arc::clone(&distinct));
-        let range = start..distinct.first.len().min(start + AT_ONCE);
-        predictions.extend(pool.run(class, move |_| batch.predict(&distinct, range)).await?.value);
-    }
-    let values = |value: fn(&Prediction) -> f64| -> Vec<f32> {
-        distinct.fan_out(&predictions.iter().map(|each| finite(value(each))).collect::<Vec<f32>>())
-    };
-    evaluation.scores = values(|prediction| prediction.log_seconds);
-    Ok(values(|prediction| prediction.deviation))
+    let batch = Arc::new(Batch { adapted: Arc::clone(adapted), configurations, scores });
+    batch.means(pool, class).await
 }
 
 impl Batch {
-    fn predict(&self, distinct: &Distinct, range: Range<usize>) -> Vec<Prediction> {
-        let points = points(&self.configurations, &distinct.first[range], &self.scores, self.sums.as_ref());
-        points.iter().map(|point| self.adapted.predict(point)).collect()
+    /// The mean of every configuration.
+    async fn means(self: &Arc<Self>, pool: &ComputePool, class: Class) -> Result<Vec<f32>, SessionError> {
+        let batch = Arc::clone(self);
+        match pool.run(class, move |_| batch.layout_means()).await?.value {
+            Some(means) => self.means_of_layouts(pool, class, Arc::new(means)).await,
+            None => self.means_of_tiles(pool, class).await,
+        }
+    }
+
+    fn layout_means(&self) -> Option<LayoutMeans> {
+        match &*self.configurations {
+            Configurations::Layout(batch) => self.adapted.layout_means(batch),
+            Configurations::Tile(_) => None,
+        }
+    }
+
+    async fn means_of_layouts(
+        self: &Arc<Self>,
+        pool: &ComputePool,
+        class: Class,
+        means: Arc<LayoutMeans>,
+    ) -> Result<Vec<f32>, SessionError> {
+        let mut all = Vec::with_capacity(self.scores.len());
+        for start in (0..self.scores.len()).step_by(MEANS_AT_ONCE) {
+            let (batch, means) = (Arc::clone(self), Arc::clone(&means));
+            all.extend(pool.run(class, move |_| batch.some_layouts(&means, start)).await?.value);
+        }
+        Ok(all)
+    }
+
+    fn some_layouts(&self, means: &LayoutMeans, start: usize) -> Vec<f32> {
+        let Configurations::Layout(batch) = &*self.configurations else { return Vec::new() };
+        let scores = self.scores[start..].iter().take(MEANS_AT_ONCE).enumerate();
+        scores.map(|(place, &score)| finite(means.mean(score.into(), batch.row(start + place)))).collect()
+    }
+
+    async fn means_of_tiles(
+        self: &Arc<Self>,
+        pool: &ComputePool,
+        class: Class,
+    ) -> Result<Vec<f32>, SessionError> {
+        let batch = Arc::clone(self);
+        let Distinct { mut first, of_config, .. } =
+            pool.run(class, move |_| batch.configurations.batch().distinct()).await?.value;
+        // In a partial ranking, only the first configurations have scores.
+        first.retain(|&number| number < self.scores.len());
+        let mut means = Vec::with_capacity(first.len());
+        for some in first.chunks(AT_ONCE) {
+            let predictions = self.predict(pool, class, some.to_vec()).await?;
+            means.extend(predictions.iter().map(|each| finite(each.log_seconds)));
+        }
+        Ok(of_config[..self.scores.len()].iter().map(|&distinct| means[distinct as usize]).collect())
+    }
+
+    /// Predicts the run times of configurations.
+    async fn predict(
+        self: &Arc<Self>,
+        pool: &ComputePool,
+        class: Class,
+        numbers: Vec<usize>,
+    ) -> Result<Vec<Prediction>, SessionError> {
+        let batch = Arc::clone(self);
+        let predict = move || {
+            let points = points(&batch.configurations, &numbers, &batch.scores);
+            points.iter().map(|point| batch.adapted.predict(point)).collect()
+        };
+        Ok(pool.run(class, move |_| predict()).await?.value)
     }
 }
 
 /// The points of the configurations of these numbers.
-fn points(
-    configurations: &Configurations,
-    numbers: &[usize],
-    scores: &[f32],
-    sums: Option<&Sums>,
-) -> Vec<Point> {
+pub(super) fn points(configurations: &Configurations, numbers: &[usize], scores: &[f32]) -> Vec<Point> {
     let input = configurations.batch().input(numbers);
-    let sum = |&number: &usize| sums.map_or(&[][..], |sums| sums.of(number));
-    Point::of_input(&input, numbers.iter().map(|&number| scores[number]), numbers.iter().map(sum))
+    Point::of_input(&input, numbers.iter().map(|&number| scores[number]))
 }
 
 /// Scores are finite, so a configuration that failed has the largest.

@@ -22,6 +22,7 @@ mod partial;
 mod read_graph;
 mod score;
 mod sessions;
+mod suggest;
 
 pub(crate) use adapt::Adaptation;
 pub use admission::AdmissionLimit;
@@ -38,3 +39,4 @@ pub(crate) use measurements::{SentMeasurements, SentTimes};
 pub(crate) use score::{Ranked, Session, answer_bytes};
 pub use sessions::Sessions;
 pub(crate) use sessions::{Calls, SelectedModel};
+pub(crate) use suggest::Suggested;

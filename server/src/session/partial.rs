@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use super::{Deadline, SessionError};
 use crate::{
     compute::Class,
-    engine::{Engine, Outputs, Terms},
+    engine::{Engine, Terms},
     model::{Model, ModelKind},
     outcome::Evaluation,
 };
@@ -31,11 +31,11 @@ pub(super) async fn score_in_time(
     model: &Arc<Model>,
     graph: &Arc<SegmentedGraph>,
     all: Arc<Configurations>,
-    (deadline, class, outputs): (Deadline, Class, Outputs),
+    (deadline, class): (Deadline, Class),
 ) -> Result<Evaluation, SessionError> {
     let score = |range: Range<usize>| {
         let (all, first) = (Arc::clone(&all), range.start);
-        let terms = Terms { deadline: None, class, continues_request: first > 0, outputs };
+        let terms = Terms { deadline: None, class, continues_request: first > 0 };
         async move {
             let slice = move || Ok::<_, SessionError>(all.select(&range.collect::<Vec<_>>()));
             let scored = engine.score(model, graph, slice, terms).await;

@@ -7,14 +7,15 @@ use hlorank_graph::{Configurations, EncodedBatch, SegmentedGraph};
 
 use super::{
     Adaptation, Call, Deadline, SentMeasurements, SessionError, Sessions,
-    adapt::{Learned, learn, learning_bytes, predict},
+    adapt::{Learned, learn, learning_bytes, predict, predicted_means},
     partial::score_in_time,
     sessions::{FoundGraph, SelectedModel},
+    suggest::{Choice, Suggested, choosing_bytes},
 };
 use crate::{
-    adaptation::Adapted,
+    adaptation::{Adapted, Wanted},
     compute::{Class, Computed},
-    engine::{Outputs, Terms, rank},
+    engine::{Terms, rank},
     metrics::ModelSeries,
     model::Model,
     outcome::{Evaluation, Reuse, Stages, Timings},
@@ -33,7 +34,9 @@ pub(crate) struct Session {
     scores: Vec<f32>,
     /// What the call's measurements taught, if it sent some.
     learned: Option<Learned>,
-    /// The deviation of each score, if they are adapted.
+    /// Length of the ranking; 0 for all.
+    top_k: u32,
+    /// The deviation of each score that may be ranked, if they are adapted.
     deviations: Vec<f32>,
     reuse: Reuse,
 }
@@ -87,9 +90,15 @@ impl Session {
             batches: 0,
             scores: Vec::new(),
             learned: None,
+            top_k: 0,
             deviations: Vec::new(),
             reuse: Reuse::default(),
         }
+    }
+
+    /// Sets the length of the ranking, 0 for all.
+    pub(crate) fn ranking(self, top_k: u32) -> Self {
+        Self { top_k, ..self }
     }
 
     /// Limits the number of configurations of all batches together.
@@ -152,6 +161,34 @@ impl Session {
         Ok(())
     }
 
+    /// Chooses which configurations of a batch to measure next.
+    pub(crate) async fn suggest(
+        &mut self,
+        batch: EncodedBatch,
+        wanted: Wanted,
+    ) -> Result<(ScoredBatch, Vec<Suggested>), SessionError> {
+        let asked = Instant::now();
+        let (class, field) = (self.accept(&batch)?, batch.field());
+        let (engine, read) = (Arc::clone(self.sessions.engine()), self.reader(batch, field));
+        let all = Arc::new(engine.pool().run(class, move |_| read()).await?.value?);
+        let configurations = all.as_ref().clone();
+        let read = move || Ok::<_, SessionError>(configurations);
+        let evaluation = engine.score(&self.model, &self.graph, read, self.terms(class)).await?;
+        let (adapted, scores) = (self.adapted(), evaluation.scores.clone());
+        let predicted = match &adapted {
+            None => scores.clone(),
+            Some(adapted) => {
+                predicted_means(engine.pool(), adapted, Arc::clone(&all), scores.clone(), class).await?
+            }
+        };
+        let measured = self.learned.as_ref().map(|learned| Arc::clone(&learned.points)).unwrap_or_default();
+        let others = wanted.count + wanted.pending.len();
+        let _held = engine.memory().hold(choosing_bytes(measured.len(), others))?;
+        let choice = Choice { configurations: all, scores, predicted, measured, adapted };
+        let suggested = engine.pool().run(Class::Bulk, move |_| choice.suggest(&wanted)).await?.value;
+        Ok((self.take(evaluation, asked), suggested))
+    }
+
     /// Scores the next batch of a stream.
     pub(crate) async fn score(&mut self, batch: EncodedBatch) -> Result<ScoredBatch, SessionError> {
         let asked = Instant::now();
@@ -175,12 +212,7 @@ impl Session {
     /// The terms of the next batch.
     fn terms(&self, class: Class) -> Terms {
         let deadline = self.call.deadline.map(Deadline::instant);
-        Terms { deadline, class, continues_request: self.batches > 0, outputs: self.outputs() }
-    }
-
-    /// Run times are predicted from sums.
-    fn outputs(&self) -> Outputs {
-        if self.learned.is_some() { Outputs::ScoresAndSums } else { Outputs::Scores }
+        Terms { deadline, class, continues_request: self.batches > 0 }
     }
 
     fn adapted(&self) -> Option<Arc<Adapted>> {
@@ -197,7 +229,8 @@ impl Session {
     ) -> Result<Evaluation, SessionError> {
         let mut evaluation = evaluation?;
         let pool = self.sessions.engine().pool();
-        self.deviations.extend(predict(pool, &adapted, configurations, &mut evaluation, class).await?);
+        self.deviations
+            .extend(predict(pool, &adapted, configurations, &mut evaluation, (class, self.top_k)).await?);
         Ok(evaluation)
     }
 
@@ -213,7 +246,7 @@ impl Session {
         let (class, sent, field) = (self.accept(&batch)?, batch.count(), batch.field());
         let (engine, read) = (Arc::clone(self.sessions.engine()), self.reader(batch, field));
         let all = Arc::new(engine.pool().run(class, move |_| read()).await?.value?);
-        let terms = (deadline, class, self.outputs());
+        let terms = (deadline, class);
         let evaluation = score_in_time(&engine, &self.model, &self.graph, Arc::clone(&all), terms).await;
         let evaluation = match self.adapted() {
             None => evaluation?,
@@ -270,12 +303,13 @@ impl Session {
         ScoredBatch { first, configs, reuse, asked, stages }
     }
 
-    /// Ranks everything that was scored, and returns the best `top_k` (0 for all).
-    pub(crate) async fn rank(&mut self, top_k: u32) -> Result<Ranked, SessionError> {
+    /// Ranks everything that was scored.
+    pub(crate) async fn rank(&mut self) -> Result<Ranked, SessionError> {
         let (started, scores) = (Instant::now(), std::mem::take(&mut self.scores));
         let (class, deviations) = (class_of(scores.len()), std::mem::take(&mut self.deviations));
+        let top_k = self.top_k as usize;
         let rank = move || {
-            let ranking = rank(&scores, top_k as usize);
+            let ranking = rank(&scores, top_k);
             let ranking_scores: Vec<f32> = ranking.iter().map(|&config| scores[config as usize]).collect();
             (ranking, ranking_scores, scores)
         };

@@ -9,8 +9,7 @@ const PRIOR: Prior = Prior { slope: 0.05, spread: 0.3 };
 fn layout(number: u32) -> Point {
     let orders = vec![u64::from(number % 3), u64::from(number / 3 % 3), u64::from(number / 9 % 3)];
     let score = f64::from(number % 3) * 2.0 + f64::from(number % 5);
-    let embedding = vec![f64::from(number % 3), f64::from(number % 7), f64::from(number % 5)];
-    Point { score, embedding, orders, bounds: Vec::new() }
+    Point { score, orders, bounds: Vec::new() }
 }
 
 /// With a noise of some tenths of a percent, as measured times have.
@@ -56,13 +55,9 @@ fn dense_kernel(all: &[Point], variances: &[f64], [one, other]: [&Point; 2]) -> 
         if deviation > 0.0 { (value(point) - mean) / deviation } else { 0.0 }
     };
     let product = |value: &dyn Fn(&Point) -> f64| standard(value, one) * standard(value, other);
-    let mut sum = variances[0] * product(&|point| point.score);
+    let sum = variances[0] * product(&|point| point.score);
     if all[0].bounds.is_empty() {
-        let numbers = f64::from(u32::try_from(one.embedding.len()).unwrap());
-        let embedding: f64 =
-            (0..one.embedding.len()).map(|place| product(&|point| point.embedding[place])).sum();
-        sum += variances[1] * embedding / numbers;
-        let tensors = one.orders.iter().zip(&other.orders).zip(&variances[2..]);
+        let tensors = one.orders.iter().zip(&other.orders).zip(&variances[1..]);
         return sum
             + tensors
                 .map(|((one, other), variance)| if one == other { *variance } else { 0.0 })
@@ -138,6 +133,19 @@ fn the_posterior_of_tiles_is_that_of_a_dense_solution() {
     let difference = difference_from_dense((0..12).map(of).collect(), &candidates);
     println!("largest difference: {difference:e}");
     assert!(difference < 1e-9, "{difference}");
+}
+
+#[test]
+fn the_mean_of_a_layout_is_that_of_both_hypotheses() {
+    let all = (0..20).map(|number| measured(number * 7 % 27)).collect();
+    let adapted = Adapted::of(PRIOR, Measurements::of(all)).unwrap();
+    for point in (0..27).map(layout) {
+        let scaled = adapted.kernel.scaled(&point);
+        let mean = |each: &Hypothesis| each.weight * each.predict(&adapted.kernel, &point, &scaled).0;
+        let expected: f64 = adapted.hypotheses.iter().map(mean).sum();
+        let found = adapted.predict(&point).log_seconds;
+        assert!((found - expected).abs() < 1e-9, "{found} {expected}");
+    }
 }
 
 #[test]

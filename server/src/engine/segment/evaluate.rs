@@ -16,10 +16,9 @@ use super::{
 };
 use crate::{
     compute::{Class, ComputePool, Computed, Worker},
-    engine::{EngineError, Outputs, Terms, backlog::Backlog, error::check_scores, resources::Resources},
-    memory::Held,
+    engine::{EngineError, Terms, backlog::Backlog, error::check_scores, resources::Resources},
     model::SegmentModel,
-    outcome::{Evaluation, Stages, Sums},
+    outcome::{Evaluation, Stages},
     runtime::Interrupt,
 };
 
@@ -27,13 +26,6 @@ use crate::{
 pub(in crate::engine) struct SegmentEvaluator {
     embeddings: Arc<Embeddings>,
     recent: RecentBatches,
-}
-
-/// Scores of some distinct configurations, and the sums that were scored if they are asked for.
-#[derive(Default)]
-struct Scored {
-    scores: Vec<f32>,
-    sums: Vec<f32>,
 }
 
 impl SegmentEvaluator {
@@ -106,32 +98,13 @@ impl SegmentEvaluator {
         let completed = self.embeddings.complete(&model, &graph, &plan, looked_up, terms).await?;
         self.recent.remember(&model, &graph, &plan);
         let encoded = Instant::now();
-        let kept = kept_sums(resources, &model, &plan, terms.outputs)?;
         let distinct = score_sums(resources, &model, &plan, completed.embeddings, terms).await?;
         drop(held);
         let reuse = plan.reuse(completed.evaluated);
-        let sums = kept.map(|held| {
-            let of_config = plan.distinct_of_configs().to_vec();
-            Sums::new(model.settings().embedding_size, distinct.sums, of_config, held)
-        });
-        let scores = fan_out(resources, plan, distinct.scores, terms.class).await?;
+        let scores = fan_out(resources, plan, distinct, terms.class).await?;
         check_scores(model.facts(), &scores)?;
         let stages = Stages { waited, planned, encoded, scored: Instant::now() };
-        Ok(Evaluation { scores, sums, reuse, stages })
-    }
-}
-
-/// Holds memory for the sums of a batch if they are asked for.
-fn kept_sums(
-    resources: &Resources,
-    model: &SegmentModel,
-    plan: &Plan,
-    outputs: Outputs,
-) -> Result<Option<Held>, EngineError> {
-    let bytes = plan.distinct_configs() * model.settings().embedding_size * size_of::<f32>();
-    match outputs {
-        Outputs::Scores => Ok(None),
-        Outputs::ScoresAndSums => Ok(Some(resources.memory.hold(bytes)?)),
+        Ok(Evaluation { scores, reuse, stages })
     }
 }
 
@@ -142,7 +115,7 @@ async fn score_sums(
     plan: &Arc<Plan>,
     embeddings: Vec<f32>,
     terms: Terms,
-) -> Result<Scored, EngineError> {
+) -> Result<Vec<f32>, EngineError> {
     let (model, plan, device) = (Arc::clone(model), Arc::clone(plan), resources.device());
     let (count, size) = (plan.distinct_configs(), model.settings().embedding_size);
     let at_once =
@@ -157,16 +130,10 @@ async fn score_sums(
         sums.resize(padded * size, 0.0);
         let mut scores = model.score(worker, &sums, interrupt)?;
         scores.truncate(count);
-        sums.truncate(if terms.outputs == Outputs::ScoresAndSums { count * size } else { 0 });
-        Ok(Scored { scores, sums })
+        Ok(scores)
     };
-    let chunks = resources.score_in_chunks(chunks, terms.class, interrupt, score).await?;
-    let mut all = Scored::default();
-    for Scored { scores, sums } in chunks {
-        all.scores.extend(scores);
-        all.sums.extend(sums);
-    }
-    Ok(all)
+    let chunks: Vec<Vec<f32>> = resources.score_in_chunks(chunks, terms.class, interrupt, score).await?;
+    Ok(chunks.concat())
 }
 
 /// Returns the score of every configuration, given those of the distinct ones.

@@ -87,11 +87,6 @@ impl Plan {
         }
     }
 
-    /// `[configs]` which of the distinct configurations each one is.
-    pub(super) fn distinct_of_configs(&self) -> &[u32] {
-        &self.distinct.of_config
-    }
-
     /// Returns the score of every configuration, given those of the distinct ones.
     pub(super) fn fan_out(&self, distinct_scores: &[f32]) -> Vec<f32> {
         self.distinct.fan_out(distinct_scores)

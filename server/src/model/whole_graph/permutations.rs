@@ -1,6 +1,9 @@
 use serde::{Deserialize, Serialize};
 
-use crate::model::manifest_error::{ManifestError, check_field};
+use crate::{
+    model::manifest_error::{ManifestError, check_field},
+    split_mix::mix,
+};
 
 /// Orders of the configurations of a batch, whose scores are averaged: test-time augmentation, as `TGraph` does it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,14 +45,6 @@ impl Permutations {
         order.sort_by_cached_key(|&config| mix(of_order ^ config as u64));
         order
     }
-}
-
-/// One step of `SplitMix64` (Steele, Lea and Flood, 2014), as `models/README.md` writes it.
-fn mix(state: u64) -> u64 {
-    let z = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

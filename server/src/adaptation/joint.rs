@@ -1,0 +1,147 @@
+//! What is expected of some configurations' run times, as the times of further ones are believed to be known.
+
+use super::{
+    Adapted, Point,
+    kernel::{Kernel, Scaled},
+    linear_algebra::dot,
+    model::Hypothesis,
+};
+
+/// The joint distribution of the run times of candidates.
+pub(super) struct Joint<'a> {
+    numbers: Vec<usize>,
+    conditioned: [Conditioned<'a>; 2],
+    /// The lowest ln(seconds) that was measured or is believed.
+    lowest: f64,
+}
+
+/// The candidates under one hypothesis.
+struct Conditioned<'a> {
+    kernel: &'a Kernel,
+    hypothesis: &'a Hypothesis,
+    candidates: Vec<Posterior>,
+    /// With their deviations.
+    believed: Vec<(Posterior, f64)>,
+}
+
+/// One configuration.
+struct Posterior {
+    scaled: Scaled,
+    mean: f64,
+    variance: f64,
+    /// L⁻¹ times its covariances with the measured configurations and with those that are believed.
+    reduced: Vec<f64>,
+}
+
+impl<'a> Joint<'a> {
+    pub(super) fn of(adapted: &'a Adapted, candidates: &[(usize, Point)]) -> Self {
+        let conditioned = adapted.hypotheses.each_ref().map(|hypothesis| {
+            let new = |(_, point): &(usize, Point)| Posterior::of(&adapted.kernel, hypothesis, point);
+            Conditioned {
+                kernel: &adapted.kernel,
+                hypothesis,
+                candidates: candidates.iter().map(new).collect(),
+                believed: Vec::new(),
+            }
+        });
+        let numbers = candidates.iter().map(|(number, _)| *number).collect();
+        Self { numbers, conditioned, lowest: adapted.fastest }
+    }
+
+    /// Takes the predicted time of a configuration for its measured one. Means stay as they are, and variances fall.
+    pub(super) fn believe(&mut self, point: &Point) {
+        let means = self.conditioned.each_mut().map(|each| each.hypothesis.weight * each.believe(point));
+        self.lowest = self.lowest.min(means.iter().sum());
+    }
+
+    /// Removes a candidate.
+    pub(super) fn remove(&mut self, number: usize) {
+        if let Some(place) = self.numbers.iter().position(|&each| each == number) {
+            self.numbers.remove(place);
+            for each in &mut self.conditioned {
+                each.candidates.remove(place);
+            }
+        }
+    }
+
+    /// The candidate with the largest expected improvement, the first of several.
+    pub(super) fn best(&self) -> Option<usize> {
+        let improvements = self.numbers.iter().enumerate().map(|(place, &number)| (self.at(place), number));
+        let larger = |best: (f64, usize), next: (f64, usize)| if next.0 > best.0 { next } else { best };
+        improvements.reduce(larger).map(|(_, number)| number)
+    }
+
+    /// By how much a candidate is expected to lower the lowest ln(seconds); 0 for others.
+    pub(super) fn improvement(&self, number: usize) -> f64 {
+        self.numbers.iter().position(|&each| each == number).map_or(0.0, |place| self.at(place))
+    }
+
+    fn at(&self, place: usize) -> f64 {
+        let parts = self.conditioned.each_ref().map(|each| (each.hypothesis.weight, &each.candidates[place]));
+        let mean: f64 = parts.iter().map(|(weight, each)| weight * each.mean).sum();
+        let spread = |each: &Posterior| each.variance + (each.mean - mean) * (each.mean - mean);
+        let variance: f64 = parts.iter().map(|(weight, each)| weight * spread(each)).sum();
+        expected_improvement(self.lowest - mean, variance.sqrt())
+    }
+}
+
+impl Conditioned<'_> {
+    /// Returns the mean of the configuration.
+    fn believe(&mut self, point: &Point) -> f64 {
+        let mut new = Posterior::of(self.kernel, self.hypothesis, point);
+        for (earlier, deviation) in &self.believed {
+            new.condition(self.kernel, self.hypothesis, (earlier, *deviation));
+        }
+        let deviation = (new.variance + self.hypothesis.fit.noise).sqrt();
+        for candidate in &mut self.candidates {
+            candidate.condition(self.kernel, self.hypothesis, (&new, deviation));
+        }
+        let mean = new.mean;
+        self.believed.push((new, deviation));
+        mean
+    }
+}
+
+impl Posterior {
+    fn of(kernel: &Kernel, hypothesis: &Hypothesis, point: &Point) -> Self {
+        let scaled = kernel.scaled(point);
+        let (mean, variance, reduced) = hypothesis.fit.posterior(kernel, &scaled);
+        Self { scaled, mean: mean + hypothesis.mean_of(point), variance, reduced }
+    }
+
+    /// Lowers the variance by what another configuration, which is known up to a deviation, tells of this one.
+    fn condition(&mut self, kernel: &Kernel, hypothesis: &Hypothesis, (known, deviation): (&Self, f64)) {
+        let fit = &hypothesis.fit;
+        let before = kernel.between(&self.scaled, &known.scaled, &fit.variances) + fit.offset;
+        let covariance = before - dot(&self.reduced[..known.reduced.len()], &known.reduced);
+        let told = covariance / deviation;
+        self.reduced.push(told);
+        self.variance = (self.variance - told * told).max(0.0);
+    }
+}
+
+/// What a normally distributed number exceeds 0 by in expectation, given its mean and deviation.
+fn expected_improvement(mean: f64, deviation: f64) -> f64 {
+    if deviation <= 0.0 {
+        return mean.max(0.0);
+    }
+    let standard = mean / deviation;
+    let density = libm::exp(-0.5 * standard * standard) / std::f64::consts::TAU.sqrt();
+    let below = 0.5 * libm::erfc(-standard * std::f64::consts::FRAC_1_SQRT_2);
+    (mean * below + deviation * density).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn improvement_is_expected_of_what_is_fast_or_uncertain() {
+        assert_eq!(expected_improvement(0.25, 0.0), 0.25);
+        assert_eq!(expected_improvement(-0.25, 0.0), 0.0);
+        // The mean of the positive half of a standard normal distribution, times its probability.
+        assert!((expected_improvement(0.0, 1.0) - 0.398_942_280_401_432_7).abs() < 1e-12);
+        assert!(expected_improvement(-0.2, 0.5) > expected_improvement(-0.1, 0.01));
+        assert!(expected_improvement(-100.0, 1.0) >= 0.0);
+    }
+}

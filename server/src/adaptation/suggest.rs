@@ -1,0 +1,207 @@
+//! Chooses what to measure next: expected improvement, several at a time, and a random one now and then.
+
+use std::collections::BTreeSet;
+
+use super::{Adapted, Point, joint::Joint};
+use crate::split_mix::mix;
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    /// Number of suggestions.
+    pub(crate) count: usize,
+    /// Configurations that are being measured.
+    pub(crate) pending: Vec<usize>,
+    /// Number of measurements since the fastest one.
+    pub(crate) since_improvement: u32,
+    pub(crate) seed: u64,
+}
+
+/// A configuration to measure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Suggestion {
+    /// Number of the configuration.
+    pub(crate) config: usize,
+    pub(crate) reason: Reason,
+    /// By how much the logarithm of the fastest time is expected to fall.
+    pub(crate) improvement: f64,
+}
+
+/// Why a configuration is suggested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    Model,
+    ExpectedImprovement,
+    Random,
+}
+
+/// Measurements without improvement, after which a random configuration is measured.
+const FRUITLESS: u32 = 5;
+
+impl Wanted {
+    /// Whether the suggestion after this many others is a random one, if none of them improves the fastest time.
+    fn is_random(&self, others: usize) -> bool {
+        let fruitless = self.since_improvement.saturating_add(u32::try_from(others).unwrap_or(u32::MAX));
+        fruitless > 0 && fruitless.is_multiple_of(FRUITLESS)
+    }
+
+    /// A number below `below`, at random, for the suggestion after this many others.
+    #[expect(clippy::cast_possible_truncation, reason = "it is below a usize")]
+    fn draw(&self, others: usize, below: usize) -> usize {
+        let parts = [self.seed, self.since_improvement.into(), others as u64];
+        let drawn = parts.into_iter().fold(0, |state, part| mix(state ^ part));
+        ((u128::from(drawn) * below as u128) >> 64) as usize
+    }
+
+    /// Suggests the configurations that the model ranks first. `ranking` has those that may be suggested.
+    pub(crate) fn by_model(&self, ranking: &[usize]) -> Vec<Suggestion> {
+        let suggested = self.left(ranking).into_iter().take(self.count);
+        suggested.map(|config| Suggestion { config, reason: Reason::Model, improvement: 0.0 }).collect()
+    }
+
+    /// Leaves out what is being measured.
+    fn left(&self, ranking: &[usize]) -> Vec<usize> {
+        let pending: BTreeSet<usize> = self.pending.iter().copied().collect();
+        ranking.iter().copied().filter(|config| !pending.contains(config)).collect()
+    }
+
+    /// The suggestion after this many others, of which one is `left` at least.
+    fn next(&self, others: usize, left: &[usize], joint: &Joint<'_>) -> (usize, Reason) {
+        if self.is_random(others) {
+            return (left[self.draw(others, left.len())], Reason::Random);
+        }
+        (joint.best().unwrap_or(left[0]), Reason::ExpectedImprovement)
+    }
+}
+
+/// The configurations that may be suggested.
+pub(crate) struct Candidates<'a> {
+    /// Their numbers, by ascending predicted time.
+    pub(crate) ranking: &'a [usize],
+    /// The number of the first ones of which the expected improvement is computed.
+    pub(crate) considered: usize,
+    /// The point of a configuration of this number.
+    pub(crate) point: &'a dyn Fn(usize) -> Point,
+}
+
+impl Adapted {
+    /// Suggests configurations to measure. Each is chosen as if those before it, and the pending ones, had been measured
+    /// with the time that is predicted for them.
+    pub(crate) fn suggest(&self, candidates: &Candidates<'_>, wanted: &Wanted) -> Vec<Suggestion> {
+        let mut left = wanted.left(candidates.ranking);
+        let considered = left.iter().take(candidates.considered);
+        let considered: Vec<_> = considered.map(|&config| (config, (candidates.point)(config))).collect();
+        let mut joint = Joint::of(self, &considered);
+        for &config in &wanted.pending {
+            joint.believe(&(candidates.point)(config));
+        }
+        let mut suggestions = Vec::new();
+        while suggestions.len() < wanted.count && !left.is_empty() {
+            let (config, reason) = wanted.next(suggestions.len(), &left, &joint);
+            suggestions.push(Suggestion { config, reason, improvement: joint.improvement(config) });
+            left.retain(|&other| other != config);
+            joint.remove(config);
+            joint.believe(&(candidates.point)(config));
+        }
+        suggestions
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adaptation::{Measurement, Measurements, Prior};
+
+    const PRIOR: Prior = Prior { slope: 0.05, spread: 0.3 };
+
+    /// Layouts of three tensors whose time is a sum over tensors.
+    fn layout(number: usize) -> Point {
+        let orders = [number % 3, number / 3 % 3, number / 9 % 3].map(|order| order as u64);
+        Point {
+            score: f64::from(u32::try_from(number % 5).unwrap()),
+            orders: orders.to_vec(),
+            ..Point::default()
+        }
+    }
+
+    fn seconds(number: usize) -> f64 {
+        let parts =
+            [number % 3, number / 3 % 3 * 2, number / 9 % 3 * 5].map(|part| u32::try_from(part).unwrap());
+        0.001 * libm::exp(f64::from(parts.iter().sum::<u32>()) / 10.0)
+    }
+
+    fn adapted(numbers: &[usize]) -> Adapted {
+        let each = |&number: &usize| Measurement {
+            point: layout(number),
+            seconds: Some(seconds(number) * if number.is_multiple_of(2) { 1.003 } else { 1.0 }),
+            repeats: 1,
+        };
+        Adapted::of(PRIOR, Measurements::of(numbers.iter().map(each).collect())).unwrap()
+    }
+
+    fn wanted(count: usize) -> Wanted {
+        Wanted { count, pending: Vec::new(), since_improvement: 1, seed: 7 }
+    }
+
+    fn suggested(measured: &[usize], wanted: &Wanted) -> Vec<Suggestion> {
+        let ranking: Vec<usize> = (0..27).rev().filter(|number| !measured.contains(number)).collect();
+        let candidates = Candidates { ranking: &ranking, considered: 100, point: &layout };
+        adapted(measured).suggest(&candidates, wanted)
+    }
+
+    #[test]
+    fn a_search_by_suggestions_finds_the_fastest() {
+        let mut measured = vec![26, 13, 17];
+        let fastest = |measured: &[usize]| {
+            measured.iter().copied().min_by(|one, other| seconds(*one).total_cmp(&seconds(*other)))
+        };
+        while fastest(&measured) != Some(0) {
+            measured.push(suggested(&measured, &wanted(1))[0].config);
+        }
+        println!("found after {} of 27", measured.len());
+        assert!(measured.len() <= 12, "{measured:?}");
+    }
+
+    #[test]
+    fn suggestions_differ_from_each_other_and_from_what_is_pending() {
+        let measured = [26, 13, 17, 5];
+        let all = suggested(&measured, &wanted(4));
+        let configs: BTreeSet<usize> = all.iter().map(|each| each.config).collect();
+        assert_eq!(configs.len(), 4);
+        let pending = Wanted { pending: vec![all[0].config, all[1].config], ..wanted(2) };
+        let next = suggested(&measured, &pending);
+        assert!(next.iter().all(|each| !pending.pending.contains(&each.config)), "{next:?}");
+        assert_eq!(next[0].config, all[2].config, "what is pending counts as what was suggested before");
+    }
+
+    #[test]
+    fn every_fifth_suggestion_without_improvement_is_random() {
+        let fruitless = Wanted { since_improvement: 4, ..wanted(7) };
+        let reasons: Vec<bool> =
+            suggested(&[26, 13, 17], &fruitless).iter().map(|each| each.reason == Reason::Random).collect();
+        assert_eq!(reasons, [false, true, false, false, false, false, true]);
+        let drawn = |seed| suggested(&[26, 13, 17], &Wanted { seed, ..fruitless.clone() })[1].config;
+        assert_eq!(drawn(7), drawn(7));
+        assert!((0..20).any(|seed| drawn(seed) != drawn(7)));
+    }
+
+    #[test]
+    fn all_that_is_left_is_suggested() {
+        let measured: Vec<usize> = (3..27).collect();
+        let configs: BTreeSet<usize> =
+            suggested(&measured, &wanted(64)).iter().map(|each| each.config).collect();
+        assert_eq!(configs, BTreeSet::from([0, 1, 2]));
+        assert_eq!(wanted(2).by_model(&[5, 3, 4]).iter().map(|each| each.config).collect::<Vec<_>>(), [5, 3]);
+    }
+
+    #[test]
+    fn a_believed_time_leaves_less_to_learn() {
+        let measured = [26, 13, 17, 5];
+        let adapted = adapted(&measured);
+        let candidates: Vec<(usize, Point)> = [0, 1].map(|number| (number, layout(number))).to_vec();
+        let mut joint = Joint::of(&adapted, &candidates);
+        let before = joint.improvement(1);
+        joint.believe(&layout(1));
+        assert!(joint.improvement(1) < before / 2.0, "{} {before}", joint.improvement(1));
+    }
+}

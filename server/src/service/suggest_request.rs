@@ -1,0 +1,79 @@
+//! Reads what suggestions are asked for, and writes them.
+
+use hlorank_proto::v1::{self, SuggestionReason};
+
+use super::ServiceError;
+use crate::{
+    adaptation::{Reason, Wanted},
+    session::Suggested,
+};
+
+/// Maximum number of suggestions.
+const MAX_COUNT: u32 = 64;
+
+/// Maximum number of configurations that are being measured.
+const MAX_PENDING: usize = 256;
+
+/// What is asked for of a batch of `configs` configurations.
+pub(super) fn read_wanted(
+    [count, since_improvement]: [u32; 2],
+    pending: &[u32],
+    seed: u64,
+    configs: usize,
+) -> Result<Wanted, ServiceError> {
+    let invalid = |field, found: String, expected| Err(ServiceError::Invalid { field, found, expected });
+    if count > MAX_COUNT {
+        return invalid("count", count.to_string(), format!("at most {MAX_COUNT}"));
+    }
+    if pending.len() > MAX_PENDING {
+        return invalid(
+            "pending",
+            format!("{} long", pending.len()),
+            format!("at most {MAX_PENDING} numbers"),
+        );
+    }
+    if let Some(unknown) = pending.iter().find(|&&config| config as usize >= configs) {
+        let expected = format!("numbers of the {configs} configurations of the batch, from 0");
+        return invalid("pending", unknown.to_string(), expected);
+    }
+    let pending = pending.iter().map(|&config| config as usize).collect();
+    Ok(Wanted { count: count.max(1) as usize, pending, since_improvement, seed })
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "rounded to the nearest")]
+pub(super) fn suggestion(suggested: &Suggested) -> v1::Suggestion {
+    let Suggested { suggestion, score, deviation } = suggested;
+    let reason = match suggestion.reason {
+        Reason::Model => SuggestionReason::Model,
+        Reason::ExpectedImprovement => SuggestionReason::ExpectedImprovement,
+        Reason::Random => SuggestionReason::Random,
+    };
+    v1::Suggestion {
+        config: u32::try_from(suggestion.config).unwrap_or(u32::MAX),
+        reason: reason.into(),
+        score: *score,
+        predicted_seconds: deviation.map_or(0.0, |_| libm::exp((*score).into()) as f32),
+        log_sd: deviation.map_or(0.0, |deviation| deviation as f32),
+        expected_improvement: suggestion.improvement as f32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_suggested_by_default() {
+        assert_eq!(read_wanted([0, 3], &[1], 7, 2).unwrap().count, 1);
+        assert_eq!(read_wanted([64, 0], &[], 0, 1).unwrap().count, 64);
+    }
+
+    #[test]
+    fn what_is_too_much_or_unknown_is_named() {
+        let refusal =
+            |count, pending: &[u32]| read_wanted([count, 0], pending, 0, 5).unwrap_err().to_string();
+        assert!(refusal(65, &[]).contains("count is 65, expected at most 64"));
+        assert!(refusal(1, &[4, 5]).contains("pending is 5, expected numbers of the 5 configurations"));
+        assert!(refusal(1, &[0; 257]).contains("pending is 257 long"));
+    }
+}

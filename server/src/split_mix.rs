@@ -1,0 +1,9 @@
+//! Hashes of numbers that are the same everywhere.
+
+/// One step of `SplitMix64` (Steele, Lea and Flood, 2014), as `models/README.md` writes it.
+pub(crate) fn mix(state: u64) -> u64 {
+    let z = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
