@@ -85,6 +85,17 @@ pub enum InvalidAnswer {
     /// A configuration has one score in the ranking and another among all scores.
     #[error("configuration {0} has two different scores")]
     TwoScores(usize),
+    /// There are more suggestions than were requested.
+    #[error("it has {found} suggestions, but {asked} were requested")]
+    Suggestions {
+        /// Number of suggestions in the answer.
+        found: usize,
+        /// Number that was requested.
+        asked: usize,
+    },
+    /// A suggestion is none of the candidates, or one that is pending or suggested already.
+    #[error("it suggests configuration {0}, which was not sent, is pending, or is suggested already")]
+    Suggested(usize),
     /// A batch of a stream has the wrong number of its first configuration.
     #[error("the scores of a batch begin at configuration {found} instead of {expected}")]
     First {

@@ -10,6 +10,7 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use crate::{
     ClientError, Connection, GraphHandle, RankCall, RankRequest, RankStream, Ranking, StreamRequest,
+    SuggestRequest, Suggestions,
     answer::{InvalidAnswer, graph_hash},
     attempt::Attempt,
     calls::Calls,
@@ -109,6 +110,53 @@ impl Client {
         let ranking = ranking.map_err(|invalid| attempt.invalid(invalid))?;
         request.graph.set_hash(ranking.graph_hash);
         Ok(ranking)
+    }
+
+    /// Proposes which configurations to measure next. Sends the hash of the graph if it is known, and the graph itself if
+    /// the server lacks it.
+    ///
+    /// ```no_run
+    /// # use hlorank_client::{Adapt, Client, ClientError, GraphHandle, SuggestRequest};
+    /// # async fn example(client: Client, graph: GraphHandle, candidates: hlorank_graph::Configurations, measured: Adapt)
+    /// # -> Result<(), ClientError> {
+    /// let request = SuggestRequest::new(&graph, &candidates).adapt(Some(&measured)).count(4);
+    /// for suggestion in client.suggest(&request).await?.suggestions {
+    ///     println!("measure {}: about {} s", suggestion.config, suggestion.predicted_seconds);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn suggest(&self, request: &SuggestRequest<'_>) -> Result<Suggestions, ClientError> {
+        let timeout = request.timeout.or(self.timeout);
+        let suggest = |attempt| self.suggest_at(attempt, request);
+        self.calls.make(request.graph.route().as_bytes(), timeout, suggest).await
+    }
+
+    async fn suggest_at(
+        &self,
+        attempt: Attempt,
+        request: &SuggestRequest<'_>,
+    ) -> Result<Suggestions, ClientError> {
+        if let Some(by_hash) = request.graph.by_hash() {
+            match self.suggest_of_graph(&attempt, request, by_hash).await {
+                Err(error) if error.is_graph_not_cached() => {}
+                answer => return answer,
+            }
+        }
+        self.suggest_of_graph(&attempt, request, request.graph.whole()).await
+    }
+
+    async fn suggest_of_graph(
+        &self,
+        attempt: &Attempt,
+        request: &SuggestRequest<'_>,
+        graph: v1::Graph,
+    ) -> Result<Suggestions, ClientError> {
+        let call = attempt.routed(request.graph, self.checked(request.message(graph))?);
+        let answer = attempt.answer(attempt.replica.cost_model().suggest_configs(call)).await?;
+        let suggestions = request.read(answer.into_inner()).map_err(|invalid| attempt.invalid(invalid))?;
+        request.graph.set_hash(suggestions.graph_hash);
+        Ok(suggestions)
     }
 
     /// Makes a call within [`Connection::timeout`](crate::Connection::timeout): `RankConfigsStream` if its

@@ -16,6 +16,15 @@ pub enum ClientError {
         /// Cause.
         source: Box<dyn Error + Send + Sync>,
     },
+    /// The address answers, but not as a gRPC server does.
+    #[error(
+        "{endpoint} does not speak gRPC: use the address of the server's gRPC listener (its setting --listen, by \
+         default port 7070), not that of its metrics (--metrics-listen, by default port 7071)"
+    )]
+    NotGrpc {
+        /// Address that was called.
+        endpoint: String,
+    },
     /// The list of servers is empty.
     #[error("no endpoint was given; name one, such as http://127.0.0.1:7070")]
     NoEndpoint,
@@ -157,10 +166,14 @@ impl ClientError {
 
     /// Converts a status that a server sent, or that tonic made because the connection failed.
     pub(crate) fn of_call(endpoint: &str, status: Status) -> Self {
+        let endpoint = endpoint.to_owned();
+        if is_of_another_protocol(&status) {
+            return Self::NotGrpc { endpoint };
+        }
         if status.source().is_none() {
             return status.into();
         }
-        Self::Connect { endpoint: endpoint.to_owned(), source: Box::new(StatusCause(status)) }
+        Self::Connect { endpoint, source: Box::new(StatusCause(status)) }
     }
 
     /// Returns whether the server lacks the graph of the hash, so that the graph itself must be sent.
@@ -195,6 +208,18 @@ impl Error for Refusal {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.status.source()
     }
+}
+
+/// Returns whether tonic made the status of an answer that is not gRPC: of a page that is not found without a gRPC status,
+/// or of a reply of HTTP/1, whose first bytes are too large a length of a frame.
+fn is_of_another_protocol(status: &Status) -> bool {
+    let is_page =
+        status.code() == Code::Unimplemented && status.message().starts_with("grpc-status header missing");
+    is_page || status.source().is_some_and(is_of_http_1)
+}
+
+fn is_of_http_1(error: &(dyn Error + 'static)) -> bool {
+    error.to_string().ends_with("frame with invalid size") || error.source().is_some_and(is_of_http_1)
 }
 
 /// The cause of a status as an error. It owns the status because the cause is only borrowed from it.
@@ -255,6 +280,20 @@ mod tests {
             "no graph of this hash is cached; send the graph itself \
              (field `graph.graph_hash`, FAILED_PRECONDITION, GRAPH_NOT_CACHED)"
         );
+    }
+
+    #[test]
+    fn a_page_that_is_not_found_is_no_answer_of_a_server() {
+        let status =
+            |code, message| ClientError::of_call("http://127.0.0.1:7071", Status::new(code, message));
+        let message = "grpc-status header missing, mapped from HTTP status code 404";
+        let error = status(Code::Unimplemented, message);
+        assert!(matches!(error, ClientError::NotGrpc { .. }) && error.code().is_none());
+        let message = error.to_string();
+        assert!(message.starts_with("http://127.0.0.1:7071 does not speak gRPC") && message.contains("7070"));
+        let overloaded =
+            status(Code::Unavailable, "grpc-status header missing, mapped from HTTP status code 503");
+        assert!(matches!(overloaded, ClientError::Refused(_)));
     }
 
     #[test]

@@ -4,8 +4,7 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::{path::Path, time::Duration};
 //!
-//! use hlorank_client::{Client, Connection, GraphHandle, RankRequest};
-//! use hlorank_graph::{GraphFile, Limits, Task};
+//! use hlorank_client::{Client, Connection, GraphFile, GraphHandle, Limits, RankRequest, Task};
 //!
 //! let client = Client::connect("http://127.0.0.1:7070", Connection::default()).await?;
 //! let file = GraphFile::read(Path::new("layouts.pb"), Task::Layout, &Limits::default())?;
@@ -21,6 +20,7 @@
 //!
 //! * [`Client::connect`] connects to one server, [`Client::connect_replicas`] to several that share the graphs.
 //! * [`Client::rank`] ranks one batch of configurations, [`Client::rank_stream`] any number of batches.
+//! * [`Client::suggest`] proposes what to measure next, given what was measured.
 //! * A [`RankCall`] is a request that can be repeated, and a [`trace`] is a file of such requests.
 //! * A [`GraphHandle`] is sent once and by hash afterwards. It is sent again if a server has lost the graph.
 //! * Calls have a deadline ([`Connection::timeout`]) and are retried if that is safe ([`Connection::retries`]).
@@ -46,6 +46,7 @@ mod replicas;
 mod request;
 mod retry;
 mod stream;
+mod suggest;
 pub mod trace;
 #[cfg(test)]
 mod vectors;
@@ -58,8 +59,18 @@ pub use connection::Connection;
 pub use credentials::{Identity, ParseTokenError, Token};
 pub use error::{ClientError, Refusal};
 pub use graph::{GraphHandle, ROUTE_HEADER};
+pub use hlorank_graph::{
+    ConfigurationError, Configurations, GraphFile, LayoutBatchBuilder, LayoutEntry, Limits, Task, TileBatch,
+    TileConfiguration,
+};
 pub use hlorank_proto::v1;
 pub use model::{ModelReference, ModelVersion, ParseModelReferenceError};
 pub use ranking::{Ranked, Ranking, Timings};
 pub use request::{RankCall, RankRequest};
 pub use stream::{BatchScores, RankStream, StreamRequest};
+pub use suggest::{SuggestRequest, Suggestion, SuggestionReason, Suggestions};
+
+/// The snippets of the page, which are compiled with the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Page;

@@ -36,6 +36,7 @@ from hlorank.ranking import (
     Timings,
     Warning,
 )
+from hlorank.suggest import Suggestion, Suggestions
 from hlorank.task import Task
 from hlorank.tiles import Tiles
 
@@ -67,6 +68,8 @@ __all__ = [
     "Ranking",
     "RefusedError",
     "Reuse",
+    "Suggestion",
+    "Suggestions",
     "Task",
     "Tiles",
     "Timings",

@@ -1,7 +1,7 @@
 """The client for asyncio."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -17,6 +17,7 @@ from hlorank.model import Model, ModelReference
 from hlorank.ranking import BatchScores, CachedGraph, Ranking
 from hlorank.retry import Retry
 from hlorank.session import Configurations, Session, StreamSession
+from hlorank.suggest import Suggestions, Wanted
 from hlorank.transport import (
     Calls,
     Metadata,
@@ -69,6 +70,23 @@ class AsyncClient:
         return await self._session.rank(
             graph, configurations, top_k, model, with_scores, allow_partial, adapt, timeout
         )
+
+    async def suggest(
+        self,
+        graph: Graph,
+        candidates: Configurations,
+        *,
+        adapt: Adapt | None = None,
+        count: int = 1,
+        pending: Sequence[int] = (),
+        since_improvement: int = 0,
+        seed: int = 0,
+        model: ModelReference | str | None = None,
+        timeout: float | None = None,
+    ) -> Suggestions:
+        """Works like ``Client.suggest``."""
+        wanted = Wanted(count, pending, since_improvement, seed)
+        return await self._session.suggest(graph, candidates, wanted, model, adapt, timeout)
 
     async def rank_stream(
         self,

@@ -1,5 +1,6 @@
 """The blocking client."""
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -12,6 +13,7 @@ from hlorank.model import Model, ModelReference
 from hlorank.ranking import BatchScores, CachedGraph, Ranking
 from hlorank.retry import Retry
 from hlorank.session import Configurations, Session, StreamSession
+from hlorank.suggest import Suggestions, Wanted
 from hlorank.transport import authorization, channel_credentials, channel_options, target
 
 
@@ -89,6 +91,40 @@ class Client:
                 graph, configurations, top_k, model, with_scores, allow_partial, adapt, timeout
             )
         )
+
+    def suggest(
+        self,
+        graph: Graph,
+        candidates: Configurations,
+        *,
+        adapt: Adapt | None = None,
+        count: int = 1,
+        pending: Sequence[int] = (),
+        since_improvement: int = 0,
+        seed: int = 0,
+        model: ModelReference | str | None = None,
+        timeout: float | None = None,
+    ) -> Suggestions:
+        """Proposes which candidates to measure next.
+
+        Args:
+            graph: The graph.
+            candidates: What to choose from; what ``adapt`` contains is not suggested again.
+            adapt: What was measured until now. Before three measurements, the model's ranking
+                decides.
+            count: Number of suggestions, at most 64.
+            pending: Numbers of candidates that are being measured, at most 256.
+            since_improvement: Number of measurements since the fastest one. After every fifth,
+                the suggestion is a random one.
+            seed: Seed of random suggestions.
+            model: As in ``rank``.
+            timeout: Deadline in seconds; None for the client's.
+
+        Raises:
+            RefusedError: if the call ends with an error status.
+        """
+        wanted = Wanted(count, pending, since_improvement, seed)
+        return run_to_end(self._session.suggest(graph, candidates, wanted, model, adapt, timeout))
 
     def rank_stream(
         self,

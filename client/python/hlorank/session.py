@@ -40,6 +40,7 @@ from hlorank.ranking import (
 )
 from hlorank.retry import Deadline, Retry
 from hlorank.route import ROUTE_HEADER
+from hlorank.suggest import Suggestions, Wanted, suggestions_of
 from hlorank.tiles import Tiles
 from hlorank.transport import (
     GET_MODEL,
@@ -47,6 +48,7 @@ from hlorank.transport import (
     PUT_GRAPH,
     RANK_CONFIGS,
     RANK_CONFIGS_STREAM,
+    SUGGEST_CONFIGS,
     Exchange,
     Metadata,
     Method,
@@ -112,6 +114,29 @@ class Session:
         asked.check(ranking)
         graph.learn(ranking.graph_hash)
         return ranking
+
+    async def suggest(
+        self,
+        graph: Graph,
+        candidates: Configurations,
+        wanted: Wanted,
+        model: ModelReference | str | None,
+        adapt: Adapt | None,
+        timeout: float | None,
+    ) -> Suggestions:
+        """Proposes what to measure next."""
+        selector, deadline = _selector(model), self._deadline(timeout)
+
+        async def ask(source: Any) -> Any:
+            request = wanted.message(source, selector, adapt and adapt.message)
+            # The candidates have the field number that a ranking's have.
+            message = request.SerializeToString() + candidates.serialized
+            return await self._call(SUGGEST_CONFIGS, message, _routed(graph), deadline)
+
+        answer = await _by_hash_or_whole(graph, ask)
+        suggestions = suggestions_of(answer, wanted, len(candidates))
+        graph.learn(suggestions.graph_hash)
+        return suggestions
 
     async def rank_stream(
         self,

@@ -19,6 +19,7 @@ class Method:
 _COST_MODEL, _MODELS = "/hlorank.v1.CostModelService", "/hlorank.v1.ModelService"
 PUT_GRAPH = Method(f"{_COST_MODEL}/PutGraph", messages.PutGraphResponse)
 RANK_CONFIGS = Method(f"{_COST_MODEL}/RankConfigs", messages.RankConfigsResponse)
+SUGGEST_CONFIGS = Method(f"{_COST_MODEL}/SuggestConfigs", messages.SuggestConfigsResponse)
 RANK_CONFIGS_STREAM = Method(f"{_COST_MODEL}/RankConfigsStream", messages.RankConfigsStreamResponse)
 LIST_MODELS = Method(f"{_MODELS}/ListModels", messages.ListModelsResponse)
 GET_MODEL = Method(f"{_MODELS}/GetModel", messages.GetModelResponse)

@@ -40,3 +40,23 @@ def test_a_failure_is_ranked_last_and_impossible_times_are_rejected(server, tile
             client.rank(tile_graph.graph, TILES, adapt=Adapt("x", TILES, [*SECONDS[:3], -1]))
     with pytest.raises(ValueError, match="one of compile, crash"):
         _ = Adapt("x", TILES, SECONDS, failures=["fire"] * 4).message
+
+
+def test_what_to_measure_next_is_suggested(server, tile_graph):
+    measured = Adapt("some target", Tiles(output_bounds=[[1, 64], [2, 64], [4, 64]]), SECONDS[:3])
+    with Client(server) as client:
+        first = client.suggest(tile_graph.graph, TILES, count=2)
+        assert [suggestion.reason for suggestion in first.suggestions] == ["model"] * 2
+        assert first.adaptation is None
+        suggested = client.suggest(tile_graph.graph, TILES, adapt=measured, count=8)
+        (last,) = suggested.suggestions
+        assert suggested.configs.tolist() == [3], "the others are measured"
+        assert last.reason == "expected_improvement" and last.expected_improvement > 0
+        assert np.isclose(np.log(last.predicted_seconds), last.score, atol=1e-4)
+        assert suggested.adaptation.measured_configs == 3
+        pending = client.suggest(tile_graph.graph, TILES, adapt=measured, pending=[3])
+        assert pending.suggestions == ()
+        drawn = client.suggest(tile_graph.graph, TILES, adapt=measured, since_improvement=5, seed=4)
+        assert drawn.suggestions[0].reason == "random"
+        with pytest.raises(InvalidRequestError, match="count is 65"):
+            client.suggest(tile_graph.graph, TILES, count=65)

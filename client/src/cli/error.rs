@@ -59,16 +59,25 @@ pub(crate) enum CommandError {
         /// Cause.
         source: ConfigurationError,
     },
-    /// There is nothing to rank.
-    #[error("{path}: contains no configurations; pass some with --configs")]
-    NoConfigurations {
+    /// There are no tiles to rank, and none can be drawn, because only the compiler knows the tiles of a kernel.
+    #[error(
+        "{path}: contains no tiles, and tiles cannot be drawn, because only the compiler knows those of a kernel; pass \
+         some with --configs"
+    )]
+    NoTiles {
+        /// File of the graph.
+        path: String,
+    },
+    /// The graph has only one layout configuration.
+    #[error("{path}: contains no convolution, dot or reshape, so there are no layouts to rank")]
+    NothingConfigurable {
         /// File of the graph.
         path: String,
     },
     /// There is nothing to draw configurations from.
     #[error(
         "{path}: contains neither configurations nor the tensor ranks from which layouts are drawn; pass an HLO \
-         module or HLO text"
+         module or HLO text, or configurations with --configs"
     )]
     NothingToDraw {
         /// File of the graph.

@@ -32,6 +32,7 @@ impl From<&ClientError> for Exit {
         match error {
             ClientError::Connect { .. } | ClientError::Deadline { .. } => Self::NoAnswer,
             ClientError::NoEndpoint
+            | ClientError::NotGrpc { .. }
             | ClientError::Scheme { .. }
             | ClientError::NoTls { .. }
             | ClientError::Tls { .. }

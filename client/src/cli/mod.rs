@@ -71,7 +71,7 @@ pub(crate) async fn run() -> ExitCode {
 impl Command {
     async fn run(self, format: Format) -> Result<(), CommandError> {
         match self {
-            Self::Rank(rank) => rank.run(format).await,
+            Self::Rank(rank) => Box::pin(rank.run(format)).await,
             Self::Eval(eval) => Box::pin(eval.run(format)).await,
             Self::Bench(bench) => bench.run(format).await,
             Self::Models(models) => models.run(format).await,

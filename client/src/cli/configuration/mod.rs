@@ -1,8 +1,12 @@
-//! Configurations on the command line: JSON and random draws.
+//! Configurations on the command line: JSON and draws.
 
+mod drawn;
 mod kinds;
 mod layout;
 mod tile;
 
+#[cfg(test)]
+pub(crate) use drawn::MAX_DEVIATIONS;
+pub(crate) use drawn::{DrawnLayouts, draw_layouts};
 pub(crate) use kinds::{ConfigurationForm, default_number, read, recombine};
 pub(crate) use layout::random_layouts;

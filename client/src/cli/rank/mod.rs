@@ -1,5 +1,6 @@
 //! `hlorank rank`: ranks the configurations to measure first.
 
+mod draw;
 mod job;
 mod report;
 mod text;
@@ -13,13 +14,14 @@ use clap::Args;
 use hlorank_client::{Client, GraphHandle, RankRequest};
 
 use self::{
+    draw::Draw,
     job::Job,
     report::{GraphRanking, RankReport},
 };
 use super::{
     configuration,
     error::CommandError,
-    input::{GRAPH_FILE, Selection},
+    input::{GRAPH_FILE, NumberedGraph, Selection},
     output::Format,
     progress::Progress,
     server::{ModelChoice, Server},
@@ -36,6 +38,7 @@ or tiles
 const EXAMPLES: &str = "\
 Examples:
   hlorank rank --graph kernels.pb --top 5
+  hlorank rank --graph module.hlo.txt --random 1000 --seed 1
   hlorank rank --graph module.hlo.txt --configs candidates.json --json
   hlorank rank --graph kernels.pb --module 3 --model tile-xla-cpu@canary";
 
@@ -46,6 +49,8 @@ pub(crate) struct Rank {
     graph: PathBuf,
     #[arg(long, value_name = "FILE", help = CONFIGS, long_help = CONFIGS_LONG)]
     configs: Option<PathBuf>,
+    #[command(flatten)]
+    draw: Draw,
     /// Number of best configurations to show; 0 shows all
     #[arg(long, value_name = "K", default_value_t = 10)]
     top: u32,
@@ -77,18 +82,20 @@ impl Rank {
         self.rank(&[Job::given(&graph, &configurations)], &progress).await
     }
 
-    /// Ranks the configurations that come with the graphs.
+    /// Ranks the configurations that come with the graphs, or drawn ones.
     async fn rank_own(&self) -> Result<RankReport, CommandError> {
         let progress = Progress::over(1);
         let graphs = self.selection.read(&self.graph, &progress)?.graphs;
-        let jobs: Vec<Job<'_>> = graphs.iter().filter_map(Job::of_file).collect();
-        self.rank(&jobs, &progress).await
+        let draw = |graph: &NumberedGraph| self.draw.layouts(&self.graph, &graph.measured);
+        let drawn: Vec<_> = graphs.iter().map(draw).collect::<Result<_, _>>()?;
+        let jobs = graphs.iter().zip(&drawn).filter_map(|(graph, drawn)| match drawn {
+            Some((configurations, drawn)) => Some(Job::drawn(graph, configurations, *drawn)),
+            None => Job::of_file(graph),
+        });
+        self.rank(&jobs.collect::<Vec<_>>(), &progress).await
     }
 
     async fn rank(&self, jobs: &[Job<'_>], progress: &Progress) -> Result<RankReport, CommandError> {
-        if jobs.is_empty() {
-            return Err(CommandError::NoConfigurations { path: self.graph.display().to_string() });
-        }
         let client = self.server.connect().await?;
         let mut graphs = Vec::with_capacity(jobs.len());
         for job in jobs {

@@ -3,7 +3,7 @@ use std::time::Duration;
 use hlorank_client::{Ranked, Ranking, Timings, v1};
 use serde::Serialize;
 
-use super::job::Job;
+use super::{draw::Drawn, job::Job};
 use crate::cli::{configuration::ConfigurationForm, run_times::RunTimes};
 
 /// The rankings of a file.
@@ -21,6 +21,8 @@ pub(super) struct GraphRanking {
     pub(super) nodes: usize,
     pub(super) graph_hash: String,
     pub(super) model: String,
+    /// What was drawn, if the configurations were.
+    pub(super) drawn: Option<Drawn>,
     /// Number of configurations that were sent.
     pub(super) configurations: usize,
     /// Number of configurations that were scored: the first ones of those sent.
@@ -101,6 +103,7 @@ impl GraphRanking {
             nodes: job.measured.graph.len(),
             graph_hash: ranking.graph_hash.to_string(),
             model: ranking.model.to_string(),
+            drawn: job.drawn,
             configurations: job.configurations.len(),
             scored: ranking.scored,
             ranking: ranking.best.iter().zip(1..).map(best).collect(),

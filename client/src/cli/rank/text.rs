@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use clap::builder::styling::Style;
 
+use super::draw::Drawn;
 use super::report::{GraphRanking, MeasuredSummary, RankReport, RankedConfiguration, Reuse, Stages};
 use crate::cli::{
     output::{Align, Table, counted, grouped, or_dash, printable, run_time},
@@ -22,7 +23,11 @@ impl Display for RankReport {
 
 impl Display for GraphRanking {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(formatter, "{}\n", self.heading())?;
+        writeln!(formatter, "{}", self.heading())?;
+        if let Some(drawn) = &self.drawn {
+            writeln!(formatter, "{drawn}")?;
+        }
+        writeln!(formatter)?;
         write!(formatter, "{}", self.table())?;
         writeln!(formatter, "\n{}; {}", self.server_ms, self.reuse)?;
         if self.scored < self.configurations {
@@ -150,6 +155,19 @@ impl MeasuredSummary {
             counted(self.configurations, "measured configuration"),
             run_time(self.best_ns),
             self.best_number,
+        )
+    }
+}
+
+impl Display for Drawn {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "Drawn: the compiler's default (number 0), {} of the {} layouts that set one tensor of one node, {} (seed {}).",
+            grouped(self.single_deviations),
+            grouped(self.possible_single_deviations),
+            counted(self.random, "random layout"),
+            self.seed,
         )
     }
 }

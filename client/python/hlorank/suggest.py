@@ -1,0 +1,108 @@
+"""What a server proposes to measure next."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from hlorank.adapt import Adaptation, adaptation_of
+from hlorank.errors import AnswerError
+from hlorank.messages import SuggestConfigsRequest
+from hlorank.model import ModelReference
+from hlorank.ranking import Timings, graph_hash_of, model_of_answer, timings_of
+
+Reason = Literal["", "model", "expected_improvement", "random"]
+_REASONS: tuple[Reason, ...] = ("", "model", "expected_improvement", "random")
+"""In the order of ``SuggestionReason``."""
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A configuration to measure."""
+
+    config: int
+    """Number of the configuration among the candidates."""
+    reason: Reason
+    """``model`` ranks it first, and too little was measured to learn from; the
+    ``expected_improvement`` of the fastest time is the largest; or it was drawn at ``random``."""
+    score: float
+    """Predicted natural logarithm of seconds; the model's score if nothing was learned."""
+    predicted_seconds: float
+    """0 if nothing was learned, like the fields below"""
+    log_sd: float
+    """Standard deviation of the natural logarithm of the predicted time."""
+    expected_improvement: float
+    """By how much the natural logarithm of the fastest time is expected to fall."""
+
+
+@dataclass(frozen=True)
+class Suggestions:
+    """The answer to ``suggest``."""
+
+    suggestions: tuple[Suggestion, ...]
+    """In the order in which to measure them; fewer than asked for if no more are left."""
+    adaptation: Adaptation | None
+    """What the predictions rest on; None if no measurements were sent."""
+    model: ModelReference
+    """The model version that answered."""
+    graph_hash: bytes
+    timings: Timings
+    """Seconds spent in each stage on the server."""
+
+    @property
+    def configs(self) -> np.ndarray:
+        """i64 [suggestions]: numbers of the configurations to measure"""
+        return np.array([suggestion.config for suggestion in self.suggestions], np.int64)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which suggestions are asked for."""
+
+    count: int = 1
+    """Number of suggestions, at most 64."""
+    pending: Sequence[int] = ()
+    """Numbers of configurations that are being measured."""
+    since_improvement: int = 0
+    """Number of measurements since the fastest one."""
+    seed: int = 0
+    """Seed of random suggestions."""
+
+    def message(self, source: Any, selector: Any, adapt: Any) -> Any:
+        """Returns the request for a graph, a model and measurements, without candidates."""
+        return SuggestConfigsRequest(
+            graph=source,
+            model=selector,
+            adapt=adapt,
+            count=self.count,
+            pending=[int(config) for config in self.pending],
+            since_improvement=self.since_improvement,
+            seed=self.seed,
+        )
+
+
+def suggestions_of(answer: Any, wanted: Wanted, candidates: int) -> Suggestions:
+    """Converts a ``SuggestConfigsResponse``. Raises AnswerError if it is impossible."""
+    suggestions = tuple(_suggestion_of(message) for message in answer.suggestions)
+    configs = [suggestion.config for suggestion in suggestions]
+    if len(configs) > max(wanted.count, 1):
+        raise AnswerError(f"the server made {len(configs)} suggestions instead of {wanted.count}")
+    known = set(map(int, wanted.pending))
+    if any(config >= candidates or config in known for config in configs):
+        raise AnswerError("the server suggests what was not sent, or what is pending")
+    if len(set(configs)) < len(configs):
+        raise AnswerError("the server suggests a configuration twice")
+    return Suggestions(
+        suggestions,
+        adaptation_of(answer.adaptation) if answer.HasField("adaptation") else None,
+        model_of_answer(answer),
+        graph_hash_of(answer),
+        timings_of(answer.timings),
+    )
+
+
+def _suggestion_of(message: Any) -> Suggestion:
+    known = message.reason < len(_REASONS)
+    numbers = message.score, message.predicted_seconds, message.log_sd, message.expected_improvement
+    return Suggestion(message.config, _REASONS[message.reason] if known else "", *numbers)

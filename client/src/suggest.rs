@@ -1,0 +1,208 @@
+use std::{collections::HashSet, time::Duration};
+
+use hlorank_graph::{Configurations, Digest};
+use hlorank_proto::v1::{
+    self, Adaptation, ConfigBatch, ReuseCounts, SuggestConfigsRequest, SuggestConfigsResponse, Warning,
+};
+
+use crate::{
+    Adapt, GraphHandle, InvalidAnswer, ModelReference, Timings,
+    answer::{graph_hash, model},
+};
+
+/// A request for configurations of a graph to measure next.
+#[derive(Debug)]
+pub struct SuggestRequest<'a> {
+    pub(crate) graph: &'a GraphHandle,
+    /// Without its graph.
+    message: SuggestConfigsRequest,
+    candidates: usize,
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// What to measure next.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Suggestions {
+    /// In the order in which to measure them. Fewer than requested if no more candidates are left.
+    pub suggestions: Vec<Suggestion>,
+    /// What the predictions rest on, if measurements were sent.
+    pub adaptation: Option<Adaptation>,
+    /// The model version that answered.
+    pub model: ModelReference,
+    /// The graph hash.
+    pub graph_hash: Digest,
+    /// Time of each stage on the server.
+    pub timings: Timings,
+    /// How much work was shared.
+    pub reuse: ReuseCounts,
+    /// Unusual properties of the request that the server accepted.
+    pub warnings: Vec<Warning>,
+}
+
+/// A configuration to measure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Suggestion {
+    /// Number of the configuration among the candidates.
+    pub config: usize,
+    /// Why it is suggested.
+    pub reason: SuggestionReason,
+    /// Predicted natural logarithm of seconds; the model's score if nothing was learned.
+    pub score: f32,
+    /// Predicted run time in seconds; 0 if nothing was learned.
+    pub predicted_seconds: f32,
+    /// Standard deviation of the natural logarithm of the predicted time; 0 if nothing was learned.
+    pub log_sd: f32,
+    /// By how much the natural logarithm of the fastest time is expected to fall; 0 if nothing was learned.
+    pub expected_improvement: f32,
+}
+
+/// Why a configuration is suggested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SuggestionReason {
+    /// The model ranks it first, and too little was measured to learn from.
+    Model,
+    /// It improves the fastest time most, as expected over what is not known of it.
+    ExpectedImprovement,
+    /// Drawn at random, since the last measurements did not improve the fastest time.
+    Random,
+    /// A reason that this client does not know.
+    Other,
+}
+
+impl<'a> SuggestRequest<'a> {
+    /// Requests one suggestion from these candidates, by the default model of the task.
+    #[must_use]
+    pub fn new(graph: &'a GraphHandle, candidates: &Configurations) -> Self {
+        let batch = ConfigBatch { configs: Some(candidates.to_smallest_form()) };
+        let message = SuggestConfigsRequest { batch: Some(batch), ..SuggestConfigsRequest::default() };
+        Self { graph, message, candidates: candidates.len(), timeout: None }
+    }
+
+    /// Sets the model. Default: the default model of the task.
+    #[must_use]
+    pub fn model(mut self, model: Option<&ModelReference>) -> Self {
+        self.message.model = model.map(Into::into);
+        self
+    }
+
+    /// Sets what was measured until now. Default: nothing.
+    #[must_use]
+    pub fn adapt(mut self, adapt: Option<&Adapt>) -> Self {
+        self.message.adapt = adapt.map(Adapt::message);
+        self
+    }
+
+    /// Sets the number of suggestions, at most 64. Default: 1.
+    #[must_use]
+    pub fn count(mut self, count: u32) -> Self {
+        self.message.count = count;
+        self
+    }
+
+    /// Sets the numbers of candidates that are being measured. Default: none.
+    #[must_use]
+    pub fn pending(mut self, pending: &[u32]) -> Self {
+        self.message.pending = pending.to_vec();
+        self
+    }
+
+    /// Sets the number of measurements since the fastest one. After every fifth, the suggestion is a random one, drawn
+    /// with this seed. Default: 0 and 0.
+    #[must_use]
+    pub fn since_improvement(mut self, measurements: u32, seed: u64) -> Self {
+        (self.message.since_improvement, self.message.seed) = (measurements, seed);
+        self
+    }
+
+    /// Sets the maximum time of the call, retries included. Default: [`Connection::timeout`](crate::Connection::timeout).
+    #[must_use]
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self { timeout: Some(timeout), ..self }
+    }
+
+    pub(crate) fn message(&self, graph: v1::Graph) -> SuggestConfigsRequest {
+        SuggestConfigsRequest { graph: Some(graph), ..self.message.clone() }
+    }
+
+    /// Checks an answer and converts it.
+    pub(crate) fn read(&self, answer: SuggestConfigsResponse) -> Result<Suggestions, InvalidAnswer> {
+        let (found, asked) = (answer.suggestions.len(), self.message.count.max(1) as usize);
+        if found > asked {
+            return Err(InvalidAnswer::Suggestions { found, asked });
+        }
+        let mut known: HashSet<u32> = self.message.pending.iter().copied().collect();
+        for suggestion in &answer.suggestions {
+            let config = suggestion.config as usize;
+            if config >= self.candidates || !known.insert(suggestion.config) {
+                return Err(InvalidAnswer::Suggested(config));
+            }
+            if !suggestion.score.is_finite() {
+                return Err(InvalidAnswer::NotFinite(config));
+            }
+        }
+        Ok(Suggestions {
+            suggestions: answer.suggestions.into_iter().map(Suggestion::from).collect(),
+            adaptation: answer.adaptation,
+            model: model(answer.model)?,
+            graph_hash: graph_hash(&answer.graph_hash)?,
+            timings: answer.timings.map(Timings::from).unwrap_or_default(),
+            reuse: answer.reuse.unwrap_or_default(),
+            warnings: answer.warnings,
+        })
+    }
+}
+
+impl From<v1::Suggestion> for Suggestion {
+    fn from(suggestion: v1::Suggestion) -> Self {
+        let reason = match suggestion.reason() {
+            v1::SuggestionReason::Model => SuggestionReason::Model,
+            v1::SuggestionReason::ExpectedImprovement => SuggestionReason::ExpectedImprovement,
+            v1::SuggestionReason::Random => SuggestionReason::Random,
+            v1::SuggestionReason::Unspecified => SuggestionReason::Other,
+        };
+        let v1::Suggestion { config, score, predicted_seconds, log_sd, expected_improvement, .. } =
+            suggestion;
+        Self { config: config as usize, reason, score, predicted_seconds, log_sd, expected_improvement }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hlorank_graph::{Limits, Task, TileBatch, TileConfiguration};
+    use hlorank_proto::v1::ModelSelector;
+
+    use super::*;
+
+    fn answer(suggestions: &[(u32, f32)]) -> SuggestConfigsResponse {
+        let suggestion =
+            |&(config, score): &(u32, f32)| v1::Suggestion { config, score, ..v1::Suggestion::default() };
+        SuggestConfigsResponse {
+            suggestions: suggestions.iter().map(suggestion).collect(),
+            model: Some(ModelSelector { name: "tile".to_owned(), version: 4, ..ModelSelector::default() }),
+            graph_hash: vec![9; 32].into(),
+            ..SuggestConfigsResponse::default()
+        }
+    }
+
+    #[test]
+    fn impossible_suggestions_are_refused() {
+        let handle = GraphHandle::hlo_module(vec![1, 2, 3], Task::Tile, vec![]);
+        let mut tiles = TileBatch::default();
+        for bound in [4, 8, 16] {
+            let tile = TileConfiguration { kernel_bounds: &[], output_bounds: &[bound], input_bounds: &[] };
+            tiles.push(tile, &Limits::default()).unwrap();
+        }
+        let request = SuggestRequest::new(&handle, &Configurations::Tile(tiles)).count(2).pending(&[1]);
+        let read = |suggestions: &[(u32, f32)]| request.read(answer(suggestions));
+        let valid = read(&[(2, 1.0), (0, 3.0)]).unwrap();
+        assert_eq!(valid.suggestions.iter().map(|each| each.config).collect::<Vec<_>>(), [2, 0]);
+        assert_eq!(valid.suggestions[0].reason, SuggestionReason::Other);
+        assert_eq!(read(&[(3, 1.0)]), Err(InvalidAnswer::Suggested(3)));
+        assert_eq!(read(&[(1, 1.0)]), Err(InvalidAnswer::Suggested(1)), "it is pending");
+        assert_eq!(read(&[(0, 1.0), (0, 1.0)]), Err(InvalidAnswer::Suggested(0)));
+        assert_eq!(read(&[(0, f32::NAN)]), Err(InvalidAnswer::NotFinite(0)));
+        let found = read(&[(0, 1.0), (2, 1.0), (1, 1.0)]);
+        assert_eq!(found, Err(InvalidAnswer::Suggestions { found: 3, asked: 2 }));
+    }
+}
