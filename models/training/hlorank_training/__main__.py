@@ -46,12 +46,14 @@ def _parser() -> argparse.ArgumentParser:
     _add_data(_add(subparsers, commands.held_out))
     _add_compare(subparsers)
     _add_within_graph(subparsers)
+    _add_kernel_trees(subparsers)
     _add_study(subparsers)
     _add_study_iree(subparsers)
     _add_export(subparsers)
     _add_fixtures(subparsers)
     _add_whole_graph_fixtures(subparsers)
     _add_text_fixtures(subparsers)
+    _add_fusion_fixtures(subparsers)
     return parser
 
 
@@ -65,7 +67,7 @@ def _add(subparsers, command, tasks=TASKS) -> argparse.ArgumentParser:
 
 
 def _add_collect(subparsers) -> None:
-    parser = _add(subparsers, commands.collect)
+    parser = _add(subparsers, commands.collect, tasks=(*TASKS, "fusion"))
     parser.add_argument("--out", type=Path, required=True, help="folder for the tuning files")
     parser.add_argument(
         "--minutes", type=float, default=240.0, help="maximum duration (default: %(default)s)"
@@ -94,6 +96,13 @@ def _add_train(subparsers) -> None:
         default="small",
         help="sizes and hyperparameters: small, or paper for the published ones (default: small)",
     )
+    parser.add_argument(
+        "--pad-value",
+        type=int,
+        choices=(0, -1),
+        help="value of the empty places of lists of features: 0 for TpuGraphs' npz files of "
+        "layouts (default: the architecture's, -1 for TGraph and 0 for others)",
+    )
 
 
 def _add_architecture(parser: argparse.ArgumentParser) -> None:
@@ -115,6 +124,10 @@ def _add_compare(subparsers) -> None:
     _add_data(parser)
     parser.add_argument("--out", type=Path, required=True, help="folder for the checkpoints")
     _add_minutes(parser)
+    _add_architecture(parser)
+    parser.add_argument(
+        "--epochs", type=int, help="maximum epochs of every model (default: the preset's)"
+    )
     parser.add_argument("--workers", type=int, default=2, help="models trained in parallel")
 
 
@@ -126,6 +139,16 @@ def _add_within_graph(subparsers) -> None:
     parser.add_argument(
         "--seeds", type=int, default=3, help="models whose scores are averaged (default: 3)"
     )
+    parser.add_argument(
+        "--server",
+        help="address of an hlorank server, whose default model adapts to some of the measured "
+        "configurations, for comparison (default: none)",
+    )
+
+
+def _add_kernel_trees(subparsers) -> None:
+    parser = _add(subparsers, commands.kernel_trees, tasks=())
+    parser.add_argument("--data", type=Path, required=True, help="folder of measured fusions")
 
 
 def _add_study(subparsers) -> None:
@@ -177,6 +200,11 @@ def _add_whole_graph_fixtures(subparsers) -> None:
 def _add_text_fixtures(subparsers) -> None:
     parser = _add(subparsers, commands.text_fixtures, tasks=())
     parser.add_argument("--data", type=Path, required=True, help="path of the folder tests/data")
+
+
+def _add_fusion_fixtures(subparsers) -> None:
+    parser = _add(subparsers, commands.fusion_fixtures, tasks=())
+    parser.add_argument("--out", type=Path, required=True, help="folder for the modules")
 
 
 def _add_data(parser: argparse.ArgumentParser) -> None:

@@ -14,9 +14,14 @@ def collect(arguments: argparse.Namespace) -> None:
     """Measure run times on the first JAX device."""
     # XLA reads NPROC when it starts; programs then run on one thread.
     os.environ["NPROC"] = "1"
-    if arguments.task == "layout":
-        if arguments.source != "xla":
-            raise SystemExit("layouts are measured with XLA only: omit --source")
+    if arguments.task != "tile" and arguments.source != "xla":
+        raise SystemExit(f"{arguments.task}s are measured with XLA only: omit --source")
+    if arguments.task == "fusion":
+        from hlorank_training.measuring.collect_fusion import PROTOCOL, collect_fusion
+        from hlorank_training.measuring.draw_fusions import FusionLimits
+
+        collect_fusion(arguments.out, arguments.minutes, PROTOCOL, FusionLimits())
+    elif arguments.task == "layout":
         from hlorank_training.measuring.collect_layout import PROTOCOL, LayoutLimits, collect_layout
 
         collect_layout(arguments.out, arguments.minutes, PROTOCOL, LayoutLimits())
@@ -38,6 +43,13 @@ def describe(arguments: argparse.Namespace) -> None:
     from hlorank_training.measuring.describe import describe as run
 
     print(run(arguments.data, arguments.out))
+
+
+def kernel_trees(arguments: argparse.Namespace) -> None:
+    """Judge boosted trees on measured kernels, the floor for a model of fusions."""
+    from hlorank_training.judging.kernel_trees import judge_trees
+
+    print(judge_trees(arguments.data))
 
 
 def train(arguments: argparse.Namespace) -> None:
@@ -81,7 +93,17 @@ def _chosen(arguments: argparse.Namespace) -> tuple[Any, Any]:
     training = replace(preset.training, seed=arguments.seed, minutes=arguments.minutes)
     if arguments.loss:
         training = replace(training, loss=replace(training.loss, name=arguments.loss))
-    return entry, replace(preset, training=training)
+    model = _padded(preset.model, entry, arguments.pad_value)
+    return entry, replace(preset, training=training, model=model)
+
+
+def _padded(settings: Any, entry: Any, pad_value: int | None) -> Any:
+    """Returns settings of a model whose features are padded with a value, or with its own."""
+    if pad_value in (None, entry.model.form(settings).pad_value):
+        return settings
+    if not hasattr(settings, "pad_value"):
+        raise SystemExit(f"--pad-value: features of {entry.name} are always padded with 0")
+    return replace(settings, pad_value=pad_value)
 
 
 def evaluate(arguments: argparse.Namespace) -> None:
@@ -109,17 +131,34 @@ def held_out(arguments: argparse.Namespace) -> None:
 
 
 def compare(arguments: argparse.Namespace) -> None:
-    """Train the papers' ablations, and compare the model with them and with baselines."""
+    """Train the ablations of an architecture, and compare it with them and with baselines."""
     from hlorank_training.data.prepare import prepare
+    from hlorank_training.judging.compare import Compared
     from hlorank_training.judging.compare import compare as run
+    from hlorank_training.judging.comparisons import comparison
+    from hlorank_training.models.architectures.registry import architecture
 
-    prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
-    print(run(arguments.task, prepared, arguments.out, arguments.minutes, arguments.workers))
+    try:
+        entry = architecture(arguments.task, arguments.architecture)
+        variants = comparison(arguments.task, arguments.architecture)
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
+    preset = entry.preset("small")
+    training = replace(preset.training, minutes=arguments.minutes)
+    if arguments.epochs:
+        training = replace(training, epochs=arguments.epochs)
+    form = entry.model.form(preset.model)
+    prepared = prepare(arguments.task, arguments.data, arguments.hlorank, form)
+    compared = Compared(entry, variants, arguments.out, training)
+    print(run(compared, prepared, arguments.workers))
 
 
 def within_graph(arguments: argparse.Namespace) -> None:
     """Fit a model to one graph and rank its left-out configurations."""
+    from hlorank import Client
+
     from hlorank_training.data.prepare import prepare
+    from hlorank_training.judging.adapted import MEASURED
     from hlorank_training.judging.within_graph import Fitting
     from hlorank_training.judging.within_graph import within_graph as run
     from hlorank_training.models.architectures.registry import architecture
@@ -129,11 +168,14 @@ def within_graph(arguments: argparse.Namespace) -> None:
         architecture(arguments.task, arguments.architecture), arguments.minutes, arguments.seeds
     )
     prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
+    server = Client(arguments.server) if arguments.server else None
     rows = []
     for features in prepared.features.values():
-        for fit in run(features, fitting):
-            rows.append([fit.split, f"{fit.test:,}", f"{fit.model:.3f}", f"{fit.ridge:.3f}"])
-    print(markdown(["left out", "configurations", "model, tau", "ridge, tau"], rows))
+        for fit in run(features, fitting, server):
+            taus = [fit.model, fit.ridge] + ([fit.adapted] if server else [])
+            rows.append([fit.split, f"{fit.test:,}", *(f"{tau:.3f}" for tau in taus)])
+    columns = ["left out", "configurations", "model, tau", "ridge, tau"]
+    print(markdown(columns + [f"{MEASURED} measured, adapted, tau"] * bool(server), rows))
 
 
 def study(arguments: argparse.Namespace) -> None:
@@ -211,25 +253,54 @@ def text_fixtures(arguments: argparse.Namespace) -> None:
         print(path, path.stat().st_size)
 
 
+def fusion_fixtures(arguments: argparse.Namespace) -> None:
+    """Write programs before fusion, for the tests of their kernels."""
+    from hlorank_training.shipping.fusion_fixtures import write_fusion_fixtures
+
+    for path in write_fusion_fixtures(arguments.out):
+        print(path, path.stat().st_size)
+
+
 def _report_quality(prepared, model, report: dict[str, Any], folder) -> None:
     """Writes the report of a training with the held-out quality, and prints the quality."""
     from hlorank.measure.atomic_files import write_json
 
+    from hlorank_training.judging.applications import applications_table
     from hlorank_training.judging.held_out import quality_table
 
     quality = _quality(prepared, report, model)
-    write_json(folder / "training.json", report | quality)
     print(quality_table(prepared, quality))
+    if model.settings.task == "tile":
+        errors = _application_errors(prepared, report, model)
+        quality |= {"application_errors": {name: asdict(one) for name, one in errors.items()}}
+        print(applications_table(errors))
+    write_json(folder / "training.json", report | quality)
 
 
 def _quality(prepared, report: dict[str, Any], model) -> dict[str, Any]:
     """Returns the quality on the graphs that the report's split holds out."""
-    from hlorank_training.data.split import Split
     from hlorank_training.judging.held_out import held_out_quality
     from hlorank_training.models.train import score_graph
 
-    split_as_trained = replace(prepared, split=Split(**report["split"]))
-    return held_out_quality(split_as_trained, lambda graph: score_graph(model, graph))
+    as_trained = _split_as_trained(prepared, report)
+    return held_out_quality(as_trained, lambda graph: score_graph(model, graph))
+
+
+def _application_errors(prepared, report: dict[str, Any], model) -> dict[str, Any]:
+    """Returns Kaufman's errors by application on the graphs that the report's split holds out."""
+    from hlorank_training.judging.applications import application_errors
+    from hlorank_training.models.loss import predicted_nanoseconds
+    from hlorank_training.models.train import score_graph
+
+    as_trained = _split_as_trained(prepared, report)
+    nanoseconds = predicted_nanoseconds(report["settings"]["loss"]["name"])
+    return application_errors(as_trained, lambda graph: score_graph(model, graph), nanoseconds)
+
+
+def _split_as_trained(prepared, report: dict[str, Any]):
+    from hlorank_training.data.split import Split
+
+    return replace(prepared, split=Split(**report["split"]))
 
 
 def _refuse_other_features(report: dict[str, Any], prepared) -> None:

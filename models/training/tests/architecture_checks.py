@@ -3,6 +3,7 @@
 All of them score an ``Example``. ``tests/test_tile_architectures.py`` shows their use.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 
 from hlorank_training.data.dataset import Graph, Segment
 from hlorank_training.data.whole_graph import Inputs, WholeGraph
-from hlorank_training.models.architectures.architecture import Preset
+from hlorank_training.models.architectures.architecture import Architecture, Preset
 from hlorank_training.models.kernel_model import KernelModel
 from hlorank_training.models.segment_batch import SegmentBatch
 from hlorank_training.models.serving_rule import ServingRule
@@ -21,6 +22,8 @@ from hlorank_training.shipping.whole_graph_onnx import OnnxWholeGraphModel, writ
 
 CLOSE = 1e-5
 """Maximum difference relative to the largest score."""
+OPCODE_ROWS = 128
+"""Rows of every opcode table; the papers' tables have fewer."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,27 @@ def difference(actual: np.ndarray, expected: np.ndarray) -> float:
 def parameters(model: torch.nn.Module) -> int:
     """The number of trained parameters."""
     return sum(parameter.numel() for parameter in model.parameters())
+
+
+def small(entry: Architecture, seed: int = 0, **changes) -> torch.nn.Module:
+    """A model of preset ``small``, with changed settings and random weights."""
+    return fitted(entry.model, replace(entry.presets["small"].model, **changes), seed)
+
+
+def check_every_architecture_is_listed(
+    entries: Mapping[str, Architecture], listed: Iterable[str]
+) -> None:
+    """Every architecture of a paper is among those that a test file checks, and no other."""
+    of_papers = {name for name, entry in entries.items() if "paper" in entry.presets}
+    assert of_papers == set(listed)
+
+
+def check_count(entry: Architecture, count: int, opcodes: int) -> None:
+    """Check 1: preset ``paper`` has ``count`` parameters with ``opcodes`` rows of its table."""
+    model = entry.model(entry.presets["paper"].model)
+    tables = [m for m in model.modules() if isinstance(m, torch.nn.Embedding)]
+    widths = sum(m.embedding_dim for m in tables if m.num_embeddings == OPCODE_ROWS)
+    assert parameters(model) == count + (OPCODE_ROWS - opcodes) * widths
 
 
 def relabelled(given: Example, order: np.ndarray) -> Example:
@@ -212,22 +236,30 @@ def chain(nodes: int, task: str = "tile") -> Example:
     return replace(example(task, nodes, seed=5), edges=edges)
 
 
-def check_receptive_field(vectors, layers: int) -> None:
+def part(given: Example, start: int, end: int) -> Example:
+    """The nodes from ``start`` to before ``end``, with the edges between them."""
+    within = (given.edges >= start) & (given.edges < end)
+    static = (given.opcode[start:end], given.features[start:end])
+    edges = given.edges[:, within.all(0)] - start
+    if given.configurable is None:
+        return Example(*static, edges, given.config)
+    slots = (given.configurable >= start) & (given.configurable < end)
+    return Example(*static, edges, given.config[:, slots], given.configurable[slots] - start)
+
+
+def check_receptive_field(vectors, layers: int, task: str = "tile", border: int = 0) -> None:
     """Check 8: a node's vector depends on its neighbourhood of as many hops as layers alone.
 
-    ``vectors`` maps an example to the vectors [C,N,H] of its nodes.
+    ``vectors`` maps an example to the vectors [C,N,H] of its nodes. ``border`` is 1 if weights also
+    depend on the degrees of neighbours, which the nodes one hop further decide.
     """
-    long = chain(4 * layers)
-    middle = 2 * layers
-    near = np.arange(middle - layers, middle + layers + 1)
-    cut = replace(chain(len(near)), opcode=long.opcode[near], features=long.features[near])
-    cut = replace(cut, config=long.config)
+    hops = layers + border
+    long, middle = chain(4 * hops, task), 2 * hops
     expected = vectors(long)[:, middle]
-    assert difference(vectors(cut)[:, layers], expected) < CLOSE
-    nearer = replace(
-        cut, opcode=cut.opcode[1:], features=cut.features[1:], edges=chain(len(near) - 1).edges
-    )
-    assert difference(vectors(nearer)[:, layers - 1], expected) > CLOSE
+    near = part(long, middle - hops, middle + hops + 1)
+    assert difference(vectors(near)[:, hops], expected) < CLOSE
+    nearer = part(long, middle - hops + 1, middle + hops)
+    assert difference(vectors(nearer)[:, hops - 1], expected) > CLOSE
 
 
 def node_vectors(model, given: Example) -> np.ndarray:
@@ -236,6 +268,12 @@ def node_vectors(model, given: Example) -> np.ndarray:
     with torch.no_grad():
         batch = SegmentBatch(opcode, features, operands, mask, segment, config)
         return model.eval().encoder.nodes(batch).numpy()
+
+
+def star(leaves: int, task: str = "tile") -> Example:
+    """A node with as many users, of which the last ones have other features than the first."""
+    edges = np.stack([np.arange(1, leaves + 1), np.zeros(leaves, np.int64)])
+    return replace(example(task, leaves + 1, seed=6), edges=edges)
 
 
 def check_learning(model_class, preset: Preset, graph: Graph | WholeGraph, ceiling: float) -> None:

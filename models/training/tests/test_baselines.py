@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -7,13 +5,8 @@ pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
 from hlorank_training.data.dataset import Graph, Segment
-from hlorank_training.data.prepare import Prepared
-from hlorank_training.data.sources import Source
-from hlorank_training.data.split import Split
 from hlorank_training.judging.baselines import BoostedTrees, analytical_cost
-from hlorank_training.judging.compare import FULL, table
 from hlorank_training.judging.evaluate import mean_of
-from hlorank_training.judging.held_out import held_out_quality
 from hlorank_training.models.metrics import kendall_tau
 
 PARAMETER, TANH = 63, 102
@@ -52,22 +45,3 @@ def test_an_ensemble_scores_the_mean_of_its_models():
     graph = elementwise(16, 32)
     both = mean_of([lambda _: np.array([1.0, 3.0]), lambda _: np.array([3.0, 4.0])])
     assert both(graph).tolist() == [2.0, 3.5]
-
-
-def test_the_table_of_a_comparison_has_a_row_a_model_and_what_needs_none():
-    graph = elementwise(16, 32)
-    source = Source("k", Path("k.pb"), None, "k", "elementwise", None, 0.9)
-
-    class Measured(Prepared):
-        def graphs(self, names):
-            return [graph for _ in names]
-
-    prepared = Measured("0" * 64, Split((), (), ("k_16_32",)), {}, {"k_16_32": source})
-    qualities = {
-        FULL: held_out_quality(prepared, lambda g: g.runtimes),
-        "worst": held_out_quality(prepared, lambda g: -g.runtimes),
-    }
-    rows = [[c.strip() for c in line.split("|")[1:-1]] for line in table(qualities).splitlines()]
-    assert rows[2][:3] == [FULL, "1.00", "1.00"]
-    assert rows[3][:3] == ["worst", "-1.00", "0.00"]
-    assert [row[0] for row in rows[4:]] == ["random", "always the default"]

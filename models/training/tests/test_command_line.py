@@ -18,10 +18,12 @@ def test_help_names_every_command():
         "held-out",
         "compare",
         "within-graph",
+        "kernel-trees",
         "export",
         "fixtures",
         "whole-graph-fixtures",
         "text-fixtures",
+        "fusion-fixtures",
     ):
         assert f"\n    {name}" in shown
 

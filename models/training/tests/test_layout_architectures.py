@@ -1,6 +1,7 @@
 """Every architecture of the papers for layouts passes the checks that all architectures get."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,6 @@ from hlorank_training.shipping.whole_graph_onnx import (  # noqa: E402
     write_whole_graph_onnx,
 )
 
-OPCODE_ROWS = 128
 CEILING = 0.92
 """Tau between two measuring passes of the graph of ``measured``."""
 
@@ -42,7 +42,6 @@ class Facts:
     count: int
     """Trained parameters of preset ``paper``, with ``opcodes`` rows of the opcode table."""
     opcodes: int
-    order_matters: bool = False
 
 
 FACTS = {
@@ -57,31 +56,45 @@ CROSS = "tgraph-layout-cross"
 each = pytest.mark.parametrize("name", FACTS)
 
 
-def small_class(name: str, **changes) -> tuple:
-    """The class and the settings of preset ``small``."""
-    return LAYOUTS[name].model, replace(LAYOUTS[name].presets["small"].model, **changes)
-
-
-def small(name: str, **changes) -> torch.nn.Module:
-    return checks.fitted(*small_class(name, **changes))
+def small(name: str, **settings) -> torch.nn.Module:
+    return checks.small(LAYOUTS[name], **settings)
 
 
 def test_every_architecture_of_a_paper_is_checked():
-    assert {name for name, entry in LAYOUTS.items() if "paper" in entry.presets} == set(FACTS)
+    checks.check_every_architecture_is_listed(LAYOUTS, FACTS)
 
 
 @each
 def test_the_published_sizes_have_the_published_number_of_parameters(name):
-    facts, entry = FACTS[name], LAYOUTS[name]
-    model = entry.model(entry.presets["paper"].model)
-    tables = [m for m in model.modules() if isinstance(m, torch.nn.Embedding)]
-    widths = sum(m.embedding_dim for m in tables if m.num_embeddings == OPCODE_ROWS)
-    assert checks.parameters(model) == facts.count + (OPCODE_ROWS - facts.opcodes) * widths
+    checks.check_count(LAYOUTS[name], FACTS[name].count, FACTS[name].opcodes)
 
 
 @each
 def test_scores_do_not_depend_on_the_numbers_of_nodes(name):
     checks.check_relabelling(small(name), checks.example("layout", 20))
+
+
+def test_the_cut_into_blocks_depends_on_the_numbers_of_nodes():
+    model = small("tpugraphs-gst-sage", nodes=16)
+    checks.check_relabelling(model, checks.example("layout", 30), matters=True)
+    checks.check_relabelling(model, checks.example("layout", 15))
+
+
+def node_vectors(name: str, model: torch.nn.Module, given: checks.Example) -> np.ndarray:
+    tensors = model.tensors(checks.graph_inputs(given), given.config)
+    block_sizes = (len(given.opcode),) if name == "tpugraphs-gst-sage" else ()
+    with torch.no_grad():
+        return model.nodes(*block_sizes, *tensors).numpy()
+
+
+@pytest.mark.parametrize(
+    "name, layers, border",
+    # The symmetric normalization of ResModel depends on the degrees of both ends of an edge.
+    [("tpugraphs-gst-sage", 3, 0), ("tpugraphs-res-model", 2, 1)],
+)
+def test_a_node_sees_as_many_hops_as_there_are_layers(name, layers, border):
+    vectors = partial(node_vectors, name, small(name))
+    checks.check_receptive_field(vectors, layers, "layout", border)
 
 
 @each
@@ -126,7 +139,7 @@ def test_ablations_of_tgraph_change_the_number_of_parameters():
 
 
 def test_an_ensemble_is_exported_as_one_file(tmp_path):
-    members = [checks.fitted(*small_class("tgraph-layout"), seed=seed) for seed in (1, 2)]
+    members = [small("tgraph-layout", seed=seed) for seed in (1, 2)]
     both, given = ensemble(members), checks.example("layout", 20)
     expected = np.mean([checks.scores(member, given) for member in members], 0)
     assert checks.difference(checks.scores(both, given), expected) < checks.CLOSE

@@ -3,8 +3,9 @@
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("onnx", reason="onnx is not installed")
+onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 
+from copy import deepcopy  # noqa: E402
 from dataclasses import replace  # noqa: E402
 from pathlib import Path  # noqa: E402
 
@@ -21,6 +22,7 @@ from hlorank_training.models.architectures.kaufman_layers import (  # noqa: E402
     directions,
 )
 from hlorank_training.models.architectures.singh import (  # noqa: E402
+    NodeNorm,
     ScheduleNetwork,
     SinghSettings,
     SinghTile,
@@ -34,6 +36,7 @@ from hlorank_training.models.architectures.tgraph_layers import (  # noqa: E402
 from hlorank_training.models.kernel_costs import KernelCosts  # noqa: E402
 from hlorank_training.models.paper_losses import relative_error  # noqa: E402
 from hlorank_training.models.segment_batch import SegmentBatch  # noqa: E402
+from hlorank_training.shipping.onnx_model import OnnxModel, write_onnx  # noqa: E402
 
 KERNELS = Path(__file__).parents[3] / "tests/data/measured/tile_kernels.pb"
 B_CONSUMES_A = torch.tensor([[[0.0, 0.0], [1.0, 0.0]]])
@@ -148,6 +151,40 @@ def test_singhs_normalization_in_training_ignores_padding():
     garbage = norm(torch.where(mask.unsqueeze(-1) > 0, x, 1e3), mask)
     assert torch.equal(out, garbage)
     assert out[mask > 0].mean(0).abs().max() < 1e-6
+
+
+def folded(model: SinghTile) -> SinghTile:
+    """The model with its normalizations folded into the linear layers before them.
+
+    Rows of the averages sum to 1, so a constant that is added before them is added after them.
+    """
+    copy = deepcopy(model)
+    for block in copy.encoder.network.blocks:
+        norm, linear = block.norm, block.linear
+        scale = norm.weight * torch.rsqrt(norm.running_var + norm.eps)
+        with torch.no_grad():
+            linear.bias.copy_(scale * (linear.bias - norm.running_mean) + norm.bias)
+            linear.weight.mul_(scale.unsqueeze(-1))
+        block.norm = NodeNorm(len(scale), eps=0.0)
+    return copy.eval()
+
+
+def test_singhs_normalization_can_be_folded_into_the_weights(tmp_path):
+    model = checks.fitted(SinghTile, SinghSettings(invariant=12, dependent=4))
+    for block in model.encoder.network.blocks:
+        for values in (block.norm.weight, block.norm.running_var):
+            torch.nn.init.uniform_(values, 0.5, 2.0)
+        for values in (block.norm.bias, block.norm.running_mean):
+            torch.nn.init.normal_(values)
+    given = checks.example()
+    expected = checks.scores(model, given)
+    assert checks.difference(checks.scores(folded(model), given), expected) < 1e-5
+    write_onnx(model, tmp_path)
+    exported, inputs = OnnxModel(tmp_path), [t.numpy() for t in checks.encoder_inputs(given)]
+    actual = exported.head(exported.encode(inputs))
+    assert checks.difference(actual, checks.scores(folded(model), given)) < 1e-5
+    operators = {node.op_type for node in onnx.load(tmp_path / "encoder.onnx").graph.node}
+    assert "BatchNormalization" not in operators
 
 
 def test_ten_times_longer_run_times_have_the_same_relative_error():

@@ -15,7 +15,7 @@ EVERY = [entry for task in ("layout", "tile") for entry in architectures(task).v
 
 def arguments(**changes) -> SimpleNamespace:
     given = {"task": "tile", "architecture": DEFAULT, "preset": "small", "seed": 3, "minutes": 2.0}
-    return SimpleNamespace(**{**given, "loss": None, **changes})
+    return SimpleNamespace(**{**given, "loss": None, "pad_value": None, **changes})
 
 
 def test_an_unknown_architecture_lists_those_that_exist():
@@ -53,3 +53,10 @@ def test_the_learning_rate_rises_and_then_falls():
     assert factors[:3] == [pytest.approx(1 / 3), pytest.approx(2 / 3), 1]
     assert factors[2:] == sorted(factors[2:], reverse=True)
     assert learning_rate_factor(TrainSettings(decay=0.9), 2) == pytest.approx(0.81)
+
+
+def test_only_features_of_tgraph_can_be_padded_with_another_value():
+    tgraph = arguments(task="layout", architecture="tgraph-layout", pad_value=0)
+    assert commands._chosen(tgraph)[1].model.pad_value == 0
+    with pytest.raises(SystemExit, match=r"features of .* are always padded with 0"):
+        commands._chosen(arguments(pad_value=-1))

@@ -42,6 +42,12 @@ def test_one_chunk_is_scored_once_in_the_order_given():
     assert [chunk.tolist() for chunk in rule.chunks(5)] == [[0, 1, 2, 3, 4]]
 
 
+def test_a_golden_case_shows_how_a_whole_batch_is_cut():
+    even = ServingRule(128, chunking="even")
+    assert len(even.chunks(even.whole_batch())) == 2
+    assert ServingRule(128).whole_batch() == 0
+
+
 def test_a_manifest_has_only_what_differs_from_the_defaults():
     assert ServingRule(5).manifest_fields() == {"chunk_configs": 5}
     rule = ServingRule(5, "pruned", "even", Permutations(10, 101))

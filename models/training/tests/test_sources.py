@@ -34,6 +34,7 @@ def test_every_kernel_of_a_file_is_a_graph_of_its_own(hlorank, folder):
     graphs = prepared.graphs(prepared.split.train)
     assert all(len(graph.runtimes) > 1 for graph in graphs)
     assert len({graph.name for graph in graphs}) == len(graphs)
+    assert {graph.family for graph in graphs} == {"tile_kernels"}
 
 
 @pytest.mark.skipif(not TPU.exists(), reason="the TpuGraphs files are not here")

@@ -19,7 +19,6 @@ from hlorank_training.models.architectures.registry import architectures  # noqa
 from hlorank_training.models.architectures.tpugraphs_resgcn import user_averages  # noqa: E402
 from hlorank_training.models.ensemble import ensemble  # noqa: E402
 
-OPCODE_ROWS = 128
 CEILING = 0.93
 """Mean noise ceiling of the kernels that were measured."""
 
@@ -39,8 +38,8 @@ class Facts:
 FACTS = {
     "tpugraphs-early-sage": Facts(61_889, layers=3),
     "tpugraphs-late-sage": Facts(60_353, layers=3),
-    "tpugraphs-early-resgcn": Facts(49_825),
-    "tpugraphs-late-resgcn": Facts(49_825),
+    "tpugraphs-early-resgcn": Facts(49_825, layers=3),
+    "tpugraphs-late-resgcn": Facts(49_825, layers=3),
     "tpugraphs-mlp": Facts(20_705),
     "tgraph-tile": Facts(540_645, opcodes=120),
     # The paper's 320 and 94 features are 140 + 16 and 24 here: see its own test.
@@ -70,9 +69,8 @@ EXPORTED = [name for name in FACTS if not name.startswith("kaufman") or name in 
 each = pytest.mark.parametrize("name", FACTS)
 
 
-def small(name: str, **changes) -> torch.nn.Module:
-    settings = replace(TILES[name].presets["small"].model, **changes)
-    return checks.fitted(TILES[name].model, settings)
+def small(name: str, **settings) -> torch.nn.Module:
+    return checks.small(TILES[name], **settings)
 
 
 def without_costs(name: str) -> dict[str, str]:
@@ -81,21 +79,25 @@ def without_costs(name: str) -> dict[str, str]:
 
 
 def test_every_architecture_of_a_paper_is_checked():
-    assert {name for name, entry in TILES.items() if "paper" in entry.presets} == set(FACTS)
+    checks.check_every_architecture_is_listed(TILES, FACTS)
 
 
 @each
 def test_the_published_sizes_have_the_published_number_of_parameters(name):
-    facts, entry = FACTS[name], TILES[name]
-    model = entry.model(entry.presets["paper"].model)
-    tables = [m for m in model.modules() if isinstance(m, torch.nn.Embedding)]
-    widths = sum(m.embedding_dim for m in tables if m.num_embeddings == OPCODE_ROWS)
-    assert checks.parameters(model) == facts.count + (OPCODE_ROWS - facts.opcodes) * widths
+    checks.check_count(TILES[name], FACTS[name].count, FACTS[name].opcodes)
 
 
 @each
 def test_scores_do_not_depend_on_the_numbers_of_nodes(name):
     checks.check_relabelling(small(name), checks.example(), matters=FACTS[name].order_matters)
+
+
+@pytest.mark.parametrize("name", ["kaufman-sage-per-node", "kaufman-gat-column-wise"])
+def test_which_of_many_neighbours_count_depends_on_the_numbers_of_nodes(name):
+    many, settings = checks.star(25), without_costs(name)
+    checks.check_relabelling(small(name, **settings), many, matters=True)
+    checks.check_relabelling(small(name, **settings), checks.star(20))
+    checks.check_relabelling(small(name, **settings, neighbours=25), many)
 
 
 @each
@@ -121,8 +123,7 @@ def test_both_kinds_of_artifacts_agree_with_torch(name, tmp_path):
 
 
 def test_an_ensemble_is_exported_as_one_pair_of_files(tmp_path):
-    settings = TILES["tgraph-tile"].presets["small"].model
-    members = [checks.fitted(TILES["tgraph-tile"].model, settings, seed) for seed in (1, 2)]
+    members = [small("tgraph-tile", seed=seed) for seed in (1, 2)]
     both, given = ensemble(members), checks.example()
     expected = np.mean([checks.scores(member, given) for member in members], 0)
     assert checks.difference(checks.scores(both, given), expected) < checks.CLOSE

@@ -37,6 +37,8 @@ class Graph:
     """i64 [c], nanoseconds"""
     default_runtime: int | None
     """Run time of the compiler's choice in nanoseconds, if it was measured."""
+    family: str = ""
+    """Class of programs that the graph belongs to, if known."""
 
     def choices(self) -> np.ndarray:
         """Returns one row per configuration; equal rows are equal configurations: i64 [c,s]."""
@@ -110,12 +112,10 @@ class Measured(Protocol):
         """Returns the graph with the ``chosen`` configurations."""
 
 
-AnyGraph = TypeVar("AnyGraph", bound=Measured)
-REPEATED = ("mean", "smallest")
-"""Run times that a configuration gets which was measured repeatedly."""
+MeasuredGraph = TypeVar("MeasuredGraph", bound=Measured)
 
 
-def distinct(graph: AnyGraph, repeated: str = "mean") -> AnyGraph:
+def distinct(graph: MeasuredGraph, repeated: str = "mean") -> MeasuredGraph:
     """Returns the graph with every distinct configuration once, at its mean or smallest run time.
 
     Real data have repetitions, which would only give more weight to some configurations: of 47,712

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from hlorank_training.data.dataset import Graph, read_graph
+from hlorank_training.data.dataset import read_graph
 from hlorank_training.data.featurize import PAD_VALUE, feature_digest, featurize
 from hlorank_training.data.sources import FEATURES_FOLDER, PARTS, Source, sources
 from hlorank_training.data.split import RULES, Split, split
-from hlorank_training.data.whole_graph import WholeGraph
+from hlorank_training.data.whole_graph import AnyGraph
 
 MIN_AGREEMENT = 0.5
 """Minimum Kendall's tau between two measuring passes; graphs below it are noise and not used."""
@@ -21,7 +21,7 @@ than their noise, and models that were also trained on such lists ordered left-o
 class Form:
     """The form in which a model takes graphs."""
 
-    read: Callable[[Path, str], Graph | WholeGraph] = read_graph
+    read: Callable[[Path, str], AnyGraph] = read_graph
     """Reads the arrays that ``hlorank graph features`` wrote; takes the path and a name."""
     pad_value: int = PAD_VALUE
     """Value of the places of list columns that a list does not fill."""
@@ -37,9 +37,12 @@ class Prepared:
     sources: dict[str, Source]
     form: Form = Form()
 
-    def graphs(self, names: Iterable[str]) -> list[Graph | WholeGraph]:
+    def graphs(self, names: Iterable[str]) -> list[AnyGraph]:
         """Reads the named graphs."""
-        return [self.form.read(self.features[name], name) for name in names]
+        return [
+            replace(self.form.read(self.features[name], name), family=self.sources[name].family)
+            for name in names
+        ]
 
 
 def prepare(task: str, data: Path, hlorank: Path, form: Form = Form()) -> Prepared:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hlorank_training.data.dataset import default_runtime
+from hlorank_training.data.dataset import Graph, default_runtime
 
 Inputs = dict[str, np.ndarray]
 """Inputs of ``model.onnx`` that belong to the graph, by name: opcode i64 [N], features f32 [N,140],
@@ -25,6 +25,8 @@ class WholeGraph:
     """i64 [c], nanoseconds"""
     default_runtime: int | None
     """Run time of the compiler's choice in nanoseconds, if it was measured."""
+    family: str = ""
+    """Class of programs that the graph belongs to, if known."""
 
     def choices(self) -> np.ndarray:
         """Returns one row per configuration; equal rows are equal configurations."""
@@ -33,6 +35,9 @@ class WholeGraph:
     def subset(self, chosen: np.ndarray) -> "WholeGraph":
         """Returns the graph with the ``chosen`` configurations."""
         return replace(self, config=self.config[chosen], runtimes=self.runtimes[chosen])
+
+
+AnyGraph = Graph | WholeGraph
 
 
 def read_whole_graph(path: Path, name: str) -> WholeGraph:

@@ -1,10 +1,12 @@
 """Compares models and baselines on the same split, to show what each part of the model adds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -12,115 +14,103 @@ from hlorank.measure.atomic_files import write_json
 from tqdm import tqdm
 
 from hlorank_training.data.prepare import Prepared
+from hlorank_training.judging.applications import application_errors, table_mean
 from hlorank_training.judging.baselines import BoostedTrees, analytical_cost
+from hlorank_training.judging.comparisons import Comparison
 from hlorank_training.judging.evaluate import Score, mean_of
 from hlorank_training.judging.held_out import held_out_quality
-from hlorank_training.models.architectures.architecture import Preset
-from hlorank_training.models.architectures.registry import DEFAULT, architecture
+from hlorank_training.models.architectures.architecture import Architecture, Preset
 from hlorank_training.models.checkpoint import load_checkpoint, save_checkpoint
-from hlorank_training.models.loss import LossSettings
-from hlorank_training.models.train import score_graph
+from hlorank_training.models.train import Keeping, score_graph
 from hlorank_training.models.train import train as train_model
+from hlorank_training.models.training_settings import TrainSettings
 from hlorank_training.reports.plots import plot_comparison
 from hlorank_training.reports.tables import QUALITY_HEAD, markdown, quality_cells, without_model
 
-FULL = "GraphSAGE + Transformer, sum"
-_SEEDS = (1, 2, 3)
-_ENSEMBLE = f"ensemble of {len(_SEEDS)}"
-
 
 @dataclass(frozen=True)
-class Variant:
-    """The differences of a model from the full model."""
+class Compared:
+    """What is compared, and where its models are kept."""
 
-    changes: dict[str, Any] = field(default_factory=dict)
-    """Changed ``ModelSettings``."""
-    loss: str = LossSettings().name
-    share: float = 1.0
-    """Share of the training graphs, which shows whether more graphs would help."""
+    entry: Architecture
+    comparison: Comparison
+    folder: Path
+    training: TrainSettings
+    """Hyperparameters of every variant but its loss and seed."""
 
-
-_COMMON = {
-    FULL: Variant(),
-    "no Transformer": Variant({"attention": False}),
-    "no edges (MLP)": Variant({"attention": False, "edges": False}),
-    "mean pooling": Variant({"pooling": "mean"}),
-    "max pooling": Variant({"pooling": "max"}),
-    "hinge loss": Variant(loss="hinge"),
-    "ListMLE loss": Variant(loss="list_mle"),
-    "half of the training graphs": Variant(share=0.5),
-}
-VARIANTS = {
-    "layout": _COMMON,
-    "tile": {**_COMMON, "late join": Variant({"late_join": True})},
-}
-"""The full model, then the papers' ablations."""
+    def checkpoint(self, run: tuple[str, int]) -> Path:
+        """Returns the file of the model of a label and a seed."""
+        words = "".join(c if c.isalnum() else " " for c in run[0]).split()
+        return self.folder / f"{'_'.join(words).lower()}_{run[1]}.pt"
 
 
-def compare(task: str, prepared: Prepared, folder: Path, minutes: float, workers: int) -> str:
+def compare(compared: Compared, prepared: Prepared, workers: int) -> str:
     """Trains and evaluates every variant; returns a Markdown table and writes a plot.
 
-    Checkpoints in ``folder`` are reused, so the same call continues a stopped comparison.
+    Checkpoints and states in the folder are reused, so the same call continues a stopped one.
     """
-    runs = [(label, seed) for label in VARIANTS[task] for seed in _seeds(label)]
+    missing = [run for run in compared.comparison.runs() if not compared.checkpoint(run).exists()]
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        jobs = [
-            pool.submit(train_variant, task, prepared, run, folder, minutes)
-            for run in runs
-            if not _checkpoint(folder, run).exists()
-        ]
+        jobs = [pool.submit(train_variant, compared, prepared, run) for run in missing]
         for job in tqdm(as_completed(jobs), total=len(jobs), desc="models"):
             job.result()
-    qualities = _qualities(task, prepared, folder)
-    plot_comparison([_taus(*item) for item in qualities.items()], folder / "comparison.svg")
-    return table(qualities)
+    qualities = _qualities(compared, prepared)
+    plot_comparison(
+        [_taus(*item) for item in qualities.items()], compared.folder / "comparison.svg"
+    )
+    return table(qualities, compared.comparison)
 
 
-def train_variant(
-    task: str, prepared: Prepared, run: tuple[str, int], folder: Path, minutes: float
-) -> None:
+def train_variant(compared: Compared, prepared: Prepared, run: tuple[str, int]) -> None:
     """Trains one variant with one seed and writes its checkpoint."""
-    variant = VARIANTS[task][run[0]]
-    entry = architecture(task, DEFAULT)
-    preset = entry.preset("small")
-    loss = replace(preset.training.loss, name=variant.loss)
-    settings = replace(preset.training, seed=run[1], minutes=minutes, loss=loss)
+    variant = compared.comparison.variants[run[0]]
+    preset, path = compared.entry.preset("small"), compared.checkpoint(run)
+    loss = preset.training.loss
+    loss = replace(loss, name=variant.loss or loss.name)
+    changed = Preset(
+        replace(preset.model, **variant.changes), replace(compared.training, seed=run[1], loss=loss)
+    )
     names = prepared.split.train[: round(variant.share * len(prepared.split.train))]
     graphs, validation = prepared.graphs(names), prepared.graphs(prepared.split.validation)
-    changed = Preset(replace(preset.model, **variant.changes), settings)
-    trained = train_model(entry.model, changed, graphs, validation)
-    save_checkpoint(_checkpoint(folder, run), trained.model)
+    keeping = Keeping(state=path.with_suffix(".state"))
+    trained = train_model(compared.entry.model, changed, graphs, validation, keeping)
+    save_checkpoint(path, trained.model)
 
 
-def _seeds(label: str) -> Sequence[int]:
-    return _SEEDS if label == FULL else _SEEDS[:1]
-
-
-def _checkpoint(folder: Path, run: tuple[str, int]) -> Path:
-    words = "".join(c if c.isalnum() else " " for c in run[0]).split()
-    return folder / f"{'_'.join(words).lower()}_{run[1]}.pt"
-
-
-def _qualities(task: str, prepared: Prepared, folder: Path) -> dict[str, dict[str, Any]]:
+def _qualities(compared: Compared, prepared: Prepared) -> dict[str, dict[str, Any]]:
     """Returns the held-out quality by label, and writes it next to the checkpoints."""
-    scores = _scores(task, prepared, folder)
-    qualities = {label: held_out_quality(prepared, score) for label, score in scores.items()}
-    write_json(folder / "comparison.json", qualities)
+    judge = partial(_quality, compared.entry.task, prepared)
+    qualities = {label: judge(score) for label, score in _scores(compared, prepared).items()}
+    write_json(compared.folder / "comparison.json", qualities)
     return qualities
 
 
-def _scores(task: str, prepared: Prepared, folder: Path) -> dict[str, Score]:
+def _quality(task: str, prepared: Prepared, score: Score) -> dict[str, Any]:
+    quality = held_out_quality(prepared, score)
+    if task == "tile":
+        errors = [one.tile_size for one in application_errors(prepared, score).values()]
+        quality["tile_size_error"] = {"median": median(errors), "mean": table_mean(errors)}
+    return quality
+
+
+def _scores(compared: Compared, prepared: Prepared) -> dict[str, Score]:
+    comparison = compared.comparison
+
     def model(label: str, seed: int) -> Score:
-        loaded = load_checkpoint(_checkpoint(folder, (label, seed)))
+        loaded = load_checkpoint(compared.checkpoint((label, seed)))
         return lambda graph: score_graph(loaded, graph)
 
-    trees = BoostedTrees(prepared.graphs(prepared.split.train))
-    scores: dict[str, Score] = {label: model(label, 1) for label in VARIANTS[task]}
-    for seed in _SEEDS[1:]:
-        scores[f"{FULL}, seed {seed}"] = model(FULL, seed)
-    scores[_ENSEMBLE] = mean_of([model(FULL, seed) for seed in _SEEDS])
-    scores["boosted trees, summed features"] = trees.score
-    scores["analytical cost"] = analytical_cost
+    scores = {
+        label if seed == 1 else f"{label}, seed {seed}": model(label, seed)
+        for label, seed in comparison.runs()
+    }
+    if comparison.seeds > 1:
+        members = [model(comparison.full, seed + 1) for seed in range(comparison.seeds)]
+        scores[f"ensemble of {comparison.seeds}"] = mean_of(members)
+    if comparison.baselines:
+        trees = BoostedTrees(prepared.graphs(prepared.split.train))
+        scores["boosted trees, summed features"] = trees.score
+        scores["analytical cost"] = analytical_cost
     return scores
 
 
@@ -130,13 +120,22 @@ def _taus(label: str, quality: dict[str, Any]) -> tuple[str, float, list[float]]
     return label, float(np.mean(taus)), taus
 
 
-def table(qualities: dict[str, dict[str, Any]]) -> str:
-    """Returns a Markdown table with one row per model: means, and tau on unseen families."""
-    head = ["", *QUALITY_HEAD, "tau, unseen families"]
+def table(qualities: Mapping[str, dict[str, Any]], comparison: Comparison) -> str:
+    """Returns a Markdown table with one row per model: means, tau on unseen families, for tiles
+    the median and the mean of Kaufman's Tile-Size APE, and the paper's own figure."""
+    first = next(iter(qualities.values()))
+    tiles = ["Tile-Size APE: median, mean"] if "tile_size_error" in first else []
+    published = [comparison.published] if comparison.published else []
+    head = ["", *QUALITY_HEAD, "tau, unseen families", *tiles, *published]
     rows = []
     for label, quality in qualities.items():
         measured = quality["measured_quality"]
         unseen = measured.get("unseen_family.kendall_tau")
-        rows.append([label, *quality_cells(measured), "" if unseen is None else f"{unseen:.2f}"])
-    first = next(iter(qualities.values()))["measured_quality"]
-    return markdown(head, rows + [[*row, ""] for row in without_model(first)])
+        row = [label, *quality_cells(measured), "" if unseen is None else f"{unseen:.2f}"]
+        if tiles:
+            row.append("{median:.0f}%, {mean:.0f}%".format(**quality["tile_size_error"]))
+        if published:
+            row.append(comparison.variants[label].published)
+        rows.append(row)
+    rows += without_model(first["measured_quality"])
+    return markdown(head, [[*row, *[""] * (len(head) - len(row))] for row in rows])

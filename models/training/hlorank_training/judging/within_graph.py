@@ -2,19 +2,23 @@
 
 One graph is not enough to compare architectures, but it checks features, segments, model and
 training on real measurements: TpuGraphs' AlexNet has 29,905 distinct layouts. The model is compared
-with ridge regression on the choices of single nodes, on the same splits.
+with ridge regression on the choices of single nodes, on the same splits, and with a server whose
+model adapts to a few of the configurations.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from hlorank import Client
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import OneHotEncoder
 
 from hlorank_training.data.dataset import Graph, distinct, read_graph
+from hlorank_training.judging.adapted import Adapted
 from hlorank_training.judging.evaluate import Score, mean_of
 from hlorank_training.models.architectures.architecture import Architecture, Preset
 from hlorank_training.models.architectures.graphsage_transformer import (
@@ -27,6 +31,8 @@ from hlorank_training.models.train import score_graph, train
 from hlorank_training.models.training_settings import TrainSettings
 
 _TEST, _VALIDATION = 0.2, 0.1
+_DRAWS = 3
+"""Draws of the choices of nodes that are left out."""
 _STEPS_PER_EPOCH = 25
 _OURS = Preset(
     ModelSettings("layout", dropout=0.2, feature_dropout=0.4),
@@ -50,6 +56,8 @@ class Fit:
     """Number of configurations left out."""
     model: float
     ridge: float
+    adapted: float | None
+    """Of a server whose default model adapts to ``MEASURED`` configurations, if one was asked."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +76,7 @@ class Fitting:
         return replace(preset, training=training)
 
 
-def within_graph(features: Path, fitting: Fitting, repeats: int = 3) -> Iterator[Fit]:
+def within_graph(features: Path, fitting: Fitting, server: Client | None) -> Iterator[Fit]:
     """Fits and evaluates models that leave out a fifth of the configurations.
 
     The first leaves out random configurations, the others all that have certain choices of nodes.
@@ -77,10 +85,12 @@ def within_graph(features: Path, fitting: Fitting, repeats: int = 3) -> Iterator
     read = fitting.entry.model.form(fitting.preset(1).model).read
     graph, nodes = distinct(read(features, features.stem)), _node_choices(distinct(segments))
     random = np.random.default_rng(0)
-    yield _fit("a fifth at random", graph, nodes, partial(_at_random, random), fitting)
-    for repeat in range(repeats):
-        rule = partial(_with_unseen_choice, nodes, random)
-        yield _fit(f"choices of nodes, draw {repeat + 1}", graph, nodes, rule, fitting)
+    rules = {"a fifth at random": partial(_at_random, random)}
+    for draw in range(1, _DRAWS + 1):
+        rules[f"choices of nodes, draw {draw}"] = partial(_with_unseen_choice, nodes, random)
+    subject = Subject(graph, nodes, Adapted(server, features) if server else None)
+    for name, rule in rules.items():
+        yield subject.fit(name, rule, fitting)
 
 
 def _node_choices(graph: Graph) -> np.ndarray:
@@ -114,20 +124,31 @@ def _with_unseen_choice(
     return left[taken]
 
 
-def _fit(split: str, graph, nodes: np.ndarray, leave_out: LeaveOut, fitting: Fitting) -> Fit:
-    everything = np.arange(len(graph.runtimes))
-    test = leave_out(everything, _TEST)
-    rest = np.setdiff1d(everything, test)
-    # By the same rule as the test, so that training stops by the criterion of the evaluation.
-    validation = leave_out(rest, _VALIDATION)
-    parts = [graph.subset(np.setdiff1d(rest, validation))], [graph.subset(validation)]
-    unseen = graph.subset(test)
-    return Fit(
-        split,
-        len(test),
-        kendall_tau(_fitted(parts, fitting)(unseen), unseen.runtimes),
-        kendall_tau(_ridge(nodes, graph.runtimes, rest, test), unseen.runtimes),
-    )
+@dataclass(frozen=True)
+class Subject:
+    """A graph, the layouts of its nodes, and the server that adapts to it."""
+
+    graph: Any
+    nodes: np.ndarray
+    """Index of every configurable node's layout: i64 [c, nodes]"""
+    adapted: Adapted | None
+
+    def fit(self, split: str, leave_out: LeaveOut, fitting: Fitting) -> Fit:
+        """Leaves out configurations, and ranks them by every model."""
+        graph, everything = self.graph, np.arange(len(self.graph.runtimes))
+        test = leave_out(everything, _TEST)
+        rest = np.setdiff1d(everything, test)
+        # By the same rule as the test, so that training stops by the criterion of the evaluation.
+        validation = leave_out(rest, _VALIDATION)
+        parts = [graph.subset(np.setdiff1d(rest, validation))], [graph.subset(validation)]
+        unseen = graph.subset(test)
+        return Fit(
+            split,
+            len(test),
+            kendall_tau(_fitted(parts, fitting)(unseen), unseen.runtimes),
+            kendall_tau(_ridge(self.nodes, graph.runtimes, rest, test), unseen.runtimes),
+            self.adapted.tau(rest, test) if self.adapted else None,
+        )
 
 
 def _fitted(parts: tuple[list, list], fitting: Fitting) -> Score:

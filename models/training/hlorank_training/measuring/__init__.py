@@ -1,4 +1,4 @@
-"""Measures run times of layouts and tiles, and describes what was measured.
+"""Measures run times of layouts, tiles and fusions, and describes what was measured.
 
 * networks: ``zoo`` lists them, ``networks`` and ``layers`` define them
 * kernels: ``kernel_shapes`` lists them, ``kernels`` and ``kernel`` define them;
@@ -8,6 +8,10 @@
   ``random_contractions``, ``random_windows``, ``random_reductions`` and ``random_maps`` draw
   the main operation, ``random_operations`` what comes before and after it
 * configurations to measure: ``draw_layouts``, ``choose_tiles``
-* collecting: ``collect_layout``, ``collect_tile``, and ``provenance`` beside the results
-* reading back: ``measured``, ``describe``
+* programs whose fusion is measured: ``fusion_zoo``, with those of ``light_programs``
+* fusions: ``draw_fusions`` draws them, ``fused_programs`` and ``lone_kernels`` measure programs
+  and kernels in the process of ``fusion_worker``, ``kernel_times`` keeps the kernels' times
+* collecting: ``collect_fusion``, ``collect_layout``, ``collect_tile``, and ``provenance``
+  beside the results
+* reading back: ``measured``, ``describe``, ``describe_kernels``
 """

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from hlorank_training.measuring.describe_kernels import describe_kernels
+from hlorank_training.measuring.kernel_times import TIMES
 from hlorank_training.measuring.measured import Measured, MeasuredCollection, measured_collections
 from hlorank_training.reports.plots import Panel, Scale, plot_families
 
@@ -28,13 +30,18 @@ _LEGEND = (
 
 
 def describe(data: Path, out: Path) -> str:
-    """Returns Markdown on every collection in ``data`` and below, and plots each into ``out``."""
+    """Returns Markdown on every collection in ``data`` and below, and plots each into ``out``.
+
+    The lone kernels of fusions have a section of their own.
+    """
     collections = measured_collections(data)
     if not collections:
         raise FileNotFoundError(f"no measurements in '{data}'")
     for collection in collections:
         _plot(collection, out / f"{collection.name.replace('/', '-')}.svg")
-    return "\n\n".join([*map(_section, collections), _LEGEND]) + "\n"
+    fusions = sorted(path.parents[1] for path in data.rglob(f"kernels/{TIMES}"))
+    sections = [*map(_section, collections), _LEGEND, *map(describe_kernels, fusions)]
+    return "\n\n".join(sections) + "\n"
 
 
 def _section(collection: MeasuredCollection) -> str:

@@ -11,6 +11,7 @@ from hlorank.measure.atomic_files import read_json
 from hlorank.measure.schema import ModuleTuningData, TuningData
 
 _MODULES: dict[str, Callable[[bytes], Sequence[Any]]] = {
+    "fusion": lambda content: [ModuleTuningData.FromString(content)],
     "layout": lambda content: [ModuleTuningData.FromString(content)],
     "tile": lambda content: TuningData.FromString(content).modules,
 }

@@ -9,6 +9,6 @@
 * whole-graph models: ``whole_graph_model`` with ``serving_rule``, on ``whole_graph_layers``;
   ``early_join`` is a small one for the server's tests
 * the mean of several models: ``ensemble``
-* training: ``train``, ``training_settings``, ``loss`` with ``paper_losses``, ``metrics``,
-  ``checkpoint``
+* training: ``train``, ``training_settings``, ``draws``, ``loss`` with ``paper_losses``,
+  ``metrics``, ``checkpoint``
 """

@@ -4,6 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+ABSENT = -1e9
+"""Replaces or is added to what a maximum or a softmax must ignore."""
 _CLIP = 6.0
 """Standardized features are clipped at this many deviations, which bounds unseen graphs."""
 _EPSILON = 1e-6

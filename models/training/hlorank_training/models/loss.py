@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import relu, softplus
@@ -39,6 +40,16 @@ def loss_of(settings: LossSettings) -> Loss:
     if settings.name not in losses:
         raise ValueError(f"loss '{settings.name}' does not exist, expected: {', '.join(losses)}")
     return losses[settings.name]
+
+
+def predicted_nanoseconds(name: str) -> Callable[[np.ndarray], np.ndarray] | None:
+    """Returns the map from scores to run times in nanoseconds of models trained with a loss; None
+    if the loss compares configurations, so that scores have no unit."""
+    return {
+        "log_mse": lambda scores: np.exp(scores) * paper_losses.NANOSECONDS_PER_MILLISECOND,
+        "kaufman-log-mse": lambda scores: np.exp(scores) * paper_losses.NANOSECONDS_PER_MICROSECOND,
+        "singh-relative": lambda scores: scores * paper_losses.NANOSECONDS_PER_MILLISECOND,
+    }.get(name)
 
 
 def _losses(settings: LossSettings) -> dict[str, Loss]:

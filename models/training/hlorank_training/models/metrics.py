@@ -1,9 +1,12 @@
-"""Metrics of ranking quality, as in TpuGraphs."""
+"""Metrics of ranking quality, as in TpuGraphs, and of absolute run times, as in Kaufman 2021."""
 
 from math import comb
 
 import numpy as np
 from scipy.stats import kendalltau
+
+_SHORT = 5_000
+"""Nanoseconds below which a run time does not count in ``percentage_error``."""
 
 
 def kendall_tau(scores: np.ndarray, runtimes: np.ndarray) -> float:
@@ -22,9 +25,14 @@ def ordered_pair_accuracy(scores: np.ndarray, runtimes: np.ndarray) -> float:
     return float((slower & higher).sum() / max(slower.sum(), 1))
 
 
+def top_choices(scores: np.ndarray, count: int) -> np.ndarray:
+    """Returns the indices of the ``count`` lowest scores, the lowest first and ties by index."""
+    return np.lexsort((np.arange(len(scores)), scores))[:count]
+
+
 def top_slowdown(scores: np.ndarray, runtimes: np.ndarray, count: int) -> float:
     """Returns the slowdown of the best of the ``count`` lowest scores, relative to the best."""
-    best = np.lexsort((np.arange(len(scores)), scores))[:count]
+    best = top_choices(scores, count)
     return float(runtimes[best].min() / runtimes.min() - 1)
 
 
@@ -34,3 +42,14 @@ def random_slowdown(runtimes: np.ndarray, count: int) -> float:
     total, count = len(ascending), min(count, len(ascending))
     chances = [comb(total - 1 - i, count - 1) / comb(total, count) for i in range(total)]
     return float(np.dot(chances, ascending) / ascending[0] - 1)
+
+
+def percentage_error(predicted: np.ndarray, runtimes: np.ndarray) -> float | None:
+    """Returns the mean absolute error in percent of predicted run times in nanoseconds.
+
+    Only measured run times of 5 us or more count (Kaufman 2021, section 5.2); None without any.
+    """
+    long = runtimes >= _SHORT
+    if not long.any():
+        return None
+    return float(100 * np.mean(np.abs(predicted[long] - runtimes[long]) / runtimes[long]))

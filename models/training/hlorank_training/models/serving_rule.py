@@ -48,6 +48,11 @@ class ServingRule:
         }
         return {"chunk_configs": self.chunk_configs} | changed
 
+    def whole_batch(self) -> int:
+        """Returns how many configurations show how a batch is cut and ordered; 0 if any do."""
+        whole = self.chunking == "even" or self.permutations is not None
+        return self.chunk_configs + 2 if whole else 0
+
     def graph(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Returns the inputs of the graph for the nodes that the model takes."""
         return pruned(inputs) if self.nodes == "pruned" else inputs

@@ -5,11 +5,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from hlorank_training.models.graph_layers import rows_of
+from hlorank_training.models.graph_layers import ABSENT, rows_of
 from hlorank_training.models.segment_batch import SegmentBatch
-
-ABSENT = -1e9
-"""Added to padding nodes where a maximum or a softmax must ignore them."""
 
 
 class Readout(nn.Module):
@@ -25,6 +22,18 @@ class Readout(nn.Module):
     def forward(self, sum: Tensor) -> Tensor:
         """Maps [C,D] to [C]."""
         return self.layers(sum).squeeze(-1)
+
+
+class LinearHead(nn.Module):
+    """Maps embeddings f32 [C,D] to scores f32 [C] by one linear layer."""
+
+    def __init__(self, width: int, bias: bool = True):
+        super().__init__()
+        self.linear = nn.Linear(width, 1, bias=bias)
+
+    def forward(self, sum: Tensor) -> Tensor:
+        """Maps [C,D] to [C]."""
+        return self.linear(sum).squeeze(-1)
 
 
 def sum_of_nodes(h: Tensor, mask: Tensor) -> Tensor:

@@ -15,15 +15,14 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
 
-from hlorank_training.data.dataset import Graph, distinct
-from hlorank_training.data.whole_graph import WholeGraph
+from hlorank_training.data.dataset import distinct
+from hlorank_training.data.whole_graph import AnyGraph
 from hlorank_training.models.architectures.architecture import Preset
 from hlorank_training.models.checkpoint import read_state, write_state
+from hlorank_training.models.draws import draw_configurations, draw_graphs
 from hlorank_training.models.loss import loss_of
 from hlorank_training.models.metrics import kendall_tau
 from hlorank_training.models.training_settings import TrainSettings
-
-AnyGraph = Graph | WholeGraph
 
 
 @dataclass(frozen=True)
@@ -132,18 +131,14 @@ class _Trainer:
                 break
 
     def _batches(self) -> Iterator[list[AnyGraph]]:
-        order = self.random.permutation(len(self.graphs))
+        order = draw_graphs(self.random, self.graphs, self.settings)
         size = self.settings.graphs_per_step
         for start in range(0, len(order), size):
             yield [self.graphs[i] for i in order[start : start + size]]
 
-    def _draw(self, graph: AnyGraph) -> np.ndarray:
-        count = min(self.settings.configurations_per_graph, len(graph.runtimes))
-        return self.random.choice(len(graph.runtimes), count, replace=False)
-
     def _step(self, graphs: list[AnyGraph]) -> float:
         self.model.train()
-        chosen = [self._draw(graph) for graph in graphs]
+        chosen = [draw_configurations(self.random, graph, self.settings) for graph in graphs]
         runtimes = [graph.runtimes[i] for graph, i in zip(graphs, chosen, strict=True)]
         loss = self._loss(self.model.scores(graphs, chosen), runtimes)
         self.optimizer.zero_grad()

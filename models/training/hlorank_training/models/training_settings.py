@@ -28,6 +28,12 @@ class TrainSettings:
     """Decay of the moving average of the weights per step; the average is the trained model."""
     graphs_per_step: int = 2
     configurations_per_graph: int = 32
+    even_families: bool = False
+    """Whether a step draws the family of each graph first, and then a graph of it, so that large
+    families do not count more (Kaufman 2021, section 4: examples evenly from each model type)."""
+    favour_fast: bool = False
+    """Whether configurations are drawn by Gumbel noise plus (C - rank) / C, with rank 0 for the
+    fastest of C, so that fast ones come a little more often (TpuGraphs' code for layouts)."""
     repeated: str = "mean"
     """Run time of a configuration that was measured repeatedly: ``mean`` or ``smallest``."""
     patience: int = 25

@@ -4,24 +4,28 @@ import torch
 from torch import Tensor, nn
 
 
-def sum_over(h: Tensor, at: Tensor, of: Tensor) -> Tensor:
+def sum_over(h: Tensor, at: Tensor, of: Tensor, kept: Tensor | None = None) -> Tensor:
     """Sums h [C,N,W] of the nodes ``of`` [E] at the nodes ``at`` [E]: [C,N,W].
 
-    A matrix [N,N] would be too large for a whole graph. This exports as ScatterND, which is fast.
+    If ``kept`` f32 [E] is given, only the edges where it is 1 count. A matrix [N,N] would be too
+    large for a whole graph. This exports as ScatterND, which is fast.
     """
-    return torch.zeros_like(h).index_add(1, at, h.index_select(1, of))
+    nothing, terms = torch.zeros_like(h), h.index_select(1, of)
+    return nothing.index_add(1, at, terms if kept is None else terms * kept.unsqueeze(-1))
 
 
-def degree(at: Tensor, nodes: int) -> Tensor:
-    """Counts how often each of ``nodes`` is in ``at`` [E]: f32 [N]."""
-    return torch.zeros(nodes, device=at.device).index_add(
-        0, at, torch.ones_like(at, dtype=torch.float)
+def degree(at: Tensor, nodes: int, kept: Tensor | None = None) -> Tensor:
+    """Counts how often each of ``nodes`` is in ``at`` [E], where ``kept`` is 1: f32 [N]."""
+    nothing = torch.zeros(nodes, device=at.device)
+    return nothing.index_add(
+        0, at, torch.ones_like(at, dtype=torch.float) if kept is None else kept
     )
 
 
-def mean_over(h: Tensor, at: Tensor, of: Tensor) -> Tensor:
+def mean_over(h: Tensor, at: Tensor, of: Tensor, kept: Tensor | None = None) -> Tensor:
     """Averages h [C,N,W] as ``sum_over`` sums it; 0 at nodes without edges: [C,N,W]."""
-    return sum_over(h, at, of) / degree(at, h.shape[1]).clamp(min=1).unsqueeze(-1)
+    total = sum_over(h, at, of, kept)
+    return total / degree(at, h.shape[1], kept).clamp(min=1).unsqueeze(-1)
 
 
 class CrossConfigurationAttention(nn.Module):

@@ -2,5 +2,5 @@
 
 * artifacts: ``export``, of ``onnx_model`` or ``whole_graph_onnx``, and ``golden``
 * fixtures: ``fixtures`` (measurements), ``text_fixtures`` (HLO text), ``whole_graph_fixtures``
-  (artifacts of small whole-graph models)
+  (artifacts of small whole-graph models), ``fusion_fixtures`` (programs before fusion)
 """

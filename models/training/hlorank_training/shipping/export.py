@@ -42,6 +42,7 @@ class Exported:
     """The fields of the manifest that the model defines."""
     score: Score
     """Scores as the server does, by ONNX Runtime on one thread."""
+    golden: GoldenRule
 
 
 def export(
@@ -70,7 +71,7 @@ def _write_segment_model(model: SegmentModel, folder: Path) -> Exported:
         return onnx_model.score(make_batch([read_graph(path, path.stem)], [chosen]))
 
     fields = {"embedding_size": model.embedding, "buckets": list(BUCKETS), "batch_dependent": False}
-    return Exported(("encoder.onnx", "head.onnx"), _common(model) | fields, score)
+    return Exported(("encoder.onnx", "head.onnx"), _common(model) | fields, score, GoldenRule())
 
 
 def write_whole_graph_model(model: WholeGraphModel, folder: Path) -> Exported:
@@ -78,9 +79,9 @@ def write_whole_graph_model(model: WholeGraphModel, folder: Path) -> Exported:
     path = folder / "model.onnx"
     write_whole_graph_onnx(model, path)
     fields = {**model.rule.manifest_fields(), "batch_dependent": model.batch_dependent}
-    return Exported(
-        (path.name,), _common(model) | fields, OnnxWholeGraphModel(path, model.rule).score_file
-    )
+    score = OnnxWholeGraphModel(path, model.rule).score_file
+    golden = GoldenRule(whole_batch=model.rule.whole_batch())
+    return Exported((path.name,), _common(model) | fields, score, golden)
 
 
 def _common(model: nn.Module) -> dict[str, Any]:
@@ -100,7 +101,7 @@ def write_artifact(
     quality: dict[str, Any],
 ) -> None:
     """Writes the golden cases and the manifest of the ONNX files in ``folder``."""
-    golden = npz_bytes(golden_cases(features, exported.score, GoldenRule()))
+    golden = npz_bytes(golden_cases(features, exported.score, exported.golden))
     write_atomically(folder / "golden.npz", golden)
     files = (*exported.files, "golden.npz")
     write_json(

@@ -21,6 +21,8 @@ class GoldenRule:
 
     cases: int = 4
     configurations: int = 12
+    whole_batch: int = 0
+    """Minimum configurations of the smallest graph's case; those of a shorter list are repeated."""
     nodes: int = 600
     """Maximum nodes of a graph, so that the file stays small."""
 
@@ -29,10 +31,22 @@ def golden_cases(features: Sequence[Path], score: Score, rule: GoldenRule) -> di
     """Returns arrays by ``CASE/KEY`` from the first graphs within the limits."""
     small = [path for path in features if _nodes(path) <= rule.nodes][: rule.cases]
     arrays: dict[str, np.ndarray] = {}
+    smallest = min(small, key=_nodes, default=None)
     for number, path in enumerate(small):
-        for key, value in _case(path, score, rule).items():
+        chosen = _spread(path, rule.configurations, rule.whole_batch if path == smallest else 0)
+        for key, value in _case(path, score, chosen).items():
             arrays[f"{number}/{key}"] = value
     return arrays
+
+
+def _spread(path: Path, most: int, least: int) -> np.ndarray:
+    """Returns configurations i64 [c] spread over the list, at most ``most`` and at least ``least``.
+
+    They are repeated if the list is shorter than ``least``.
+    """
+    with np.load(path) as arrays:
+        configurations = len(arrays["config_runtime"])
+    return np.linspace(0, configurations - 1, max(min(most, configurations), least)).astype(int)
 
 
 def _nodes(path: Path) -> int:
@@ -40,11 +54,8 @@ def _nodes(path: Path) -> int:
         return len(arrays["node_opcode"])
 
 
-def _case(path: Path, score: Score, rule: GoldenRule) -> dict[str, np.ndarray]:
+def _case(path: Path, score: Score, chosen: np.ndarray) -> dict[str, np.ndarray]:
     with np.load(path) as arrays:
-        configurations = len(arrays["config_runtime"])
-        count = min(rule.configurations, configurations)
-        chosen = np.linspace(0, configurations - 1, count).astype(int)
         case = {key: arrays[key] for key in _GRAPH_KEYS if key in arrays.files}
         for key in _CONFIGURATION_KEYS:
             if key in arrays.files:

@@ -26,7 +26,7 @@ from hlorank_training.models.kernel_costs import COSTS, KernelCosts
 from hlorank_training.models.scaling import MinMax
 from hlorank_training.models.segment_batch import FEATURES, OPCODES, SegmentBatch
 from hlorank_training.models.segment_model import SegmentEncoder, SegmentModel, node_rows, tile_rows
-from hlorank_training.models.tile_encoder import every_row
+from hlorank_training.models.tile_encoder import LinearHead, every_row
 from hlorank_training.models.tile_part import TILE_FEATURES
 
 
@@ -177,17 +177,6 @@ def _dense(inputs: int, hidden: int, layers: int, dropout: float) -> nn.Sequenti
     return nn.Sequential(*parts)
 
 
-class Head(nn.Module):
-    """Maps embeddings [C,D] to scores [C] without a bias."""
-
-    def __init__(self, width: int):
-        super().__init__()
-        self.linear = nn.Linear(width, 1, bias=False)
-
-    def forward(self, sum: Tensor) -> Tensor:
-        return self.linear(sum).squeeze(-1)
-
-
 class Kaufman(SegmentModel):
     """One of the twelve models of tables 4, 6 and 7."""
 
@@ -195,7 +184,7 @@ class Kaufman(SegmentModel):
         super().__init__()
         self.settings, self.encoder = settings, KaufmanEncoder(settings)
         self.embedding = self.encoder.width
-        self.head = Head(self.embedding)
+        self.head = LinearHead(self.embedding, bias=False)
 
     @property
     def architecture(self) -> str:

@@ -4,9 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hlorank_training.models.graph_layers import mean_weights
+from hlorank_training.models.graph_layers import ABSENT, mean_weights
 
-_ABSENT = -1e9
 _SLOPE = 0.2
 
 
@@ -50,7 +49,7 @@ class GraphAttention(nn.Module):
         own = (values * self.own.unsqueeze(1)).sum(-1, keepdim=True)
         other = (values * self.other.unsqueeze(1)).sum(-1, keepdim=True)
         real = edges.unsqueeze(1)
-        scores = F.leaky_relu(own + other.mT, _SLOPE) + (1 - real) * _ABSENT
+        scores = F.leaky_relu(own + other.mT, _SLOPE) + (1 - real) * ABSENT
         return ((torch.softmax(scores, -1) * real) @ values).transpose(1, 2).flatten(2)
 
 

@@ -63,6 +63,7 @@ def _paper(row: Tuned) -> Preset:
         averaging=0.0,
         graphs_per_step=8,
         configurations_per_graph=16,
+        even_families=True,
         patience=1000,
         loss=LossSettings(row.loss),
     )

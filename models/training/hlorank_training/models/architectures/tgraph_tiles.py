@@ -24,6 +24,7 @@ from hlorank_training.models.scaling import ZScore
 from hlorank_training.models.segment_batch import SegmentBatch
 from hlorank_training.models.segment_model import SegmentEncoder, SegmentModel, node_rows, tile_rows
 from hlorank_training.models.tile_encoder import (
+    LinearHead,
     every_row,
     max_of_nodes,
     mean_of_nodes,
@@ -102,16 +103,6 @@ class TGraphTile(SegmentModel):
         self.settings, self.embedding = settings, settings.hidden
         self.encoder = TGraphTileEncoder(settings)
         self.head = LinearHead(settings.hidden)
-
-
-class LinearHead(nn.Linear):
-    """Maps embeddings [C,H] to scores [C]."""
-
-    def __init__(self, width: int):
-        super().__init__(width, 1)
-
-    def forward(self, sum: Tensor) -> Tensor:
-        return super().forward(sum).squeeze(-1)
 
 
 _LOSS = LossSettings("tgraph-hinge-mean")

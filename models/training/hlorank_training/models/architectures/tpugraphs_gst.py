@@ -14,19 +14,18 @@ from torch import Tensor, nn
 
 from hlorank_training.data.whole_graph import Inputs, WholeGraph
 from hlorank_training.models.architectures.architecture import Architecture, Preset
-from hlorank_training.models.graph_layers import look_up
+from hlorank_training.models.graph_layers import ABSENT, look_up
 from hlorank_training.models.layout_part import SLOTS
 from hlorank_training.models.loss import LossSettings
 from hlorank_training.models.scaling import ZScore
 from hlorank_training.models.segment_batch import FEATURES, OPCODES
 from hlorank_training.models.serving_rule import ServingRule
 from hlorank_training.models.training_settings import TrainSettings
+from hlorank_training.models.whole_graph_layers import mean_over
 from hlorank_training.models.whole_graph_model import WholeGraphModel, node_rows
 
 _FIRST_FACTOR = 100.0
 """First value of the learned factors of the opcode and of the layouts."""
-_ABSENT = -1e9
-"""Replaces nodes that do not exist in maxima."""
 
 
 @dataclass(frozen=True)
@@ -82,17 +81,22 @@ class GstSage(WholeGraphModel):
 
     def block_scores(self, size: int, opcode, features, edges, configuration) -> Tensor:
         """Returns the score of every block of ``size`` nodes: [C,P]."""
+        pooled = _pool(self.nodes(size, opcode, features, edges, configuration), size)
+        pooled = F.normalize(pooled, dim=-1)
+        return self.last(F.normalize(torch.relu(self.dense(pooled)), dim=-1)).squeeze(-1)
+
+    def nodes(self, size: int, opcode, features, edges, configuration) -> Tensor:
+        """Returns the vectors of nodes in blocks of ``size`` nodes: [C,N,H]."""
         joined = self._joined(opcode, features, configuration)
         h = self.dropout(self.second(self.first(joined)))
         h = F.normalize(self.activation(h), dim=-1)
         consumers, producers = edges[0], edges[1]
         inside = (consumers // size == producers // size).float()
         for users, self_part in zip(self.users, self.self_parts, strict=True):
-            around = _mean_over(h, producers, consumers, inside)
+            around = mean_over(h, producers, consumers, inside)
             h = users(around) + self_part(h)
             h = torch.relu(h) if self.settings.activation else h
-        pooled = F.normalize(_pool(h, size), dim=-1)
-        return self.last(F.normalize(torch.relu(self.dense(pooled)), dim=-1)).squeeze(-1)
+        return h
 
     def _joined(self, opcode: Tensor, features: Tensor, configuration) -> Tensor:
         configurable, config = configuration
@@ -148,14 +152,6 @@ def _at_most_one(table: Tensor) -> Tensor:
     return table / table.norm(dim=-1, keepdim=True).clamp(min=1)
 
 
-def _mean_over(h: Tensor, at: Tensor, of: Tensor, weight: Tensor) -> Tensor:
-    """Averages h [C,N,H] over the edges whose ``weight`` [E] is 1; 0 at nodes without any."""
-    nodes = h.shape[1]
-    total = torch.zeros_like(h).index_add(1, at, h.index_select(1, of) * weight.unsqueeze(-1))
-    count = h.new_zeros(nodes).index_add(0, at, weight)
-    return total / count.clamp(min=1).unsqueeze(-1)
-
-
 def _pool(h: Tensor, size: int) -> Tensor:
     """Returns the maximum plus the mean over every block of ``size`` nodes: [C,P,H]."""
     nodes = h.shape[1]
@@ -166,7 +162,7 @@ def _pool(h: Tensor, size: int) -> Tensor:
     real = (place < nodes).unsqueeze(-1)
     rows = h.index_select(1, place.clamp(max=nodes - 1).flatten()).unflatten(1, (blocks, size))
     count = real.float().sum(1)
-    return torch.where(real, rows, _ABSENT).amax(2) + torch.where(real, rows, 0.0).sum(2) / count
+    return torch.where(real, rows, ABSENT).amax(2) + torch.where(real, rows, 0.0).sum(2) / count
 
 
 _PAPER_TRAINING = TrainSettings(

@@ -60,6 +60,11 @@ class ResModel(WholeGraphModel):
 
     def forward(self, opcode, features, edges, configuration: tuple[Tensor, ...]) -> Tensor:
         """Maps the inputs of ``model.onnx`` to scores f32 [C]."""
+        x = self.nodes(opcode, features, edges, configuration)
+        return self.last(_act(self.joined(_readout(x, configuration[0])))).squeeze(-1)
+
+    def nodes(self, opcode, features, edges, configuration: tuple[Tensor, ...]) -> Tensor:
+        """Returns the vectors of nodes: [C,N,H]."""
         configurable, config = configuration
         layouts = self._layouts(opcode.shape[0], configurable, config)
         static = torch.cat([self.features(features), look_up(self.opcode.weight, opcode)], -1)
@@ -68,7 +73,7 @@ class ResModel(WholeGraphModel):
         x = trained(_act(self.first(torch.cat([layouts, static], -1))))
         for layer in self.layers:
             x = trained(x + _act(layer(_smoothed(torch.cat([layouts, x], -1), edges))))
-        return self.last(_act(self.joined(_readout(x, configurable)))).squeeze(-1)
+        return x
 
     def _layouts(self, nodes: int, configurable: Tensor, config: Tensor) -> Tensor:
         """Returns the scaled layouts of configurable nodes, and 0 elsewhere: [C,N,18]."""
@@ -124,6 +129,7 @@ _PAPER_TRAINING = TrainSettings(
     averaging=0.0,
     graphs_per_step=8,
     configurations_per_graph=16,
+    favour_fast=True,
     patience=25,
     loss=LossSettings("tpugraphs-list-mle"),
 )
@@ -137,6 +143,7 @@ _PRESETS = {
             averaging=0.98,
             graphs_per_step=4,
             configurations_per_graph=32,
+            favour_fast=False,
             patience=40,
         ),
     ),

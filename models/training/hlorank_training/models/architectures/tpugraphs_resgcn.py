@@ -2,21 +2,16 @@
 
 from torch import Tensor, nn
 
-from hlorank_training.models.architectures.architecture import Architecture, Preset
 from hlorank_training.models.architectures.tpugraphs_tiles import (
-    PAPER_TRAINING,
-    SLOPE,
-    SMALL_TRAINING,
     Dense,
+    JoinedBaseline,
     JoinedEncoder,
-    TileBaseline,
     TileSettings,
     activate,
+    joined_early_and_late,
     node_width,
-    pooled_width,
 )
 from hlorank_training.models.graph_layers import mean_weights_with_self
-from hlorank_training.models.tile_encoder import Readout
 
 
 def user_averages(edges: Tensor) -> Tensor:
@@ -58,29 +53,10 @@ class GcnEncoder(JoinedEncoder):
         return activate(x)
 
 
-class TileGcn(TileBaseline):
+class TileGcn(JoinedBaseline):
     """EarlyJoinResGCN and LateJoinResGCN."""
 
-    def __init__(self, settings: TileSettings):
-        embedding = pooled_width(settings)
-        head = Readout(embedding, settings.hidden, activation=nn.LeakyReLU(SLOPE))
-        super().__init__(settings, GcnEncoder(settings), head, embedding)
-
-    @property
-    def architecture(self) -> str:
-        """Name in the registry and in manifests."""
-        return "tpugraphs-late-resgcn" if self.settings.late_join else "tpugraphs-early-resgcn"
+    layers_name, encoder_class, dense_layers = "resgcn", GcnEncoder, 1
 
 
-def _entry(name: str, late_join: bool) -> Architecture:
-    presets = {
-        "small": Preset(TileSettings(opcode=16, late_join=late_join), SMALL_TRAINING),
-        "paper": Preset(TileSettings(opcode=32, late_join=late_join), PAPER_TRAINING),
-    }
-    return Architecture(name, TileGcn, presets)
-
-
-ARCHITECTURES = (
-    _entry("tpugraphs-early-resgcn", late_join=False),
-    _entry("tpugraphs-late-resgcn", late_join=True),
-)
+ARCHITECTURES = joined_early_and_late(TileGcn, TileSettings(opcode=16), TileSettings(opcode=32))

@@ -4,19 +4,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hlorank_training.models.architectures.architecture import Architecture, Preset
 from hlorank_training.models.architectures.tpugraphs_tiles import (
-    PAPER_TRAINING,
-    SLOPE,
-    SMALL_TRAINING,
+    JoinedBaseline,
     JoinedEncoder,
-    TileBaseline,
     TileSettings,
     activate,
+    joined_early_and_late,
     node_width,
-    pooled_width,
 )
-from hlorank_training.models.tile_encoder import Readout
 
 
 class SumSage(nn.Module):
@@ -47,30 +42,10 @@ class SageEncoder(JoinedEncoder):
         return x
 
 
-class TileSage(TileBaseline):
+class TileSage(JoinedBaseline):
     """EarlyJoinSAGE and LateJoinSAGE."""
 
-    def __init__(self, settings: TileSettings):
-        embedding = pooled_width(settings)
-        hidden = settings.hidden
-        head = Readout(embedding, hidden, hidden, activation=nn.LeakyReLU(SLOPE))
-        super().__init__(settings, SageEncoder(settings), head, embedding)
-
-    @property
-    def architecture(self) -> str:
-        """Name in the registry and in manifests."""
-        return "tpugraphs-late-sage" if self.settings.late_join else "tpugraphs-early-sage"
+    layers_name, encoder_class, dense_layers = "sage", SageEncoder, 2
 
 
-def _entry(name: str, late_join: bool) -> Architecture:
-    presets = {
-        "small": Preset(TileSettings(opcode=32, late_join=late_join), SMALL_TRAINING),
-        "paper": Preset(TileSettings(opcode=64, late_join=late_join), PAPER_TRAINING),
-    }
-    return Architecture(name, TileSage, presets)
-
-
-ARCHITECTURES = (
-    _entry("tpugraphs-early-sage", late_join=False),
-    _entry("tpugraphs-late-sage", late_join=True),
-)
+ARCHITECTURES = joined_early_and_late(TileSage, TileSettings(opcode=32), TileSettings(opcode=64))

@@ -1,7 +1,7 @@
 """What the tile baselines of TpuGraphs (2023, appendix B) share: inputs, settings, training."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -9,16 +9,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hlorank_training.data.dataset import Graph
+from hlorank_training.models.architectures.architecture import Architecture, Preset
 from hlorank_training.models.graph_layers import look_up
 from hlorank_training.models.loss import LossSettings
 from hlorank_training.models.scaling import MinMax
 from hlorank_training.models.segment_batch import FEATURES, OPCODES, SegmentBatch
 from hlorank_training.models.segment_model import SegmentEncoder, SegmentModel, node_rows, tile_rows
-from hlorank_training.models.tile_encoder import (
-    every_row,
-    sum_of_nodes,
-    with_tile,
-)
+from hlorank_training.models.tile_encoder import Readout, every_row, sum_of_nodes, with_tile
 from hlorank_training.models.tile_part import TILE_FEATURES
 from hlorank_training.models.training_settings import TrainSettings
 
@@ -125,6 +122,42 @@ class TileBaseline(SegmentModel):
         super().__init__()
         self.settings, self.embedding = settings, embedding
         self.encoder, self.head = encoder, head
+
+
+class JoinedBaseline(TileBaseline):
+    """A baseline whose tile is joined early or late; subclasses define its layers."""
+
+    layers_name: str
+    """Last part of the architecture's name."""
+    encoder_class: type[JoinedEncoder]
+    dense_layers: int
+    """Hidden layers between the sum over nodes and the score."""
+
+    def __init__(self, settings: TileSettings):
+        embedding = pooled_width(settings)
+        hidden = [settings.hidden] * self.dense_layers
+        head = Readout(embedding, *hidden, activation=nn.LeakyReLU(SLOPE))
+        super().__init__(settings, self.encoder_class(settings), head, embedding)
+
+    @property
+    def architecture(self) -> str:
+        """Name in the registry and in manifests."""
+        return f"tpugraphs-{'late' if self.settings.late_join else 'early'}-{self.layers_name}"
+
+
+def joined_early_and_late(
+    model: type[JoinedBaseline], small: TileSettings, paper: TileSettings
+) -> tuple[Architecture, Architecture]:
+    """Returns the registry's entries of a model with the tile joined early, and late."""
+
+    def entry(join: str, late: bool) -> Architecture:
+        presets = {
+            "small": Preset(replace(small, late_join=late), SMALL_TRAINING),
+            "paper": Preset(replace(paper, late_join=late), PAPER_TRAINING),
+        }
+        return Architecture(f"tpugraphs-{join}-{model.layers_name}", model, presets)
+
+    return entry("early", False), entry("late", True)
 
 
 class Dense(nn.Sequential):

@@ -1,0 +1,107 @@
+"""Measures fusion configurations of a program in a process that may die."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hlorank.iree.workers import Worker, WorkerError
+from hlorank.measure.fusion.graph import FusionGraph
+from hlorank.measure.fusion.prepare import Prepared
+from hlorank.measure.fusion.proof import wanted_kernels
+from hlorank.measure.fusion.write import fused_program
+from hlorank.measure.lower import flat_arguments, lower
+from hlorank.measure.rounds import Protocol, Timing
+from hlorank.measure.schema import HloModuleProto
+
+from hlorank_training.measuring.draw_fusions import Drawn, FusionLimits, drawn_fusions
+from hlorank_training.measuring.fusion_worker import Add, Begin, Begun, Failed, Measure
+from hlorank_training.measuring.zoo import Network
+
+WORKER = "hlorank_training.measuring.fusion_worker"
+_SECONDS = 120.0
+"""How long a program may compile."""
+_MEASURE_SECONDS = 1200.0
+
+
+class ProgramError(RuntimeError):
+    """A program has no run times."""
+
+
+@dataclass
+class MeasuredProgram:
+    """The run times of a program's configurations."""
+
+    prepared: Prepared
+    drawn: list[Drawn] = field(default_factory=list)
+    """The configurations that work, the compiler's own first."""
+    refused: list[tuple[Drawn, str]] = field(default_factory=list)
+    difference: float = 0.0
+    timing: Timing | None = None
+    """Of the references, and of the configurations that work."""
+
+
+def measure_program(
+    network: Network, worker: Worker, protocol: Protocol, limits: FusionLimits
+) -> MeasuredProgram:
+    """Compiles, checks and measures configurations; one that ends the process is refused.
+
+    Raises:
+        ProgramError: if the program itself, or the compiler's own choice, does not work.
+    """
+    arguments = flat_arguments(network.arguments())
+    module = lower(network.name, network.function(), network.arguments())
+    subject = _Subject(worker, Begin(module.SerializeToString(), arguments))
+    begun = subject.begin()
+    graph = FusionGraph(HloModuleProto.FromString(begun.prepared))
+    measured = MeasuredProgram(Prepared(graph, begun.written))
+    for drawn in drawn_fusions(measured.prepared, network.name, limits):
+        _add(subject, measured, drawn)
+    if not measured.drawn or measured.drawn[0].kind != "compiler":
+        raise ProgramError(f"the compiler's own fusions do not work: {measured.refused[0][1]}")
+    measured.timing = subject.ask(Measure(protocol), _MEASURE_SECONDS)
+    return measured
+
+
+def _add(subject: "_Subject", measured: MeasuredProgram, drawn: Drawn) -> None:
+    graph, kernels = measured.prepared.graph, drawn.configuration.kernels
+    module = fused_program(graph, kernels).SerializeToString()
+    try:
+        changed = subject.add(Add(module, wanted_kernels(graph, kernels)))
+    except ProgramError as error:
+        measured.refused.append((drawn, str(error)))
+        return
+    measured.drawn.append(drawn)
+    measured.difference = max(measured.difference, changed)
+
+
+class _Subject:
+    """The program of a worker process; after a crash it is compiled again."""
+
+    def __init__(self, worker: Worker, program: Begin):
+        self._worker, self._program = worker, program
+        self._added: list[Add] = []
+
+    def begin(self) -> Begun:
+        return self.ask(self._program, _SECONDS)
+
+    def add(self, request: Add) -> float:
+        """Adds a configuration and returns the difference of its results."""
+        try:
+            changed = self.ask(request, _SECONDS)
+        except WorkerError as error:
+            self._again()
+            raise ProgramError(f"the compiler {error}") from error
+        self._added.append(request)
+        return changed
+
+    def ask(self, request: Any, seconds: float) -> Any:
+        self._worker.send(request)
+        answer = self._worker.receive(seconds)
+        if isinstance(answer, Failed):
+            raise ProgramError(answer.message)
+        return answer
+
+    def _again(self) -> None:
+        requests: Sequence[Any] = [self._program, *self._added]
+        for request in requests:
+            self.ask(request, _SECONDS)

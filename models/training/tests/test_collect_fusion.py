@@ -1,0 +1,212 @@
+import json
+import os
+import signal
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+jax = pytest.importorskip("jax", reason="jax is not installed")
+pytest.importorskip("tqdm", reason="tqdm is not installed")
+
+from hlorank.iree.workers import Worker  # noqa: E402
+from hlorank.measure.fusion import draw  # noqa: E402
+from hlorank.measure.fusion.graph import FusionGraph  # noqa: E402
+from hlorank.measure.fusion.proof import compiled_kernels, wanted_kernels  # noqa: E402
+from hlorank.measure.fusion.write import fused_program  # noqa: E402
+from hlorank.measure.lower import flat_arguments, lower  # noqa: E402
+from hlorank.measure.rounds import Protocol  # noqa: E402
+from hlorank.measure.schema import HloModuleProto, ModuleTuningData, TuningData  # noqa: E402
+from jaxlib import _hlo  # noqa: E402
+
+from hlorank_training.measuring import collect_fusion as module  # noqa: E402
+from hlorank_training.measuring import light_programs as light  # noqa: E402
+from hlorank_training.measuring.collect_fusion import collect_fusion, time_alone  # noqa: E402
+from hlorank_training.measuring.draw_fusions import FusionLimits  # noqa: E402
+from hlorank_training.measuring.fused_programs import WORKER, measure_program  # noqa: E402
+from hlorank_training.measuring.fusion_worker import (  # noqa: E402
+    REFERENCES,
+    Add,
+    Begin,
+    TimeKernel,
+)
+from hlorank_training.measuring.kernel_times import TIMES, KernelTimes, ProgramKernels, label  # noqa: E402
+from hlorank_training.measuring.zoo import Network  # noqa: E402
+
+AT_ONCE = Protocol(warmups=0, rounds=2, seconds=0, other_load=99, tries=0, clock="process")
+LIMITS = FusionLimits(random=2, near=1)
+SMALL = Network("small", "stencil", partial(light.wave, steps=1), ((40, 24),))
+
+DYING = """HloModule dying
+body {
+  p = f32[32,64]{1,0} parameter(0)
+  n = f32[32,64]{1,0} negate(p)
+  i = s32[4]{0} iota(), iota_dimension=0
+  ROOT g = f32[4,64]{1,0} gather(n, i), offset_dims={1}, collapsed_slice_dims={0},
+    start_index_map={0}, index_vector_dim=1, slice_sizes={1,64}
+}
+ENTRY main {
+  p = f32[32,64]{1,0} parameter(0)
+  ROOT f = f32[4,64]{1,0} fusion(p), kind=kLoop, calls=body
+}
+"""
+"""XLA:CPU aborts on a gather in a loop fusion."""
+
+
+@pytest.fixture(autouse=True)
+def only_the_small_program(monkeypatch):
+    monkeypatch.setattr(module, "fusion_programs", lambda: [SMALL])
+
+
+collect = partial(collect_fusion, minutes=5, protocol=AT_ONCE, limits=LIMITS)
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fusion")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "fusion_programs", lambda: [SMALL])
+        collect(folder)
+    return folder
+
+
+@pytest.fixture
+def worker():
+    with Worker(WORKER) as worker:
+        yield worker
+
+
+def test_a_program_becomes_bits_with_times_and_a_record(collected):
+    data = ModuleTuningData.FromString((collected / "programs" / "small.pb").read_bytes())
+    record = json.loads((collected / "programs" / "small.json").read_text(encoding="utf-8"))
+    graph = FusionGraph(data.module)
+    assert list(data.config_index_to_node) == graph.slot_numbers
+    sizes = {len(run.module_config.fusion_config.fused) for run in data.runs}
+    assert sizes == {(len(graph.slots) + 7) // 8}
+    assert [run.is_default for run in data.runs] == [True] + [False] * (len(data.runs) - 1)
+    assert all(run.profile.compute_time_ns > 0 for run in data.runs)
+    assert record["kinds"][:3] == ["compiler", "greedy", "unfused"]
+    assert len(record["kinds"]) == len(record["first_pass"]) == len(data.runs) >= 5
+    assert record["largest_difference"] < 1e-4 and record["refused"] == []
+    assert record["compiler_default_nanoseconds"] > record["call_nanoseconds"] > 0
+
+
+def test_every_kernel_of_a_program_is_timed_once_and_short_ones_are_dropped(collected):
+    record = json.loads((collected / "kernels" / "small.json").read_text(encoding="utf-8"))
+    data = TuningData.FromString((collected / "kernels" / "small.pb").read_bytes())
+    digests = [kernel["digest"] for kernel in record["kernels"]]
+    assert len(set(digests)) == len(digests)
+    assert {n for run in record["configurations"] for n in run} == set(range(len(digests)))
+    assert not any("error" in kernel for kernel in record["kernels"])
+    timed = [kernel for kernel in record["kernels"] if label(kernel) is not None]
+    assert [kernel.fingerprint for kernel in data.modules] == [
+        int(kernel["digest"][:16], 16) for kernel in timed
+    ]
+    times = [kernel.runs[0].profile.compute_time_ns for kernel in data.modules]
+    print(
+        f"{len(digests)} kernels, {len(times)} of at least 50 ns: {min(times)} to {max(times)} ns"
+    )
+    assert min(times) >= 50
+
+
+def test_programs_and_kernels_are_described(collected, tmp_path):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    from hlorank_training.measuring.describe import describe
+
+    text = describe(collected, tmp_path)
+    assert "| stencil |      1 |" in text and "24 distinct kernels" in text
+    assert (tmp_path / f"{collected.name}-programs.svg").exists()
+
+
+def test_what_is_collected_is_not_collected_again(collected, monkeypatch):
+    def fail(*_):
+        raise AssertionError("measured again")
+
+    before = {path: path.stat().st_mtime_ns for path in collected.glob("*/small.*")}
+    monkeypatch.setattr(module, "measure_program", fail)
+    monkeypatch.setattr(module, "time_alone", fail)
+    collect(collected)
+    assert len(before) == 4
+    assert {path: path.stat().st_mtime_ns for path in collected.glob("*/small.*")} == before
+
+
+def test_a_stop_between_two_kernels_continues_with_the_next_one(collected, tmp_path, monkeypatch):
+    (tmp_path / "kernels").mkdir()
+    lines = (collected / "kernels" / TIMES).read_text(encoding="utf-8").splitlines(True)
+    cut_off = "".join(lines[:-2]) + lines[-2][:20]
+    (tmp_path / "kernels" / TIMES).write_text(cut_off + "\n", encoding="utf-8")
+    os.symlink(collected / "programs", tmp_path / "programs")
+    asked = []
+    send = Worker.send
+    monkeypatch.setattr(Worker, "send", lambda self, it: (asked.append(it), send(self, it)))
+    collect(tmp_path)
+    assert [type(request) for request in asked] == [TimeKernel, TimeKernel]
+    first, second = (
+        json.loads((folder / "kernels" / "small.json").read_text(encoding="utf-8"))
+        for folder in (collected, tmp_path)
+    )
+    assert first["configurations"] == second["configurations"]
+    assert first["kernels"][:-2] == second["kernels"][:-2]
+
+
+def test_nothing_is_begun_when_the_time_is_over(tmp_path):
+    collect(tmp_path, minutes=-1)
+    assert not list(tmp_path.glob("*/small.*"))
+
+
+def test_a_kernel_on_which_the_compiler_dies_is_an_error_and_the_next_is_timed(
+    collected, tmp_path, worker
+):
+    text = _hlo.hlo_module_from_text(DYING).as_serialized_hlo_module_proto()
+    times = KernelTimes(tmp_path / TIMES)
+    times.add("dying", time_alone(HloModuleProto.FromString(text), worker))
+    data = ModuleTuningData.FromString((collected / "programs" / "small.pb").read_bytes())
+    identity, kernel = next(iter(ProgramKernels(data).modules.items()))
+    times.add(identity, time_alone(kernel, worker))
+    again = KernelTimes(tmp_path / TIMES).records
+    print(again["dying"]["error"])
+    assert again["dying"]["error"].startswith("the compiler crashed with SIG")
+    assert label(again["dying"]) is None
+    assert min(again[identity]["hot"]) > 0
+
+
+class Dying(Worker):
+    """Is killed at the third configuration."""
+
+    count = 0
+
+    def send(self, request):
+        super().send(request)
+        self.count += isinstance(request, Add)
+        if self.count == 3 and isinstance(request, Add):
+            os.kill(self._process.pid, signal.SIGKILL)
+
+
+def test_a_configuration_that_ends_the_compiler_is_a_row_and_the_rest_is_measured():
+    with Dying(WORKER) as worker:
+        measured = measure_program(SMALL, worker, AT_ONCE, LIMITS)
+    reasons = [(drawn.kind, reason) for drawn, reason in measured.refused]
+    assert reasons == [("unfused", "the compiler crashed with SIGKILL")]
+    assert [drawn.kind for drawn in measured.drawn][:3] == ["compiler", "greedy", "random"]
+    assert measured.timing.first.shape[1] == REFERENCES + len(measured.drawn)
+
+
+def test_other_results_and_other_kernels_are_refused_with_the_reason(worker):
+    def ask(request):
+        worker.send(request)
+        return worker.receive(60)
+
+    original = lower("small", SMALL.function(), SMALL.arguments())
+    begun = ask(Begin(original.SerializeToString(), flat_arguments(SMALL.arguments())))
+    graph = FusionGraph(HloModuleProto.FromString(begun.prepared))
+    kernels, others = (make(graph).kernels for make in (draw.unfused, draw.greedy))
+    program = fused_program(graph, kernels)
+    right = Add(program.SerializeToString(), wanted_kernels(graph, kernels))
+    assert ask(right) < 1e-4
+    assert "kernels differ" in ask(replace(right, wanted=wanted_kernels(graph, others))).message
+    multiply = next(
+        i for c in program.computations for i in c.instructions if i.opcode == "multiply"
+    )
+    multiply.opcode = "add"
+    wrong = Add(program.SerializeToString(), compiled_kernels(program))
+    assert "results differ by" in ask(wrong).message
