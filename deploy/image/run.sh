@@ -13,6 +13,9 @@ fi
 root=$(realpath "${1:?usage: run.sh [--models DIR] FOLDER COMMAND...}")
 shift
 
+# chroot lies in a folder that the path may lack.
+PATH=$PATH:/usr/sbin:/sbin
+
 user=65532
 [ "$(id -u)" = 0 ] && privileged=yes || privileged=
 

@@ -167,6 +167,15 @@ def test_the_image_has_neither_a_shell_nor_links_nor_programs_that_change_the_us
     assert not [file for file in files if file.stat().st_mode & 0o7022]
 
 
+def test_programs_run_in_it_if_the_path_lacks_the_folders_of_the_administrator(sandbox):
+    kept = [folder for folder in os.environ["PATH"].split(":") if not folder.endswith("sbin")]
+    command = [DEPLOY / "image/run.sh", sandbox, "/usr/bin/hlorank", "--version"]
+    ran = subprocess.run(
+        command, env={"PATH": ":".join(kept)}, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
 def test_a_folder_that_is_there_is_left_alone(root):
     again = finish([DEPLOY / "image/root.sh", root], {})
     assert again.returncode == 1

@@ -1,6 +1,6 @@
 use hlorank_proto::v1::{
     ModelSelector, PutGraphRequest, PutGraphResponse, RankConfigsRequest, RankConfigsResponse,
-    RankConfigsStreamRequest, RankConfigsStreamResponse,
+    RankConfigsStreamRequest, RankConfigsStreamResponse, SuggestConfigsRequest, SuggestConfigsResponse,
     cost_model_service_server::{CostModelService, CostModelServiceServer},
 };
 use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
@@ -20,6 +20,8 @@ pub struct Answers {
     pub graph: PutGraphResponse,
     /// Answer to every `RankConfigs`.
     pub ranking: RankConfigsResponse,
+    /// Answer to every `SuggestConfigs`.
+    pub suggestions: SuggestConfigsResponse,
     /// Answers to every `RankConfigsStream`, one for each message of the client, and one at the end of its messages.
     pub stream: Vec<RankConfigsStreamResponse>,
 }
@@ -90,6 +92,13 @@ impl CostModelService for Answers {
             }
         });
         Ok(Response::new(ReceiverStream::new(receiver)))
+    }
+
+    async fn suggest_configs(
+        &self,
+        _: Request<SuggestConfigsRequest>,
+    ) -> Result<Response<SuggestConfigsResponse>, Status> {
+        Ok(Response::new(self.suggestions.clone()))
     }
 
     async fn put_graph(&self, _: Request<PutGraphRequest>) -> Result<Response<PutGraphResponse>, Status> {

@@ -35,6 +35,16 @@ impl Artifacts {
         Self { folder }
     }
 
+    /// Adds the artifacts of `models/papers`.
+    ///
+    /// # Panics
+    /// If files cannot be copied.
+    #[must_use]
+    pub fn with_papers(self) -> Self {
+        copy_folder(&repository("models/papers"), self.folder.path()).expect("artifacts can be copied");
+        self
+    }
+
     /// Returns the folder that contains `NAME/VERSION`.
     #[must_use]
     pub fn folder(&self) -> &Path {

@@ -1,14 +1,9 @@
 //! A server learns from measured run times that a call brings with it.
 
-use std::{env, path::PathBuf};
-
-use hlorank_client::{
-    Adapt, Client, GraphHandle, Measured, RankRequest, Ranking, StreamRequest,
-    quality::{Outcome, PairCounts},
-};
+use hlorank_client::{Adapt, Client, GraphHandle, Measured, RankRequest, Ranking, StreamRequest};
 use hlorank_graph::{MeasuredGraph, Task};
 use hlorank_proto::v1::MeasurementFailure;
-use hlorank_tests::{Artifacts, TestServer, configurations, measured_graphs, part, read_graphs};
+use hlorank_tests::{Artifacts, TestServer, configurations, measured_graphs, part};
 
 /// What came of measuring these configurations of a graph.
 fn outcomes(graph: &MeasuredGraph, chosen: &[usize]) -> Vec<Measured> {
@@ -135,50 +130,5 @@ async fn a_whole_graph_model_is_adapted_by_its_scores() {
         let request = request.model(Some("tile-whole-graph".parse().unwrap()));
         let ranking = client.rank(&request).await.unwrap();
         assert!(ranking.adaptation.unwrap().adapted, "{}", graph.name);
-    }
-}
-
-/// Kendall's tau of scores and measured times, over configurations that were not measured.
-fn tau(graph: &MeasuredGraph, scores: &[f32], measured: &[usize]) -> Option<f64> {
-    let times = &graph.measurements.as_ref().unwrap().run_times;
-    let left = (0..scores.len()).filter(|config| !measured.contains(config));
-    #[expect(clippy::cast_precision_loss, reason = "times are shorter than 2^53 ns")]
-    let outcomes: Vec<Outcome> =
-        left.map(|config| Outcome { score: scores[config].into(), run_time: times[config] as f64 }).collect();
-    PairCounts::of(&outcomes)?.kendall_tau()
-}
-
-/// Prints Kendall's tau before and after measurements at random.
-#[tokio::test]
-#[ignore = "takes minutes; HLORANK_MEASURED names a folder of measured files, such as tile-halide of models/training/measured.tar.xz"]
-async fn measured_graphs_of_another_target_are_learned() {
-    let Some(folder) = env::var_os("HLORANK_MEASURED").map(PathBuf::from) else { return };
-    let server = TestServer::start().await;
-    let client = server.client().await;
-    let mut files: Vec<PathBuf> = folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "pb"));
-    files.sort();
-    let graphs: Vec<MeasuredGraph> = files.iter().flat_map(|path| read_graphs(path)).collect();
-    for count in [3, 5, 10] {
-        let (mut before, mut after) = (Vec::new(), Vec::new());
-        for graph in graphs.iter().filter(|graph| configurations(graph).len() >= count + 4) {
-            let zero_shot = rank(&client, graph, None).await.scores;
-            for seed in 0..3 {
-                let mut chosen: Vec<usize> = (0..zero_shot.len()).collect();
-                fastrand::Rng::with_seed(seed).shuffle(&mut chosen);
-                chosen.truncate(count);
-                let scores = rank(&client, graph, Some(adapt(graph, &chosen))).await.scores;
-                before.extend(tau(graph, &zero_shot, &chosen));
-                after.extend(tau(graph, &scores, &chosen));
-            }
-        }
-        let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
-        println!(
-            "{count} measurements, {} lists: tau {:.3} before, {:.3} after",
-            before.len() / 3,
-            mean(&before),
-            mean(&after)
-        );
-        assert!(count < 10 || mean(&after) > mean(&before) - 0.03);
     }
 }

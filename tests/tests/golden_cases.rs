@@ -8,7 +8,7 @@ use hlorank_tests::{Artifacts, TestServer, golden_cases};
 
 #[tokio::test]
 async fn golden_cases_are_reproduced() {
-    let models = Artifacts::copy();
+    let models = Artifacts::copy().with_papers();
     let server = TestServer::start_with(&[&models.flag()]).await;
     let artifacts = models.all_versions();
     assert!(

@@ -5,8 +5,8 @@ use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 use futures::future::join_all;
 use hlorank_graph::{Configurations, SegmentedGraph, Task};
 use hlorank_server::{
-    compute::{ComputePool, Worker},
-    engine::{Engine, EngineError, Outputs, Terms},
+    compute::ComputePool,
+    engine::{Engine, EngineError, Terms},
     metrics::Metrics,
     model::Model,
     outcome::{Evaluation, Reuse},
@@ -108,23 +108,4 @@ async fn a_forgotten_model_leaves_nothing() {
     assert_eq!(fixture.reuse(&graph, &uniform(&graph)).await.rows_evaluated, 3);
     fixture.engine.forget(fixture.model.digest());
     assert_eq!(fixture.reuse(&graph, &uniform(&graph)).await.rows_evaluated, 3);
-}
-
-#[tokio::test]
-async fn the_sums_of_a_batch_have_its_scores() {
-    let (fixture, graph) = (Fixture::new(), graph(&[1, 2, 1]));
-    let configurations = uniform(&graph);
-    let terms = Terms { outputs: Outputs::ScoresAndSums, ..Terms::default() };
-    let read = || Ok::<_, EngineError>(configurations);
-    let Evaluation { scores, sums, .. } =
-        fixture.engine.score(&fixture.model, &graph, read, terms).await.unwrap();
-    let sums = sums.expect("a segment model has sums");
-    let all: Vec<f32> = (0..scores.len()).flat_map(|config| sums.of(config)).copied().collect();
-    let again = {
-        let model = fixture.model.segment().unwrap();
-        model.score(Worker(0), &all, &model.interrupt().unwrap()).unwrap()
-    };
-    assert_eq!(again, scores);
-    assert_eq!(sums.of(1), sums.of(3), "equal configurations have equal sums");
-    assert!(fixture.evaluation(&graph, &uniform(&graph)).await.sums.is_none(), "not asked for");
 }

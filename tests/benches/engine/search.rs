@@ -24,7 +24,7 @@ pub(crate) async fn steps() {
         let mut parent: Vec<LayoutEntry> = (0..layouts.slots()).map(|slot| layouts.entry(0, slot)).collect();
         let (mut times, mut rows) = (Vec::new(), 0);
         for _ in 0..STEPS {
-            let children = children(&parent, layouts, &mut random);
+            let children = children(&parent, layouts, CHILDREN, &mut random);
             let configurations = Configurations::Layout(children.clone());
             let start = Instant::now();
             let ranking = client.rank(&RankRequest::new(&handle, &configurations).top(1)).await;
@@ -53,9 +53,15 @@ pub(crate) async fn steps() {
     }
 }
 
-fn children(parent: &[LayoutEntry], layouts: &LayoutBatch, random: &mut Rng) -> LayoutBatch {
+/// Returns configurations that differ from the parent in up to three nodes, set as in measured `layouts`.
+pub(crate) fn children(
+    parent: &[LayoutEntry],
+    layouts: &LayoutBatch,
+    count: usize,
+    random: &mut Rng,
+) -> LayoutBatch {
     let mut builder = LayoutBatchBuilder::new(parent.len(), unlimited());
-    for _ in 0..CHILDREN {
+    for _ in 0..count {
         let mut child = parent.to_vec();
         for _ in 0..=random.usize(..MUTATIONS) {
             let slot = random.usize(..child.len());

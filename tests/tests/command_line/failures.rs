@@ -73,6 +73,16 @@ fn no_server_is_reported_with_its_address() {
     assert!(message.starts_with(&format!("error: no connection to {NO_SERVER}: ")), "{message}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_port_that_is_not_that_of_grpc_is_named() {
+    let server = TestServer::start().await;
+    let metrics = format!("http://{}", server.metrics_address());
+    let (code, message) = CommandLine::calling(&metrics, NO_SERVER).failure(&["models"]);
+    assert_eq!(code, Some(2), "{message}");
+    assert!(message.starts_with(&format!("error: {metrics} does not speak gRPC: ")), "{message}");
+    assert!(message.contains("--listen"), "{message}");
+}
+
 #[test]
 fn a_connection_that_breaks_exits_with_four() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -3,6 +3,7 @@
 mod bench;
 mod command_line;
 mod completions;
+mod drawn_layouts;
 mod eval;
 mod failures;
 mod given_configurations;

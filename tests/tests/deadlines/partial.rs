@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_client::{Client, GraphHandle, RankRequest};
+use hlorank_client::{Adapt, Client, GraphHandle, Measured, RankRequest};
 use hlorank_graph::{Configurations, Digest};
 use hlorank_proto::v1::{RankConfigsRequest, RankConfigsResponse};
 use hlorank_tests::{
@@ -71,6 +71,23 @@ async fn time_runs_out_and_the_first_are_ranked() {
     let complete = rank(&server, of_tiles(hash, scored.into()).with_scores()).await;
     assert_eq!(ranked(&answer), ranked(&complete), "as if the others had not been sent");
     assert_eq!(counted, 1.0);
+}
+
+#[tokio::test]
+async fn what_was_scored_is_adapted() {
+    let server = TestServer::start().await;
+    let (client, graph) = (server.client().await, GraphHandle::features(&kernel_of(40)));
+    let tiles = Configurations::Tile(grid_tiles(MANY_TILES));
+    let outcomes = [1, 3, 2, 5]
+        .map(|milliseconds| Measured::Time { seconds: f64::from(milliseconds) * 1e-3, repeats: 1 });
+    let adapt = Adapt::new("test").measured(&Configurations::Tile(grid_tiles(4)), &outcomes);
+    let request = RankRequest::new(&graph, &tiles).top(3).with_scores().timeout(ALLOWED).allow_partial();
+    let request = request.adapt(Some(adapt));
+    let ranking = in_time(async || client.rank(&request).await).await;
+    assert!(ranking.adaptation.as_ref().unwrap().adapted);
+    assert!(0 < ranking.scored && ranking.scored < tiles.len(), "{}", ranking.scored);
+    assert_eq!(ranking.scores.len(), ranking.scored);
+    assert!(ranking.log_sd.iter().all(|&deviation| deviation > 0.0), "{:?}", ranking.log_sd);
 }
 
 #[tokio::test]
