@@ -11,10 +11,12 @@ use foldhash::{HashMap, HashMapExt};
 use hlorank_graph::Digest;
 
 use super::{EngineError, Terms};
+use crate::{compute::ComputePool, device::DeviceProfile};
 
 /// The queued work of all calls.
 pub(super) struct Backlog {
     workers: usize,
+    device: &'static DeviceProfile,
     state: Mutex<State>,
 }
 
@@ -41,6 +43,8 @@ struct Queued {
 /// A moving average over the last runs of a model.
 #[derive(Clone, Copy)]
 struct Speed {
+    /// Nodes, of which each run has [`DeviceProfile::run_nodes`] more than it evaluates. Without them, small runs would
+    /// make a large call look many times slower than it is.
     nodes: f64,
     seconds: f64,
     runs: u32,
@@ -64,10 +68,14 @@ const MIN_RUNS: u32 = 3;
 const VALID_FOR: Duration = Duration::from_mins(1);
 
 impl Backlog {
-    /// A backlog without a limit, which `workers` workers process.
-    pub(super) fn new(workers: usize) -> Arc<Self> {
+    /// A backlog without a limit, which the workers of this pool process.
+    pub(super) fn new(pool: &ComputePool) -> Arc<Self> {
+        Self::of(pool.workers(), pool.device())
+    }
+
+    fn of(workers: usize, device: &'static DeviceProfile) -> Arc<Self> {
         let state = State { limit: usize::MAX, ..State::default() };
-        Arc::new(Self { workers, state: Mutex::new(state) })
+        Arc::new(Self { workers, device, state: Mutex::new(state) })
     }
 
     /// Limits the amount of queued work, in nodes.
@@ -86,7 +94,7 @@ impl Backlog {
     ) -> Result<Work, EngineError> {
         let mut state = self.state();
         let queued_call = Queued { model, graph, nodes };
-        if let (Some(deadline), Some(seconds)) = (terms.deadline, state.until_done(queued_call)) {
+        if let (Some(deadline), Some(seconds)) = (terms.deadline, self.until_done(&state, queued_call)) {
             let estimate =
                 Duration::try_from_secs_f64(seconds / float(self.workers)).unwrap_or(Duration::MAX);
             let left = deadline.saturating_duration_since(Instant::now());
@@ -112,12 +120,12 @@ impl Backlog {
     fn queue_full(&self, state: &State, nodes: Option<usize>) -> EngineError {
         let (queued, limit) = (state.nodes(), state.limit);
         let excess = queued.saturating_add(nodes.unwrap_or(1)).saturating_sub(limit).min(queued);
-        let seconds = state.seconds() * float(excess) / float(queued * self.workers);
+        let seconds = self.seconds(state) * float(excess) / float(queued * self.workers);
         let room_in = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         EngineError::QueueFull { nodes, queued, limit, room_in }
     }
 
-    /// Records a run of a model.
+    /// Records a run of a model over `nodes` nodes, padding included.
     pub(super) fn ran(&self, model: Digest, nodes: usize, took: Duration) {
         let now = Instant::now();
         let mut state = self.state();
@@ -126,7 +134,7 @@ impl Backlog {
         if !speed.is_valid(now) {
             *speed = Speed { nodes: 0.0, seconds: 0.0, runs: 0, last: now };
         }
-        speed.nodes = speed.nodes * EARLIER_WEIGHT + float(nodes);
+        speed.nodes = speed.nodes * EARLIER_WEIGHT + float(nodes + self.device.run_nodes);
         speed.seconds = speed.seconds * EARLIER_WEIGHT + took.as_secs_f64();
         speed.runs = speed.runs.saturating_add(1);
         speed.last = now;
@@ -145,8 +153,35 @@ impl Backlog {
 
     /// Estimates how long half of the queued work takes; zero if that is not known.
     pub(super) fn half_done_in(&self) -> Duration {
-        let seconds = self.state().seconds() / float(2 * self.workers);
+        let seconds = self.seconds(&self.state()) / float(2 * self.workers);
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    }
+
+    /// Time of one worker for all work whose model was measured.
+    fn seconds(&self, state: &State) -> f64 {
+        state.calls.values().filter_map(|queued_call| self.seconds_of(state, *queued_call)).sum()
+    }
+
+    /// Time of one worker for a call, in full blocks; `None` if the model was not measured.
+    fn seconds_of(&self, state: &State, queued_call: Queued) -> Option<f64> {
+        let speed = state.speeds.get(&queued_call.model)?;
+        let is_known = speed.runs >= MIN_RUNS && speed.is_valid(Instant::now());
+        let runs = float(queued_call.nodes) / float(self.device.block_nodes);
+        let nodes = float(queued_call.nodes) + runs * float(self.device.run_nodes);
+        is_known.then(|| nodes * speed.seconds / speed.nodes)
+    }
+
+    /// Time of one worker until a call is done. Calls take turns: one with less work is done before this one, and one with
+    /// more work gets as much time as this one meanwhile. Calls about one graph mostly need the same rows, which are
+    /// evaluated once, so only the largest of them counts.
+    fn until_done(&self, state: &State, call: Queued) -> Option<f64> {
+        let own = self.seconds_of(state, call)?;
+        let mut others: HashMap<Digest, f64> = HashMap::new();
+        for other in state.calls.values().filter(|other| other.graph != call.graph) {
+            let most = others.entry(other.graph).or_default();
+            *most = most.max(self.seconds_of(state, *other).unwrap_or_default().min(own));
+        }
+        Some(own + others.values().sum::<f64>())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -163,31 +198,6 @@ impl State {
     fn has_room(&self, nodes: usize) -> bool {
         let queued = self.nodes();
         queued == 0 || queued.saturating_add(nodes) <= self.limit
-    }
-
-    /// Time of one worker for all work whose model was measured.
-    fn seconds(&self) -> f64 {
-        self.calls.values().filter_map(|queued_call| self.seconds_of(*queued_call)).sum()
-    }
-
-    /// Time of one worker for a call; `None` if the model was not measured.
-    fn seconds_of(&self, queued_call: Queued) -> Option<f64> {
-        let speed = self.speeds.get(&queued_call.model)?;
-        let is_known = speed.runs >= MIN_RUNS && speed.is_valid(Instant::now());
-        is_known.then(|| float(queued_call.nodes) * speed.seconds / speed.nodes)
-    }
-
-    /// Time of one worker until a call is done. Calls take turns: one with less work is done before this one, and one with
-    /// more work gets as much time as this one meanwhile. Calls about one graph mostly need the same rows, which are
-    /// evaluated once, so only the largest of them counts.
-    fn until_done(&self, call: Queued) -> Option<f64> {
-        let own = self.seconds_of(call)?;
-        let mut others: HashMap<Digest, f64> = HashMap::new();
-        for other in self.calls.values().filter(|other| other.graph != call.graph) {
-            let most = others.entry(other.graph).or_default();
-            *most = most.max(self.seconds_of(*other).unwrap_or_default().min(own));
-        }
-        Some(own + others.values().sum::<f64>())
     }
 }
 
@@ -231,9 +241,12 @@ mod tests {
     const OTHER: Digest = Digest([2; 32]);
     const GRAPH: Digest = Digest([3; 32]);
 
+    /// A device whose runs have no fixed cost.
+    const DEVICE: &DeviceProfile = &DeviceProfile { run_nodes: 0, ..*DeviceProfile::CPU };
+
     /// A backlog of two workers, each of which takes a millisecond for a thousand nodes.
     fn measured() -> Arc<Backlog> {
-        let backlog = Backlog::new(2);
+        let backlog = Backlog::of(2, DEVICE);
         for _ in 0..MIN_RUNS {
             backlog.ran(MODEL, 1000, Duration::from_millis(1));
         }
@@ -258,12 +271,25 @@ mod tests {
 
     #[test]
     fn nothing_is_estimated_before_it_was_measured() {
-        let backlog = Backlog::new(2);
+        let backlog = Backlog::of(2, DEVICE);
         for _ in 1..MIN_RUNS {
             backlog.ran(MODEL, 1000, Duration::from_secs(1));
         }
         assert!(backlog.add(MODEL, GRAPH, usize::MAX, now()).is_ok());
         assert!(measured().add(OTHER, GRAPH, usize::MAX, now()).is_ok());
+    }
+
+    #[test]
+    fn small_runs_tell_the_time_of_large_ones() {
+        const RUNS: &DeviceProfile =
+            &DeviceProfile { run_nodes: 100, block_nodes: 1000, ..*DeviceProfile::CPU };
+        let [small, large] = [(10, 110), (1000, 1100)].map(|(nodes, micros)| {
+            let backlog = Backlog::of(1, RUNS);
+            (0..MIN_RUNS).for_each(|_| backlog.ran(MODEL, nodes, Duration::from_micros(micros)));
+            estimate(&backlog, 1_000_000)
+        });
+        assert_near(small, large);
+        assert_near(large, Duration::from_millis(1100));
     }
 
     #[test]

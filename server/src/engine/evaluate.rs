@@ -39,7 +39,7 @@ impl Engine {
     }
 
     fn with_cache(pool: Arc<ComputePool>, cache: EmbeddingCache, waiting_rows: Gauge) -> Self {
-        let backlog = Backlog::new(pool.workers());
+        let backlog = Backlog::new(&pool);
         let resources = Resources { pool, backlog, memory: Memory::new(usize::MAX) };
         Self { segments: SegmentEvaluator::new(&resources, Arc::new(cache), waiting_rows), resources }
     }

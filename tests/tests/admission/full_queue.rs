@@ -25,21 +25,27 @@ async fn client(server: &TestServer, nodes: u8) -> (Client, GraphHandle) {
     (client, graph)
 }
 
-/// Fills the queue.
+/// Fills the queue by a call without a time limit: with one, the server would refuse it on a machine that is so busy that
+/// the call seems to take longer.
 async fn fill(server: &TestServer) -> JoinHandle<Result<(), ClientError>> {
-    let (client, graph) = client(server, 40).await;
+    let (_, graph) = client(server, 40).await;
+    let endless = Connection { timeout: None, retries: 0, ..Connection::default() };
+    let client = Client::connect(server.endpoint(), endless).await.unwrap();
     let large = tokio::spawn(async move {
         let tiles = tiles(LARGE);
         client.rank(&RankRequest::new(&graph, &tiles).top(1)).await.map(drop)
     });
-    until_queued(server, |nodes| nodes > 100_000.0).await;
+    server
+        .until_metrics(|scrape| {
+            assert!(!large.is_finished(), "the queue is not full any more, or the call was refused");
+            scrape.value("hlorank_queued_nodes", &[]) > 100_000.0
+        })
+        .await;
     large
 }
 
-async fn until_queued(server: &TestServer, is_so: impl Fn(f64) -> bool) {
-    while !is_so(server.scrape().await.value("hlorank_queued_nodes", &[])) {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+async fn until_empty(server: &TestServer) {
+    server.until_metrics(|scrape| scrape.value("hlorank_queued_nodes", &[]) == 0.0).await;
 }
 
 #[tokio::test]
@@ -67,7 +73,7 @@ async fn what_would_wait_for_too_much_is_refused_at_once() {
     client.rank(&RankRequest::new(&graph, &cached)).await.expect("nothing of it has to be evaluated");
 
     large.abort();
-    until_queued(&server, |nodes| nodes == 0.0).await;
+    until_empty(&server).await;
     client.rank(&RankRequest::new(&graph, &new)).await.expect("there is room again");
 }
 

@@ -1,6 +1,10 @@
 //! A panic in a worker fails the call whose rows caused it and no other, and the worker is replaced.
 
-use std::{num::NonZeroUsize, sync::Arc};
+use std::{
+    num::NonZeroUsize,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use futures::future::join_all;
 use hlorank_graph::{Configurations, Digest, SegmentedGraph, Task};
@@ -53,7 +57,9 @@ fn hold(pool: &ComputePool) -> oneshot::Sender<()> {
 }
 
 async fn until(is_so: impl Fn() -> bool) {
+    let started = Instant::now();
     while !is_so() {
+        assert!(started.elapsed() < Duration::from_mins(1), "it is not so after a minute");
         tokio::task::yield_now().await;
     }
 }

@@ -62,7 +62,7 @@ impl SegmentEvaluator {
         pool: Arc<ComputePool>,
     ) -> Result<usize, EngineError> {
         let recent = self.recent.of_model(&model.facts().name);
-        let (cache, backlog) = (Arc::clone(self.embeddings.cache()), Backlog::new(pool.workers()));
+        let (cache, backlog) = (Arc::clone(self.embeddings.cache()), Backlog::new(&pool));
         let embeddings = Arc::new(Embeddings::new(pool, cache, backlog, Gauge::noop()));
         let graphs = recent.len();
         for RecentBatch { graph, plan, .. } in recent {

@@ -64,7 +64,8 @@ impl RunningBlock {
         let embeddings = model.encode(worker, &input, &interrupt);
         drop(watched);
         let embeddings = embeddings?;
-        self.shared.backlog.ran(self.queue.model, rows.len() * nodes, started.elapsed());
+        let padded = rows.len().next_multiple_of(self.shared.device().row_multiple) * nodes;
+        self.shared.backlog.ran(self.queue.model, padded, started.elapsed());
         let size = model.settings().embedding_size;
         Ok(embeddings.chunks_exact(size).take(rows.len()).map(Arc::from).collect())
     }
