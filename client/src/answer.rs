@@ -12,6 +12,9 @@ pub enum InvalidAnswer {
     /// A required field is not set.
     #[error("it lacks {0}")]
     Lacks(&'static str),
+    /// The combined configurations are not layouts of the graph.
+    #[error("its combinations are no layouts of the graph")]
+    Combinations,
     /// A stream has another message at this place.
     #[error("it is not {0}")]
     IsNot(&'static str),

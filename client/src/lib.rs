@@ -68,7 +68,7 @@ pub use model::{ModelReference, ModelVersion, ParseModelReferenceError};
 pub use ranking::{Ranked, Ranking, Timings};
 pub use request::{RankCall, RankRequest};
 pub use stream::{BatchScores, RankStream, StreamRequest};
-pub use suggest::{SuggestRequest, Suggestion, SuggestionReason, Suggestions};
+pub use suggest::{SuggestRequest, Suggestion, SuggestionReason, SuggestionSource, Suggestions};
 
 /// The snippets of the page, which are compiled with the documentation.
 #[cfg(doctest)]

@@ -1,8 +1,9 @@
 use std::{collections::HashSet, time::Duration};
 
-use hlorank_graph::{Configurations, Digest};
+use hlorank_graph::{Configurations, Digest, EncodedBatch, LayoutBatch, Limits, Task};
 use hlorank_proto::v1::{
-    self, Adaptation, ConfigBatch, ReuseCounts, SuggestConfigsRequest, SuggestConfigsResponse, Warning,
+    self, Adaptation, ConfigBatch, PackedLayoutConfigs, ReuseCounts, SuggestConfigsRequest,
+    SuggestConfigsResponse, Warning, config_batch::Configs,
 };
 
 use crate::{
@@ -17,6 +18,8 @@ pub struct SuggestRequest<'a> {
     /// Without its graph.
     message: SuggestConfigsRequest,
     candidates: usize,
+    /// Of a layout; 0 for tiles.
+    slots: u32,
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -25,6 +28,8 @@ pub struct SuggestRequest<'a> {
 pub struct Suggestions {
     /// In the order in which to measure them. Fewer than requested if no more candidates are left.
     pub suggestions: Vec<Suggestion>,
+    /// Their configurations in the same order, if the server combined them.
+    pub combinations: Option<LayoutBatch>,
     /// What the predictions rest on, if measurements were sent.
     pub adaptation: Option<Adaptation>,
     /// The model version that answered.
@@ -42,7 +47,7 @@ pub struct Suggestions {
 /// A configuration to measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Suggestion {
-    /// Number of the configuration among the candidates.
+    /// Number of the configuration among the candidates, or in [`Suggestions::combinations`].
     pub config: usize,
     /// Why it is suggested.
     pub reason: SuggestionReason,
@@ -54,6 +59,18 @@ pub struct Suggestion {
     pub log_sd: f32,
     /// By how much the natural logarithm of the fastest time is expected to fall; 0 if nothing was learned.
     pub expected_improvement: f32,
+}
+
+/// Where suggestions come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SuggestionSource {
+    /// The candidates.
+    #[default]
+    Candidates,
+    /// All combinations of the layouts that segments of the graph have in the candidates. Needs a segment model.
+    Segments,
+    /// All combinations of the layouts that nodes have in the candidates. Needs a segment model.
+    Nodes,
 }
 
 /// Why a configuration is suggested.
@@ -76,7 +93,11 @@ impl<'a> SuggestRequest<'a> {
     pub fn new(graph: &'a GraphHandle, candidates: &Configurations) -> Self {
         let batch = ConfigBatch { configs: Some(candidates.to_smallest_form()) };
         let message = SuggestConfigsRequest { batch: Some(batch), ..SuggestConfigsRequest::default() };
-        Self { graph, message, candidates: candidates.len(), timeout: None }
+        let slots = match candidates {
+            Configurations::Layout(batch) => u32::try_from(batch.slots()).unwrap_or(u32::MAX),
+            Configurations::Tile(_) => 0,
+        };
+        Self { graph, message, candidates: candidates.len(), slots, timeout: None }
     }
 
     /// Sets the model. Default: the default model of the task.
@@ -115,6 +136,18 @@ impl<'a> SuggestRequest<'a> {
         self
     }
 
+    /// Sets where suggestions come from. Default: the candidates.
+    #[must_use]
+    pub fn source(mut self, source: SuggestionSource) -> Self {
+        let source = match source {
+            SuggestionSource::Candidates => v1::SuggestionSource::Batch,
+            SuggestionSource::Segments => v1::SuggestionSource::Segments,
+            SuggestionSource::Nodes => v1::SuggestionSource::Nodes,
+        };
+        self.message.set_source(source);
+        self
+    }
+
     /// Sets the maximum time of the call, retries included. Default: [`Connection::timeout`](crate::Connection::timeout).
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
@@ -131,10 +164,15 @@ impl<'a> SuggestRequest<'a> {
         if found > asked {
             return Err(InvalidAnswer::Suggestions { found, asked });
         }
-        let mut known: HashSet<u32> = self.message.pending.iter().copied().collect();
+        let combinations = answer.combinations.map(|packed| self.read_combinations(packed)).transpose()?;
+        let mut known: HashSet<u32> = match combinations {
+            None => self.message.pending.iter().copied().collect(),
+            Some(_) => HashSet::new(),
+        };
+        let candidates = combinations.as_ref().map_or(self.candidates, LayoutBatch::len);
         for suggestion in &answer.suggestions {
             let config = suggestion.config as usize;
-            if config >= self.candidates || !known.insert(suggestion.config) {
+            if config >= candidates || !known.insert(suggestion.config) {
                 return Err(InvalidAnswer::Suggested(config));
             }
             if !suggestion.score.is_finite() {
@@ -143,6 +181,7 @@ impl<'a> SuggestRequest<'a> {
         }
         Ok(Suggestions {
             suggestions: answer.suggestions.into_iter().map(Suggestion::from).collect(),
+            combinations,
             adaptation: answer.adaptation,
             model: model(answer.model)?,
             graph_hash: graph_hash(&answer.graph_hash)?,
@@ -150,6 +189,18 @@ impl<'a> SuggestRequest<'a> {
             reuse: answer.reuse.unwrap_or_default(),
             warnings: answer.warnings,
         })
+    }
+
+    fn read_combinations(&self, packed: PackedLayoutConfigs) -> Result<LayoutBatch, InvalidAnswer> {
+        let configs = Configs::PackedLayoutConfigs(packed);
+        // This form has no node numbers.
+        let nodes: Vec<u32> = (0..self.slots).collect();
+        let read = EncodedBatch::try_from(&configs)
+            .and_then(|batch| batch.read(Task::Layout, &nodes, &Limits::default()));
+        match read {
+            Ok(Configurations::Layout(batch)) => Ok(batch),
+            _ => Err(InvalidAnswer::Combinations),
+        }
     }
 }
 
@@ -202,6 +253,9 @@ mod tests {
         assert_eq!(read(&[(1, 1.0)]), Err(InvalidAnswer::Suggested(1)), "it is pending");
         assert_eq!(read(&[(0, 1.0), (0, 1.0)]), Err(InvalidAnswer::Suggested(0)));
         assert_eq!(read(&[(0, f32::NAN)]), Err(InvalidAnswer::NotFinite(0)));
+        let combinations = Some(PackedLayoutConfigs { config_count: 1, ..PackedLayoutConfigs::default() });
+        let combined = request.read(SuggestConfigsResponse { combinations, ..answer(&[]) });
+        assert_eq!(combined, Err(InvalidAnswer::Combinations), "the candidates are tiles");
         let found = read(&[(0, 1.0), (2, 1.0), (1, 1.0)]);
         assert_eq!(found, Err(InvalidAnswer::Suggestions { found: 3, asked: 2 }));
     }

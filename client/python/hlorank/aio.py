@@ -17,7 +17,7 @@ from hlorank.model import Model, ModelReference
 from hlorank.ranking import BatchScores, CachedGraph, Ranking
 from hlorank.retry import Retry
 from hlorank.session import Configurations, Session, StreamSession
-from hlorank.suggest import Suggestions, Wanted
+from hlorank.suggest import Source, Suggestions, Wanted
 from hlorank.transport import (
     Calls,
     Metadata,
@@ -81,11 +81,12 @@ class AsyncClient:
         pending: Sequence[int] = (),
         since_improvement: int = 0,
         seed: int = 0,
+        source: Source = "candidates",
         model: ModelReference | str | None = None,
         timeout: float | None = None,
     ) -> Suggestions:
         """Works like ``Client.suggest``."""
-        wanted = Wanted(count, pending, since_improvement, seed)
+        wanted = Wanted(count, pending, since_improvement, seed, source)
         return await self._session.suggest(graph, candidates, wanted, model, adapt, timeout)
 
     async def rank_stream(

@@ -13,7 +13,7 @@ from hlorank.model import Model, ModelReference
 from hlorank.ranking import BatchScores, CachedGraph, Ranking
 from hlorank.retry import Retry
 from hlorank.session import Configurations, Session, StreamSession
-from hlorank.suggest import Suggestions, Wanted
+from hlorank.suggest import Source, Suggestions, Wanted
 from hlorank.transport import authorization, channel_credentials, channel_options, target
 
 
@@ -102,6 +102,7 @@ class Client:
         pending: Sequence[int] = (),
         since_improvement: int = 0,
         seed: int = 0,
+        source: Source = "candidates",
         model: ModelReference | str | None = None,
         timeout: float | None = None,
     ) -> Suggestions:
@@ -117,13 +118,16 @@ class Client:
             since_improvement: Number of measurements since the fastest one. After every fifth,
                 the suggestion is a random one.
             seed: Seed of random suggestions.
+            source: Where suggestions come from: the candidates themselves, or all combinations
+                of the layouts that ``segments`` or ``nodes`` of the graph have in them, which the
+                server searches. Combinations need a segment model.
             model: As in ``rank``.
             timeout: Deadline in seconds; None for the client's.
 
         Raises:
             RefusedError: if the call ends with an error status.
         """
-        wanted = Wanted(count, pending, since_improvement, seed)
+        wanted = Wanted(count, pending, since_improvement, seed, source)
         return run_to_end(self._session.suggest(graph, candidates, wanted, model, adapt, timeout))
 
     def rank_stream(

@@ -41,6 +41,18 @@ class Layouts:
     def __init__(self, values: ArrayLike):
         self._tables, self._indices = _packed(_checked(values))
 
+    @classmethod
+    def from_packed(cls, message: Any) -> "Layouts":
+        """Reads a ``PackedLayoutConfigs`` message.
+
+        Raises:
+            ConfigurationError: if its tables and indices do not fit.
+        """
+        layouts = cls.__new__(cls)
+        layouts._tables = [_numbers_of(table) for table in message.tables]
+        layouts._indices = _indices_of(message, layouts._tables)
+        return layouts
+
     def __len__(self) -> int:
         return len(self._indices)
 
@@ -141,3 +153,24 @@ def _in_order_of_first_use(numbers: np.ndarray, slot: int) -> tuple[np.ndarray, 
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     return distinct[order], place[inverse]
+
+
+def _numbers_of(table: Any) -> np.ndarray:
+    """Returns each entry of a ``LayoutTable`` as one number."""
+    entries = np.array(table.entries, np.int64)
+    if len(entries) % _TENSORS or entries.max(initial=0) >= _NUMBERS:
+        raise ConfigurationError(f"an entry is not {_TENSORS} numbers below {_NUMBERS}")
+    return entries.reshape(-1, _TENSORS) @ (_NUMBERS ** np.arange(_TENSORS))
+
+
+def _indices_of(message: Any, tables: list[np.ndarray]) -> np.ndarray:
+    """Returns the table index of each configuration and slot."""
+    sizes = np.array([len(table) for table in tables], np.int64)
+    width = "u1" if sizes.max(initial=0) <= _BYTE_TABLE else "<u2"
+    shape = message.config_count, len(tables)
+    if len(message.indices) != np.dtype(width).itemsize * shape[0] * shape[1] or 0 in shape:
+        raise ConfigurationError(f"there are not {shape[0]} x {shape[1]} indices, or none at all")
+    indices = np.frombuffer(message.indices, width).reshape(shape).astype(np.uint16)
+    if (indices >= sizes).any():
+        raise ConfigurationError("an index is not in its table")
+    return indices

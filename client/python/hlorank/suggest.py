@@ -7,7 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from hlorank.adapt import Adaptation, adaptation_of
-from hlorank.errors import AnswerError
+from hlorank.errors import AnswerError, ConfigurationError
+from hlorank.layouts import Layouts
 from hlorank.messages import SuggestConfigsRequest
 from hlorank.model import ModelReference
 from hlorank.ranking import Timings, graph_hash_of, model_of_answer, timings_of
@@ -16,13 +17,17 @@ Reason = Literal["", "model", "expected_improvement", "random"]
 _REASONS: tuple[Reason, ...] = ("", "model", "expected_improvement", "random")
 """In the order of ``SuggestionReason``."""
 
+Source = Literal["candidates", "segments", "nodes"]
+_SOURCES: dict[Source, int] = {"candidates": 1, "segments": 2, "nodes": 3}
+"""The numbers of ``SuggestionSource``."""
+
 
 @dataclass(frozen=True)
 class Suggestion:
     """A configuration to measure."""
 
     config: int
-    """Number of the configuration among the candidates."""
+    """Number of the configuration among the candidates, or in ``Suggestions.combinations``."""
     reason: Reason
     """``model`` ranks it first, and too little was measured to learn from; the
     ``expected_improvement`` of the fastest time is the largest; or it was drawn at ``random``."""
@@ -42,6 +47,8 @@ class Suggestions:
 
     suggestions: tuple[Suggestion, ...]
     """In the order in which to measure them; fewer than asked for if no more are left."""
+    combinations: Layouts | None
+    """Their configurations in the same order, if the server combined them."""
     adaptation: Adaptation | None
     """What the predictions rest on; None if no measurements were sent."""
     model: ModelReference
@@ -68,6 +75,8 @@ class Wanted:
     """Number of measurements since the fastest one."""
     seed: int = 0
     """Seed of random suggestions."""
+    source: Source = "candidates"
+    """Where suggestions come from."""
 
     def message(self, source: Any, selector: Any, adapt: Any) -> Any:
         """Returns the request for a graph, a model and measurements, without candidates."""
@@ -79,6 +88,7 @@ class Wanted:
             pending=[int(config) for config in self.pending],
             since_improvement=self.since_improvement,
             seed=self.seed,
+            source=_SOURCES[self.source],
         )
 
 
@@ -88,13 +98,16 @@ def suggestions_of(answer: Any, wanted: Wanted, candidates: int) -> Suggestions:
     configs = [suggestion.config for suggestion in suggestions]
     if len(configs) > max(wanted.count, 1):
         raise AnswerError(f"the server made {len(configs)} suggestions instead of {wanted.count}")
-    known = set(map(int, wanted.pending))
+    combinations = _combinations_of(answer) if answer.HasField("combinations") else None
+    known = set() if combinations else set(map(int, wanted.pending))
+    candidates = candidates if combinations is None else len(combinations)
     if any(config >= candidates or config in known for config in configs):
         raise AnswerError("the server suggests what was not sent, or what is pending")
     if len(set(configs)) < len(configs):
         raise AnswerError("the server suggests a configuration twice")
     return Suggestions(
         suggestions,
+        combinations,
         adaptation_of(answer.adaptation) if answer.HasField("adaptation") else None,
         model_of_answer(answer),
         graph_hash_of(answer),
@@ -106,3 +119,10 @@ def _suggestion_of(message: Any) -> Suggestion:
     known = message.reason < len(_REASONS)
     numbers = message.score, message.predicted_seconds, message.log_sd, message.expected_improvement
     return Suggestion(message.config, _REASONS[message.reason] if known else "", *numbers)
+
+
+def _combinations_of(answer: Any) -> Layouts:
+    try:
+        return Layouts.from_packed(answer.combinations)
+    except ConfigurationError as error:
+        raise AnswerError(f"the server's combinations are invalid: {error}") from error

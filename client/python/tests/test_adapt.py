@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from hlorank import Adapt, Client, InvalidRequestError, Tiles
+from hlorank import Adapt, Client, InvalidRequestError, Layouts, Tiles
 
 TILES = Tiles(output_bounds=[[1, 64], [2, 64], [4, 64], [8, 64]])
 SECONDS = [0.008, 0.004, 0.0022, 0.001]
@@ -60,3 +60,18 @@ def test_what_to_measure_next_is_suggested(server, tile_graph):
         assert drawn.suggestions[0].reason == "random"
         with pytest.raises(InvalidRequestError, match="count is 65"):
             client.suggest(tile_graph.graph, TILES, count=65)
+
+
+def test_combinations_of_layouts_are_suggested(server, layout_graph, tile_graph):
+    candidates = Layouts(layout_graph.configurations.values()[:12])
+    with Client(server) as client:
+        sent = client.rank(layout_graph.graph, candidates)
+        for source in ("segments", "nodes"):
+            suggested = client.suggest(layout_graph.graph, candidates, count=3, source=source)
+            assert suggested.configs.tolist() == [0, 1, 2]
+            ranked = client.rank(layout_graph.graph, suggested.combinations, with_scores=True)
+            assert [each.score for each in suggested.suggestions] == ranked.scores.tolist()
+            assert ranked.best_scores[0] <= sent.best_scores[0], "it begins with the best"
+        assert client.suggest(layout_graph.graph, candidates).combinations is None
+        with pytest.raises(InvalidRequestError, match="a tile belongs to a whole kernel"):
+            client.suggest(tile_graph.graph, TILES, source="segments")

@@ -1,6 +1,6 @@
 //! Chooses what to measure next: expected improvement, several at a time, and a random one now and then.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Range};
 
 use super::{Adapted, Point, joint::Joint};
 use crate::split_mix::mix;
@@ -66,9 +66,17 @@ impl Wanted {
     }
 
     /// The suggestion after this many others, of which one is `left` at least.
-    fn next(&self, others: usize, left: &[usize], joint: &Joint<'_>) -> (usize, Reason) {
+    fn next(
+        &self,
+        others: usize,
+        left: &[usize],
+        drawn: &Range<usize>,
+        joint: &Joint<'_>,
+    ) -> (usize, Reason) {
         if self.is_random(others) {
-            return (left[self.draw(others, left.len())], Reason::Random);
+            let among: Vec<usize> = left.iter().copied().filter(|config| drawn.contains(config)).collect();
+            let among = if among.is_empty() { left } else { &among };
+            return (among[self.draw(others, among.len())], Reason::Random);
         }
         (joint.best().unwrap_or(left[0]), Reason::ExpectedImprovement)
     }
@@ -80,6 +88,8 @@ pub(crate) struct Candidates<'a> {
     pub(crate) ranking: &'a [usize],
     /// The number of the first ones of which the expected improvement is computed.
     pub(crate) considered: usize,
+    /// The numbers among which random suggestions are drawn.
+    pub(crate) drawn: Range<usize>,
     /// The point of a configuration of this number.
     pub(crate) point: &'a dyn Fn(usize) -> Point,
 }
@@ -97,7 +107,7 @@ impl Adapted {
         }
         let mut suggestions = Vec::new();
         while suggestions.len() < wanted.count && !left.is_empty() {
-            let (config, reason) = wanted.next(suggestions.len(), &left, &joint);
+            let (config, reason) = wanted.next(suggestions.len(), &left, &candidates.drawn, &joint);
             suggestions.push(Suggestion { config, reason, improvement: joint.improvement(config) });
             left.retain(|&other| other != config);
             joint.remove(config);
@@ -145,7 +155,7 @@ mod tests {
 
     fn suggested(measured: &[usize], wanted: &Wanted) -> Vec<Suggestion> {
         let ranking: Vec<usize> = (0..27).rev().filter(|number| !measured.contains(number)).collect();
-        let candidates = Candidates { ranking: &ranking, considered: 100, point: &layout };
+        let candidates = Candidates { ranking: &ranking, considered: 100, drawn: 0..27, point: &layout };
         adapted(measured).suggest(&candidates, wanted)
     }
 

@@ -27,6 +27,9 @@ pub(super) fn session(error: &SessionError) -> Class {
         SessionError::PartialUnsupported { .. } => {
             (InvalidArgument, Reason::PartialUnsupported, Some("allow_partial"))
         }
+        SessionError::SourceUnsupported { .. } => {
+            (InvalidArgument, Reason::SourceUnsupported, Some("source"))
+        }
         SessionError::Select(SelectError::WrongTask { .. }) => {
             (InvalidArgument, Reason::ModelTaskMismatch, Some("model"))
         }

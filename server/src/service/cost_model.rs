@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use hlorank_graph::LayoutBatch;
 use hlorank_proto::{
     received::{
         PutGraphRequest, RankConfigsRequest, RankConfigsStreamRequest, SuggestConfigsRequest,
@@ -21,7 +22,7 @@ use super::{
     graph_request::read_graph,
     model::select,
     rank_stream::{Answers, RankStream},
-    suggest_request::{read_wanted, suggestion},
+    suggest_request::{read_source, read_wanted, suggestion},
 };
 use crate::{
     graphs::Source,
@@ -104,6 +105,7 @@ impl CostModel {
         let batch = read_batch(&self.sessions, request.batch).await?;
         let numbers = [request.count, request.since_improvement];
         let wanted = read_wanted(numbers, &request.pending, request.seed, batch.count())?;
+        let source = read_source(request.source)?;
         let model = select(&self.sessions, request.model, batch.task(), &call.record)?;
         let origin = read_graph(&self.sessions, request.graph, Some(batch.task())).await?;
         let found = self.sessions.find(origin, &call.record).await?;
@@ -111,7 +113,7 @@ impl CostModel {
         if let Some(adapt) = request.adapt {
             session.adapt(read_measurements(&self.sessions, adapt).await?).await?;
         }
-        let (scored, suggested) = session.suggest(batch, wanted).await?;
+        let (scored, suggested, combined) = session.suggest(batch, wanted, source).await?;
         let timings = Timings { featurize: found.featurize, total: started.elapsed(), ..scored.timings() };
         session.record_scored(&timings);
         Ok(SuggestConfigsResponse {
@@ -122,6 +124,7 @@ impl CostModel {
             reuse: Some(reuse_counts(scored.reuse)),
             warnings: found.warnings.into_iter().map(v1::Warning::from).collect(),
             adaptation: session.adaptation().map(adaptation),
+            combinations: combined.as_ref().map(LayoutBatch::to_packed),
         })
     }
 

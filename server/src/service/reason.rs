@@ -67,6 +67,7 @@ reasons! {
     RequestMalformed "REQUEST_MALFORMED",
     ScopeMissing "SCOPE_MISSING",
     ServesAlready "SERVES_ALREADY",
+    SourceUnsupported "SOURCE_UNSUPPORTED",
     Stopping "STOPPING",
     StreamIdle "STREAM_IDLE",
     StreamTooLong "STREAM_TOO_LONG",

@@ -1,11 +1,11 @@
 //! Reads what suggestions are asked for, and writes them.
 
-use hlorank_proto::v1::{self, SuggestionReason};
+use hlorank_proto::v1::{self, SuggestionReason, SuggestionSource};
 
 use super::ServiceError;
 use crate::{
     adaptation::{Reason, Wanted},
-    session::Suggested,
+    session::{Combined, Suggested},
 };
 
 /// Maximum number of suggestions.
@@ -38,6 +38,20 @@ pub(super) fn read_wanted(
     }
     let pending = pending.iter().map(|&config| config as usize).collect();
     Ok(Wanted { count: count.max(1) as usize, pending, since_improvement, seed })
+}
+
+/// What to combine; `None` to choose from the batch itself.
+pub(super) fn read_source(source: i32) -> Result<Option<Combined>, ServiceError> {
+    match SuggestionSource::try_from(source) {
+        Ok(SuggestionSource::Unspecified | SuggestionSource::Batch) => Ok(None),
+        Ok(SuggestionSource::Segments) => Ok(Some(Combined::Segments)),
+        Ok(SuggestionSource::Nodes) => Ok(Some(Combined::Nodes)),
+        Err(unknown) => Err(ServiceError::Invalid {
+            field: "source",
+            found: unknown.0.to_string(),
+            expected: "BATCH (1), SEGMENTS (2) or NODES (3)".to_owned(),
+        }),
+    }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "rounded to the nearest")]

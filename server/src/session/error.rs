@@ -69,6 +69,12 @@ pub enum SessionError {
         /// The model.
         model: String,
     },
+    /// Suggestions cannot combine what the configurations of the batch have.
+    #[error("source: {why}; leave source unset, and send the configurations to choose from")]
+    SourceUnsupported {
+        /// The reason.
+        why: String,
+    },
     /// No such model, or not for these configurations.
     #[error(transparent)]
     Select(#[from] SelectError),

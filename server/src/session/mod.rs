@@ -21,7 +21,9 @@ mod measurements;
 mod partial;
 mod read_graph;
 mod score;
+mod search;
 mod sessions;
+mod space;
 mod suggest;
 
 pub(crate) use adapt::Adaptation;
@@ -39,4 +41,5 @@ pub(crate) use measurements::{SentMeasurements, SentTimes};
 pub(crate) use score::{Ranked, Session, answer_bytes};
 pub use sessions::Sessions;
 pub(crate) use sessions::{Calls, SelectedModel};
+pub(crate) use space::Combined;
 pub(crate) use suggest::Suggested;

@@ -2,12 +2,13 @@
 
 use std::{future::ready, ops::Range, sync::Arc, time::Duration};
 
-use futures::{StreamExt as _, TryStreamExt as _, stream};
+use futures::{StreamExt as _, TryFutureExt as _, TryStreamExt as _, stream};
 use hlorank_graph::{Configurations, SegmentedGraph};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Deadline, SessionError};
+use super::{Deadline, SessionError, adapt::predict};
 use crate::{
+    adaptation::Adapted,
     compute::Class,
     engine::{Engine, Terms},
     model::{Model, ModelKind},
@@ -24,28 +25,52 @@ const AT_ONCE: usize = 2;
 /// Maximum time that is kept for ranking and answering; otherwise a tenth of the time allowed.
 const MAX_ANSWERING: Duration = Duration::from_millis(250);
 
+/// The first configurations of a batch, with their scores.
+pub(super) struct Scored {
+    pub(super) evaluation: Evaluation,
+    /// The deviations of adapted scores that may be ranked; empty if nothing was learned.
+    pub(super) deviations: Vec<f32>,
+}
+
 /// Scores the first configurations of a batch, slice by slice, until there is just enough time left to answer. Fails if
-/// not even one slice is scored by then.
+/// not even one slice is scored by then. `adapted` predicts the run times of each slice, of which the best `top_k` may be
+/// ranked.
 pub(super) async fn score_in_time(
     engine: &Engine,
     model: &Arc<Model>,
     graph: &Arc<SegmentedGraph>,
     all: Arc<Configurations>,
     (deadline, class): (Deadline, Class),
-) -> Result<Evaluation, SessionError> {
+    (adapted, top_k): (Option<Arc<Adapted>>, u32),
+) -> Result<Scored, SessionError> {
     let score = |range: Range<usize>| {
-        let (all, first) = (Arc::clone(&all), range.start);
+        let (all, first, adapted) = (Arc::clone(&all), range.start, adapted.clone());
         let terms = Terms { deadline: None, class, continues_request: first > 0 };
         async move {
-            let slice = move || Ok::<_, SessionError>(all.select(&range.collect::<Vec<_>>()));
-            let scored = engine.score(model, graph, slice, terms).await;
-            scored.map_err(|error| error.numbered_after(first))
+            let select = move || all.select(&range.collect::<Vec<_>>());
+            let Some(adapted) = adapted else {
+                let read = move || Ok::<_, SessionError>(select());
+                let evaluation = engine.score(model, graph, read, terms).await?;
+                return Ok(Scored { evaluation, deviations: Vec::new() });
+            };
+            let slice = engine.pool().run(class, move |_| select()).await?.value;
+            let configurations = slice.clone();
+            let read = move || Ok::<_, SessionError>(configurations);
+            let mut evaluation = engine.score(model, graph, read, terms).await?;
+            let terms = (class, top_k);
+            let deviations =
+                predict(engine.pool(), &adapted, Arc::new(slice), &mut evaluation, terms).await?;
+            Ok(Scored { evaluation, deviations })
         }
+        .map_err(move |error: SessionError| error.numbered_after(first))
     };
-    let mut scored: Option<Evaluation> = None;
-    let add = |slice: Evaluation| {
+    let mut scored: Option<Scored> = None;
+    let add = |slice: Scored| {
         match &mut scored {
-            Some(scored) => scored.append(slice),
+            Some(scored) => {
+                scored.evaluation.append(slice.evaluation);
+                scored.deviations.extend(slice.deviations);
+            }
             None => scored = Some(slice),
         }
         ready(Ok(()))

@@ -3,14 +3,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{Configurations, EncodedBatch, SegmentedGraph};
+use hlorank_graph::{Configurations, EncodedBatch, LayoutBatch, SegmentedGraph};
 
 use super::{
     Adaptation, Call, Deadline, SentMeasurements, SessionError, Sessions,
     adapt::{Learned, learn, learning_bytes, predict, predicted_means},
-    partial::score_in_time,
+    partial::{Scored, score_in_time},
     sessions::{FoundGraph, SelectedModel},
-    suggest::{Choice, Suggested, choosing_bytes},
+    space::Combined,
+    suggest::{Choice, Predicted, Suggested, choosing_bytes, renumber},
 };
 use crate::{
     adaptation::{Adapted, Wanted},
@@ -72,7 +73,7 @@ const INTERACTIVE_CONFIGS: usize = 256;
 
 /// Bytes of a configuration beside its rows: its place in the batch, which distinct one it is, its score and its place in
 /// the ranking.
-const CONFIG_BYTES: usize = 48;
+pub(super) const CONFIG_BYTES: usize = 48;
 
 impl Session {
     /// Opens the session of a call for a model and a graph.
@@ -119,6 +120,10 @@ impl Session {
         &self.graph
     }
 
+    pub(super) fn shared_graph(&self) -> Arc<SegmentedGraph> {
+        Arc::clone(&self.graph)
+    }
+
     pub(crate) fn call(&self) -> &Call {
         &self.call
     }
@@ -161,32 +166,55 @@ impl Session {
         Ok(())
     }
 
-    /// Chooses which configurations of a batch to measure next.
+    /// Chooses which configurations of a batch to measure next, or which combinations of them. Returns the combinations too,
+    /// in the order of the suggestions.
     pub(crate) async fn suggest(
         &mut self,
         batch: EncodedBatch,
-        wanted: Wanted,
-    ) -> Result<(ScoredBatch, Vec<Suggested>), SessionError> {
+        mut wanted: Wanted,
+        combined: Option<Combined>,
+    ) -> Result<(ScoredBatch, Vec<Suggested>, Option<LayoutBatch>), SessionError> {
         let asked = Instant::now();
         let (class, field) = (self.accept(&batch)?, batch.field());
         let (engine, read) = (Arc::clone(self.sessions.engine()), self.reader(batch, field));
-        let all = Arc::new(engine.pool().run(class, move |_| read()).await?.value?);
-        let configurations = all.as_ref().clone();
-        let read = move || Ok::<_, SessionError>(configurations);
-        let evaluation = engine.score(&self.model, &self.graph, read, self.terms(class)).await?;
-        let (adapted, scores) = (self.adapted(), evaluation.scores.clone());
-        let predicted = match &adapted {
-            None => scores.clone(),
-            Some(adapted) => {
-                predicted_means(engine.pool(), adapted, Arc::clone(&all), scores.clone(), class).await?
-            }
-        };
+        let all = engine.pool().run(class, move |_| read()).await?.value?;
+        let (mut evaluation, mut from) = self.predict(all, self.terms(class)).await?;
+        let (mut drawn, mut _space) = (0..from.scores.len(), None);
+        if let Some(combined) = combined {
+            let terms = Terms { continues_request: true, ..self.terms(class) };
+            let found = self.search(from, combined, &mut wanted, terms).await?;
+            evaluation.reuse += found.reuse;
+            (from, drawn, _space) = (found.visited, found.drawn, Some(found.held));
+        }
         let measured = self.learned.as_ref().map(|learned| Arc::clone(&learned.points)).unwrap_or_default();
         let others = wanted.count + wanted.pending.len();
         let _held = engine.memory().hold(choosing_bytes(measured.len(), others))?;
-        let choice = Choice { configurations: all, scores, predicted, measured, adapted };
-        let suggested = engine.pool().run(Class::Bulk, move |_| choice.suggest(&wanted)).await?.value;
-        Ok((self.take(evaluation, asked), suggested))
+        let choice = Choice { from, drawn, measured, adapted: self.adapted() };
+        let choose = move |_| (choice.suggest(&wanted), choice.from.configurations);
+        let (mut suggested, configurations) = engine.pool().run(Class::Bulk, choose).await?.value;
+        let combinations = combined.and_then(|_| renumber(&mut suggested, &configurations));
+        Ok((self.take(evaluation, asked), suggested, combinations))
+    }
+
+    /// Scores configurations, and predicts their run times if the call sent measurements.
+    pub(super) async fn predict(
+        &self,
+        configurations: Configurations,
+        terms: Terms,
+    ) -> Result<(Evaluation, Predicted), SessionError> {
+        let (engine, configurations) = (self.sessions.engine(), Arc::new(configurations));
+        let copy = configurations.as_ref().clone();
+        let read = move || Ok::<_, SessionError>(copy);
+        let evaluation = engine.score(&self.model, &self.graph, read, terms).await?;
+        let scores = evaluation.scores.clone();
+        let log_seconds = match self.adapted() {
+            None => scores.clone(),
+            Some(adapted) => {
+                let (pool, all) = (engine.pool(), Arc::clone(&configurations));
+                predicted_means(pool, &adapted, all, scores.clone(), terms.class).await?
+            }
+        };
+        Ok((evaluation, Predicted { configurations, scores, log_seconds }))
     }
 
     /// Scores the next batch of a stream.
@@ -195,17 +223,21 @@ impl Session {
         let (class, first, field) = (self.accept(&batch)?, self.scores.len(), batch.field());
         let (engine, read) = (Arc::clone(self.sessions.engine()), self.reader(batch, field));
         let terms = self.terms(class);
+        let numbered = |error: SessionError| error.numbered_after(first);
         let evaluation = match self.adapted() {
-            None => engine.score(&self.model, &self.graph, read, terms).await,
+            None => engine.score(&self.model, &self.graph, read, terms).await.map_err(numbered)?,
             Some(adapted) => {
                 let all = engine.pool().run(class, move |_| read()).await?.value?;
                 let configurations = all.clone();
                 let read = move || Ok(configurations);
-                let evaluation = engine.score(&self.model, &self.graph, read, terms).await;
-                self.predicted(adapted, Arc::new(all), evaluation, class).await
+                let scored = engine.score(&self.model, &self.graph, read, terms).await;
+                let mut evaluation = scored.map_err(numbered)?;
+                let terms = (class, self.top_k);
+                let predicted = predict(engine.pool(), &adapted, Arc::new(all), &mut evaluation, terms);
+                self.deviations.extend(predicted.await?);
+                evaluation
             }
         };
-        let evaluation = evaluation.map_err(|error: SessionError| error.numbered_after(first))?;
         Ok(self.take(evaluation, asked))
     }
 
@@ -217,21 +249,6 @@ impl Session {
 
     fn adapted(&self) -> Option<Arc<Adapted>> {
         self.learned.as_ref()?.adapted.clone()
-    }
-
-    /// Replaces the scores of configurations by their predicted run times.
-    async fn predicted(
-        &mut self,
-        adapted: Arc<Adapted>,
-        configurations: Arc<Configurations>,
-        evaluation: Result<Evaluation, SessionError>,
-        class: Class,
-    ) -> Result<Evaluation, SessionError> {
-        let mut evaluation = evaluation?;
-        let pool = self.sessions.engine().pool();
-        self.deviations
-            .extend(predict(pool, &adapted, configurations, &mut evaluation, (class, self.top_k)).await?);
-        Ok(evaluation)
     }
 
     /// Scores the first configurations of a batch, as many as there is time for before the call's deadline. Scores all
@@ -247,11 +264,10 @@ impl Session {
         let (engine, read) = (Arc::clone(self.sessions.engine()), self.reader(batch, field));
         let all = Arc::new(engine.pool().run(class, move |_| read()).await?.value?);
         let terms = (deadline, class);
-        let evaluation = score_in_time(&engine, &self.model, &self.graph, Arc::clone(&all), terms).await;
-        let evaluation = match self.adapted() {
-            None => evaluation?,
-            Some(adapted) => self.predicted(adapted, all, evaluation, class).await?,
-        };
+        let adapted = (self.adapted(), self.top_k);
+        let Scored { evaluation, deviations } =
+            score_in_time(&engine, &self.model, &self.graph, all, terms, adapted).await?;
+        self.deviations.extend(deviations);
         if evaluation.scores.len() < sent {
             self.series.ranked_in_part();
         }

@@ -1,8 +1,8 @@
-//! Chooses which configurations of a batch to measure next.
+//! Chooses which configurations to measure next.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
-use hlorank_graph::Configurations;
+use hlorank_graph::{Configurations, LayoutBatch};
 
 use super::adapt::points;
 use crate::{
@@ -19,38 +19,57 @@ pub(crate) struct Suggested {
     pub(crate) deviation: Option<f64>,
 }
 
-/// What is known of a batch to choose from.
-pub(super) struct Choice {
+/// Configurations to choose from.
+pub(super) struct Predicted {
     pub(super) configurations: Arc<Configurations>,
     /// The model's scores.
     pub(super) scores: Vec<f32>,
     /// The predicted ln(seconds) of each configuration; the model's score, if nothing was learned.
-    pub(super) predicted: Vec<f32>,
+    pub(super) log_seconds: Vec<f32>,
+}
+
+/// A choice of what to measure next.
+pub(super) struct Choice {
+    pub(super) from: Predicted,
+    /// Those among which random ones are drawn.
+    pub(super) drawn: Range<usize>,
     /// The configurations that were measured or failed.
     pub(super) measured: Arc<Vec<Point>>,
     pub(super) adapted: Option<Arc<Adapted>>,
 }
 
 /// Number of configurations, those with the lowest predicted times, of which the expected improvement is computed.
-const CONSIDERED: usize = 1_024;
+pub(super) const CONSIDERED: usize = 1_024;
 
 /// Bytes that choosing takes, given the number of measurements and of suggestions and pending configurations.
 pub(super) fn choosing_bytes(measured: usize, others: usize) -> usize {
     2 * CONSIDERED * (measured + others) * size_of::<f64>()
 }
 
+/// Numbers suggestions of layouts from 0, and returns these in this order.
+pub(super) fn renumber(suggested: &mut [Suggested], configurations: &Configurations) -> Option<LayoutBatch> {
+    let Configurations::Layout(batch) = configurations else { return None };
+    let numbers: Vec<usize> = suggested.iter().map(|each| each.suggestion.config).collect();
+    for (number, each) in suggested.iter_mut().enumerate() {
+        each.suggestion.config = number;
+    }
+    Some(batch.select(&numbers).compacted())
+}
+
 impl Choice {
     pub(super) fn suggest(&self, wanted: &Wanted) -> Vec<Suggested> {
         let ranking = self.ranking();
-        let point = |config| points(&self.configurations, &[config], &self.scores).remove(0);
-        let candidates = Candidates { ranking: &ranking, considered: CONSIDERED, point: &point };
+        let from = &self.from;
+        let point = |config| points(&from.configurations, &[config], &from.scores).remove(0);
+        let drawn = self.drawn.clone();
+        let candidates = Candidates { ranking: &ranking, considered: CONSIDERED, drawn, point: &point };
         let suggestions = match &self.adapted {
             Some(adapted) => adapted.suggest(&candidates, wanted),
             None => wanted.by_model(&ranking),
         };
         let described = |suggestion: Suggestion| Suggested {
             suggestion,
-            score: self.predicted[suggestion.config],
+            score: from.log_seconds[suggestion.config],
             deviation: self.adapted.as_ref().map(|each| each.predict(&point(suggestion.config)).deviation),
         };
         suggestions.into_iter().map(described).collect()
@@ -58,18 +77,18 @@ impl Choice {
 
     /// The distinct configurations that were not measured, by ascending predicted time.
     fn ranking(&self) -> Vec<usize> {
-        let mut may_be: Vec<bool> = vec![false; self.scores.len()];
-        for first in self.configurations.batch().distinct().first {
+        let mut may_be: Vec<bool> = vec![false; self.from.scores.len()];
+        for first in self.from.configurations.batch().distinct().first {
             may_be[first] = true;
         }
         self.leave_out_measured(&mut may_be);
-        let ranking = rank(&self.predicted, 0).into_iter().map(|config| config as usize);
+        let ranking = rank(&self.from.log_seconds, 0).into_iter().map(|config| config as usize);
         ranking.filter(|&config| may_be[config]).collect()
     }
 
     fn leave_out_measured(&self, may_be: &mut [bool]) {
         let places = 0..may_be.len();
-        match &*self.configurations {
+        match &*self.from.configurations {
             Configurations::Layout(batch) => {
                 let rows = LayoutRows::of(&self.measured, batch);
                 places
@@ -81,7 +100,7 @@ impl Choice {
                     |point: &Point| point.bounds.iter().map(|bound| bound.to_bits()).collect::<Vec<_>>();
                 let measured: BTreeSet<_> = self.measured.iter().map(bounds).collect();
                 let all: Vec<usize> = places.collect();
-                let points = points(&self.configurations, &all, &self.scores);
+                let points = points(&self.from.configurations, &all, &self.from.scores);
                 points
                     .iter()
                     .zip(may_be)

@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::{collections::HashMap, iter};
 
 use super::LayoutEntry;
 use crate::{ConfigurationError, Limits};
@@ -66,6 +66,27 @@ impl LayoutBatch {
     pub fn select(&self, numbers: &[usize]) -> Self {
         let indices = numbers.iter().flat_map(|&config| self.row(config)).copied().collect();
         Self { configs: numbers.len(), tables: self.tables.clone(), indices }
+    }
+
+    /// Drops the entries that no configuration has.
+    #[must_use]
+    pub fn compacted(&self) -> Self {
+        let mut tables: Vec<EntryTable> = iter::repeat_with(EntryTable::default).take(self.slots()).collect();
+        let entries = (0..self.len()).flat_map(|config| (0..self.slots()).map(move |slot| (config, slot)));
+        let indices = entries.map(|(config, slot)| tables[slot].intern(self.entry(config, slot))).collect();
+        let tables = tables.into_iter().map(|table| table.entries).collect();
+        Self { configs: self.configs, tables, indices }
+    }
+
+    /// Returns a batch of other configurations: `indices` into the same tables, `[configs, slots]`.
+    pub fn with_rows(&self, indices: Vec<u16>) -> Result<Self, ConfigurationError> {
+        let configs = indices.len().checked_div(self.slots()).unwrap_or(0);
+        check_count("the index matrix", indices.len(), configs * self.slots())?;
+        if configs == 0 {
+            return Err(ConfigurationError::Empty);
+        }
+        check_indices(&self.tables, &indices)?;
+        Ok(Self { configs, tables: self.tables.clone(), indices })
     }
 
     /// Number of entries of all configurations that differ from those of the first.
@@ -171,7 +192,7 @@ impl LayoutBatchBuilder {
     /// A batch for a graph of `slots` configurable nodes.
     #[must_use]
     pub fn new(slots: usize, limits: Limits) -> Self {
-        let tables = std::iter::repeat_with(EntryTable::default).take(slots).collect();
+        let tables = iter::repeat_with(EntryTable::default).take(slots).collect();
         Self { limits, tables, indices: Vec::new(), configs: 0 }
     }
 
@@ -222,6 +243,21 @@ mod tests {
         assert_eq!((selected.len(), selected.slots()), (2, 2));
         assert_eq!([selected.row(0), selected.row(1)], [batch.row(1), batch.row(2)]);
         assert_eq!(selected.entry(1, 1), entry(4));
+    }
+
+    #[test]
+    fn other_configurations_may_have_the_same_tables() {
+        let tables = vec![vec![entry(1), entry(2)], vec![entry(3), entry(4)]];
+        let batch = LayoutBatch::new(1, tables, vec![0, 0], &Limits::default()).unwrap();
+        let others = batch.with_rows(vec![1, 0, 1, 1]).unwrap();
+        assert_eq!((others.len(), others.entry(0, 0), others.entry(1, 1)), (2, entry(2), entry(4)));
+        let compacted = others.compacted();
+        assert_eq!([compacted.table(0), compacted.table(1)], [vec![entry(2)], vec![entry(3), entry(4)]]);
+        assert_eq!((compacted.row(0), compacted.entry(1, 1)), (&[0, 0][..], entry(4)));
+        assert_eq!(batch.with_rows(vec![]), Err(ConfigurationError::Empty));
+        assert!(matches!(batch.with_rows(vec![0]), Err(ConfigurationError::WrongCount { .. })));
+        let outside = batch.with_rows(vec![0, 2]);
+        assert!(matches!(outside, Err(ConfigurationError::IndexOutsideTable { slot: 1, .. })));
     }
 
     #[test]
