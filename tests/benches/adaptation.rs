@@ -8,7 +8,7 @@ use std::{
 
 use fastrand::Rng;
 use hlorank_client::{
-    Adapt, Client, GraphHandle, Measured, RankRequest, Ranking,
+    Adapt, Client, GraphHandle, Measured, RankRequest, Ranking, SuggestRequest, SuggestionSource,
     quality::{Outcome, PairCounts},
 };
 use hlorank_graph::MeasuredGraph;
@@ -43,7 +43,9 @@ fn main() {
             judge(&client, &subject).await;
         }
         if let Some(path) = shared("data/tpu/alexnet_layout.npz") {
-            time(&client, &distinct(read_graphs(&path).remove(0))).await;
+            let graph = distinct(read_graphs(&path).remove(0));
+            time(&client, &graph).await;
+            time_combinations(&client, &graph).await;
         }
     });
 }
@@ -150,6 +152,38 @@ async fn time(client: &Client, graph: &MeasuredGraph) {
         ),
     }
     .write();
+}
+
+/// Measures a call that searches the combinations of what the segments have in 1,000 layouts, after 100 measurements.
+async fn time_combinations(client: &Client, graph: &MeasuredGraph) {
+    let adapt = adapt(graph, &drawn(graph, 100, 0));
+    let (handle, some) = (GraphHandle::of(graph), part(configurations(graph), drawn(graph, 1_000, 0)));
+    for (source, name) in [(SuggestionSource::Segments, "segments"), (SuggestionSource::Nodes, "nodes")] {
+        for (adapt, after) in [(None, "without measurements"), (Some(&adapt), "after 100 measurements")] {
+            let request = SuggestRequest::new(&handle, &some).source(source).adapt(adapt).count(8);
+            let suggested = client.suggest(&request).await.expect("suggestions");
+            let suggest = async || drop(client.suggest(&request).await.expect("suggestions"));
+            let times = call_times(CALLS, suggest).await;
+            println!(
+                "combinations of {name} {after}: {} scored, {} rows evaluated at first, lowest {}",
+                suggested.reuse.configs, suggested.reuse.rows_evaluated, suggested.suggestions[0].score
+            );
+            if adapt.is_some() {
+                Figure {
+                    name: format!("suggest_combinations_of_{name}"),
+                    value: times[CALLS / 2],
+                    unit: "ms",
+                    target: Target::AtMost(20.0),
+                    how: format!(
+                        "8 of the combinations of what {name} of {} have in 1,000 layouts, at the client {after}; \
+                         median of {CALLS}, fastest {:.1}",
+                        graph.name, times[0]
+                    ),
+                }
+                .write();
+            }
+        }
+    }
 }
 
 fn drawn(graph: &MeasuredGraph, count: usize, draw: u64) -> Vec<usize> {

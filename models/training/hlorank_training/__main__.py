@@ -46,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_data(_add(subparsers, commands.held_out))
     _add_compare(subparsers)
     _add_within_graph(subparsers)
+    _add_replay(subparsers)
     _add_kernel_trees(subparsers)
     _add_study(subparsers)
     _add_study_iree(subparsers)
@@ -144,6 +145,13 @@ def _add_within_graph(subparsers) -> None:
         help="address of an hlorank server, whose default model adapts to some of the measured "
         "configurations, for comparison (default: none)",
     )
+
+
+def _add_replay(subparsers) -> None:
+    parser = _add(subparsers, commands.replay)
+    _add_data(parser)
+    parser.add_argument("--server", default="127.0.0.1:7070", help="address of the hlorank server")
+    parser.add_argument("--model", help="model that ranks (default: the task's default model)")
 
 
 def _add_kernel_trees(subparsers) -> None:

@@ -178,6 +178,18 @@ def within_graph(arguments: argparse.Namespace) -> None:
     print(markdown(columns + [f"{MEASURED} measured, adapted, tau"] * bool(server), rows))
 
 
+def replay(arguments: argparse.Namespace) -> None:
+    """Replay searches of held-out lists that follow a server, and count the measurements."""
+    from hlorank import Client
+
+    from hlorank_training.data.prepare import prepare
+    from hlorank_training.judging.replayed_search import replayed_search as run
+
+    prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
+    with Client(arguments.server) as client:
+        print(run(prepared, client, arguments.model))
+
+
 def study(arguments: argparse.Namespace) -> None:
     """Tune held-out programs with and without a server's model, and count the measurements."""
     from hlorank_training.data.prepare import prepare
