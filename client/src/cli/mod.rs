@@ -4,12 +4,14 @@ mod bench;
 mod completions;
 mod configuration;
 mod credentials;
+mod draw;
 mod error;
 mod eval;
 mod exit;
 mod failure;
 mod graph;
 mod input;
+mod measured;
 mod models;
 mod output;
 mod progress;
@@ -17,6 +19,7 @@ mod rank;
 mod run_times;
 mod server;
 mod style;
+mod suggest;
 
 use std::process::ExitCode;
 
@@ -40,6 +43,8 @@ struct Cli {
 enum Command {
     /// Rank configurations of a graph by predicted run time
     Rank(rank::Rank),
+    /// Propose which configurations of a graph to measure next
+    Suggest(suggest::Suggest),
     /// Compare rankings with measured run times
     Eval(eval::Eval),
     /// Send load to a server and measure its latency
@@ -72,6 +77,7 @@ impl Command {
     async fn run(self, format: Format) -> Result<(), CommandError> {
         match self {
             Self::Rank(rank) => Box::pin(rank.run(format)).await,
+            Self::Suggest(suggest) => Box::pin(suggest.run(format)).await,
             Self::Eval(eval) => Box::pin(eval.run(format)).await,
             Self::Bench(bench) => bench.run(format).await,
             Self::Models(models) => models.run(format).await,

@@ -15,5 +15,6 @@ mod output_files;
 mod proxy;
 mod rank;
 mod security;
+mod suggest;
 mod table;
 mod terminal;

@@ -6,6 +6,7 @@ use std::{fs, path::Path};
 use fastrand::Rng;
 use hlorank_graph::{ConfigurationError, Configurations, Graph, Task};
 use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
 
 use super::{
     layout::{self, LayoutForm},
@@ -30,8 +31,33 @@ pub(crate) fn read(path: &Path, graph: &Graph) -> Result<Configurations, Command
         Task::Layout => layout::from_forms(&parse(&name, &text)?, graph.configurable()),
         Task::Tile => tile::from_forms(&parse(&name, &text)?),
     };
+    checked(name, configurations, graph)
+}
+
+/// Converts JSON values, which are part of a file, to configurations of a graph.
+pub(crate) fn from_values(
+    path: &Path,
+    values: Vec<Value>,
+    graph: &Graph,
+) -> Result<Configurations, CommandError> {
+    let (name, values) = (path.display().to_string(), Value::Array(values));
+    let json = |source| CommandError::ConfigurationJson { path: name.clone(), source };
+    let configurations = match graph.task() {
+        Task::Layout => {
+            layout::from_forms(&serde_json::from_value::<Vec<_>>(values).map_err(json)?, graph.configurable())
+        }
+        Task::Tile => tile::from_forms(&serde_json::from_value::<Vec<_>>(values).map_err(json)?),
+    };
+    checked(name, configurations, graph)
+}
+
+fn checked(
+    path: String,
+    configurations: Result<Configurations, ConfigurationError>,
+    graph: &Graph,
+) -> Result<Configurations, CommandError> {
     let checked = configurations.and_then(|read| read.check(graph).map(|()| read));
-    checked.map_err(|source| CommandError::Configuration { path: name, source })
+    checked.map_err(|source| CommandError::Configuration { path, source })
 }
 
 fn parse<T: DeserializeOwned>(path: &str, text: &str) -> Result<Vec<T>, CommandError> {

@@ -8,5 +8,5 @@ mod tile;
 #[cfg(test)]
 pub(crate) use drawn::MAX_DEVIATIONS;
 pub(crate) use drawn::{DrawnLayouts, draw_layouts};
-pub(crate) use kinds::{ConfigurationForm, default_number, read, recombine};
+pub(crate) use kinds::{ConfigurationForm, default_number, from_values, read, recombine};
 pub(crate) use layout::random_layouts;

@@ -1,7 +1,6 @@
 use hlorank_graph::{Configurations, MeasuredGraph};
 
-use super::draw::Drawn;
-use crate::cli::{input::NumberedGraph, run_times::RunTimes};
+use crate::cli::{draw::Drawn, input::NumberedGraph, run_times::RunTimes};
 
 /// A graph, the configurations to rank, and their measured run times.
 pub(super) struct Job<'a> {

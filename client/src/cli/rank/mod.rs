@@ -1,6 +1,5 @@
 //! `hlorank rank`: ranks the configurations to measure first.
 
-mod draw;
 mod job;
 mod report;
 mod text;
@@ -14,23 +13,24 @@ use clap::Args;
 use hlorank_client::{Client, GraphHandle, RankRequest};
 
 use self::{
-    draw::Draw,
     job::Job,
     report::{GraphRanking, RankReport},
 };
 use super::{
     configuration,
+    draw::Draw,
     error::CommandError,
     input::{GRAPH_FILE, NumberedGraph, Selection},
+    measured::Measurements,
     output::Format,
     progress::Progress,
     server::{ModelChoice, Server},
 };
 
-const CONFIGS: &str =
+pub(crate) const CONFIGS: &str =
     "JSON list of configurations to rank instead of those of the file; `--help` shows the form";
 
-const CONFIGS_LONG: &str = r#"JSON list of configurations to rank instead of those of the file: layouts
+pub(crate) const CONFIGS_LONG: &str = r#"JSON list of configurations to rank instead of those of the file: layouts
 {"nodes": [{"node": 17, "tensors": [{"minor_to_major": [1, 0]}]}]}
 or tiles
 {"kernel_bounds": [3, 1], "output_bounds": [8, 128], "input_bounds": []}"#;
@@ -40,7 +40,8 @@ Examples:
   hlorank rank --graph kernels.pb --top 5
   hlorank rank --graph module.hlo.txt --random 1000 --seed 1
   hlorank rank --graph module.hlo.txt --configs candidates.json --json
-  hlorank rank --graph kernels.pb --module 3 --model tile-xla-cpu@canary";
+  hlorank rank --graph kernels.pb --module 3 --model tile-xla-cpu@canary
+  hlorank rank --graph module.hlo.txt --random 1000 --measured measured.json";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -51,6 +52,8 @@ pub(crate) struct Rank {
     configs: Option<PathBuf>,
     #[command(flatten)]
     draw: Draw,
+    #[command(flatten)]
+    measurements: Measurements,
     /// Number of best configurations to show; 0 shows all
     #[arg(long, value_name = "K", default_value_t = 10)]
     top: u32,
@@ -109,6 +112,8 @@ impl Rank {
         let graph = GraphHandle::of(job.measured);
         let request =
             RankRequest::new(&graph, job.configurations).model(self.model.model.clone()).top(self.top);
+        let learned = self.measurements.read(&job.measured.graph)?;
+        let request = request.adapt(learned.map(|learned| learned.adapt));
         let request = if self.allow_partial { request.allow_partial() } else { request };
         let start = Instant::now();
         let ranking = client.rank(&request).await;

@@ -3,8 +3,13 @@ use std::time::Duration;
 use hlorank_client::{Ranked, Ranking, Timings, v1};
 use serde::Serialize;
 
-use super::{draw::Drawn, job::Job};
-use crate::cli::{configuration::ConfigurationForm, run_times::RunTimes};
+use super::job::Job;
+use crate::cli::{
+    configuration::ConfigurationForm,
+    draw::Drawn,
+    measured::{Lesson, Prediction},
+    run_times::RunTimes,
+};
 
 /// The rankings of a file.
 #[derive(Debug, Serialize)]
@@ -29,6 +34,8 @@ pub(super) struct GraphRanking {
     pub(super) scored: usize,
     pub(super) ranking: Vec<RankedConfiguration>,
     pub(super) measured: Option<MeasuredSummary>,
+    /// What the server learned from `--measured`.
+    pub(super) learned: Option<Lesson>,
     pub(super) reuse: Reuse,
     pub(super) round_trip_ms: f64,
     pub(super) server_ms: Stages,
@@ -43,6 +50,7 @@ pub(super) struct RankedConfiguration {
     /// Number of the configuration in the file.
     pub(super) number: usize,
     pub(super) score: f32,
+    pub(super) predicted: Option<Prediction>,
     pub(super) run_time_ns: Option<i64>,
     pub(super) over_default: Option<f64>,
     pub(super) configuration: ConfigurationForm,
@@ -94,7 +102,10 @@ pub(super) struct Warning {
 
 impl GraphRanking {
     pub(super) fn of(job: &Job<'_>, ranking: Ranking, round_trip: Duration) -> Self {
-        let best = |(ranked, rank)| RankedConfiguration::of(job, rank, ranked);
+        let best = |(ranked, rank): (&Ranked, usize)| RankedConfiguration {
+            predicted: Prediction::of(&ranking, rank - 1),
+            ..RankedConfiguration::of(job, rank, ranked)
+        };
         let measured = job.run_times.as_ref();
         Self {
             module: job.module,
@@ -108,6 +119,7 @@ impl GraphRanking {
             scored: ranking.scored,
             ranking: ranking.best.iter().zip(1..).map(best).collect(),
             measured: measured.and_then(|times| MeasuredSummary::of(times, &ranking.best)),
+            learned: ranking.adaptation.as_ref().map(Lesson::from),
             reuse: ranking.reuse.into(),
             round_trip_ms: milliseconds(round_trip),
             server_ms: ranking.timings.into(),
@@ -124,11 +136,20 @@ impl RankedConfiguration {
             rank,
             number: run_times.map_or(config, |times| times.number(config)),
             score: ranked.score,
+            predicted: None,
             run_time_ns: run_times.and_then(|times| times.measured(config)),
             over_default: run_times.and_then(|times| times.over_default(config)),
             configuration: ConfigurationForm::of(job.configurations, configurable, config),
             short: job.configurations.batch().describe(config, configurable),
         }
+    }
+}
+
+impl Prediction {
+    /// The prediction of the configuration at this place of a ranking, if scores are adapted.
+    fn of(ranking: &Ranking, place: usize) -> Option<Self> {
+        let (&seconds, &log_sd) = (ranking.predicted_seconds.get(place)?, ranking.log_sd.get(place)?);
+        Some(Self { seconds, log_sd })
     }
 }
 

@@ -4,7 +4,6 @@ use std::fmt::{self, Display, Formatter};
 
 use clap::builder::styling::Style;
 
-use super::draw::Drawn;
 use super::report::{GraphRanking, MeasuredSummary, RankReport, RankedConfiguration, Reuse, Stages};
 use crate::cli::{
     output::{Align, Table, counted, grouped, or_dash, printable, run_time},
@@ -36,6 +35,9 @@ impl Display for GraphRanking {
                 formatter,
                 "Only the first {scored} of {all} configurations were scored within the timeout."
             )?;
+        }
+        if let Some(learned) = &self.learned {
+            writeln!(formatter, "{learned}")?;
         }
         for warning in &self.warnings {
             let (message, reason) = (printable(&warning.message), printable(&warning.reason));
@@ -97,11 +99,12 @@ struct Column {
 /// The condition under which a column is shown.
 enum Shown {
     Always,
+    IfPredicted,
     IfMeasured,
     IfDefaultIsKnown,
 }
 
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [Column; 7] = [
     Column { name: "rank", align: Align::Right, shown: Shown::Always, cell: |row| grouped(row.rank) },
     Column { name: "number", align: Align::Right, shown: Shown::Always, cell: |row| row.number.to_string() },
     Column {
@@ -109,6 +112,12 @@ const COLUMNS: [Column; 6] = [
         align: Align::Right,
         shown: Shown::Always,
         cell: |row| format!("{:.4}", row.score),
+    },
+    Column {
+        name: "predicted",
+        align: Align::Right,
+        shown: Shown::IfPredicted,
+        cell: |row| row.predicted.map_or_else(|| "-".to_owned(), |predicted| predicted.to_string()),
     },
     Column {
         name: "measured",
@@ -129,6 +138,7 @@ impl Column {
     fn is_shown(&self, graph: &GraphRanking) -> bool {
         match self.shown {
             Shown::Always => true,
+            Shown::IfPredicted => graph.ranking.iter().any(|row| row.predicted.is_some()),
             Shown::IfMeasured => graph.is_measured(),
             Shown::IfDefaultIsKnown => graph.has_default(),
         }
@@ -155,19 +165,6 @@ impl MeasuredSummary {
             counted(self.configurations, "measured configuration"),
             run_time(self.best_ns),
             self.best_number,
-        )
-    }
-}
-
-impl Display for Drawn {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "Drawn: the compiler's default (number 0), {} of the {} layouts that set one tensor of one node, {} (seed {}).",
-            grouped(self.single_deviations),
-            grouped(self.possible_single_deviations),
-            counted(self.random, "random layout"),
-            self.seed,
         )
     }
 }

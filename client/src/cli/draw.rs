@@ -1,6 +1,9 @@
 //! Draws the configurations of a graph whose file contains none.
 
-use std::path::Path;
+use std::{
+    fmt::{self, Display, Formatter},
+    path::Path,
+};
 
 use clap::Args;
 use fastrand::Rng;
@@ -10,6 +13,7 @@ use serde::Serialize;
 use crate::cli::{
     configuration::{DrawnLayouts, draw_layouts},
     error::CommandError,
+    output::{counted, grouped},
 };
 
 /// Number of random layouts unless `--random` sets it.
@@ -17,7 +21,7 @@ const RANDOM: usize = 100;
 
 /// The arguments that draw layouts.
 #[derive(Clone, Copy, Debug, Args)]
-pub(super) struct Draw {
+pub(crate) struct Draw {
     /// Number of random layouts to draw and rank instead of the configurations of the file [default: 100 if the file
     /// contains no configurations]. The compiler's default and at most 2,000 layouts that set one tensor of one node
     /// are ranked with them
@@ -30,18 +34,22 @@ pub(super) struct Draw {
 
 /// What was drawn. Layout number 0 is the compiler's default, single deviations follow, then random layouts.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Drawn {
+pub(crate) struct Drawn {
     /// Number of layouts that set one tensor of one node.
-    pub(super) single_deviations: usize,
+    pub(crate) single_deviations: usize,
     /// Number of such layouts that the graph has.
-    pub(super) possible_single_deviations: usize,
-    pub(super) random: usize,
-    pub(super) seed: u64,
+    pub(crate) possible_single_deviations: usize,
+    pub(crate) random: usize,
+    pub(crate) seed: u64,
 }
 
 impl Draw {
+    pub(crate) fn seed(self) -> u64 {
+        self.seed
+    }
+
     /// Draws layouts of a graph. Returns `None` if its file has configurations and `--random` is not given.
-    pub(super) fn layouts(
+    pub(crate) fn layouts(
         self,
         path: &Path,
         graph: &MeasuredGraph,
@@ -82,12 +90,25 @@ impl Drawn {
     }
 }
 
+impl Display for Drawn {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "Drawn: the compiler's default (number 0), {} of the {} layouts that set one tensor of one node, {} (seed {}).",
+            grouped(self.single_deviations),
+            grouped(self.possible_single_deviations),
+            counted(self.random, "random layout"),
+            self.seed,
+        )
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::{CommandFactory as _, Parser};
 
     use super::*;
-    use crate::cli::{configuration::MAX_DEVIATIONS, output::grouped};
+    use crate::cli::configuration::MAX_DEVIATIONS;
 
     #[derive(Parser)]
     struct Arguments {

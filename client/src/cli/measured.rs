@@ -1,0 +1,220 @@
+//! Measurements that a user gives, and what a server learned from them.
+
+use std::{
+    fmt::{self, Display, Formatter},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use hlorank_client::{Adapt, Measured, v1};
+use hlorank_graph::Graph;
+use serde::{Deserialize, Serialize, de::Error as _};
+
+use super::{configuration, error::CommandError, output::counted};
+
+const MEASURED_LONG: &str = r#"JSON list of measured configurations of the graph, in the order measured, from which the server learns for this
+call: {"configuration": {...}, "seconds": 0.0021} or {"configuration": {...}, "failure": "crash"}, with configurations
+as in --configs. Failures are `compile`, `crash`, `wrong_result` and `timeout`"#;
+
+/// The arguments with measurements.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Measurements {
+    /// JSON list of measured configurations, from which the server learns; `--help` shows the form
+    #[arg(long, value_name = "FILE", long_help = MEASURED_LONG)]
+    measured: Option<PathBuf>,
+    /// Hardware, compiler and flags that the times of --measured belong to; times of different targets must not be mixed
+    #[arg(long, value_name = "NAME", default_value = "local")]
+    target: String,
+}
+
+/// Measurements that were read.
+pub(crate) struct Learned {
+    pub(crate) adapt: Adapt,
+    /// Number of measurements since the fastest one.
+    pub(crate) since_improvement: u32,
+}
+
+/// One measured configuration as JSON.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MeasuredForm {
+    configuration: serde_json::Value,
+    seconds: Option<f64>,
+    failure: Option<Failure>,
+    repeats: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Failure {
+    Compile,
+    Crash,
+    WrongResult,
+    Timeout,
+}
+
+/// What the server learned from measurements.
+#[derive(Debug, Serialize)]
+pub(crate) struct Lesson {
+    target: String,
+    measured_configurations: u32,
+    /// Whether scores are predicted logarithms of seconds.
+    adapted: bool,
+    trust: f64,
+    noise: f64,
+    leave_one_out_tau: f64,
+    zero_shot_tau: f64,
+}
+
+/// A predicted run time.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Prediction {
+    pub(crate) seconds: f32,
+    /// Standard deviation of ln(seconds).
+    pub(crate) log_sd: f32,
+}
+
+impl Measurements {
+    /// Reads the measurements of a graph; `None` if there is no file of them.
+    pub(crate) fn read(&self, graph: &Graph) -> Result<Option<Learned>, CommandError> {
+        let Some(path) = &self.measured else { return Ok(None) };
+        let forms = read_forms(path)?;
+        let outcomes: Vec<Measured> = forms.iter().map(MeasuredForm::outcome).collect();
+        let adapt = Adapt::new(&self.target);
+        if outcomes.is_empty() {
+            return Ok(Some(Learned { adapt, since_improvement: 0 }));
+        }
+        let configurations = forms.into_iter().map(|form| form.configuration).collect();
+        let configurations = configuration::from_values(path, configurations, graph)?;
+        let adapt = adapt.measured(&configurations, &outcomes);
+        Ok(Some(Learned { adapt, since_improvement: since_improvement(&outcomes) }))
+    }
+}
+
+fn read_forms(path: &Path) -> Result<Vec<MeasuredForm>, CommandError> {
+    let name = path.display().to_string();
+    let text = fs::read_to_string(path);
+    let text = text.map_err(|source| CommandError::ConfigurationFile { path: name.clone(), source })?;
+    let forms: Result<Vec<MeasuredForm>, _> = serde_json::from_str(&text);
+    let checked = forms.and_then(|forms| {
+        let wrong = forms.iter().position(|form| form.seconds.is_some() == form.failure.is_some());
+        let expected = |number| format!("measurement {number} needs either `seconds` or `failure`");
+        wrong.map_or(Ok(()), |number| Err(serde_json::Error::custom(expected(number))))?;
+        Ok(forms)
+    });
+    checked.map_err(|source| CommandError::ConfigurationJson { path: name, source })
+}
+
+fn since_improvement(outcomes: &[Measured]) -> u32 {
+    let (mut fastest, mut since) = (f64::INFINITY, 0);
+    for outcome in outcomes {
+        match outcome {
+            Measured::Time { seconds, .. } if *seconds < fastest => (fastest, since) = (*seconds, 0),
+            _ => since += 1,
+        }
+    }
+    since
+}
+
+impl MeasuredForm {
+    fn outcome(&self) -> Measured {
+        match self.failure {
+            Some(failure) => Measured::Failed(failure.into()),
+            None => Measured::Time {
+                seconds: self.seconds.unwrap_or_default(),
+                repeats: self.repeats.unwrap_or(1),
+            },
+        }
+    }
+}
+
+impl From<Failure> for v1::MeasurementFailure {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Compile => Self::Compile,
+            Failure::Crash => Self::Crash,
+            Failure::WrongResult => Self::WrongResult,
+            Failure::Timeout => Self::Timeout,
+        }
+    }
+}
+
+impl From<&v1::Adaptation> for Lesson {
+    fn from(adaptation: &v1::Adaptation) -> Self {
+        Self {
+            target: adaptation.target.clone(),
+            measured_configurations: adaptation.measured_configs,
+            adapted: adaptation.adapted,
+            trust: adaptation.trust,
+            noise: adaptation.noise,
+            leave_one_out_tau: adaptation.leave_one_out_tau,
+            zero_shot_tau: adaptation.zero_shot_tau,
+        }
+    }
+}
+
+impl Display for Lesson {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let measured = counted(self.measured_configurations as usize, "measured configuration");
+        if !self.adapted {
+            return write!(
+                formatter,
+                "Nothing was learned from {measured}: at least three different times are needed."
+            );
+        }
+        write!(
+            formatter,
+            "Learned from {measured} of `{}`: tau {:.2} when each is predicted by the others, {:.2} by the model alone.",
+            self.target, self.leave_one_out_tau, self.zero_shot_tau,
+        )
+    }
+}
+
+impl Display for Prediction {
+    /// Formats the time, and the times one standard deviation below and above it.
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let (seconds, factor) = (f64::from(self.seconds), f64::from(self.log_sd).exp());
+        write!(formatter, "{} ({} to {})", time(seconds), time(seconds / factor), time(seconds * factor))
+    }
+}
+
+fn time(seconds: f64) -> String {
+    let (number, unit) = match seconds {
+        1.0.. => (seconds, "s"),
+        1e-3.. => (seconds * 1e3, "ms"),
+        1e-6.. => (seconds * 1e6, "µs"),
+        _ => (seconds * 1e9, "ns"),
+    };
+    let decimals = match number {
+        100.0.. => 0,
+        10.0.. => 1,
+        _ => 2,
+    };
+    format!("{number:.decimals$} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(seconds: f64) -> Measured {
+        Measured::Time { seconds, repeats: 1 }
+    }
+
+    #[test]
+    fn measurements_since_the_fastest_are_counted() {
+        let failed = Measured::Failed(v1::MeasurementFailure::Crash);
+        assert_eq!(since_improvement(&[measured(3.0), measured(2.0)]), 0);
+        let times = [measured(2.0), measured(3.0), failed, measured(2.0)];
+        assert_eq!(since_improvement(&times), 3);
+    }
+
+    #[test]
+    fn a_prediction_has_an_interval_and_three_digits() {
+        let shown = |seconds, log_sd| Prediction { seconds, log_sd }.to_string();
+        assert_eq!(shown(0.001_79, 0.1), "1.79 ms (1.62 ms to 1.98 ms)");
+        assert_eq!(shown(2.5e-7, 0.02), "250 ns (245 ns to 255 ns)");
+        assert_eq!(shown(0.5, 1.0), "500 ms (184 ms to 1.36 s)");
+    }
+}
