@@ -1,5 +1,5 @@
 //! Signals that end the server while it is busy: a second SIGTERM or SIGINT, one before it serves, and one without time
-//! to drain. None of them crashes it.
+//! to drain. None of them crashes it. Two in a row are one.
 
 use std::{
     os::unix::process::ExitStatusExt as _,
@@ -12,7 +12,7 @@ use hlorank_tests::ServerProcess;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{
-    calls::{Question, ask, cost_model, program, scrape, start, until},
+    calls::{Question, ask, cost_model, pid, program, scrape, start, until},
     frozen::Frozen,
 };
 
@@ -20,16 +20,23 @@ use super::{
 /// longer.
 const AT_ONCE: Duration = Duration::from_secs(10);
 
-async fn stop_twice(first: &str, second: &str) -> (Option<i32>, Duration, String) {
+/// Sends the first signal once, and the second until the server ends: signals soon after the first are ignored.
+async fn stop_twice(first: Signal, second: Signal) -> (Option<i32>, Duration, String) {
     let server = start(&["--drain-seconds=60"]);
     let _frozen = Frozen::in_a_stream(&server);
     busy(&server, 3).await;
-    server.signal(first);
+    let process = pid(&server).unwrap();
+    kill_process(process, first).unwrap();
     server.lines(1, |line| line["fields"]["message"] == "stopping").await;
     let signalled = Instant::now();
-    server.signal(second);
-    let stopped = server.stopped(signalled).await;
-    (stopped.status.code(), stopped.took, stopped.log)
+    let insist = async || loop {
+        kill_process(process, second).unwrap();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    tokio::select! {
+        stopped = server.stopped(signalled) => (stopped.status.code(), stopped.took, stopped.log),
+        () = insist() => unreachable!(),
+    }
 }
 
 /// Starts this number of calls, and waits until the compute threads are busy with them.
@@ -44,11 +51,31 @@ async fn busy(server: &ServerProcess, calls: u8) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_signal_ends_the_server_at_once_and_says_so() {
-    for (first, second, code) in [("TERM", "TERM", 143), ("INT", "INT", 130), ("TERM", "INT", 130)] {
+    let (term, int) = (Signal::TERM, Signal::INT);
+    for (first, second, code) in [(term, term, 143), (int, int, 130), (term, int, 130)] {
         let (status, took, log) = stop_twice(first, second).await;
         assert_eq!(status, Some(code), "{log}");
         assert!(took < AT_ONCE, "{took:?}");
         assert!(log.contains("stopping at once, for a second signal"), "{log}");
+    }
+}
+
+/// `timeout` and Ctrl-C send one request to stop as two signals in a row. Two different ones never merge.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_signals_in_a_row_are_one_and_lose_no_call() {
+    for second in [Signal::TERM, Signal::INT] {
+        let server = start(&["--drain-seconds=60"]);
+        let mut client = cost_model(&server).await;
+        let call = tokio::spawn(async move { ask(&mut client, Question { nodes: 60, tiles: 4_000 }).await });
+        until("a call", async || scrape(&server).await.value("hlorank_requests_in_progress", &[]) >= 1.0)
+            .await;
+        let (process, signalled) = (pid(&server).unwrap(), Instant::now());
+        kill_process(process, Signal::TERM).unwrap();
+        kill_process(process, second).unwrap();
+        assert_eq!(call.await.unwrap().unwrap().len(), 4_000);
+        let stopped = server.stopped(signalled).await;
+        assert_eq!(stopped.status.code(), Some(0), "{}", stopped.log);
+        assert!(!stopped.log.contains("second signal"), "{}", stopped.log);
     }
 }
 
