@@ -43,7 +43,7 @@ pub use measured_graph::{GraphSource, MeasuredGraph, Measurements};
 pub use module::HloModule;
 pub use node_description::NodeDescription;
 pub use npz::{FeatureFile, GoldenCase, read_golden_cases};
-pub use opcode::{is_usually_configurable, opcode_id, opcode_name};
+pub use opcode::{is_made_by_optimization, is_usually_configurable, opcode_id, opcode_name};
 pub use output_file::OutputFile;
 pub use prune::{Pruned, prune};
 pub use shortened::shortened;

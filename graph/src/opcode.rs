@@ -1,7 +1,9 @@
 use std::{collections::HashMap, sync::LazyLock};
 
+const BITCAST: u8 = 11;
 const CONVOLUTION: u8 = 26;
 const DOT: u8 = 34;
+const FUSION: u8 = 41;
 const RESHAPE: u8 = 75;
 
 /// The opcode table of `TpuGraphs`. The name at position `i` has id `i + 1`, and every other opcode has id 0.
@@ -148,14 +150,27 @@ pub fn is_usually_configurable(id: u8) -> bool {
     [CONVOLUTION, DOT, RESHAPE].contains(&id)
 }
 
+/// Returns whether only a compiler makes nodes with this opcode id, after it has assigned layouts: bitcast, fusion.
+#[must_use]
+pub fn is_made_by_optimization(id: u8) -> bool {
+    [BITCAST, FUSION].contains(&id)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn ids_are_those_of_tpugraphs() {
-        let expected =
-            [("abs", 1), ("convolution", CONVOLUTION), ("dot", DOT), ("reshape", RESHAPE), ("tan", 120)];
+        let expected = [
+            ("abs", 1),
+            ("bitcast", BITCAST),
+            ("convolution", CONVOLUTION),
+            ("dot", DOT),
+            ("fusion", FUSION),
+            ("reshape", RESHAPE),
+            ("tan", 120),
+        ];
         for (name, id) in expected {
             assert_eq!(opcode_id(name), id, "{name}");
             assert_eq!(opcode_name(id), name);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hlorank_graph::{
     FEATURES, Graph, GraphArrays, GraphError, HloModule, Limits, NodeDescription, Pad, Scope, SegmentedGraph,
-    Task, is_usually_configurable, opcode_name,
+    Task, is_made_by_optimization, is_usually_configurable, opcode_name,
 };
 use hlorank_proto::v1::GraphFeatures;
 
@@ -22,6 +22,7 @@ pub(super) fn read_module(
     let (graph, nodes) = module.into_described_graph(task, configurable)?;
     graph.check_range()?;
     warnings.extend(unusual_nodes(&graph));
+    warnings.extend(optimized_module(&graph));
     Ok(Source { graph: Arc::new(SegmentedGraph::new(&graph)), nodes, warnings })
 }
 
@@ -46,6 +47,7 @@ pub(super) fn read_features(
     graph.check_range()?;
     let mut warnings = unknown_opcodes(graph.unknown_opcodes(), &[]);
     warnings.extend(unusual_nodes(&graph));
+    warnings.extend(optimized_module(&graph));
     let node = |&node: &u32| NodeDescription {
         node,
         name: String::new(),
@@ -100,5 +102,20 @@ fn unusual_nodes(graph: &Graph) -> Option<Warning> {
     (count > 0).then(|| Warning {
         reason: "UNUSUAL_CONFIGURABLE_NODES",
         message: format!("{count} configurable nodes are neither convolution, dot nor reshape"),
+    })
+}
+
+/// Warns about a module after optimization, if its layouts are chosen: models learn from modules before it, since layouts
+/// are assigned early. Kernels, whose tiles are chosen, may contain fusions.
+fn optimized_module(graph: &Graph) -> Option<Warning> {
+    let count = graph.opcodes().iter().filter(|opcode| is_made_by_optimization(**opcode)).count();
+    (graph.task() == Task::Layout && count > 0).then(|| Warning {
+        reason: "OPTIMIZED_MODULE",
+        message: format!(
+            "{count} nodes are fusions or bitcasts, so this module was dumped after optimization; models of layouts \
+             were trained on modules before it, and may rank this one wrongly. `XLA_FLAGS=--xla_dump_to=FOLDER` writes \
+             the module to send as *.before_optimizations.txt, and with --xla_dump_hlo_pass_re=layout-assignment also \
+             as *.before_layout-assignment.txt"
+        ),
     })
 }

@@ -5,4 +5,5 @@ mod configurations;
 mod graphs;
 mod measurements;
 mod mismatches;
+mod optimized;
 mod request;
