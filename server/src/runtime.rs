@@ -1,6 +1,7 @@
 //! The ONNX Runtime library, and sessions of one thread each.
 
 use std::{
+    fs,
     path::Path,
     sync::{
         Arc, Mutex,
@@ -21,7 +22,9 @@ use crate::device::DeviceProfile;
 pub enum RuntimeError {
     /// The library cannot be loaded.
     #[error(
-        "cannot load ONNX Runtime from `{path}`: {detail}; run `make setup`, or set --onnxruntime to its path"
+        "cannot load ONNX Runtime from `{path}`: {detail}; run `make setup` in a checkout of hlorank and start the \
+         server there, or set --onnxruntime or HLORANK_ONNXRUNTIME to the path of libonnxruntime.so, version 1.24 or \
+         newer"
     )]
     Library {
         /// The path of the library.
@@ -56,10 +59,12 @@ impl Runtime {
         if let Some(runtime) = loaded.as_ref() {
             return Ok(runtime.clone());
         }
-        let builder = ort::init_from(library).map_err(|error| RuntimeError::Library {
-            path: library.display().to_string(),
-            detail: error.to_string(),
-        })?;
+        let failed = |detail| RuntimeError::Library { path: library.display().to_string(), detail };
+        // The loader does not say that a file is missing. It looks for a name without a folder in several places.
+        if library.is_absolute() {
+            fs::metadata(library).map_err(|error| failed(error.to_string()))?;
+        }
+        let builder = ort::init_from(library).map_err(|error| failed(error.to_string()))?;
         let environment = builder.with_name("hlorank").with_telemetry(false).build()?;
         Ok(loaded.insert(Self { environment }).clone())
     }

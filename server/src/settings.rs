@@ -1,8 +1,11 @@
 //! Settings of the server, by flag or environment variable.
 
-use std::{fmt, net::SocketAddr, num::NonZeroUsize, path::PathBuf, str::FromStr, time::Duration};
+use std::{fmt, io, net::SocketAddr, num::NonZeroUsize, path::PathBuf, str::FromStr, time::Duration};
 
-use clap::{Args, Parser};
+use clap::{
+    Args, Parser,
+    builder::{PathBufValueParser, TypedValueParser as _},
+};
 use hlorank_graph::{Limits, Task};
 use http::{Uri, uri::Scheme};
 
@@ -22,6 +25,7 @@ pub struct Settings {
 
     /// Folder of model artifacts, laid out as NAME/VERSION/manifest.json
     #[arg(long, env = "HLORANK_MODELS", value_name = "FOLDER", default_value = "models/registry")]
+    #[arg(value_parser = PathBufValueParser::new().try_map(std::path::absolute))]
     pub models: PathBuf,
 
     /// ONNX Runtime library, version 1.24 or newer; `make setup` installs it
@@ -31,6 +35,7 @@ pub struct Settings {
         value_name = "FILE",
         default_value = "target/onnxruntime/libonnxruntime.so"
     )]
+    #[arg(value_parser = PathBufValueParser::new().try_map(absolute_or_name))]
     pub onnxruntime: PathBuf,
 
     /// Address and port of the admin listener, whose calls change which model versions serve; `off` disables it.
@@ -241,6 +246,11 @@ impl LimitSettings {
 
 fn cores() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+}
+
+/// Returns the absolute path of a file in a folder. The loader of libraries looks for a name without a folder.
+fn absolute_or_name(path: PathBuf) -> io::Result<PathBuf> {
+    if path.components().count() > 1 { std::path::absolute(path) } else { Ok(path) }
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

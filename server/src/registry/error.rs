@@ -7,7 +7,8 @@ use super::{policy_error::PolicyError, selection::SelectError};
 pub enum RegistryError {
     /// The folder cannot be read.
     #[error(
-        "cannot read the model folder `{path}`: {source}; set it with --models, or train models with `make train`"
+        "cannot read the model folder `{path}`: {source}; start the server in a checkout of hlorank, which has the \
+         folder models/registry, or set --models or HLORANK_MODELS to a folder with NAME/VERSION/manifest.json"
     )]
     Folder {
         /// The folder.
@@ -29,7 +30,7 @@ pub enum RegistryError {
     /// A default model could not be loaded.
     #[error(
         "no version of model `{name}`, the default for {task} configurations, could be loaded from `{path}`{reason}; \
-         restore models/registry, run `make train`, or name another model with --default-{task}-model"
+         set --models or HLORANK_MODELS to a folder that contains it, restore models/registry, run `make train`, or name another model with --default-{task}-model"
     )]
     MissingDefault {
         /// The model.

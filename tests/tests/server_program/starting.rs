@@ -2,13 +2,13 @@
 
 use std::{
     io::{BufRead, BufReader},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
-use hlorank_tests::{program, repository};
+use hlorank_tests::{onnxruntime, program, repository};
 
 /// Maximum wait for background work on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -36,16 +36,41 @@ fn copied_registry() -> tempfile::TempDir {
     copy
 }
 
-#[test]
-fn a_missing_library_is_reported() {
-    let refusal = refusal(&["--onnxruntime", "no/such/library.so"]);
-    assert!(refusal.contains("no/such/library.so") && refusal.contains("make setup"), "{refusal}");
+/// Returns standard error of a server that is started in a folder, without settings from the environment.
+fn refusal_in(folder: &Path, arguments: &[&str]) -> String {
+    let mut server = server();
+    server.current_dir(folder).env_remove("HLORANK_ONNXRUNTIME").env_remove("HLORANK_MODELS");
+    let output = server.args(arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
 }
 
 #[test]
-fn a_missing_model_folder_is_reported() {
-    let refusal = refusal(&["--models", "no/such/folder"]);
-    assert!(refusal.contains("no/such/folder") && refusal.contains("--models"), "{refusal}");
+fn outside_a_checkout_a_missing_library_is_reported_with_its_whole_path_and_what_sets_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let default = folder.path().join("target/onnxruntime/libonnxruntime.so");
+    let relative = folder.path().join("no/such/library.so");
+    for (arguments, path) in [(&[][..], default), (&["--onnxruntime", "no/such/library.so"], relative)] {
+        let refusal = refusal_in(folder.path(), arguments);
+        let path = format!("`{}`", path.display());
+        for part in [&path, "No such file", "--onnxruntime", "HLORANK_ONNXRUNTIME", "make setup"] {
+            assert!(refusal.contains(part), "no {part} in {refusal}");
+        }
+    }
+}
+
+#[test]
+fn outside_a_checkout_a_missing_model_folder_is_reported_with_its_whole_path_and_what_sets_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = onnxruntime().canonicalize().unwrap();
+    let library = ["--onnxruntime", library.to_str().unwrap()];
+    for (arguments, path) in [(&[][..], "models/registry"), (&["--models", "no/such"], "no/such")] {
+        let refusal = refusal_in(folder.path(), &[&library, arguments].concat());
+        let path = format!("`{}`", folder.path().join(path).display());
+        for part in [&path, "No such file", "--models", "HLORANK_MODELS", "checkout"] {
+            assert!(refusal.contains(part), "no {part} in {refusal}");
+        }
+    }
 }
 
 #[test]
