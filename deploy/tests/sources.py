@@ -16,7 +16,12 @@ NO_TELEMETRY = {"ORT_DISABLE_TELEMETRY": "1"}
 
 def server_settings() -> dict[str, str]:
     """Returns every variable that the server reads, with its default as text."""
-    files = ("settings.rs", "security/settings.rs", "service/delivery/settings.rs")
+    files = (
+        "settings.rs",
+        "security/settings.rs",
+        "service/delivery/settings.rs",
+        "telemetry/settings.rs",
+    )
     source = "".join((REPOSITORY / "server/src" / file).read_text() for file in files)
     setting = r'env = "(HLORANK_[A-Z_]+)".*?default_value(?:_t)? = ("[^"]*"|[^,)\n]+)'
     return {name: default.strip('"') for name, default in re.findall(setting, source, re.DOTALL)}

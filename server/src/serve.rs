@@ -54,7 +54,7 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         Sessions::new(Arc::clone(&registry), engine, graphs, bounds(&settings), Arc::clone(&metrics));
     let monitored = Monitored::new(&metrics, &sessions, &readiness);
     let monitoring = addresses.metrics.map(|address| Monitoring::start(address, monitored)).transpose()?;
-    let tracing = Tracing::start(settings.otlp_endpoint.0.clone(), settings.trace_sample_ratio)?;
+    let tracing = Tracing::start(&settings.traces)?;
     let routers = Routers {
         settings: &settings.security,
         delivery: settings.delivery,

@@ -7,9 +7,12 @@ use clap::{
     builder::{PathBufValueParser, TypedValueParser as _},
 };
 use hlorank_graph::{Limits, Task};
-use http::{Uri, uri::Scheme};
 
-use crate::{security::SecuritySettings, service::DeliverySettings, telemetry::LogFormat};
+use crate::{
+    security::SecuritySettings,
+    service::DeliverySettings,
+    telemetry::{LogFormat, TraceSettings, ratio},
+};
 
 /// Ranks compiler configurations by predicted run time, over gRPC.
 #[derive(Clone, Debug, Parser)]
@@ -148,26 +151,10 @@ pub struct Settings {
     #[arg(long, env = "HLORANK_ACCESS_LOG_SAMPLE", value_name = "RATIO", default_value_t = 1.0, value_parser = ratio)]
     pub access_log_sample: f64,
 
-    /// Collector that receives the spans of calls over OTLP/gRPC, such as `http://127.0.0.1:4317`; `off` sends none
-    #[arg(long, env = "HLORANK_OTLP_ENDPOINT", value_name = "URL", default_value = "off")]
-    pub otlp_endpoint: CollectorOrOff,
-
-    /// Fraction of the traces that begin at this server whose spans are sent, from 0 to 1; for other traces the client
-    /// decides
-    #[arg(long, env = "HLORANK_TRACE_SAMPLE_RATIO", value_name = "RATIO", default_value_t = 1.0, value_parser = ratio)]
-    pub trace_sample_ratio: f64,
+    /// Settings of traces
+    #[command(flatten)]
+    pub traces: TraceSettings,
 }
-
-/// URL of a collector, or `off`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CollectorOrOff(pub Option<Uri>);
-
-/// The text is neither the URL of a collector nor `off`.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error(
-    "expected http://, a host and a port, such as http://127.0.0.1:4317, or `off`; https is not supported"
-)]
-pub struct NoCollector;
 
 /// Address and port of a listener, or `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,19 +205,6 @@ impl fmt::Display for AddressOrOff {
     }
 }
 
-impl FromStr for CollectorOrOff {
-    type Err = NoCollector;
-
-    fn from_str(text: &str) -> Result<Self, NoCollector> {
-        if text == "off" {
-            return Ok(Self(None));
-        }
-        let uri: Uri = text.parse().map_err(|_| NoCollector)?;
-        let is_plain = uri.scheme() == Some(&Scheme::HTTP) && uri.path() == "/" && uri.query().is_none();
-        if is_plain { Ok(Self(Some(uri))) } else { Err(NoCollector) }
-    }
-}
-
 impl LimitSettings {
     /// Returns the limits in the form of the graph crate.
     #[must_use]
@@ -268,11 +242,6 @@ fn positive_seconds(text: &str) -> Result<Duration, String> {
 fn factor(text: &str) -> Result<f64, String> {
     let factor = text.parse().ok().filter(|factor: &f64| *factor > 0.0);
     factor.ok_or_else(|| "expected a factor above 0, such as 3 or 1.5".to_owned())
-}
-
-fn ratio(text: &str) -> Result<f64, String> {
-    let ratio = text.parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
-    ratio.ok_or_else(|| "expected a number from 0 to 1, such as 0.01".to_owned())
 }
 
 impl Settings {
@@ -334,20 +303,11 @@ mod tests {
     }
 
     #[test]
-    fn a_collector_has_a_plain_http_url_or_is_off() {
-        let endpoint = |url| Settings::try_parse_from(["hlorank-server", "--otlp-endpoint", url]);
-        let collector = endpoint("http://collector.example:4317").unwrap().otlp_endpoint.0.unwrap();
-        assert_eq!(collector.authority().unwrap().as_str(), "collector.example:4317");
-        assert_eq!(endpoint("off").unwrap().otlp_endpoint, CollectorOrOff(None));
-        for wrong in ["", "collector:4317", "https://collector:4317", "http://collector:4318/v1/traces"] {
-            assert!(endpoint(wrong).unwrap_err().to_string().contains("or `off`"), "{wrong}");
-        }
-    }
-
-    #[test]
     fn the_page_of_logs_and_traces_lists_their_settings() {
         let page = include_str!("../../docs/logs-and-traces.md");
-        for name in ["log", "log_format", "access_log_sample", "otlp_endpoint", "trace_sample_ratio"] {
+        for name in
+            ["log", "log_format", "access_log_sample", "otlp_endpoint", "otlp_ca", "trace_sample_ratio"]
+        {
             let (settings, flag) = (Settings::command(), name.replace('_', "-"));
             let setting = settings.get_arguments().find(|setting| setting.get_id() == name).unwrap();
             let default = setting.get_default_values()[0].display();

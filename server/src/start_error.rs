@@ -1,7 +1,7 @@
 use std::{io, net::SocketAddr};
 
 use crate::{
-    registry::RegistryError, runtime::RuntimeError, security::CredentialError, telemetry::ExporterBuildError,
+    registry::RegistryError, runtime::RuntimeError, security::CredentialError, telemetry::SpansError,
 };
 
 /// Why the server did not start.
@@ -35,7 +35,7 @@ pub enum StartError {
     /// The reflection service cannot read the built-in descriptors.
     #[error("server reflection: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
-    /// The exporter of spans rejects its settings.
+    /// The settings for spans cannot be used.
     #[error("cannot send spans to --otlp-endpoint: {0}")]
-    Spans(#[from] ExporterBuildError),
+    Spans(#[from] SpansError),
 }

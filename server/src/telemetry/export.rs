@@ -1,24 +1,47 @@
 //! Sends spans to a collector over OTLP.
 
 use std::{
+    fs, io,
     mem::take,
+    path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use opentelemetry::{KeyValue, trace::TracerProvider as _};
-pub use opentelemetry_otlp::ExporterBuildError;
-use opentelemetry_otlp::{RetryPolicy, SpanExporter, WithTonicConfig as _};
+use opentelemetry_otlp::{ExporterBuildError, RetryPolicy, SpanExporter, WithTonicConfig as _};
 use opentelemetry_sdk::{
     Resource,
     error::{OTelSdkError, OTelSdkResult},
     trace::{Sampler, SdkTracer, SdkTracerProvider, SpanData},
 };
-use tonic::transport::{Channel, Endpoint, Uri};
+use rustls::pki_types::{CertificateDer, pem::PemObject as _};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Uri};
 use uuid::Uuid;
+
+use super::TraceSettings;
 
 /// Creates spans, and sends the sampled ones if a collector is configured.
 pub(crate) struct Tracing(SdkTracerProvider);
+
+/// Why spans cannot be sent.
+#[derive(Debug, thiserror::Error)]
+pub enum SpansError {
+    /// The file of authorities cannot be used.
+    #[error("cannot use the authorities in `{path}`: {detail}; --otlp-ca names the file")]
+    Authorities {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        detail: String,
+    },
+    /// TLS cannot be set up, above all because the system has no authorities.
+    #[error("TLS: {0}; --otlp-ca can name a file with the authorities to trust")]
+    Tls(#[from] tonic::transport::Error),
+    /// The exporter rejects its settings.
+    #[error(transparent)]
+    Exporter(#[from] ExporterBuildError),
+}
 
 /// A collector, which may be unreachable.
 #[derive(Debug)]
@@ -55,15 +78,16 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 const LOST_SPANS_INTERVAL: Duration = Duration::from_mins(1);
 
 impl Tracing {
-    /// Sends the fraction `ratio` (0 to 1) of the traces that begin here to a collector, and every other trace that its
-    /// caller sampled. Without a collector, calls still have trace ids for the log.
-    pub(crate) fn start(collector: Option<Uri>, ratio: f64) -> Result<Self, ExporterBuildError> {
-        let Some(collector) = collector else {
+    /// Sends a fraction of the traces that begin here to a collector, and every other trace that its caller sampled.
+    /// Without a collector, calls still have trace ids for the log.
+    pub(crate) fn start(settings: &TraceSettings) -> Result<Self, SpansError> {
+        let Some(address) = settings.otlp_endpoint.0.clone() else {
             return Ok(Self(SdkTracerProvider::builder().with_sampler(Sampler::AlwaysOff).build()));
         };
-        let sampler = Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(ratio)));
+        let channel = channel(address.clone(), settings.otlp_ca.0.as_deref())?;
+        let sampler = Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(settings.trace_sample_ratio)));
         let provider = SdkTracerProvider::builder().with_sampler(sampler).with_resource(resource());
-        Ok(Self(provider.with_batch_exporter(Collector::new(collector)?).build()))
+        Ok(Self(provider.with_batch_exporter(Collector::new(address, channel)?).build()))
     }
 
     pub(crate) fn tracer(&self) -> SdkTracer {
@@ -90,10 +114,10 @@ fn resource() -> Resource {
 }
 
 impl Collector {
-    fn new(address: Uri) -> Result<Self, ExporterBuildError> {
+    fn new(address: Uri, channel: Channel) -> Result<Self, ExporterBuildError> {
         let exporter = SpanExporter::builder()
             .with_tonic()
-            .with_channel(channel(address.clone()))
+            .with_channel(channel)
             // A failed batch is lost; the next batch is a new attempt.
             .with_retry_policy(RetryPolicy::disabled());
         Ok(Self { address, exporter: exporter.build()?, lost: Mutex::default() })
@@ -112,14 +136,36 @@ impl Collector {
     }
 }
 
-/// Returns a channel that connects when the first batch is sent.
-fn channel(address: Uri) -> Channel {
-    Endpoint::from(address)
+/// Returns a channel that connects when the first batch is sent: over TLS if the address is https://, to a collector
+/// whose certificate an authority of the file has signed, or one of the system's.
+fn channel(address: Uri, authorities: Option<&Path>) -> Result<Channel, SpansError> {
+    let is_secure = address.scheme_str() == Some("https");
+    let endpoint = Endpoint::from(address)
         .connect_timeout(CONNECT_TIMEOUT)
         .timeout(SEND_TIMEOUT)
         .http2_keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_timeout(KEEP_ALIVE)
-        .connect_lazy()
+        .keep_alive_timeout(KEEP_ALIVE);
+    if !is_secure {
+        return Ok(endpoint.connect_lazy());
+    }
+    let tls = ClientTlsConfig::new().timeout(CONNECT_TIMEOUT);
+    let tls = match authorities {
+        Some(path) => tls.ca_certificate(read_authorities(path)?),
+        None => tls.with_native_roots(),
+    };
+    Ok(endpoint.tls_config(tls)?.connect_lazy())
+}
+
+/// Reads a file of certificates. TLS itself accepts a file without any, and then trusts nobody.
+fn read_authorities(path: &Path) -> Result<Certificate, SpansError> {
+    let failed = |detail| SpansError::Authorities { path: path.to_owned(), detail };
+    let pem = fs::read(path).map_err(|error: io::Error| failed(error.to_string()))?;
+    let mut certificates = CertificateDer::pem_slice_iter(&pem);
+    match certificates.next() {
+        Some(Ok(_)) => Ok(Certificate::from_pem(pem)),
+        Some(Err(error)) => Err(failed(error.to_string())),
+        None => Err(failed("the file has no certificate in PEM".to_owned())),
+    }
 }
 
 impl opentelemetry_sdk::trace::SpanExporter for Collector {

@@ -16,13 +16,16 @@ mod export;
 mod logging;
 mod observe_calls;
 mod request_id;
+mod settings;
 mod spans;
 mod trace_context;
 
 pub(crate) use access_log::AccessLog;
 pub(crate) use call::Observer;
 pub use call_record::CallRecord;
-pub use export::ExporterBuildError;
+pub use export::SpansError;
 pub(crate) use export::Tracing;
 pub use logging::{LogFormat, Logging, init};
 pub(crate) use observe_calls::ObserveCallsLayer;
+pub(crate) use settings::ratio;
+pub use settings::{CollectorOrOff, NoCollector, TraceSettings};

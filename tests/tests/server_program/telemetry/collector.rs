@@ -17,7 +17,10 @@ use opentelemetry_proto::tonic::{
 };
 use tokio::{net::TcpListener, runtime::Runtime};
 use tokio_stream::wrappers::TcpListenerStream;
-use tonic::{Request, Response, Status, transport::Server};
+use tonic::{
+    Request, Response, Status,
+    transport::{Identity, Server, ServerTlsConfig},
+};
 
 /// Collector on loopback. Dropping it closes its connections.
 pub(crate) struct Collector {
@@ -56,19 +59,33 @@ impl TraceService for Receiver {
 
 impl Collector {
     pub(crate) async fn start(manner: Manner) -> Self {
+        Self::serve(manner, Server::builder(), "http").await
+    }
+
+    /// Starts a collector that accepts spans over TLS.
+    pub(crate) async fn start_secured(identity: Identity) -> Self {
+        let server = Server::builder().tls_config(ServerTlsConfig::new().identity(identity)).unwrap();
+        Self::serve(Manner::Takes, server, "https").await
+    }
+
+    async fn serve(manner: Manner, mut server: Server, scheme: &str) -> Self {
         let received = Arc::default();
         let service = TraceServiceServer::new(Receiver { received: Arc::clone(&received), manner });
         let runtime = Runtime::new().unwrap();
         let listening = runtime.spawn(TcpListener::bind("127.0.0.1:0"));
         let listener = listening.await.unwrap().unwrap();
-        let endpoint = format!("http://{}", listener.local_addr().unwrap());
-        let serving = Server::builder().add_service(service);
+        let endpoint = format!("{scheme}://{}", listener.local_addr().unwrap());
+        let serving = server.add_service(service);
         runtime.spawn(serving.serve_with_incoming(TcpListenerStream::new(listener)));
         Self { received, endpoint, runtime: Some(runtime) }
     }
 
     pub(crate) fn flag(&self) -> String {
         format!("--otlp-endpoint={}", self.endpoint)
+    }
+
+    pub(crate) fn endpoint(&self) -> &str {
+        &self.endpoint
     }
 
     /// Waits for this number of call spans, and returns all call spans received.

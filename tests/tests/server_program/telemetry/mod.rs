@@ -5,4 +5,5 @@ mod calls;
 mod collector;
 mod payloads;
 mod request_ids;
+mod secured_collector;
 mod spans;

@@ -1,0 +1,98 @@
+use std::{env, fmt, str::FromStr, sync::LazyLock};
+
+use clap::Args;
+use http::{Uri, uri::Scheme};
+
+use crate::security::FileOrOff;
+
+/// Settings of traces.
+#[derive(Clone, Debug, Args)]
+pub struct TraceSettings {
+    /// Collector that receives the spans of calls
+    ///
+    /// It speaks OTLP/gRPC, such as `http://127.0.0.1:4317`, or https:// for TLS; `off` sends none. The default is the
+    /// value of `OTEL_EXPORTER_OTLP_ENDPOINT`, if that is set.
+    #[arg(long, env = "HLORANK_OTLP_ENDPOINT", value_name = "URL", default_value = ENDPOINT.as_str())]
+    pub otlp_endpoint: CollectorOrOff,
+
+    /// PEM file with the authorities of the collector
+    ///
+    /// One of them must have signed the certificate of a collector at https://; `off` trusts the authorities of the
+    /// system. The default is the value of `OTEL_EXPORTER_OTLP_CERTIFICATE`, if that is set.
+    #[arg(long, env = "HLORANK_OTLP_CA", value_name = "FILE", default_value = AUTHORITIES.as_str())]
+    pub otlp_ca: FileOrOff,
+
+    /// Fraction of the new traces that are sent, 0 to 1
+    ///
+    /// It applies to traces that begin at this server; for other traces the client decides.
+    #[arg(long, env = "HLORANK_TRACE_SAMPLE_RATIO", value_name = "RATIO", default_value_t = 1.0, value_parser = ratio)]
+    pub trace_sample_ratio: f64,
+}
+
+static ENDPOINT: LazyLock<String> = LazyLock::new(|| variable_or_off("OTEL_EXPORTER_OTLP_ENDPOINT"));
+
+static AUTHORITIES: LazyLock<String> = LazyLock::new(|| variable_or_off("OTEL_EXPORTER_OTLP_CERTIFICATE"));
+
+/// Returns the value of one of OpenTelemetry's variables, or `off` if it is not set or empty.
+fn variable_or_off(name: &str) -> String {
+    env::var(name).ok().filter(|value| !value.is_empty()).unwrap_or_else(|| "off".to_owned())
+}
+
+/// Reads a fraction, from 0 to 1.
+pub(crate) fn ratio(text: &str) -> Result<f64, String> {
+    let ratio = text.parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
+    ratio.ok_or_else(|| "expected a number from 0 to 1, such as 0.01".to_owned())
+}
+
+/// URL of a collector, or `off`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CollectorOrOff(pub Option<Uri>);
+
+/// The text is neither the URL of a collector nor `off`.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error(
+    "expected http:// or https://, a host and a port without a path, such as http://127.0.0.1:4317, or `off`"
+)]
+pub struct NoCollector;
+
+impl FromStr for CollectorOrOff {
+    type Err = NoCollector;
+
+    fn from_str(text: &str) -> Result<Self, NoCollector> {
+        if text == "off" {
+            return Ok(Self(None));
+        }
+        let uri: Uri = text.parse().map_err(|_| NoCollector)?;
+        let has_scheme =
+            [&Scheme::HTTP, &Scheme::HTTPS].into_iter().any(|scheme| uri.scheme() == Some(scheme));
+        let is_address = has_scheme && uri.path() == "/" && uri.query().is_none();
+        if is_address { Ok(Self(Some(uri))) } else { Err(NoCollector) }
+    }
+}
+
+impl fmt::Display for CollectorOrOff {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(uri) => uri.fmt(formatter),
+            None => formatter.write_str("off"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_collector_has_an_address_with_or_without_tls_or_is_off() {
+        let collector = |url: &str| url.parse::<CollectorOrOff>();
+        for url in ["http://collector.example:4317", "https://collector.example:4317/"] {
+            let found = collector(url).unwrap().0.unwrap();
+            assert_eq!(found.authority().unwrap().as_str(), "collector.example:4317");
+        }
+        assert_eq!(collector("off").unwrap(), CollectorOrOff(None));
+        for wrong in ["", "collector:4317", "grpc://collector:4317", "http://collector:4318/v1/traces"] {
+            assert!(collector(wrong).unwrap_err().to_string().contains("or `off`"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Spans are sent over TLS to a collector that the server trusts, and the variables of OpenTelemetry name it.
+
+use std::{fs, process::Command};
+
+use hlorank_proto::v1::ListModelsRequest;
+use hlorank_tests::{ServerProcess, security::Authority};
+
+use super::{
+    calls::{models, program},
+    collector::{Collector, Manner},
+};
+
+const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+const AUTHORITIES: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE";
+
+/// A collector over TLS, and the file of its authority in a folder.
+async fn secured(folder: &tempfile::TempDir) -> (Collector, String) {
+    let authority = Authority::new();
+    let file = folder.path().join("ca.pem");
+    fs::write(&file, &authority.pem).unwrap();
+    (Collector::start_secured(authority.issue().identity()).await, file.to_str().unwrap().to_owned())
+}
+
+/// Starts a server that sends spans without delay, with these variables.
+fn start(flags: &[&str], variables: &[(&str, &str)]) -> ServerProcess {
+    let mut program: Command = program(flags);
+    program.env("OTEL_BSP_SCHEDULE_DELAY", "50").envs(variables.iter().copied());
+    ServerProcess::run(program)
+}
+
+async fn call(server: &ServerProcess) {
+    models(server).await.list_models(ListModelsRequest {}).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_collector_with_a_certificate_of_a_given_authority_receives_spans() {
+    let folder = tempfile::tempdir().unwrap();
+    let (collector, authority) = secured(&folder).await;
+    let by_flags = start(&[&collector.flag(), &format!("--otlp-ca={authority}")], &[]);
+    call(&by_flags).await;
+    collector.calls(1).await;
+    let by_variables = start(&[], &[(ENDPOINT, collector.endpoint()), (AUTHORITIES, &authority)]);
+    call(&by_variables).await;
+    collector.calls(2).await;
+}
+
+#[tokio::test]
+async fn the_authorities_of_the_system_are_trusted_by_default() {
+    let folder = tempfile::tempdir().unwrap();
+    let (collector, authority) = secured(&folder).await;
+    // The variable makes this file the authorities of the system.
+    let server = start(&[&collector.flag()], &[("SSL_CERT_FILE", &authority)]);
+    call(&server).await;
+    collector.calls(1).await;
+}
+
+#[tokio::test]
+async fn a_collector_of_another_authority_receives_nothing_and_the_log_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let (collector, authority) = secured(&folder).await;
+    fs::write(&authority, Authority::new().pem).unwrap();
+    let server = start(&[&collector.flag(), &format!("--otlp-ca={authority}")], &[]);
+    call(&server).await;
+    server.lines(1, |line| line["fields"]["message"].as_str().unwrap().contains("spans were lost")).await;
+    assert!(collector.spans().is_empty());
+}
+
+#[tokio::test]
+async fn a_flag_overrides_the_variables_of_opentelemetry() {
+    let (wanted, other) = (Collector::start(Manner::Takes).await, Collector::start(Manner::Takes).await);
+    let server = start(&[&wanted.flag()], &[(ENDPOINT, other.endpoint())]);
+    call(&server).await;
+    wanted.calls(1).await;
+    let off = start(&["--otlp-endpoint=off"], &[(ENDPOINT, other.endpoint())]);
+    call(&off).await;
+    let stopped = off.stop().await;
+    assert!(stopped.status.success(), "{}", stopped.log);
+    assert!(other.spans().is_empty());
+}
+
+#[test]
+fn authorities_that_cannot_be_read_are_reported_when_the_server_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty = folder.path().join("empty.pem");
+    fs::write(&empty, "no certificate").unwrap();
+    for (file, reason) in
+        [("no/such.pem", "No such file"), (empty.to_str().unwrap(), "no certificate in PEM")]
+    {
+        let flags = ["--otlp-endpoint=https://127.0.0.1:4317", &format!("--otlp-ca={file}")];
+        let output = program(&flags)
+            .args(["--listen=127.0.0.1:0", "--metrics-listen=off"])
+            .current_dir(hlorank_tests::repository("."))
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let refusal = String::from_utf8(output.stderr).unwrap();
+        for part in [file, reason, "--otlp-ca"] {
+            assert!(refusal.contains(part), "no {part} in {refusal}");
+        }
+    }
+}
