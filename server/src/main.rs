@@ -11,7 +11,6 @@ use std::{
     process::Command,
 };
 
-use clap::Parser;
 use hlorank_server::{settings::Settings, start, telemetry};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::low_level::exit;
@@ -35,7 +34,7 @@ const STOPPED: i32 = 0;
 const FAILED: i32 = 1;
 
 fn main() {
-    let settings = Settings::parse();
+    let settings = Settings::of_process();
     if env::var_os(NO_TELEMETRY).is_none() {
         let error = start_with_variables();
         print_error(format_args!("cannot set {NO_TELEMETRY}, so ONNX Runtime may report its use: {error}"));

@@ -1,9 +1,9 @@
 //! Settings of the server, by flag or environment variable.
 
-use std::{fmt, io, net::SocketAddr, num::NonZeroUsize, path::PathBuf, str::FromStr, time::Duration};
+use std::{env, fmt, io, net::SocketAddr, num::NonZeroUsize, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::{
-    Args, Parser,
+    Args, Command, CommandFactory as _, FromArgMatches as _, Parser,
     builder::{PathBufValueParser, TypedValueParser as _},
 };
 use hlorank_graph::{Limits, Task};
@@ -15,146 +15,215 @@ use crate::{
 };
 
 /// Ranks compiler configurations by predicted run time, over gRPC.
+///
+/// Each option is also an environment variable. `-h` has one line per option, `--help` has all details.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "hlorank-server", version)]
 pub struct Settings {
-    /// Address and port of the gRPC listener; on loopback by default, because calls require no token by default
+    /// Address and port of the gRPC listener
+    ///
+    /// On loopback by default, because calls require no token by default.
     #[arg(long, env = "HLORANK_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:7070")]
+    #[arg(help_heading = LISTENING)]
     pub listen: SocketAddr,
 
-    /// Address and port of the HTTP listener for /metrics, /healthz and /readyz; `off` disables it
+    /// HTTP listener for /metrics, /healthz and /readyz
+    ///
+    /// Its address and port; `off` disables it. `/` is a page that shows the state of the server.
     #[arg(long, env = "HLORANK_METRICS_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:7071")]
+    #[arg(help_heading = LISTENING)]
     pub metrics_listen: AddressOrOff,
 
-    /// Folder of model artifacts, laid out as NAME/VERSION/manifest.json
+    /// Folder of model artifacts
+    ///
+    /// It is laid out as NAME/VERSION/manifest.json.
     #[arg(long, env = "HLORANK_MODELS", value_name = "FOLDER", default_value = "models/registry")]
-    #[arg(value_parser = PathBufValueParser::new().try_map(std::path::absolute))]
+    #[arg(help_heading = MODELS, value_parser = PathBufValueParser::new().try_map(std::path::absolute))]
     pub models: PathBuf,
 
-    /// ONNX Runtime library, version 1.24 or newer; `make setup` installs it
+    /// ONNX Runtime library, version 1.24 or newer
+    ///
+    /// `make setup` installs it in a checkout. A name without a folder is looked for as `dlopen` does.
     #[arg(
         long,
         env = "HLORANK_ONNXRUNTIME",
         value_name = "FILE",
         default_value = "target/onnxruntime/libonnxruntime.so"
     )]
-    #[arg(value_parser = PathBufValueParser::new().try_map(absolute_or_name))]
+    #[arg(help_heading = MODELS, value_parser = PathBufValueParser::new().try_map(absolute_or_name))]
     pub onnxruntime: PathBuf,
 
-    /// Address and port of the admin listener, whose calls change which model versions serve; `off` disables it.
-    /// Without --tokens or --tls-client-ca every client that reaches it may call it: keep it on loopback or on a
-    /// separate network
+    /// Admin listener, whose calls change which models serve
+    ///
+    /// Its address and port; `off` disables it. Without --tokens or --tls-client-ca every client that reaches it may
+    /// call it: keep it on loopback or on a separate network.
     #[arg(long, env = "HLORANK_ADMIN_LISTEN", value_name = "ADDRESS", default_value = "off")]
+    #[arg(help_heading = LISTENING)]
     pub admin_listen: AddressOrOff,
 
-    /// Interval at which the model folder and the files of certificates and tokens are polled, in seconds; the model
-    /// folder is also watched, so that most changes to it are seen immediately
+    /// Interval at which files are polled, in seconds
+    ///
+    /// Polled are the model folder and the files of certificates and tokens. The model folder is also watched, so that
+    /// most changes to it are seen immediately.
     #[arg(long, env = "HLORANK_POLL_SECONDS", value_name = "SECONDS", default_value = "10", value_parser = positive_seconds)]
+    #[arg(help_heading = MODELS)]
     pub poll_seconds: Duration,
 
-    /// Number of versions per model that stay loaded besides those that serve, for an immediate rollback
+    /// Versions per model that stay loaded for a rollback
+    ///
+    /// They are loaded besides those that serve, so that a rollback is immediate.
     #[arg(long, env = "HLORANK_RETAIN_VERSIONS", value_name = "VERSIONS", default_value_t = 1)]
+    #[arg(help_heading = MODELS)]
     pub retain_versions: usize,
 
-    /// Maximum time that a new version takes for its golden cases, as a multiple of the time of the serving version; a
-    /// slower version is rejected
+    /// Maximum slowdown of a new version, as a factor
+    ///
+    /// It is the time of the new version for its golden cases, as a multiple of the time of the serving version; a slower
+    /// version is rejected.
     #[arg(long, env = "HLORANK_MAX_SLOWDOWN", value_name = "FACTOR", default_value_t = 3.0, value_parser = factor)]
+    #[arg(help_heading = MODELS)]
     pub max_slowdown: f64,
 
-    /// Maximum time to load and check a model version, in seconds; a version that takes longer is rejected
+    /// Maximum time to load a model version, in seconds
+    ///
+    /// It includes the checks; a version that takes longer is rejected.
     #[arg(long, env = "HLORANK_MAX_LOAD_SECONDS", value_name = "SECONDS", default_value = "300", value_parser = positive_seconds)]
+    #[arg(help_heading = MODELS)]
     pub max_load_seconds: Duration,
 
-    /// Maximum duration of one run of a model, in seconds; a longer run is stopped and its calls fail. A version whose
-    /// run does not end after that is taken out of service
+    /// Maximum time of one run of a model, in seconds
+    ///
+    /// A longer run is stopped and its calls fail. A version whose run does not end after that is taken out of service.
     #[arg(long, env = "HLORANK_MAX_RUN_SECONDS", value_name = "SECONDS", default_value = "30", value_parser = positive_seconds)]
+    #[arg(help_heading = MODELS)]
     pub max_run_seconds: Duration,
 
-    /// Number of recently used graphs for whose last batch a new version computes the embeddings before it serves; this
-    /// delays the new version
+    /// Graphs that a new version computes before it serves
+    ///
+    /// A number of recently used graphs, for whose last batch it computes the embeddings; this delays the new version.
     #[arg(long, env = "HLORANK_RECOMPUTE_GRAPHS", value_name = "GRAPHS", default_value_t = 0)]
+    #[arg(help_heading = MODELS)]
     pub recompute_graphs: usize,
 
-    /// Model that ranks layouts if a request names no model
+    /// Model of layouts if a request names none
     #[arg(long, env = "HLORANK_DEFAULT_LAYOUT_MODEL", value_name = "NAME", default_value = "layout-xla-cpu")]
+    #[arg(help_heading = MODELS)]
     pub default_layout_model: String,
 
-    /// Model that ranks tiles if a request names no model
+    /// Model of tiles if a request names none
     #[arg(long, env = "HLORANK_DEFAULT_TILE_MODEL", value_name = "NAME", default_value = "tile-iree-cpu")]
+    #[arg(help_heading = MODELS)]
     pub default_tile_model: String,
 
-    /// Number of compute threads; each holds one session of every model
+    /// Number of compute threads
+    ///
+    /// Each holds one session of every model. The default is the number of cores.
     #[arg(long, env = "HLORANK_WORKERS", value_name = "THREADS", default_value_t = cores())]
+    #[arg(help_heading = RESOURCES)]
     pub workers: NonZeroUsize,
 
     /// Size of the graph cache in bytes
     #[arg(long, env = "HLORANK_GRAPH_CACHE_BYTES", value_name = "BYTES", default_value_t = 1 << 30)]
+    #[arg(help_heading = RESOURCES)]
     pub graph_cache_bytes: u64,
 
-    /// Size of the embedding cache in bytes; 0 disables it. A pair of segment and local configuration takes about 400
+    /// Size of the embedding cache in bytes; 0 disables it
+    ///
+    /// A pair of segment and local configuration takes about 400.
     #[arg(long, env = "HLORANK_EMBEDDING_CACHE_BYTES", value_name = "BYTES", default_value_t = 1 << 29)]
+    #[arg(help_heading = RESOURCES)]
     pub embedding_cache_bytes: u64,
 
-    /// Maximum number of requests in flight, including queued ones; a stream counts until it ends, and further requests
-    /// are rejected immediately
+    /// Maximum number of requests in flight
+    ///
+    /// It includes queued ones, and a stream counts until it ends. Further requests are rejected immediately.
     #[arg(long, env = "HLORANK_MAX_REQUESTS", value_name = "REQUESTS", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(help_heading = LIMITS)]
     pub max_requests: u32,
 
-    /// Maximum number of requests in flight per client: per token if calls require one, otherwise per address
+    /// Maximum number of requests in flight per client
+    ///
+    /// A client is a token if calls require one, otherwise an address.
     #[arg(long, env = "HLORANK_MAX_CLIENT_REQUESTS", value_name = "REQUESTS", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(help_heading = LIMITS)]
     pub max_client_requests: u32,
 
-    /// Maximum amount of queued work, in padded nodes: rows times the nodes of each, including padding. The default is
-    /// about 100 seconds of work for one thread. A call that exceeds it is rejected, unless the queue is empty
+    /// Maximum amount of queued work, in padded nodes
+    ///
+    /// Rows times the nodes of each, including padding. The default is about 100 seconds of work for one thread. A call
+    /// that exceeds it is rejected, unless the queue is empty.
     #[arg(long, env = "HLORANK_MAX_QUEUED_NODES", value_name = "NODES", default_value_t = 1 << 25)]
+    #[arg(help_heading = LIMITS)]
     pub max_queued_nodes: usize,
 
-    /// Maximum memory of all calls in flight in bytes, in addition to the caches: messages while they arrive and after
-    /// they are decoded, embeddings, and answers until they are sent. A call that exceeds it is rejected
+    /// Maximum memory of all calls in flight, in bytes
+    ///
+    /// It is used in addition to the caches: messages while they arrive and after they are decoded, embeddings, and
+    /// answers until they are sent. A call that exceeds it is rejected.
     #[arg(long, env = "HLORANK_MAX_CALL_BYTES", value_name = "BYTES", default_value_t = 2 << 30)]
+    #[arg(help_heading = LIMITS)]
     pub max_call_bytes: usize,
 
     /// Settings of the messages that clients send
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = LIMITS)]
     pub delivery: DeliverySettings,
 
-    /// Maximum number of configurations per stream. Each takes 4 bytes until the stream ends, and then briefly about
-    /// 20. The full ranking of the default number fits a message of 64 MiB
+    /// Maximum number of configurations per stream
+    ///
+    /// Each takes 4 bytes until the stream ends, and then briefly about 20. The full ranking of the default number fits a
+    /// message of 64 MiB.
     #[arg(long, env = "HLORANK_MAX_STREAM_CONFIGS", value_name = "CONFIGS", default_value_t = 8 << 20, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(help_heading = LIMITS)]
     pub max_stream_configs: u32,
 
     /// Maximum size of a serialized HLO module in bytes
     #[arg(long, env = "HLORANK_MAX_GRAPH_BYTES", value_name = "BYTES", default_value_t = 32 << 20)]
+    #[arg(help_heading = LIMITS)]
     pub max_graph_bytes: usize,
 
     /// Settings of TLS, tokens and connections
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Security")]
     pub security: SecuritySettings,
 
     /// Limits of one graph and one batch
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = LIMITS)]
     pub limits: LimitSettings,
 
-    /// Time that calls in flight have to finish after SIGTERM or SIGINT, in seconds
+    /// Time to finish calls after SIGTERM or SIGINT, in seconds
     #[arg(long, env = "HLORANK_DRAIN_SECONDS", value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    #[arg(help_heading = LISTENING)]
     pub drain_seconds: Duration,
 
-    /// Log lines to print: `error`, `warn`, `info`, `debug`, `trace`, or tracing directives per module
+    /// Log lines to print
+    ///
+    /// `error`, `warn`, `info`, `debug`, `trace`, or tracing directives per module.
     #[arg(long, env = "HLORANK_LOG", value_name = "FILTER", default_value = "info,notify=warn")]
+    #[arg(help_heading = LOGS)]
     pub log: String,
 
     /// Format of log lines
     #[arg(long, env = "HLORANK_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
+    #[arg(help_heading = LOGS)]
     pub log_format: LogFormat,
 
-    /// Fraction of successful calls that are logged when they end, from 0 to 1; failed calls are always logged
+    /// Fraction of successful calls that are logged, 0 to 1
+    ///
+    /// They are logged when they end; failed calls are always logged.
     #[arg(long, env = "HLORANK_ACCESS_LOG_SAMPLE", value_name = "RATIO", default_value_t = 1.0, value_parser = ratio)]
+    #[arg(help_heading = LOGS)]
     pub access_log_sample: f64,
 
     /// Settings of traces
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = LOGS)]
     pub traces: TraceSettings,
 }
+
+/// Headings of `--help`.
+const LISTENING: &str = "Listening";
+const MODELS: &str = "Models";
+const RESOURCES: &str = "Threads and caches";
+const LIMITS: &str = "Limits";
+const LOGS: &str = "Logs and traces";
 
 /// Address and port of a listener, or `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,11 +237,15 @@ pub struct NoAddress;
 /// Limits that are checked before memory is allocated.
 #[derive(Clone, Debug, Args)]
 pub struct LimitSettings {
-    /// Maximum number of nodes (instructions) of a graph
+    /// Maximum number of nodes of a graph
+    ///
+    /// A node is an instruction.
     #[arg(long, env = "HLORANK_MAX_NODES", value_name = "NODES", default_value_t = Limits::default().nodes)]
     pub max_nodes: usize,
 
-    /// Maximum number of edges (operand and callee references) of a graph
+    /// Maximum number of edges of a graph
+    ///
+    /// An edge is a reference to an operand or a callee.
     #[arg(long, env = "HLORANK_MAX_EDGES", value_name = "EDGES", default_value_t = Limits::default().edges)]
     pub max_edges: usize,
 
@@ -180,7 +253,9 @@ pub struct LimitSettings {
     #[arg(long, env = "HLORANK_MAX_CONFIGS", value_name = "CONFIGS", default_value_t = Limits::default().configs)]
     pub max_configs: usize,
 
-    /// Maximum number of configurations times configurable nodes of a batch; each entry takes 2 bytes
+    /// Maximum number of entries of a batch
+    ///
+    /// Configurations times configurable nodes; each entry takes 2 bytes.
     #[arg(long, env = "HLORANK_MAX_CONFIG_ENTRIES", value_name = "ENTRIES", default_value_t = Limits::default().config_entries)]
     pub max_config_entries: usize,
 }
@@ -245,6 +320,20 @@ fn factor(text: &str) -> Result<f64, String> {
 }
 
 impl Settings {
+    /// Reads the settings of this process. Ends it if they are wrong, or if they ask for help.
+    #[must_use]
+    pub fn of_process() -> Self {
+        let is_summary = env::args_os().any(|argument| argument == "-h");
+        let mut matches = Self::command_with_help(is_summary).get_matches();
+        Self::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit())
+    }
+
+    /// Returns the command of these settings. In a summary, every option has one line, without its environment variable and
+    /// its default.
+    fn command_with_help(is_summary: bool) -> Command {
+        Self::command().mut_args(|option| option.hide_env(is_summary).hide_default_value(is_summary))
+    }
+
     /// Returns the models that answer requests which name none.
     #[must_use]
     pub fn default_models(&self) -> Vec<(Task, String)> {
@@ -254,8 +343,6 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
@@ -266,6 +353,34 @@ mod tests {
             assert!(setting.get_long().is_some(), "{name} has no flag");
             assert_eq!(setting.get_env().and_then(|variable| variable.to_str()), Some(variable.as_str()));
             assert!(!setting.get_default_values().is_empty(), "{name} has no default");
+        }
+    }
+
+    #[test]
+    fn the_summary_has_one_line_per_option_below_headings() {
+        let summary = Settings::command_with_help(true).render_help().to_string();
+        let (_, options) = summary.split_once("Options:\n").unwrap();
+        for line in options.lines().filter(|line| !line.is_empty() && !line.ends_with(':')) {
+            let option = line.trim_start();
+            assert!(option.starts_with('-') && option.contains("  "), "no line of one option: {line}");
+        }
+        let without_heading = options.split("\n\n").next().unwrap();
+        assert_eq!(without_heading.lines().count(), 2, "only help and version: {without_heading}");
+        for heading in [LISTENING, MODELS, RESOURCES, LIMITS, "Security", LOGS] {
+            assert_eq!(summary.matches(&format!("\n{heading}:\n")).count(), 1, "{heading} in {summary}");
+        }
+    }
+
+    #[test]
+    fn the_long_help_has_the_variable_and_the_default_of_every_option() {
+        let help = Settings::command_with_help(false).render_long_help().to_string();
+        for setting in Settings::command().get_arguments().filter(|setting| setting.get_id() != "version") {
+            let variable = setting.get_env().unwrap().to_str().unwrap();
+            let default = setting.get_default_values()[0].to_str().unwrap();
+            let entry = help.split(&format!("\n      --{} <", setting.get_long().unwrap())).nth(1).unwrap();
+            let entry = entry.split("\n      --").next().unwrap();
+            assert!(entry.contains(&format!("[env: {variable}=")), "{entry}");
+            assert!(entry.contains(&format!("[default: {default}]")), "{entry}");
         }
     }
 

@@ -12,17 +12,24 @@ use super::error::CommandError;
 
 /// The arguments for TLS and tokens.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Security")]
 pub(crate) struct Credentials {
-    /// Certificate authorities to trust at https://, in PEM [default: those of the system]
+    /// Certificate authorities to trust at https://, in PEM
+    ///
+    /// [default: those of the system]
     #[arg(long, value_name = "FILE", env = "HLORANK_CA")]
     ca: Option<PathBuf>,
-    /// Certificate for servers that require one (mutual TLS), in PEM
+    /// Certificate for servers that require one, in PEM
+    ///
+    /// It is for mutual TLS.
     #[arg(long, value_name = "FILE", env = "HLORANK_CERTIFICATE", requires = "key")]
     certificate: Option<PathBuf>,
     /// Private key of the certificate, in PEM
     #[arg(long, value_name = "FILE", env = "HLORANK_KEY", requires = "certificate")]
     key: Option<PathBuf>,
-    /// File with the token to send with every call [default: the token in `HLORANK_TOKEN`, if set]
+    /// File with the token to send with every call
+    ///
+    /// [default: the token in `HLORANK_TOKEN`, if set]
     #[arg(long, value_name = "FILE", env = "HLORANK_TOKEN_FILE")]
     token_file: Option<PathBuf>,
 }

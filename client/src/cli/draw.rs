@@ -16,15 +16,20 @@ use crate::cli::{
     output::{counted, grouped},
 };
 
+/// Heading of `--help`.
+pub(crate) const CONFIGURATIONS: &str = "Configurations";
+
 /// Number of random layouts unless `--random` sets it.
 const RANDOM: usize = 100;
 
 /// The arguments that draw layouts.
 #[derive(Clone, Copy, Debug, Args)]
+#[command(next_help_heading = CONFIGURATIONS)]
 pub(crate) struct Draw {
-    /// Number of random layouts to draw and rank instead of the configurations of the file [default: 100 if the file
-    /// contains no configurations]. The compiler's default and at most 2,000 layouts that set one tensor of one node
-    /// are ranked with them
+    /// Number of random layouts to draw and rank
+    ///
+    /// They are ranked instead of the configurations of the file [default: 100 if the file contains no configurations].
+    /// The compiler's default and at most 2,000 layouts that set one tensor of one node are ranked with them
     #[arg(long, value_name = "N", conflicts_with = "configs")]
     random: Option<usize>,
     /// Seed of the random layouts
@@ -122,7 +127,7 @@ mod tests {
     fn the_help_names_the_numbers() {
         let command = Arguments::command();
         let random = command.get_arguments().find(|argument| argument.get_id() == "random").unwrap();
-        let help = random.get_help().unwrap().to_string();
+        let help = random.get_long_help().unwrap().to_string();
         assert!(help.contains(&format!("[default: {RANDOM} ")), "{help}");
         assert!(help.contains(&format!("at most {} layouts", grouped(MAX_DEVIATIONS))), "{help}");
     }

@@ -11,20 +11,29 @@ use hlorank_graph::{FileError, FileKind, GraphFile, Limits, MeasuredGraph, Task}
 use super::{error::CommandError, progress::Progress};
 
 /// Help of an argument that is a file of graphs.
-pub(crate) const GRAPH_FILE: &str =
+pub(crate) const GRAPH_FILE: &str = "File of graphs; `--help` lists the formats";
+
+/// Long help of an argument that is a file of graphs.
+pub(crate) const GRAPH_FILE_LONG: &str =
     "File of graphs: HLO text, HloModuleProto, HloProto, TuningData, ModuleTuningData or TpuGraphs npz";
 
 /// Help of an argument that is a file of graphs with run times.
-pub(crate) const MEASURED_FILE: &str =
+pub(crate) const MEASURED_FILE: &str = "Files with measured run times";
+
+/// Long help of an argument that is a file of graphs with run times.
+pub(crate) const MEASURED_FILE_LONG: &str =
     "Files with measured run times: TuningData, ModuleTuningData or TpuGraphs npz";
 
 /// The arguments that select graphs of a file.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Graph and model")]
 pub(crate) struct Selection {
     /// Use only this graph of the file, from 0
     #[arg(long, value_name = "K")]
     module: Option<usize>,
-    /// Kind of configurations of a graph whose file contains none
+    /// Kind of configurations
+    ///
+    /// It applies to a graph whose file contains none.
     #[arg(long, value_name = "TASK", default_value = "layout", value_parser = task_parser())]
     task: Task,
 }

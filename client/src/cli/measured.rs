@@ -19,11 +19,14 @@ as in --configs. Failures are `compile`, `crash`, `wrong_result` and `timeout`"#
 
 /// The arguments with measurements.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Measurements")]
 pub(crate) struct Measurements {
-    /// JSON list of measured configurations, from which the server learns; `--help` shows the form
+    /// JSON list of measured configurations; `--help` has the form
     #[arg(long, value_name = "FILE", long_help = MEASURED_LONG)]
     measured: Option<PathBuf>,
-    /// Hardware, compiler and flags that the times of --measured belong to; times of different targets must not be mixed
+    /// Hardware, compiler and flags that were measured
+    ///
+    /// The times of --measured belong to them; times of different targets must not be mixed.
     #[arg(long, value_name = "NAME", default_value = "local")]
     target: String,
 }

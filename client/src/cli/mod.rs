@@ -21,9 +21,9 @@ mod server;
 mod style;
 mod suggest;
 
-use std::process::ExitCode;
+use std::{env, process::ExitCode};
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use self::{error::CommandError, exit::EXIT_CODES, output::Format};
 
@@ -60,7 +60,9 @@ enum Command {
 
 /// Runs the command of the arguments.
 pub(crate) async fn run() -> ExitCode {
-    let cli = Cli::parse();
+    let is_summary = env::args_os().any(|argument| argument == "-h");
+    let mut matches = with_help(Cli::command(), is_summary).get_matches();
+    let cli = Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit());
     let format = Format::from_json_flag(cli.json);
     // Boxed, since the state of a command that holds requests is large.
     match Box::pin(cli.command.run(format)).await {
@@ -71,6 +73,16 @@ pub(crate) async fn run() -> ExitCode {
             error.exit().into()
         }
     }
+}
+
+/// Sets the form of the help. In a summary, every option has one line, without its environment variable and its default.
+fn with_help(command: clap::Command, is_summary: bool) -> clap::Command {
+    command
+        .mut_args(|option| {
+            let is_bare = is_summary && option.get_action().takes_values();
+            option.hide_env(is_bare).hide_default_value(is_bare)
+        })
+        .mut_subcommands(|command| with_help(command, is_summary))
 }
 
 impl Command {
@@ -94,5 +106,27 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_summary_has_one_line_per_option() {
+        check_summary(with_help(Cli::command(), true));
+    }
+
+    fn check_summary(mut command: clap::Command) {
+        command.build();
+        let name = command.get_name().to_owned();
+        let summary = command.render_help().to_string();
+        let options = summary.lines().skip_while(|line| !line.ends_with("ptions:")).skip(1);
+        let options =
+            options.take_while(|line| !line.starts_with("Examples") && !line.starts_with("Exit codes"));
+        for line in options.filter(|line| !line.is_empty() && !line.ends_with(':')) {
+            let option = line.trim_start();
+            assert!(
+                option.starts_with('-') && option.contains("  "),
+                "{name}: no line of one option: {line}"
+            );
+        }
+        command.get_subcommands().cloned().for_each(check_summary);
     }
 }

@@ -10,12 +10,17 @@ use super::{credentials::Credentials, error::CommandError};
 
 /// The arguments for calls to a server.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Server")]
 pub(crate) struct Server {
-    /// Address of the server, or comma-separated addresses of replicas that share the graphs
+    /// Address of the server, or of replicas
+    ///
+    /// Replicas that share the graphs are separated by commas.
     #[arg(long, value_name = "URL", env = "HLORANK_ENDPOINT", value_parser = address, value_delimiter = ',')]
     #[arg(default_value = "http://127.0.0.1:7070")]
     endpoint: Vec<String>,
-    /// Maximum time of a call in seconds, retries included
+    /// Maximum time of a call in seconds
+    ///
+    /// It includes retries.
     #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(1..), default_value_t = 30)]
     timeout: u64,
     #[command(flatten)]
@@ -24,8 +29,11 @@ pub(crate) struct Server {
 
 /// The argument that selects a model.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Graph and model")]
 pub(crate) struct ModelChoice {
-    /// Model to use; VERSION is a number, `stable` or `canary` [default: the default model of the task]
+    /// Model to use
+    ///
+    /// VERSION is a number, `stable` or `canary` [default: the default model of the task]
     #[arg(long, value_name = "NAME[@VERSION]")]
     pub(crate) model: Option<ModelReference>,
 }

@@ -10,7 +10,7 @@ use hlorank_client::{Client, GraphHandle, RankRequest};
 use self::report::{EvalReport, GraphQuality};
 use super::{
     error::CommandError,
-    input::{MEASURED_FILE, NumberedGraph, Selection},
+    input::{MEASURED_FILE, MEASURED_FILE_LONG, NumberedGraph, Selection},
     output::Format,
     progress::Progress,
     run_times::RunTimes,
@@ -25,7 +25,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Eval {
-    #[arg(value_name = "FILE", required = true, help = MEASURED_FILE)]
+    #[arg(value_name = "FILE", required = true, help = MEASURED_FILE, long_help = MEASURED_FILE_LONG)]
     files: Vec<PathBuf>,
     #[command(flatten)]
     model: ModelChoice,

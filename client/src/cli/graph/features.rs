@@ -9,22 +9,28 @@ use serde::Serialize;
 
 use crate::cli::{
     error::CommandError,
-    input::{GRAPH_FILE, Selection},
+    input::{GRAPH_FILE, GRAPH_FILE_LONG, Selection},
     output::{Format, counted, printable},
     progress::Progress,
 };
 
 #[derive(Debug, Args)]
 pub(crate) struct Features {
-    #[arg(value_name = "FILE", required_unless_present = "digest", requires = "out", help = GRAPH_FILE)]
+    #[arg(value_name = "FILE", required_unless_present = "digest", requires = "out", help = GRAPH_FILE, long_help = GRAPH_FILE_LONG)]
     file: Option<PathBuf>,
-    /// npz file to write; an existing file is replaced, and a pipe or a device is written to
+    /// npz file to write
+    ///
+    /// An existing file is replaced, and a pipe or a device is written to.
     #[arg(long, value_name = "F.npz", requires = "file")]
     out: Option<PathBuf>,
-    /// Padding of the sequence columns: 0, or -1 to distinguish padding from the value 0
+    /// Padding of the sequence columns: 0 or -1
+    ///
+    /// -1 distinguishes padding from the value 0.
     #[arg(long, default_value = "0", allow_negative_numbers = true, value_parser = parse_pad)]
     pad: Pad,
-    /// Print the feature digest instead; a model works only with the digest that it was trained with
+    /// Print the feature digest instead
+    ///
+    /// A model works only with the digest that it was trained with.
     #[arg(long, conflicts_with_all = ["file", "out"])]
     digest: bool,
     #[command(flatten)]

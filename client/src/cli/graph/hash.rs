@@ -8,14 +8,14 @@ use serde::Serialize;
 
 use crate::cli::{
     error::CommandError,
-    input::{GRAPH_FILE, NumberedGraph, Selection},
+    input::{GRAPH_FILE, GRAPH_FILE_LONG, NumberedGraph, Selection},
     output::{Format, printable},
     progress::Progress,
 };
 
 #[derive(Debug, Args)]
 pub(crate) struct Hash {
-    #[arg(value_name = "FILE", help = GRAPH_FILE)]
+    #[arg(value_name = "FILE", help = GRAPH_FILE, long_help = GRAPH_FILE_LONG)]
     file: PathBuf,
     #[command(flatten)]
     selection: Selection,

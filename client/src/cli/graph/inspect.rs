@@ -10,14 +10,14 @@ use serde::Serialize;
 use super::nodes::ConfigurableNodes;
 use crate::cli::{
     error::CommandError,
-    input::{GRAPH_FILE, NumberedGraph, Selection},
+    input::{GRAPH_FILE, GRAPH_FILE_LONG, NumberedGraph, Selection},
     output::{Align, Format, Table, counted, grouped},
     progress::Progress,
 };
 
 #[derive(Debug, Args)]
 pub(crate) struct Inspect {
-    #[arg(value_name = "FILE", help = GRAPH_FILE)]
+    #[arg(value_name = "FILE", help = GRAPH_FILE, long_help = GRAPH_FILE_LONG)]
     file: PathBuf,
     /// Also list the nodes that a layout configuration sets
     #[arg(long)]

@@ -13,43 +13,48 @@ pub(super) enum Change {
     },
     /// Pin a version: it serves even if newer ones exist, also after a restart
     Pin {
-        #[command(flatten)]
-        admin: Admin,
         /// Version to serve
         #[arg(value_name = "NAME@VERSION", value_parser = numbered)]
         model: (String, u64),
+        #[command(flatten)]
+        admin: Admin,
     },
     /// Remove the pin and the canary, so that the newest valid version serves every graph
     Unpin {
-        #[command(flatten)]
-        admin: Admin,
         /// Name of the model
         name: String,
+        #[command(flatten)]
+        admin: Admin,
     },
     /// Pin the version that served before, or else the next older one
     Rollback {
-        #[command(flatten)]
-        admin: Admin,
         /// Name of the model
         name: String,
+        #[command(flatten)]
+        admin: Admin,
     },
     /// Pin the stable version, and make another version serve a share of the graphs
     Canary {
-        #[command(flatten)]
-        admin: Admin,
         /// Version of the canary; pin it afterwards to make it serve every graph
         #[arg(value_name = "NAME@VERSION", value_parser = numbered)]
         model: (String, u64),
-        /// Percentage of the graphs that the canary serves, 1 to 100; 0 ends the canary
+        /// Percentage of the graphs that the canary serves
+        ///
+        /// 1 to 100; 0 ends the canary.
         #[arg(long)]
         percent: u32,
+        #[command(flatten)]
+        admin: Admin,
     },
 }
 
 /// The arguments of admin calls.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Server")]
 pub(super) struct Admin {
-    /// Address of the server's admin listener (its --admin-listen)
+    /// Address of the server's admin listener
+    ///
+    /// It is the --admin-listen of the server.
     #[arg(long, value_name = "URL", env = "HLORANK_ADMIN_ENDPOINT", value_parser = address)]
     #[arg(default_value = "http://127.0.0.1:7072")]
     admin_endpoint: String,

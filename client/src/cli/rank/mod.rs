@@ -18,17 +18,16 @@ use self::{
 };
 use super::{
     configuration,
-    draw::Draw,
+    draw::{CONFIGURATIONS, Draw},
     error::CommandError,
-    input::{GRAPH_FILE, NumberedGraph, Selection},
+    input::{GRAPH_FILE, GRAPH_FILE_LONG, NumberedGraph, Selection},
     measured::Measurements,
     output::Format,
     progress::Progress,
     server::{ModelChoice, Server},
 };
 
-pub(crate) const CONFIGS: &str =
-    "JSON list of configurations to rank instead of those of the file; `--help` shows the form";
+pub(crate) const CONFIGS: &str = "JSON list of configurations to rank; `--help` has the form";
 
 pub(crate) const CONFIGS_LONG: &str = r#"JSON list of configurations to rank instead of those of the file: layouts
 {"nodes": [{"node": 17, "tensors": [{"minor_to_major": [1, 0]}]}]}
@@ -46,9 +45,10 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Rank {
-    #[arg(long, value_name = "FILE", help = GRAPH_FILE)]
+    #[arg(long, value_name = "FILE", help = GRAPH_FILE, long_help = GRAPH_FILE_LONG)]
     graph: PathBuf,
     #[arg(long, value_name = "FILE", help = CONFIGS, long_help = CONFIGS_LONG)]
+    #[arg(help_heading = CONFIGURATIONS)]
     configs: Option<PathBuf>,
     #[command(flatten)]
     draw: Draw,
@@ -56,9 +56,13 @@ pub(crate) struct Rank {
     measurements: Measurements,
     /// Number of best configurations to show; 0 shows all
     #[arg(long, value_name = "K", default_value_t = 10)]
+    #[arg(help_heading = CONFIGURATIONS)]
     top: u32,
-    /// If --timeout is too short for all configurations, rank as many of the first ones as fit
+    /// Rank fewer configurations if --timeout is too short
+    ///
+    /// As many of the first ones are ranked as fit.
     #[arg(long)]
+    #[arg(help_heading = CONFIGURATIONS)]
     allow_partial: bool,
     #[command(flatten)]
     model: ModelChoice,

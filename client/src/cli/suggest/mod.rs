@@ -11,9 +11,9 @@ use hlorank_graph::Configurations;
 use self::report::SuggestReport;
 use super::{
     configuration,
-    draw::{Draw, Drawn},
+    draw::{CONFIGURATIONS, Draw, Drawn},
     error::CommandError,
-    input::{GRAPH_FILE, NumberedGraph, Selection},
+    input::{GRAPH_FILE, GRAPH_FILE_LONG, NumberedGraph, Selection},
     measured::Measurements,
     output::Format,
     progress::Progress,
@@ -30,9 +30,10 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Suggest {
-    #[arg(long, value_name = "FILE", help = GRAPH_FILE)]
+    #[arg(long, value_name = "FILE", help = GRAPH_FILE, long_help = GRAPH_FILE_LONG)]
     graph: PathBuf,
     #[arg(long, value_name = "FILE", help = CONFIGS, long_help = CONFIGS_LONG)]
+    #[arg(help_heading = CONFIGURATIONS)]
     configs: Option<PathBuf>,
     #[command(flatten)]
     draw: Draw,
@@ -40,10 +41,13 @@ pub(crate) struct Suggest {
     measurements: Measurements,
     /// Number of configurations to suggest
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u32).range(1..=64))]
+    #[arg(help_heading = CONFIGURATIONS)]
     count: u32,
-    /// Where suggestions come from: the configurations themselves, or all combinations of the layouts that segments or
-    /// nodes of the graph have in them
+    /// Where suggestions come from
+    ///
+    /// The configurations themselves, or all combinations of the layouts that segments or nodes of the graph have in them
     #[arg(long, value_name = "SOURCE", value_enum, default_value_t)]
+    #[arg(help_heading = CONFIGURATIONS)]
     source: Source,
     #[command(flatten)]
     model: ModelChoice,

@@ -5,27 +5,37 @@ use clap::Args;
 /// Settings of the messages that clients send.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct DeliverySettings {
-    /// Maximum size of a request, or of one message of a stream, in bytes, both compressed and decompressed. Receiving
-    /// and reading a message takes at most four times its size
+    /// Maximum size of a message in bytes
+    ///
+    /// A message is a request, or one part of a stream. The limit applies before and after it is decompressed. Receiving and
+    /// reading a message takes at most four times its size.
     #[arg(long, env = "HLORANK_MAX_MESSAGE_BYTES", value_name = "BYTES", default_value_t = 64 << 20)]
     pub max_message_bytes: usize,
 
-    /// Maximum size of a decompressed message as a multiple of its compressed size, if it has more than 4 MiB; a message
-    /// that exceeds it is rejected
+    /// Maximum compression of a message, as a factor
+    ///
+    /// The size of the decompressed message as a multiple of its compressed size, if it has more than 4 MiB; a message that
+    /// exceeds it is rejected.
     #[arg(long, env = "HLORANK_MAX_COMPRESSION_RATIO", value_name = "FACTOR", default_value = "500")]
     pub max_compression_ratio: NonZeroU32,
 
-    /// Maximum time from the headers of a call to the end of its first message, and from the first to the last byte of
-    /// every later message of a stream, in seconds; a call that takes longer ends
+    /// Maximum time for a message to arrive, in seconds
+    ///
+    /// It is measured from the headers of a call to the end of its first message, and from the first to the last byte of
+    /// every later message of a stream; a call that takes longer ends.
     #[arg(long, env = "HLORANK_MAX_MESSAGE_SECONDS", value_name = "SECONDS", default_value = "60", value_parser = positive_seconds)]
     pub max_message_seconds: Duration,
 
-    /// Maximum time that the server waits for the next message of a stream, in seconds, after which the stream ends
+    /// Maximum wait for the next message, in seconds
+    ///
+    /// After that the stream ends.
     #[arg(long, env = "HLORANK_MAX_STREAM_IDLE_SECONDS", value_name = "SECONDS", default_value = "3600", value_parser = positive_seconds)]
     pub max_stream_idle_seconds: Duration,
 
-    /// HTTP/2 window of a call in bytes: what a client may send before the server reads it. The window of a connection
-    /// is four times as large. An open stream holds its window in --max-call-bytes
+    /// HTTP/2 window of a call in bytes
+    ///
+    /// It is what a client may send before the server reads it. The window of a connection is four times as large. An open
+    /// stream holds its window in --max-call-bytes.
     #[arg(long, env = "HLORANK_STREAM_WINDOW_BYTES", value_name = "BYTES", default_value_t = 1 << 20, value_parser = clap::value_parser!(u32).range(65_535..=256 << 20))]
     pub stream_window_bytes: u32,
 }
