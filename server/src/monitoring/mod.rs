@@ -1,5 +1,7 @@
-//! HTTP endpoints for operators: `/metrics` for Prometheus, `/healthz` (the process answers) and `/readyz` (whether calls
-//! would be answered, and otherwise why not).
+//! HTTP endpoints for operators: `/metrics` for Prometheus, `/healthz` (the process answers), `/readyz` (whether calls
+//! would be answered, and otherwise why not), and `/`, a page that shows the metrics.
+
+mod page;
 
 use std::{
     net::SocketAddr,
@@ -81,7 +83,9 @@ impl Monitoring {
     /// Serves the endpoints on an address.
     pub(crate) fn start(address: BoundAddress, monitored: Monitored) -> Result<Self, StartError> {
         let gate = ConnectionGate::new(MAX_CONNECTIONS, MAX_IDLE, &monitored.metrics.security.metrics);
+        let page = page::page();
         let router = Router::new()
+            .route("/", get(async move || page.clone()))
             .route("/metrics", get(metrics))
             .route("/healthz", get(async || "ok\n"))
             .route("/readyz", get(ready))
