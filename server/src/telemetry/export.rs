@@ -1,6 +1,7 @@
 //! Sends spans to a collector over OTLP.
 
 use std::{
+    error::Error as _,
     fs, io,
     mem::take,
     path::{Path, PathBuf},
@@ -36,8 +37,8 @@ pub enum SpansError {
         detail: String,
     },
     /// TLS cannot be set up, above all because the system has no authorities.
-    #[error("TLS: {0}; --otlp-ca can name a file with the authorities to trust")]
-    Tls(#[from] tonic::transport::Error),
+    #[error("TLS cannot be set up: {0}; --otlp-ca can name a file with the authorities to trust")]
+    Tls(String),
     /// The exporter rejects its settings.
     #[error(transparent)]
     Exporter(#[from] ExporterBuildError),
@@ -153,7 +154,14 @@ fn channel(address: Uri, authorities: Option<&Path>) -> Result<Channel, SpansErr
         Some(path) => tls.ca_certificate(read_authorities(path)?),
         None => tls.with_native_roots(),
     };
-    Ok(endpoint.tls_config(tls)?.connect_lazy())
+    // The error itself is only the kind of error.
+    let failed = |error: tonic::transport::Error| {
+        SpansError::Tls(match error.source() {
+            Some(cause) => cause.to_string(),
+            None => error.to_string(),
+        })
+    };
+    Ok(endpoint.tls_config(tls).map_err(failed)?.connect_lazy())
 }
 
 /// Reads a file of certificates. TLS itself accepts a file without any, and then trusts nobody.

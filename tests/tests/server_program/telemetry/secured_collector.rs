@@ -78,6 +78,19 @@ async fn a_flag_overrides_the_variables_of_opentelemetry() {
     assert!(other.spans().is_empty());
 }
 
+/// Returns standard error of a server that must not start.
+fn refusal(flags: &[&str], variables: &[(&str, &str)]) -> String {
+    let output = program(&["--otlp-endpoint=https://127.0.0.1:4317"])
+        .args(["--listen=127.0.0.1:0", "--metrics-listen=off"])
+        .args(flags)
+        .envs(variables.iter().copied())
+        .current_dir(hlorank_tests::repository("."))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
 #[test]
 fn authorities_that_cannot_be_read_are_reported_when_the_server_starts() {
     let folder = tempfile::tempdir().unwrap();
@@ -86,16 +99,19 @@ fn authorities_that_cannot_be_read_are_reported_when_the_server_starts() {
     for (file, reason) in
         [("no/such.pem", "No such file"), (empty.to_str().unwrap(), "no certificate in PEM")]
     {
-        let flags = ["--otlp-endpoint=https://127.0.0.1:4317", &format!("--otlp-ca={file}")];
-        let output = program(&flags)
-            .args(["--listen=127.0.0.1:0", "--metrics-listen=off"])
-            .current_dir(hlorank_tests::repository("."))
-            .output()
-            .unwrap();
-        assert_eq!(output.status.code(), Some(1), "{output:?}");
-        let refusal = String::from_utf8(output.stderr).unwrap();
+        let refusal = refusal(&[&format!("--otlp-ca={file}")], &[]);
         for part in [file, reason, "--otlp-ca"] {
             assert!(refusal.contains(part), "no {part} in {refusal}");
         }
+    }
+}
+
+#[test]
+fn a_system_without_authorities_is_reported_when_the_server_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let nothing = folder.path().to_str().unwrap();
+    let refusal = refusal(&[], &[("SSL_CERT_FILE", "/dev/null"), ("SSL_CERT_DIR", nothing)]);
+    for part in ["native certs", "--otlp-ca"] {
+        assert!(refusal.contains(part), "no {part} in {refusal}");
     }
 }
