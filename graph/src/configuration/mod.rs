@@ -5,6 +5,7 @@
 //! To add a kind, write its folder, then add it to `task`, `kinds`, `configurations`, `encoded` and `form`.
 
 mod batch;
+mod canonical;
 mod configurations;
 mod count;
 mod distinct;

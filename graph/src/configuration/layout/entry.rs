@@ -67,6 +67,25 @@ impl LayoutEntry {
         }
     }
 
+    /// The three numbers as one, of 17 bits each.
+    pub(in crate::configuration) fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// Makes an entry of what [`Self::bits`] returned.
+    pub(in crate::configuration) fn from_bits(
+        bits: u64,
+        what: impl Fn() -> String,
+    ) -> Result<Self, ConfigurationError> {
+        let entry = Self::from_numbers(Self(bits).numbers(), &what)?;
+        let found = i64::try_from(bits).unwrap_or(i64::MAX);
+        if entry.0 == bits {
+            Ok(entry)
+        } else {
+            Err(ConfigurationError::OutOfRange { what: what(), found, range: "0..2^51" })
+        }
+    }
+
     /// The three base-7 numbers.
     #[must_use]
     pub fn numbers(self) -> [u32; TENSORS] {

@@ -87,7 +87,8 @@ impl TileBatch {
         Tile::new(bounds, [ends[0], ends[1]])
     }
 
-    fn encoded(&self, config: usize) -> &[u8] {
+    /// One tile as it is kept: equal tiles have equal bytes.
+    pub(in crate::configuration) fn encoded(&self, config: usize) -> &[u8] {
         let start = config.checked_sub(1).map_or(0, |previous| self.ends[previous] as usize);
         &self.encoded[start..self.ends[config] as usize]
     }
