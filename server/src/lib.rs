@@ -26,6 +26,7 @@ pub mod session;
 pub mod settings;
 mod split_mix;
 mod start_error;
+pub mod store;
 pub mod telemetry;
 
 pub use serve::{RunningServer, start};

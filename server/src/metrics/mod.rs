@@ -27,6 +27,7 @@ mod recorder;
 mod security;
 mod server;
 mod stages;
+mod store;
 
 pub use caches::{CacheSeries, GraphCacheSeries};
 pub use calls::{CallSeries, code_name};
@@ -39,3 +40,4 @@ pub use recorder::Recorder;
 pub use security::{ConnectionSeries, ReloadSeries, SecuritySeries};
 pub use server::Metrics;
 pub use stages::StageSeries;
+pub use store::StoreSeries;

@@ -16,6 +16,7 @@ use super::{
     recorder::Recorder,
     security::SecuritySeries,
     stages::StageSeries,
+    store::StoreSeries,
 };
 
 /// The metrics of one server.
@@ -34,6 +35,8 @@ pub struct Metrics {
     pub loading: LoadingSeries,
     /// Connections, certificates and tokens.
     pub security: SecuritySeries,
+    /// The store of measurements.
+    pub store: Arc<StoreSeries>,
     models: RwLock<HashMap<String, Arc<ModelSeries>>>,
     recorder: Recorder,
 }
@@ -63,6 +66,7 @@ impl Metrics {
             load: LoadSeries::new(&recorder),
             loading: LoadingSeries::new(&recorder),
             security: SecuritySeries::new(&recorder),
+            store: Arc::new(StoreSeries::new(&recorder)),
             models: RwLock::default(),
             recorder,
         }

@@ -1,0 +1,115 @@
+use std::{io, path::PathBuf};
+
+use redb::{DatabaseError, StorageError};
+
+/// Why the file of measurements cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("--measurements {path}: {reason}", path = path.display())]
+pub struct OpenStoreError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong, and what to do about it.
+    pub reason: Unusable,
+}
+
+/// What is wrong with a file of measurements.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    /// Another process has it open.
+    #[error("another process has the file open; stop that process, or give each server a file of its own")]
+    Locked,
+    /// Its contents are not what was written, or were written by another program.
+    #[error(
+        "the file is damaged, or is no file of measurements ({0}); put a copy from a backup in its place, or move it away: \
+         the server then starts with an empty one"
+    )]
+    Damaged(String),
+    /// It was written in a format that this version does not know.
+    #[error(
+        "the file has format {found}, and this version of the server reads format {known}; start the version that wrote \
+         it, or choose another file"
+    )]
+    OtherFormat {
+        /// Its format.
+        found: u64,
+        /// The format that is read.
+        known: u64,
+    },
+    /// It cannot be read or written.
+    #[error("{0}; check that the folder exists, has space, and that the server may write there")]
+    Io(io::Error),
+}
+
+/// Why the store did not do what a call asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// The server has no store.
+    #[error("the server keeps no measurements; start it with --measurements PATH")]
+    Off,
+    /// A measurement of this id was reported before, with another outcome.
+    #[error(
+        "measurement {index} has the id of an earlier one of this configuration, with another outcome; give every \
+         measurement an id of its own"
+    )]
+    Changed {
+        /// Number of the measurement in its report.
+        index: usize,
+    },
+    /// The store has no room for a report.
+    #[error(
+        "the store holds {held} bytes, the maximum is {limit}, and this report needs {needed} more; delete measurements of \
+         targets that are no longer used with DeleteMeasurements, or raise --max-measurements-bytes on the server"
+    )]
+    Full {
+        /// Bytes held.
+        held: u64,
+        /// Bytes needed.
+        needed: u64,
+        /// Maximum number of bytes.
+        limit: u64,
+    },
+    /// The file cannot be read or written.
+    #[error("the store of measurements failed: {0}; the server's log says more")]
+    Failed(String),
+}
+
+impl From<StorageError> for Unusable {
+    fn from(error: StorageError) -> Self {
+        match error {
+            // A file that is too short or has another beginning is invalid data.
+            StorageError::Io(error)
+                if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) =>
+            {
+                Self::Damaged(error.to_string())
+            }
+            StorageError::Io(error) => Self::Io(error),
+            other => Self::Damaged(other.to_string()),
+        }
+    }
+}
+
+impl From<DatabaseError> for Unusable {
+    fn from(error: DatabaseError) -> Self {
+        match error {
+            DatabaseError::DatabaseAlreadyOpen => Self::Locked,
+            DatabaseError::Storage(error) => error.into(),
+            other => Self::Damaged(other.to_string()),
+        }
+    }
+}
+
+impl From<redb::Error> for Unusable {
+    fn from(error: redb::Error) -> Self {
+        match error {
+            redb::Error::DatabaseAlreadyOpen => Self::Locked,
+            redb::Error::Io(error) => StorageError::Io(error).into(),
+            other => Self::Damaged(other.to_string()),
+        }
+    }
+}
+
+impl From<redb::Error> for StoreError {
+    fn from(error: redb::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}

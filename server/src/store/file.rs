@@ -1,0 +1,176 @@
+use std::{
+    fs::File,
+    ops::Bound,
+    panic::{self, AssertUnwindSafe},
+    path::{Path, PathBuf},
+    sync::{PoisonError, RwLock},
+};
+
+use redb::{
+    Builder, Database, ReadableDatabase as _, ReadableTableMetadata as _, TableDefinition, TableError,
+};
+
+use super::{
+    Measurement, Page, StoreError, Subject,
+    error::{OpenStoreError, Unusable},
+    page::MAX_PAGE_BYTES,
+};
+
+/// The records by key.
+pub(super) const MEASUREMENTS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("measurements");
+
+/// Numbers about the file.
+pub(super) const FACTS: TableDefinition<'_, &str, u64> = TableDefinition::new("facts");
+
+/// Name of the format in [`FACTS`].
+const FORMAT: &str = "format";
+
+/// Name of the number of bytes of all keys and records in [`FACTS`].
+pub(super) const BYTES: &str = "bytes";
+
+/// The format that this version writes and reads.
+const CURRENT_FORMAT: u64 = 1;
+
+/// Memory for pages of the file.
+const CACHE_BYTES: usize = 16 << 20;
+
+/// The file of measurements.
+pub(super) struct StoreFile {
+    path: PathBuf,
+    /// `None` after it failed or was closed.
+    database: RwLock<Option<Database>>,
+}
+
+/// How much the file holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Totals {
+    pub(super) measurements: u64,
+    /// Bytes of all keys and records.
+    pub(super) bytes: u64,
+}
+
+impl StoreFile {
+    /// Opens a file, and reads all of it to check it. Creates it if it is missing.
+    pub(super) fn open(path: &Path) -> Result<Self, OpenStoreError> {
+        let opened =
+            open_unless_panicking(path).map_err(|reason| OpenStoreError { path: path.to_owned(), reason })?;
+        Ok(Self { path: path.to_owned(), database: RwLock::new(Some(opened)) })
+    }
+
+    /// Opens the file again if it is not open, after a failure.
+    pub(super) fn reopen(&self) -> Result<(), StoreError> {
+        let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
+        if database.is_none() {
+            *database = Some(
+                open_unless_panicking(&self.path).map_err(|reason| StoreError::Failed(reason.to_string()))?,
+            );
+        }
+        Ok(())
+    }
+
+    /// Closes the file once nobody reads it.
+    pub(super) fn close(&self) {
+        *self.database.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Does something with the open file. redb panics if a page was damaged after it was opened.
+    pub(super) fn with<T>(
+        &self,
+        work: impl FnOnce(&Database) -> Result<T, redb::Error>,
+    ) -> Result<T, StoreError> {
+        let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
+        let database =
+            database.as_ref().ok_or_else(|| StoreError::Failed("the file is not open".to_owned()))?;
+        let done = panic::catch_unwind(AssertUnwindSafe(|| work(database)));
+        Ok(done.map_err(|_| StoreError::Failed("the file is damaged".to_owned()))??)
+    }
+
+    pub(super) fn totals(&self) -> Result<Totals, StoreError> {
+        self.with(|database| {
+            let read = database.begin_read()?;
+            let bytes = read.open_table(FACTS)?.get(BYTES)?.map_or(0, |bytes| bytes.value());
+            Ok(Totals { measurements: read.open_table(MEASUREMENTS)?.len()?, bytes })
+        })
+    }
+
+    /// Reads at most `count` measurements whose keys begin with `prefix`, from the first one after the key `after`.
+    pub(super) fn page(&self, prefix: &[u8], after: Option<&[u8]>, count: usize) -> Result<Page, StoreError> {
+        self.with(|database| {
+            let table = database.begin_read()?.open_table(MEASUREMENTS)?;
+            let start =
+                after.filter(|after| *after >= prefix).map_or(Bound::Included(prefix), Bound::Excluded);
+            let (mut page, mut last, mut bytes) = (Page::default(), None, 0);
+            for entry in table.range::<&[u8]>((start, Bound::Unbounded))? {
+                let (key, record) = entry?;
+                let (key, record) = (key.value(), record.value());
+                if !key.starts_with(prefix) {
+                    return Ok(page);
+                }
+                if page.measurements.len() >= count || bytes >= MAX_PAGE_BYTES {
+                    page.next = last;
+                    return Ok(page);
+                }
+                let measurement = Subject::of_key(key)
+                    .and_then(|(subject, id)| Some((subject, Measurement::of_record(record, id)?)));
+                let measurement =
+                    measurement.ok_or_else(|| redb::Error::Corrupted("a record is unreadable".to_owned()))?;
+                page.measurements.push(measurement);
+                bytes += key.len() + record.len();
+                last = Some(key.to_vec());
+            }
+            Ok(page)
+        })
+    }
+}
+
+/// Opens a file. redb panics on some damaged ones.
+fn open_unless_panicking(path: &Path) -> Result<Database, Unusable> {
+    let opened = panic::catch_unwind(|| open(path));
+    opened.unwrap_or_else(|_| Err(Unusable::Damaged("a page is unreadable".to_owned())))
+}
+
+fn open(path: &Path) -> Result<Database, Unusable> {
+    let is_new = !path.exists();
+    let mut database = Builder::new().set_cache_size(CACHE_BYTES).create(path)?;
+    if !database.check_integrity()? {
+        tracing::warn!(path = %path.display(), "the file of measurements was not closed properly, and was repaired");
+    }
+    check_format(&database)?;
+    if is_new {
+        // Otherwise a power cut could lose the name of the file.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(Unusable::Io)?;
+    }
+    Ok(database)
+}
+
+/// Checks the format of a file, or sets that of an empty one.
+fn check_format(database: &Database) -> Result<(), Unusable> {
+    match format(database)? {
+        Some(CURRENT_FORMAT) => Ok(()),
+        Some(found) => Err(Unusable::OtherFormat { found, known: CURRENT_FORMAT }),
+        None => Ok(begin(database)?),
+    }
+}
+
+fn format(database: &Database) -> Result<Option<u64>, Unusable> {
+    let read = database.begin_read().map_err(redb::Error::from)?;
+    match read.open_table(FACTS) {
+        Ok(facts) => {
+            let format = facts.get(FORMAT)?.map(|format| format.value());
+            format.map(Some).ok_or_else(|| Unusable::Damaged("it has no format".to_owned()))
+        }
+        Err(TableError::TableDoesNotExist(_)) if read.list_tables()?.next().is_none() => Ok(None),
+        Err(error) => Err(redb::Error::from(error).into()),
+    }
+}
+
+fn begin(database: &Database) -> Result<(), redb::Error> {
+    let write = database.begin_write()?;
+    write.open_table(MEASUREMENTS)?;
+    let mut facts = write.open_table(FACTS)?;
+    facts.insert(FORMAT, CURRENT_FORMAT)?;
+    facts.insert(BYTES, 0)?;
+    drop(facts);
+    Ok(write.commit()?)
+}

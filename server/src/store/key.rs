@@ -1,0 +1,70 @@
+use hlorank_graph::Digest;
+
+/// What measurements are about: one graph on one target.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Subject {
+    /// The client's name for hardware, compiler and flags, at most 65,535 bytes.
+    pub target: String,
+    /// The graph hash.
+    pub graph: Digest,
+}
+
+/// Purpose of the digest of a configuration.
+const CONFIGURATION: &str = "hlorank 2026 stored configuration";
+
+const DIGEST_BYTES: usize = size_of::<Digest>();
+
+impl Subject {
+    /// What the keys of its measurements begin with: the length of the target in two bytes, the target and the graph hash.
+    pub(super) fn prefix(&self) -> Vec<u8> {
+        let mut prefix = target_prefix(&self.target);
+        prefix.extend(self.graph.0);
+        prefix
+    }
+
+    /// The key of a measurement: the prefix, the digest of the configuration, and the id.
+    pub(super) fn key(&self, config: &[u8], id: &[u8]) -> Vec<u8> {
+        let mut key = self.prefix();
+        key.extend(Digest::of_parts(CONFIGURATION, [config]).0);
+        key.extend(id);
+        key
+    }
+
+    /// The subject and the id of a key; `None` if it is none of [`Self::key`].
+    pub(super) fn of_key(key: &[u8]) -> Option<(Self, &[u8])> {
+        let (length, rest) = key.split_first_chunk()?;
+        let (target, rest) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
+        let (graph, rest) = rest.split_first_chunk::<DIGEST_BYTES>()?;
+        let (_, id) = rest.split_first_chunk::<DIGEST_BYTES>()?;
+        let target = std::str::from_utf8(target).ok()?.to_owned();
+        Some((Self { target, graph: Digest(*graph) }, id))
+    }
+}
+
+/// What the keys of all measurements of a target begin with.
+pub(super) fn target_prefix(target: &str) -> Vec<u8> {
+    let length = u16::try_from(target.len()).unwrap_or(u16::MAX);
+    let mut prefix = length.to_be_bytes().to_vec();
+    prefix.extend(&target.as_bytes()[..length.into()]);
+    prefix
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_gives_subject_and_id_back() {
+        let subject = Subject { target: "a board".to_owned(), graph: Digest([7; 32]) };
+        let key = subject.key(b"config", b"id");
+        assert_eq!(Subject::of_key(&key), Some((subject, &b"id"[..])));
+        assert_eq!(Subject::of_key(&key[..key.len() - 3]), None);
+        assert_eq!(Subject::of_key(b""), None);
+    }
+
+    #[test]
+    fn no_prefix_of_a_target_is_that_of_another() {
+        let [short, long] = ["a", "ab"].map(target_prefix);
+        assert!(!long.starts_with(&short));
+    }
+}

@@ -1,0 +1,94 @@
+use hlorank_graph::{Digest, Task};
+use prost::Message as _;
+
+/// One measurement of a configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measurement {
+    /// Task of the configuration.
+    pub task: Task,
+    /// The configuration in its canonical bytes.
+    pub config: Vec<u8>,
+    /// What tells it from other measurements of the configuration.
+    pub id: Vec<u8>,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What came of measuring a configuration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// Mean run time in seconds; 0 if it failed.
+    pub seconds: f64,
+    /// Number of runs.
+    pub repeats: u32,
+    /// How it failed, as its number on the wire; 0 if it did not.
+    pub failure: i32,
+}
+
+/// A measurement in the file, without what its key holds. Fields may be added.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Record {
+    #[prost(int32, tag = "1")]
+    task: i32,
+    #[prost(bytes = "vec", tag = "2")]
+    config: Vec<u8>,
+    #[prost(double, tag = "3")]
+    seconds: f64,
+    #[prost(uint32, tag = "4")]
+    repeats: u32,
+    #[prost(int32, tag = "5")]
+    failure: i32,
+}
+
+/// Length of an id that is made of an outcome.
+const ID_BYTES: usize = 16;
+
+impl Outcome {
+    /// The id of a measurement that the client gave none: the same outcome has the same id.
+    #[must_use]
+    pub fn id(&self) -> Vec<u8> {
+        let Self { seconds, repeats, failure } = self;
+        let parts: [&[u8]; 3] =
+            [&seconds.to_bits().to_le_bytes(), &repeats.to_le_bytes(), &failure.to_le_bytes()];
+        Digest::of_parts("hlorank 2026 measurement", parts).0[..ID_BYTES].to_vec()
+    }
+}
+
+impl Measurement {
+    /// What the file holds of it beside its key.
+    pub(super) fn record(&self) -> Vec<u8> {
+        let Outcome { seconds, repeats, failure } = self.outcome;
+        let (task, config) = (i32::from(self.task.kind().number()), self.config.clone());
+        Record { task, config, seconds, repeats, failure }.encode_to_vec()
+    }
+
+    /// Reads what [`Self::record`] wrote; `None` if it was something else.
+    pub(super) fn of_record(record: &[u8], id: &[u8]) -> Option<Self> {
+        let Record { task, config, seconds, repeats, failure } = Record::decode(record).ok()?;
+        let task = Task::ALL.into_iter().find(|known| i32::from(known.kind().number()) == task)?;
+        Some(Self { task, config, id: id.to_vec(), outcome: Outcome { seconds, repeats, failure } })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_gives_the_measurement_back() {
+        for task in Task::ALL {
+            let outcome = Outcome { seconds: 1.5e-3, repeats: 3, failure: 0 };
+            let measurement = Measurement { task, config: vec![1, 0], id: outcome.id(), outcome };
+            let read = Measurement::of_record(&measurement.record(), &measurement.id);
+            assert_eq!(read, Some(measurement));
+        }
+        assert_eq!(Measurement::of_record(&[8, 99], b""), None);
+    }
+
+    #[test]
+    fn outcomes_that_differ_have_other_ids() {
+        let outcome = Outcome { seconds: 1.0, repeats: 1, failure: 0 };
+        assert_eq!(outcome.id(), outcome.id());
+        assert_ne!(outcome.id(), Outcome { repeats: 2, ..outcome }.id());
+    }
+}

@@ -1,0 +1,129 @@
+use std::{path::PathBuf, sync::Arc, thread};
+
+use hlorank_graph::Digest;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    Measurement, OpenStoreError, Page, StoreError, Subject, Unusable,
+    file::StoreFile,
+    key::target_prefix,
+    writer::{Command, Report, Writer},
+};
+use crate::metrics::{StoreSeries, set};
+
+/// The measurements that clients reported.
+pub struct MeasurementStore {
+    file: Arc<StoreFile>,
+    commands: mpsc::Sender<Command>,
+    series: Arc<StoreSeries>,
+}
+
+/// What came of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reported {
+    /// Measurements that are new.
+    pub accepted: u64,
+    /// Measurements that were reported before.
+    pub known: u64,
+}
+
+/// Maximum number of commands that wait for the writer. Further calls wait for a place.
+const MAX_WAITING: usize = 1_024;
+
+impl MeasurementStore {
+    /// Opens the store in a file, which is created if it is missing. It holds at most `limit` bytes of keys and records;
+    /// the file takes about three times as much. Blocks while it reads the whole file to check it.
+    pub fn open(path: PathBuf, limit: u64, series: Arc<StoreSeries>) -> Result<Self, OpenStoreError> {
+        let file = Arc::new(StoreFile::open(&path)?);
+        if let Ok(totals) = file.totals() {
+            tracing::info!(path = %path.display(), measurements = totals.measurements, "measurements are kept");
+            set(&series.measurements, totals.measurements);
+            set(&series.bytes, totals.bytes);
+            set(&series.max_bytes, limit);
+        }
+        let (sender, commands) = mpsc::channel(MAX_WAITING);
+        let writer = Writer { file: Arc::clone(&file), commands, limit, series: Arc::clone(&series) };
+        let started = thread::Builder::new().name("measurements".to_owned()).spawn(|| writer.run());
+        started.map_err(|error| OpenStoreError { path, reason: Unusable::Io(error) })?;
+        Ok(Self { file, commands: sender, series })
+    }
+
+    /// Adds measurements, all or none. Returns once they are on disk.
+    pub async fn report(
+        &self,
+        subject: &Subject,
+        measurements: &[Measurement],
+    ) -> Result<Reported, StoreError> {
+        let record = |each: &Measurement| (subject.key(&each.config, &each.id), each.record());
+        let records = measurements.iter().map(record).collect();
+        self.ask(|answer| Command::Report(Report { records, answer })).await
+    }
+
+    /// Returns at most `count` measurements of a graph on a target: the same ones of the same set.
+    pub async fn of_graph(&self, subject: &Subject, count: usize) -> Result<Vec<Measurement>, StoreError> {
+        let (mut all, mut after) = (Vec::new(), None);
+        while all.len() < count {
+            let page = self.page(subject.prefix(), after, count - all.len()).await?;
+            all.extend(page.measurements.into_iter().map(|(_, measurement)| measurement));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Returns at most `count` measurements, fewer if they are large: of one graph, of one target or of all, from the one
+    /// after the key `after`.
+    pub async fn list(
+        &self,
+        target: Option<&str>,
+        graph: Option<Digest>,
+        after: Option<Vec<u8>>,
+        count: usize,
+    ) -> Result<Page, StoreError> {
+        self.page(prefix(target, graph), after, count).await
+    }
+
+    /// Deletes the measurements of a target, or those of one graph on it. Returns how many there were.
+    pub async fn delete(&self, target: &str, graph: Option<Digest>) -> Result<u64, StoreError> {
+        let prefix = prefix(Some(target), graph);
+        self.ask(|answer| Command::Delete(prefix, answer)).await
+    }
+
+    /// Writes what waits, and closes the file. Later calls fail.
+    pub async fn close(&self) {
+        // An error means that it is closed.
+        let _ = self.ask(Command::Close).await;
+    }
+
+    async fn page(&self, prefix: Vec<u8>, after: Option<Vec<u8>>, count: usize) -> Result<Page, StoreError> {
+        let file = Arc::clone(&self.file);
+        let read = move || file.page(&prefix, after.as_deref(), count);
+        let read = tokio::task::spawn_blocking(read).await;
+        let read = read.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string())));
+        read.inspect_err(|error| {
+            tracing::error!(%error, "measurements were not read");
+            self.series.failures.increment(1);
+        })
+    }
+
+    async fn ask<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Command,
+    ) -> Result<T, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let closed = || StoreError::Failed("the store is closed".to_owned());
+        self.commands.send(command(answer)).await.map_err(|_| closed())?;
+        answered.await.unwrap_or_else(|_| Err(closed()))
+    }
+}
+
+/// What the keys of these measurements begin with.
+fn prefix(target: Option<&str>, graph: Option<Digest>) -> Vec<u8> {
+    match (target, graph) {
+        (None, _) => Vec::new(),
+        (Some(target), None) => target_prefix(target),
+        (Some(target), Some(graph)) => Subject { target: target.to_owned(), graph }.prefix(),
+    }
+}

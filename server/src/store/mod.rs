@@ -1,0 +1,24 @@
+//! The store of measurements: the run times that clients reported, kept in a file for later calls.
+//!
+//! A set that grows until someone deletes from it. The key of a measurement is its target, graph, configuration and id, so
+//! that the union of two sets is one set, in whatever order they came. A report is acknowledged once it is on disk. The
+//! file is a redb database, whose pages have checksums, and which is locked while it is open.
+//!
+//! Wire messages and models are unknown here. Configurations are kept in their canonical bytes.
+
+mod error;
+mod file;
+mod key;
+mod measurement;
+mod measurement_store;
+mod page;
+mod writer;
+
+pub use error::{OpenStoreError, StoreError, Unusable};
+pub use key::Subject;
+pub use measurement::{Measurement, Outcome};
+pub use measurement_store::{MeasurementStore, Reported};
+pub use page::Page;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,13 @@
+use super::{Measurement, Subject};
+
+/// A part of the measurements, in the order of their keys: by target, graph and configuration.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Page {
+    /// The measurements, and what each is about.
+    pub measurements: Vec<(Subject, Measurement)>,
+    /// The key of the last one, if there are more.
+    pub next: Option<Vec<u8>>,
+}
+
+/// Maximum size of a page in bytes of keys and records, so that a message holds it.
+pub(super) const MAX_PAGE_BYTES: usize = 1 << 20;

@@ -1,0 +1,223 @@
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use hlorank_graph::{Digest, Task};
+use redb::Database;
+use tempfile::TempDir;
+
+use super::{
+    Measurement, MeasurementStore, OpenStoreError, Outcome, Reported, StoreError, Subject, Unusable,
+    file::FACTS,
+};
+use crate::metrics::Metrics;
+
+fn open_with(path: &Path, limit: u64) -> Result<MeasurementStore, OpenStoreError> {
+    MeasurementStore::open(path.to_owned(), limit, Metrics::default().store)
+}
+
+fn open(path: &Path) -> MeasurementStore {
+    open_with(path, 1 << 30).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn folder() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("measurements");
+    (folder, path)
+}
+
+fn subject(target: &str, graph: u8) -> Subject {
+    Subject { target: target.to_owned(), graph: Digest([graph; 32]) }
+}
+
+fn measurement(number: u32) -> Measurement {
+    let outcome = Outcome { seconds: 1.0 + f64::from(number), repeats: 1, failure: 0 };
+    let config = (number / 2).to_le_bytes().to_vec();
+    Measurement { task: Task::Tile, config, id: number.to_le_bytes().to_vec(), outcome }
+}
+
+fn measurements(numbers: impl IntoIterator<Item = u32>) -> Vec<Measurement> {
+    numbers.into_iter().map(measurement).collect()
+}
+
+fn reported(accepted: u64, known: u64) -> Reported {
+    Reported { accepted, known }
+}
+
+#[tokio::test]
+async fn a_measurement_is_kept_once_by_its_id() {
+    let (_folder, path) = folder();
+    let (store, subject) = (open(&path), subject("a", 1));
+    assert_eq!(store.report(&subject, &measurements(0..4)).await, Ok(reported(4, 0)));
+    assert_eq!(store.report(&subject, &measurements([3, 4, 4])).await, Ok(reported(1, 2)));
+    assert_eq!(store.of_graph(&subject, 100).await.unwrap().len(), 5);
+}
+
+#[tokio::test]
+async fn an_id_whose_outcome_changes_refuses_the_whole_report() {
+    let (_folder, path) = folder();
+    let (store, subject) = (open(&path), subject("a", 1));
+    store.report(&subject, &measurements([0])).await.unwrap();
+    let mut changed = measurements([7, 0]);
+    changed[1].outcome.seconds = 9.0;
+    assert_eq!(store.report(&subject, &changed).await, Err(StoreError::Changed { index: 1 }));
+    let mut twice = measurements([8, 8]);
+    twice[1].outcome.repeats = 2;
+    assert_eq!(store.report(&subject, &twice).await, Err(StoreError::Changed { index: 1 }));
+    assert_eq!(store.of_graph(&subject, 100).await.unwrap(), measurements([0]));
+}
+
+#[tokio::test]
+async fn the_set_is_the_same_in_any_order_and_after_a_restart() {
+    let (_folder, path) = folder();
+    let (_other_folder, other_path) = folder();
+    let subject = subject("a", 1);
+    let (forth, back) = (open(&path), open(&other_path));
+    for number in 0..50 {
+        forth.report(&subject, &measurements([number])).await.unwrap();
+        back.report(&subject, &measurements([49 - number, (49 - number).min(48) + 1])).await.unwrap();
+    }
+    let all = forth.of_graph(&subject, 1_000).await.unwrap();
+    assert_eq!(all.len(), 50);
+    assert_eq!(back.of_graph(&subject, 1_000).await.unwrap(), all);
+    assert_eq!(back.of_graph(&subject, 20).await.unwrap(), all[..20]);
+    forth.close().await;
+    assert_eq!(open(&path).of_graph(&subject, 1_000).await.unwrap(), all);
+}
+
+#[tokio::test]
+async fn targets_and_graphs_do_not_mix() {
+    let (_folder, path) = folder();
+    let store = open(&path);
+    let subjects = [subject("a", 1), subject("a", 2), subject("ab", 1), subject("", 0)];
+    for (number, subject) in (0..).zip(&subjects) {
+        store.report(subject, &measurements([number])).await.unwrap();
+    }
+    for (number, subject) in (0..).zip(&subjects) {
+        assert_eq!(store.of_graph(subject, 10).await.unwrap(), measurements([number]));
+    }
+    assert_eq!(store.list(Some("a"), None, None, 10).await.unwrap().measurements.len(), 2);
+    assert_eq!(store.delete("a", Some(Digest([2; 32]))).await, Ok(1));
+    assert_eq!(store.delete("a", None).await, Ok(1));
+    assert_eq!(store.delete("a", None).await, Ok(0));
+    assert_eq!(store.list(None, None, None, 10).await.unwrap().measurements.len(), 2);
+}
+
+#[tokio::test]
+async fn pages_together_are_the_whole() {
+    let (_folder, path) = folder();
+    let (store, subject) = (open(&path), subject("a", 1));
+    store.report(&subject, &measurements(0..25)).await.unwrap();
+    let (mut all, mut after, mut pages) = (Vec::new(), None, 0);
+    loop {
+        let page = store.list(Some("a"), None, after, 10).await.unwrap();
+        all.extend(page.measurements.into_iter().map(|(_, measurement)| measurement));
+        (after, pages) = (page.next, pages + 1);
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!((all, pages), (store.of_graph(&subject, 100).await.unwrap(), 3));
+}
+
+#[tokio::test]
+async fn a_full_store_refuses_until_something_is_deleted() {
+    let (_folder, path) = folder();
+    let (store, subject) = (open_with(&path, 1_000).unwrap(), subject("a", 1));
+    let mut number = 0;
+    let refused = loop {
+        match store.report(&subject, &measurements([number])).await {
+            Ok(_) => number += 1,
+            Err(refused) => break refused,
+        }
+    };
+    assert!(matches!(refused, StoreError::Full { held, needed, limit: 1_000 } if held + needed > 1_000));
+    assert!(number >= 4, "{number}");
+    assert_eq!(store.report(&subject, &measurements([0])).await, Ok(reported(0, 1)), "it is there");
+    store.delete("a", None).await.unwrap();
+    assert_eq!(store.report(&subject, &measurements([number])).await, Ok(reported(1, 0)));
+}
+
+#[tokio::test]
+async fn reports_that_wait_together_are_all_answered() {
+    let (_folder, path) = folder();
+    let (store, subject) = (open(&path), subject("a", 1));
+    let all = measurements(0..500);
+    let answers = futures::future::join_all(all.chunks(1).map(|one| store.report(&subject, one))).await;
+    assert!(answers.iter().all(|answer| *answer == Ok(reported(1, 0))));
+    assert_eq!(store.of_graph(&subject, 1_000).await.unwrap().len(), 500);
+}
+
+fn refusal(path: &Path) -> Unusable {
+    let error = open_with(path, 1).err().expect("it is refused");
+    assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+    error.reason
+}
+
+#[tokio::test]
+async fn a_file_that_is_open_already_is_refused() {
+    let (_folder, path) = folder();
+    let store = open(&path);
+    assert!(matches!(refusal(&path), Unusable::Locked));
+    store.close().await;
+    open(&path);
+}
+
+#[tokio::test]
+async fn a_file_of_a_later_format_is_refused_and_left_alone() {
+    let (_folder, path) = folder();
+    open(&path).close().await;
+    let database = Database::open(&path).unwrap();
+    let write = database.begin_write().unwrap();
+    write.open_table(FACTS).unwrap().insert("format", 2).unwrap();
+    write.commit().unwrap();
+    drop(database);
+    assert!(matches!(refusal(&path), Unusable::OtherFormat { found: 2, known: 1 }));
+}
+
+#[test]
+fn a_path_that_cannot_be_written_is_refused() {
+    let (folder, _) = folder();
+    assert!(matches!(refusal(&folder.path().join("no/such/folder")), Unusable::Io(_)));
+    assert!(matches!(refusal(folder.path()), Unusable::Io(_)));
+}
+
+#[test]
+fn a_file_of_something_else_is_refused_and_left_alone() {
+    let (_folder, path) = folder();
+    for content in [b"{}".repeat(4_000), b"x".to_vec()] {
+        fs::write(&path, &content).unwrap();
+        assert!(matches!(refusal(&path), Unusable::Damaged(_)));
+        assert_eq!(fs::read(&path).unwrap(), content);
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_refused_or_says_the_same_as_before() {
+    let (_folder, path) = folder();
+    let (store, subject) = (open(&path), subject("a", 1));
+    store.report(&subject, &measurements(0..2_000)).await.unwrap();
+    let all = store.of_graph(&subject, 2_000).await.unwrap();
+    store.close().await;
+    let (intact, mut refused) = (fs::read(&path).unwrap(), 0);
+    for seed in 0..60 {
+        let (mut random, mut damaged) = (fastrand::Rng::with_seed(seed), intact.clone());
+        let place = random.usize(..damaged.len());
+        match seed % 3 {
+            0 => damaged[place] ^= 1 << random.u8(..8),
+            1 => damaged[place / 4_096 * 4_096..][..4_096].fill_with(|| random.u8(..)),
+            _ => damaged.truncate(place),
+        }
+        fs::write(&path, damaged).unwrap();
+        match open_with(&path, 1) {
+            Ok(store) => {
+                assert_eq!(store.of_graph(&subject, 2_000).await.unwrap(), all, "seed {seed}");
+                store.close().await;
+            }
+            Err(OpenStoreError { reason: Unusable::Damaged(_), .. }) => refused += 1,
+            Err(other) => panic!("seed {seed}: {other}"),
+        }
+    }
+    assert!(refused > 20, "{refused} of 60");
+}

@@ -1,0 +1,212 @@
+use std::{collections::BTreeMap, sync::Arc};
+
+use redb::{Database, ReadableTable as _, Table, WriteTransaction};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    Reported, StoreError,
+    file::{BYTES, FACTS, MEASUREMENTS, StoreFile},
+};
+use crate::metrics::{StoreSeries, set};
+
+/// Something to write.
+pub(super) enum Command {
+    /// Adds records by key.
+    Report(Report),
+    /// Deletes what has keys with this prefix, and answers how many that were.
+    Delete(Vec<u8>, Answer<u64>),
+    /// Closes the file.
+    Close(Answer<()>),
+}
+
+/// Records to add.
+pub(super) struct Report {
+    /// Key and record of each measurement, in the order of the report.
+    pub(super) records: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(super) answer: Answer<Reported>,
+}
+
+type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
+
+/// The thread that writes the file. Reports that wait together are one commit, which is one wait for the disk.
+pub(super) struct Writer {
+    pub(super) file: Arc<StoreFile>,
+    pub(super) commands: mpsc::Receiver<Command>,
+    /// Maximum number of bytes of all keys and records.
+    pub(super) limit: u64,
+    pub(super) series: Arc<StoreSeries>,
+}
+
+/// Maximum number of reports of one commit.
+const MAX_GROUP: usize = 256;
+
+/// Maximum number of measurements that one commit deletes.
+const DELETED_AT_ONCE: usize = 10_000;
+
+impl Writer {
+    /// Writes until the store is closed or dropped.
+    pub(super) fn run(mut self) {
+        let mut next = None;
+        loop {
+            match next.take().or_else(|| self.commands.blocking_recv()) {
+                Some(Command::Report(report)) => {
+                    let mut group = vec![report];
+                    while group.len() < MAX_GROUP {
+                        match self.commands.try_recv() {
+                            Ok(Command::Report(report)) => group.push(report),
+                            Ok(other) => {
+                                next = Some(other);
+                                break;
+                            }
+                            Err(_) => break,
+                        }
+                    }
+                    self.report(group);
+                }
+                Some(Command::Delete(prefix, answer)) => {
+                    let deleted = self.delete(&prefix);
+                    self.sample();
+                    // The caller may have gone.
+                    let _ = answer.send(deleted);
+                }
+                Some(Command::Close(answer)) => {
+                    self.file.close();
+                    let _ = answer.send(Ok(()));
+                    return;
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// Sets the gauges.
+    fn sample(&self) {
+        if let Ok(totals) = self.file.totals() {
+            set(&self.series.measurements, totals.measurements);
+            set(&self.series.bytes, totals.bytes);
+        }
+    }
+
+    fn report(&self, group: Vec<Report>) {
+        let (records, answers): (Vec<_>, Vec<_>) =
+            group.into_iter().map(|report| (report.records, report.answer)).unzip();
+        let results = self.write(|database| add(database, &records, self.limit));
+        self.sample();
+        let results = results.unwrap_or_else(|error| vec![Err(error); records.len()]);
+        for (answer, result) in answers.into_iter().zip(results) {
+            if let Ok(Reported { accepted, known }) = &result {
+                self.series.accepted.increment(*accepted);
+                self.series.known.increment(*known);
+            }
+            let _ = answer.send(result);
+        }
+    }
+
+    fn delete(&self, prefix: &[u8]) -> Result<u64, StoreError> {
+        let mut deleted = 0;
+        loop {
+            let some = self.write(|database| delete_some(database, prefix))?;
+            deleted += some as u64;
+            if some < DELETED_AT_ONCE {
+                return Ok(deleted);
+            }
+        }
+    }
+
+    /// Writes to the file. If that fails, the file is opened again for the next command.
+    fn write<T>(&self, work: impl FnOnce(&Database) -> Result<T, redb::Error>) -> Result<T, StoreError> {
+        let written = self.file.reopen().and_then(|()| self.file.with(work));
+        if let Err(error) = &written {
+            tracing::error!(%error, "measurements were not written");
+            self.series.failures.increment(1);
+            self.file.close();
+        }
+        written
+    }
+}
+
+/// Adds the records of reports, each as a whole or not at all, in one commit.
+fn add(
+    database: &Database,
+    reports: &[Vec<(Vec<u8>, Vec<u8>)>],
+    limit: u64,
+) -> Result<Vec<Result<Reported, StoreError>>, redb::Error> {
+    let write = database.begin_write()?;
+    let mut held = held(&write)?;
+    let mut table = write.open_table(MEASUREMENTS)?;
+    let mut results = Vec::with_capacity(reports.len());
+    for report in reports {
+        let result = match new_records(&table, report)? {
+            Err(refused) => Err(refused),
+            Ok(new) => {
+                let needed: u64 = new.iter().map(|(key, record)| bytes(key, record)).sum();
+                if held.saturating_add(needed) > limit && !new.is_empty() {
+                    Err(StoreError::Full { held, needed, limit })
+                } else {
+                    for (key, record) in &new {
+                        table.insert(*key, *record)?;
+                    }
+                    held += needed;
+                    let accepted = new.len() as u64;
+                    Ok(Reported { accepted, known: report.len() as u64 - accepted })
+                }
+            }
+        };
+        results.push(result);
+    }
+    drop(table);
+    write.open_table(FACTS)?.insert(BYTES, held)?;
+    write.commit()?;
+    Ok(results)
+}
+
+type Records<'a> = BTreeMap<&'a [u8], &'a [u8]>;
+
+/// Returns those records of a report that are not in the table.
+fn new_records<'a>(
+    table: &Table<'_, &'static [u8], &'static [u8]>,
+    report: &'a [(Vec<u8>, Vec<u8>)],
+) -> Result<Result<Records<'a>, StoreError>, redb::Error> {
+    let mut new = Records::new();
+    for (index, (key, record)) in report.iter().enumerate() {
+        let is_same = match table.get(key.as_slice())? {
+            Some(kept) => kept.value() == record,
+            None => *new.entry(key).or_insert(record) == record,
+        };
+        if !is_same {
+            return Ok(Err(StoreError::Changed { index }));
+        }
+    }
+    Ok(Ok(new))
+}
+
+/// Deletes the first records whose keys have this prefix. Returns how many.
+fn delete_some(database: &Database, prefix: &[u8]) -> Result<usize, redb::Error> {
+    let write = database.begin_write()?;
+    let mut held = held(&write)?;
+    let mut table = write.open_table(MEASUREMENTS)?;
+    let mut keys = Vec::new();
+    for entry in table.range(prefix..)?.take(DELETED_AT_ONCE) {
+        let (key, record) = entry?;
+        if !key.value().starts_with(prefix) {
+            break;
+        }
+        held = held.saturating_sub(bytes(key.value(), record.value()));
+        keys.push(key.value().to_vec());
+    }
+    for key in &keys {
+        table.remove(key.as_slice())?;
+    }
+    drop(table);
+    write.open_table(FACTS)?.insert(BYTES, held)?;
+    write.commit()?;
+    Ok(keys.len())
+}
+
+fn held(write: &WriteTransaction) -> Result<u64, redb::Error> {
+    Ok(write.open_table(FACTS)?.get(BYTES)?.map_or(0, |bytes| bytes.value()))
+}
+
+fn bytes(key: &[u8], record: &[u8]) -> u64 {
+    (key.len() + record.len()) as u64
+}
