@@ -23,7 +23,7 @@ const PACKAGE: &str = "hlorank.v1";
 const COST_MODEL: &str = "hlorank/v1/cost_model_service.proto";
 
 /// Fields of its requests that hold most of the bytes. The server receives them encoded, and decodes them with limits.
-const ENCODED_FIELDS: [(&str, &str); 8] = [
+const ENCODED_FIELDS: [(&str, &str); 10] = [
     ("Adapt", "batch"),
     ("RankConfigsRequest", "graph"),
     ("RankConfigsRequest", "batch"),
@@ -32,6 +32,8 @@ const ENCODED_FIELDS: [(&str, &str); 8] = [
     ("SuggestConfigsRequest", "graph"),
     ("SuggestConfigsRequest", "batch"),
     ("PutGraphRequest", "graph"),
+    ("ReportMeasurementsRequest", "graph"),
+    ("ReportMeasurementsRequest", "batch"),
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

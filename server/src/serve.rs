@@ -4,6 +4,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::time::timeout;
+
 use crate::{
     compute::ComputePool,
     engine::Engine,
@@ -20,6 +22,7 @@ use crate::{
     session::{Bounds, Sessions},
     settings::Settings,
     start_error::StartError,
+    store::MeasurementStore,
     telemetry::{AccessLog, Observer, Tracing},
 };
 
@@ -33,8 +36,12 @@ pub struct RunningServer {
     readiness: Arc<Readiness>,
     health: HealthReporting,
     tracing: Tracing,
+    store: Option<Arc<MeasurementStore>>,
     drain: Duration,
 }
+
+/// Maximum time to close the file of measurements. A file that was not closed is repaired when it is opened.
+const MAX_CLOSE: Duration = Duration::from_secs(5);
 
 /// Loads the models and starts to serve. Returns when calls are accepted.
 pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
@@ -45,13 +52,20 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     tokio::spawn(Arc::clone(&credentials).poll(settings.poll_seconds));
     let pool = Arc::new(ComputePool::new(settings.workers)?.with_max_run(settings.max_run_seconds));
     let engine = Arc::new(engine(&settings, &pool, &metrics));
+    let store = open_store(&settings, &metrics).await?;
     let registry = open_registry(&settings, Arc::clone(&engine), Arc::clone(&metrics)).await?;
     let (reporter, health_service) = tonic_health::server::health_reporter();
     let health = HealthReporting::start(&registry, reporter).await;
     let readiness = Arc::new(Readiness::new(Arc::clone(&registry)));
     let graphs = GraphCache::new(settings.graph_cache_bytes, &metrics);
-    let sessions =
-        Sessions::new(Arc::clone(&registry), engine, graphs, bounds(&settings), Arc::clone(&metrics));
+    let sessions = Sessions::new(
+        Arc::clone(&registry),
+        engine,
+        graphs,
+        store.clone(),
+        bounds(&settings),
+        Arc::clone(&metrics),
+    );
     let monitored = Monitored::new(&metrics, &sessions, &readiness);
     let monitoring = addresses.metrics.map(|address| Monitoring::start(address, monitored)).transpose()?;
     let tracing = Tracing::start(&settings.traces)?;
@@ -72,8 +86,18 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
     let admin = admin.transpose()?;
     let calls = Listening::start(addresses.calls, calls_gate, routers.http(), routers.calls()?)?;
     let drain = settings.drain_seconds;
-    let server =
-        RunningServer { registry, credentials, calls, admin, monitoring, readiness, health, tracing, drain };
+    let server = RunningServer {
+        registry,
+        credentials,
+        calls,
+        admin,
+        monitoring,
+        readiness,
+        health,
+        tracing,
+        store,
+        drain,
+    };
     server.log_addresses();
     Ok(server)
 }
@@ -104,6 +128,17 @@ async fn open_registry(
         Ok(Registry::open(settings, Runtime::load(&library)?, engine, metrics)?)
     });
     Ok(Arc::new(opened.await??))
+}
+
+/// Opens the file of measurements, if there is one, on a separate thread, because checking it takes a while.
+async fn open_store(
+    settings: &Settings,
+    metrics: &Metrics,
+) -> Result<Option<Arc<MeasurementStore>>, StartError> {
+    let Some(path) = settings.measurements.0.clone() else { return Ok(None) };
+    let (limit, series) = (settings.max_measurements_bytes, Arc::clone(&metrics.store));
+    let opened = tokio::task::spawn_blocking(move || MeasurementStore::open(path, limit, series)).await?;
+    Ok(Some(Arc::new(opened?)))
 }
 
 fn bounds(settings: &Settings) -> Bounds {
@@ -177,6 +212,11 @@ impl RunningServer {
         };
         let started = Instant::now();
         let (calls, admin) = tokio::join!(self.calls.stop(self.drain), admin);
+        if let Some(store) = self.store
+            && timeout(MAX_CLOSE, store.close()).await.is_err()
+        {
+            tracing::warn!("the file of measurements was not closed: the disk does not answer");
+        }
         self.tracing.stop(self.drain.saturating_sub(started.elapsed())).await;
         if calls.is_ok() && admin.is_ok() {
             tracing::info!("stopped");

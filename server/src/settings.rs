@@ -1,6 +1,9 @@
 //! Settings of the server, by flag or environment variable.
 
-use std::{env, fmt, io, net::SocketAddr, num::NonZeroUsize, path::PathBuf, str::FromStr, time::Duration};
+use std::{
+    convert::Infallible, env, fmt, io, net::SocketAddr, num::NonZeroUsize, path::PathBuf, str::FromStr,
+    time::Duration,
+};
 
 use clap::{
     Args, Command, CommandFactory as _, FromArgMatches as _, Parser,
@@ -115,6 +118,21 @@ pub struct Settings {
     #[arg(help_heading = MODELS)]
     pub default_tile_model: String,
 
+    /// File that keeps reported measurements
+    ///
+    /// It keeps the measurements that clients report, and is created if it is missing. `off` keeps none. Each server needs
+    /// a file of its own.
+    #[arg(long, env = "HLORANK_MEASUREMENTS", value_name = "FILE", default_value = "off")]
+    #[arg(help_heading = MEASUREMENTS)]
+    pub measurements: PathOrOff,
+
+    /// Maximum size of the kept measurements in bytes
+    ///
+    /// Each takes about 200. The file takes up to three times as much as all.
+    #[arg(long, env = "HLORANK_MAX_MEASUREMENTS_BYTES", value_name = "BYTES", default_value_t = 1 << 30)]
+    #[arg(help_heading = MEASUREMENTS)]
+    pub max_measurements_bytes: u64,
+
     /// Number of compute threads
     ///
     /// Each holds one session of every model. The default is the number of cores.
@@ -222,8 +240,13 @@ pub struct Settings {
 const LISTENING: &str = "Listening";
 const MODELS: &str = "Models";
 const RESOURCES: &str = "Threads and caches";
+const MEASUREMENTS: &str = "Measurements";
 const LIMITS: &str = "Limits";
 const LOGS: &str = "Logs and traces";
+
+/// Path of a file, or `off`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathOrOff(pub Option<PathBuf>);
 
 /// Address and port of a listener, or `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,6 +291,14 @@ impl FromStr for AddressOrOff {
             "off" => Ok(Self(None)),
             address => address.parse().map(|address| Self(Some(address))).map_err(|_| NoAddress),
         }
+    }
+}
+
+impl FromStr for PathOrOff {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self((text != "off").then(|| text.into())))
     }
 }
 

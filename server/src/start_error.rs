@@ -1,7 +1,8 @@
 use std::{io, net::SocketAddr};
 
 use crate::{
-    registry::RegistryError, runtime::RuntimeError, security::CredentialError, telemetry::SpansError,
+    registry::RegistryError, runtime::RuntimeError, security::CredentialError, store::OpenStoreError,
+    telemetry::SpansError,
 };
 
 /// Why the server did not start.
@@ -22,6 +23,9 @@ pub enum StartError {
     /// Certificates or tokens cannot be used.
     #[error(transparent)]
     Credentials(#[from] CredentialError),
+    /// The file of measurements cannot be used.
+    #[error(transparent)]
+    Measurements(#[from] OpenStoreError),
     /// The address is in use or not local.
     #[error("cannot listen on {address}: {source}; choose another with {flag}")]
     Listen {

@@ -1,6 +1,8 @@
 use hlorank_proto::v1::{
+    DeleteMeasurementsRequest, DeleteMeasurementsResponse, ListMeasurementsRequest, ListMeasurementsResponse,
     ModelSelector, PutGraphRequest, PutGraphResponse, RankConfigsRequest, RankConfigsResponse,
-    RankConfigsStreamRequest, RankConfigsStreamResponse, SuggestConfigsRequest, SuggestConfigsResponse,
+    RankConfigsStreamRequest, RankConfigsStreamResponse, ReportMeasurementsRequest,
+    ReportMeasurementsResponse, SuggestConfigsRequest, SuggestConfigsResponse,
     cost_model_service_server::{CostModelService, CostModelServiceServer},
 };
 use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
@@ -22,6 +24,10 @@ pub struct Answers {
     pub ranking: RankConfigsResponse,
     /// Answer to every `SuggestConfigs`.
     pub suggestions: SuggestConfigsResponse,
+    /// Answer to every `ReportMeasurements`.
+    pub reported: ReportMeasurementsResponse,
+    /// Answer to every `ListMeasurements`.
+    pub measurements: ListMeasurementsResponse,
     /// Answers to every `RankConfigsStream`, one for each message of the client, and one at the end of its messages.
     pub stream: Vec<RankConfigsStreamResponse>,
 }
@@ -99,6 +105,27 @@ impl CostModelService for Answers {
         _: Request<SuggestConfigsRequest>,
     ) -> Result<Response<SuggestConfigsResponse>, Status> {
         Ok(Response::new(self.suggestions.clone()))
+    }
+
+    async fn report_measurements(
+        &self,
+        _: Request<ReportMeasurementsRequest>,
+    ) -> Result<Response<ReportMeasurementsResponse>, Status> {
+        Ok(Response::new(self.reported.clone()))
+    }
+
+    async fn list_measurements(
+        &self,
+        _: Request<ListMeasurementsRequest>,
+    ) -> Result<Response<ListMeasurementsResponse>, Status> {
+        Ok(Response::new(self.measurements.clone()))
+    }
+
+    async fn delete_measurements(
+        &self,
+        _: Request<DeleteMeasurementsRequest>,
+    ) -> Result<Response<DeleteMeasurementsResponse>, Status> {
+        Ok(Response::new(DeleteMeasurementsResponse::default()))
     }
 
     async fn put_graph(&self, _: Request<PutGraphRequest>) -> Result<Response<PutGraphResponse>, Status> {

@@ -1,4 +1,5 @@
 use super::Point;
+use crate::split_mix::mix;
 
 /// A measured configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +57,23 @@ impl Measurements {
         self.counts.push(count);
     }
 
+    /// Keeps at most `count` configurations that have a time: the fastest half of these, and of the others those that a fixed
+    /// draw by configuration gives.
+    pub(crate) fn at_most(mut self, count: usize) -> Self {
+        if self.measured() <= count {
+            return self;
+        }
+        let mut order: Vec<usize> = (0..self.measured()).collect();
+        order.sort_by(|&one, &other| self.times[one].total_cmp(&self.times[other]));
+        order[count / 2..].sort_by_cached_key(|&place| draw(&self.points[place]));
+        order.truncate(count);
+        order.sort_unstable();
+        self.points = order.iter().map(|&place| self.points[place].clone()).collect();
+        self.times = order.iter().map(|&place| self.times[place]).collect();
+        self.counts = order.iter().map(|&place| self.counts[place]).collect();
+        self
+    }
+
     /// Number of configurations that have a time.
     pub(crate) fn measured(&self) -> usize {
         self.times.len()
@@ -65,6 +83,12 @@ impl Measurements {
     pub(super) fn teach(&self) -> bool {
         self.times.len() >= 3 && self.times.iter().any(|time| *time != self.times[0])
     }
+}
+
+/// A number that depends on the configuration alone.
+fn draw(point: &Point) -> u64 {
+    let values = point.orders.iter().copied().chain(point.bounds.iter().map(|bound| bound.to_bits()));
+    values.fold(0, |state, value| mix(state ^ value))
 }
 
 #[cfg(test)]
@@ -90,6 +114,19 @@ mod tests {
             Measurements::of(vec![measured(1.0, None, 1), measured(2.0, None, 1), measured(1.0, 2.0, 1)]);
         assert_eq!((all.points.len(), all.failed.len()), (1, 1));
         assert_eq!(all.failed[0].bounds, [2.0]);
+    }
+
+    #[test]
+    fn the_fastest_half_and_a_draw_of_the_others_are_kept() {
+        let all = || (1..=100_u32).map(|number| measured(f64::from(number), f64::from(number), 1));
+        let kept = Measurements::of(all().collect()).at_most(20);
+        assert_eq!(kept.times.len(), 20);
+        let bound = |number: usize| kept.points[number].bounds[0];
+        assert_eq!((bound(9), kept.times[9]), (10.0, libm::log(10.0)));
+        assert!(bound(10) > 11.0 || bound(19) > 30.0, "others than the next fastest");
+        let again = Measurements::of(all().rev().collect()).at_most(20);
+        assert_eq!((again.points, again.times), (kept.points, kept.times));
+        assert_eq!(Measurements::of(all().collect()).at_most(100).times.len(), 100);
     }
 
     #[test]

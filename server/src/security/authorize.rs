@@ -67,6 +67,8 @@ fn required_scope(path: &str) -> Option<Scope> {
     match path.split('/').nth(1) {
         Some("grpc.health.v1.Health") => None,
         Some("hlorank.v1.ModelAdminService") => Some(Scope::Admin),
+        // What is deleted is gone for all clients.
+        _ if path.ends_with("/DeleteMeasurements") => Some(Scope::Admin),
         _ => Some(Scope::Read),
     }
 }
@@ -109,6 +111,8 @@ mod tests {
     fn every_service_but_health_requires_a_scope() {
         assert_eq!(required_scope("/grpc.health.v1.Health/Check"), None);
         assert_eq!(required_scope("/hlorank.v1.ModelAdminService/Pin"), Some(Scope::Admin));
+        let delete = "/hlorank.v1.CostModelService/DeleteMeasurements";
+        assert_eq!(required_scope(delete), Some(Scope::Admin));
         for path in ["/hlorank.v1.CostModelService/RankConfigs", "/no.such.Service/Method", "/", ""] {
             assert_eq!(required_scope(path), Some(Scope::Read), "{path}");
         }

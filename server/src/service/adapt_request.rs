@@ -1,63 +1,74 @@
 //! Reads the measurements of a request, and writes what they taught.
 
+use bytes::Bytes;
 use hlorank_proto::{
     received::Adapt,
     v1::{self, MeasurementFailure},
 };
 
 use super::ServiceError;
-use crate::session::{Adaptation, MeasurementError, SentMeasurements, SentTimes, SessionError, Sessions};
+use crate::session::{
+    ADAPT, Adaptation, MeasurementError, MeasurementFields, SentMeasurements, SentTimes, SessionError,
+    Sessions,
+};
 
 /// Maximum length of a target's name.
 const MAX_TARGET_BYTES: usize = 256;
 
+/// Reads and checks measurements to learn from, whose configurations stay encoded.
+pub(super) async fn read_adapt(sessions: &Sessions, adapt: Adapt) -> Result<SentMeasurements, ServiceError> {
+    let Adapt { target, batch, seconds, repeats, failures, ids, .. } = adapt;
+    read_measurements(sessions, &ADAPT, (target, batch), SentTimes { seconds, repeats, failures, ids }).await
+}
+
 /// Reads and checks measurements, whose configurations stay encoded.
 pub(super) async fn read_measurements(
     sessions: &Sessions,
-    adapt: Adapt,
+    fields: &MeasurementFields,
+    (target, batch): (String, Option<Bytes>),
+    times: SentTimes,
 ) -> Result<SentMeasurements, ServiceError> {
-    check_target(&adapt.target)?;
-    let failures = adapt.failures.iter().enumerate();
-    let failed = failures.map(|(index, &failure)| read_failure(index, failure)).collect::<Result<_, _>>()?;
-    let batch = match adapt.batch {
+    check_target(fields.target, &target)?;
+    for (index, &failure) in times.failures.iter().enumerate() {
+        check_failure(fields.failures, index, failure)?;
+    }
+    let batch = match batch {
         Some(batch) => sessions.batch(batch).await?,
         None => None,
     };
-    let times = SentTimes { seconds: adapt.seconds, repeats: adapt.repeats, failed };
-    Ok(SentMeasurements::new(adapt.target, batch, &times).map_err(SessionError::from)?)
+    Ok(SentMeasurements::new(fields, target, batch, &times).map_err(SessionError::from)?)
 }
 
-fn check_target(target: &str) -> Result<(), ServiceError> {
+/// Checks that a target is named.
+pub(super) fn check_target(field: &'static str, target: &str) -> Result<(), ServiceError> {
     match target.len() {
         0 => {
             let hint = "name the hardware, compiler and flags that the times were measured with";
-            Err(ServiceError::Missing { field: "adapt.target", hint })
+            Err(ServiceError::Missing { field, hint })
         }
         1..=MAX_TARGET_BYTES => Ok(()),
         bytes => Err(ServiceError::Invalid {
-            field: "adapt.target",
+            field,
             found: format!("{bytes} bytes long"),
             expected: format!("at most {MAX_TARGET_BYTES} bytes"),
         }),
     }
 }
 
-fn read_failure(index: usize, failure: i32) -> Result<bool, SessionError> {
-    let known = MeasurementFailure::try_from(failure);
-    let refused = |_| MeasurementError::OutOfRange {
-        field: "adapt.failures",
-        index,
-        found: failure.to_string(),
-        expected: "a MeasurementFailure",
-    };
-    Ok(known.map_err(refused)? != MeasurementFailure::Unspecified)
+fn check_failure(field: &'static str, index: usize, failure: i32) -> Result<(), SessionError> {
+    let (found, expected) = (failure.to_string(), "a MeasurementFailure");
+    let refused = |_| MeasurementError::OutOfRange { field, index, found, expected };
+    MeasurementFailure::try_from(failure).map_err(refused)?;
+    Ok(())
 }
 
 /// Writes what predictions rest on.
 pub(super) fn adaptation(adaptation: Adaptation) -> v1::Adaptation {
-    let Adaptation { target, measured, basis } = adaptation;
+    let Adaptation { target, measured, stored, basis } = adaptation;
+    let stored_measurements = u32::try_from(stored).unwrap_or(u32::MAX);
     let measured_configs = u32::try_from(measured).unwrap_or(u32::MAX);
-    let nothing = v1::Adaptation { target, measured_configs, ..v1::Adaptation::default() };
+    let nothing =
+        v1::Adaptation { target, measured_configs, stored_measurements, ..v1::Adaptation::default() };
     let Some(basis) = basis else { return nothing };
     v1::Adaptation {
         adapted: true,

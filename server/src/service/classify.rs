@@ -8,6 +8,7 @@ use crate::{
     engine::EngineError,
     registry::{AdminError, ScanError, SelectError},
     session::{AdmissionLimit, MeasurementError, SessionError},
+    store::StoreError,
 };
 
 /// Code, reason, and the field to blame.
@@ -22,6 +23,7 @@ pub(super) fn session(error: &SessionError) -> Class {
             (InvalidArgument, configuration_reason(source), Some(field))
         }
         SessionError::Measurement(error) => measurement(error),
+        SessionError::Store(error) => store(error),
         SessionError::StreamTooLong { .. } => (InvalidArgument, Reason::StreamTooLong, Some("configs")),
         SessionError::DeadlineExceeded { .. } => (Code::DeadlineExceeded, Reason::DeadlineExceeded, None),
         SessionError::PartialUnsupported { .. } => {
@@ -47,11 +49,20 @@ pub(super) fn session(error: &SessionError) -> Class {
 
 fn measurement(error: &MeasurementError) -> Class {
     match error {
-        MeasurementError::TooMany { .. } => {
-            (InvalidArgument, Reason::TooManyMeasurements, Some("adapt.batch"))
+        MeasurementError::TooMany { field, .. } => {
+            (InvalidArgument, Reason::TooManyMeasurements, Some(field))
         }
         MeasurementError::WrongCount { field, .. } => (InvalidArgument, Reason::WrongCount, Some(field)),
         MeasurementError::OutOfRange { field, .. } => (InvalidArgument, Reason::ValueOutOfRange, Some(field)),
+    }
+}
+
+fn store(error: &StoreError) -> Class {
+    match error {
+        StoreError::Off => (FailedPrecondition, Reason::MeasurementsOff, None),
+        StoreError::Changed { .. } => (Code::AlreadyExists, Reason::MeasurementChanged, Some("ids")),
+        StoreError::Full { .. } => (ResourceExhausted, Reason::MeasurementsFull, None),
+        StoreError::Failed(_) => (Code::Unavailable, Reason::MeasurementsFailed, None),
     }
 }
 

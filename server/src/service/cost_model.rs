@@ -5,27 +5,32 @@ use std::time::Instant;
 use hlorank_graph::LayoutBatch;
 use hlorank_proto::{
     received::{
-        PutGraphRequest, RankConfigsRequest, RankConfigsStreamRequest, SuggestConfigsRequest,
-        cost_model_service_server::CostModelService,
+        PutGraphRequest, RankConfigsRequest, RankConfigsStreamRequest, ReportMeasurementsRequest,
+        SuggestConfigsRequest, cost_model_service_server::CostModelService,
     },
-    v1::{self, PutGraphResponse, RankConfigsResponse, SuggestConfigsResponse},
+    v1::{
+        self, DeleteMeasurementsRequest, DeleteMeasurementsResponse, ListMeasurementsRequest,
+        ListMeasurementsResponse, PutGraphResponse, RankConfigsResponse, ReportMeasurementsResponse,
+        SuggestConfigsResponse,
+    },
 };
 use tonic::{Extensions, Request, Response, Status, Streaming};
 
 use super::{
     ServiceError,
-    adapt_request::{adaptation, read_measurements},
+    adapt_request::{adaptation, read_adapt},
     admit_calls::caller,
     answer::{configurable_node, reuse_counts, selector, stage_timings, summary},
     batch_request::read_batch,
     deadline,
     graph_request::read_graph,
+    measurements_request::{delete, list, report},
     model::select,
     rank_stream::{Answers, RankStream},
     suggest_request::{read_source, read_wanted, suggestion},
 };
 use crate::{
-    graphs::Source,
+    graphs::{Source, Warning},
     outcome::Timings,
     session::{Call, GraphOrigin, Place, Ranked, Session, Sessions, answer_bytes},
     telemetry::CallRecord,
@@ -66,7 +71,8 @@ impl CostModel {
         let session = Session::open(&self.sessions, call, model, &found);
         let mut session = session.ranking(request.top_k);
         if let Some(adapt) = request.adapt {
-            session.adapt(read_measurements(&self.sessions, adapt).await?).await?;
+            let use_stored = adapt.use_stored;
+            session.adapt(read_adapt(&self.sessions, adapt).await?, use_stored).await?;
         }
         let outcome = if request.allow_partial {
             session.score_in_time(batch).await?
@@ -88,7 +94,7 @@ impl CostModel {
             graph_hash: found.graph.hash.0.to_vec().into(),
             timings: Some(stage_timings(timings)),
             reuse: Some(reuse_counts(outcome.reuse)),
-            warnings: found.warnings.into_iter().map(v1::Warning::from).collect(),
+            warnings: warnings(found.warnings, &mut session),
             scored_configs: u32::try_from(outcome.configs).unwrap_or(u32::MAX),
             predicted_seconds,
             log_sd,
@@ -111,7 +117,8 @@ impl CostModel {
         let found = self.sessions.find(origin, &call.record).await?;
         let mut session = Session::open(&self.sessions, call, model, &found);
         if let Some(adapt) = request.adapt {
-            session.adapt(read_measurements(&self.sessions, adapt).await?).await?;
+            let use_stored = adapt.use_stored;
+            session.adapt(read_adapt(&self.sessions, adapt).await?, use_stored).await?;
         }
         let (scored, suggested, combined) = session.suggest(batch, wanted, source).await?;
         let timings = Timings { featurize: found.featurize, total: started.elapsed(), ..scored.timings() };
@@ -122,7 +129,7 @@ impl CostModel {
             graph_hash: found.graph.hash.0.to_vec().into(),
             timings: Some(stage_timings(timings)),
             reuse: Some(reuse_counts(scored.reuse)),
-            warnings: found.warnings.into_iter().map(v1::Warning::from).collect(),
+            warnings: warnings(found.warnings, &mut session),
             adaptation: session.adaptation().map(adaptation),
             combinations: combined.as_ref().map(LayoutBatch::to_packed),
         })
@@ -147,6 +154,11 @@ impl CostModel {
             warnings: warnings.iter().cloned().map(v1::Warning::from).collect(),
         })
     }
+}
+
+/// What was unusual about a graph and about what predictions rest on.
+fn warnings(of_graph: Vec<Warning>, session: &mut Session) -> Vec<v1::Warning> {
+    of_graph.into_iter().chain(session.take_warnings()).map(v1::Warning::from).collect()
 }
 
 #[tonic::async_trait]
@@ -184,5 +196,28 @@ impl CostModelService for CostModel {
     ) -> Result<Response<PutGraphResponse>, Status> {
         let call = self.call(request.extensions())?;
         Ok(Response::new(self.put(request.into_inner(), &call.record).await?))
+    }
+
+    async fn report_measurements(
+        &self,
+        request: Request<ReportMeasurementsRequest>,
+    ) -> Result<Response<ReportMeasurementsResponse>, Status> {
+        let call = self.call(request.extensions())?;
+        Ok(Response::new(report(&self.sessions, request.into_inner(), &call).await?))
+    }
+
+    async fn list_measurements(
+        &self,
+        request: Request<ListMeasurementsRequest>,
+    ) -> Result<Response<ListMeasurementsResponse>, Status> {
+        let call = self.call(request.extensions())?;
+        Ok(Response::new(list(&self.sessions, request.into_inner(), &call).await?))
+    }
+
+    async fn delete_measurements(
+        &self,
+        request: Request<DeleteMeasurementsRequest>,
+    ) -> Result<Response<DeleteMeasurementsResponse>, Status> {
+        Ok(Response::new(delete(&self.sessions, &request.into_inner()).await?))
     }
 }

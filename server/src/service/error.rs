@@ -102,8 +102,9 @@ impl From<ServiceError> for Status {
         if let Some(field) = field {
             details.add_bad_request_violation(field, message.clone());
         }
-        // A message that is too large stays so.
-        if code == Code::ResourceExhausted && reason != Reason::MessageTooLarge {
+        // A message that is too large stays so, and a store that is full until someone deletes.
+        let stays = [Reason::MessageTooLarge, Reason::MeasurementsFull].contains(&reason);
+        if code == Code::ResourceExhausted && !stays {
             let [least, most] = RETRY_DELAYS;
             let room_in = session.map(SessionError::room_in).unwrap_or_default();
             details.set_retry_info(Some(room_in.clamp(least, most)));

@@ -28,7 +28,7 @@ pub(super) fn origin(graph: v1::Graph, task: Option<Task>) -> Result<GraphOrigin
     let named = read_task(graph.task)?;
     let source = graph.source.ok_or(ServiceError::Missing { field: "graph.source", hint: GRAPH_HINT })?;
     let content = match source {
-        Source::GraphHash(hash) => return read_hash(&hash).map(GraphOrigin::Hash),
+        Source::GraphHash(hash) => return read_hash("graph.graph_hash", &hash).map(GraphOrigin::Hash),
         Source::HloModule(module) => GraphContent::Module(module),
         Source::HloText(text) => GraphContent::Text(text),
         Source::Features(features) => GraphContent::Features(features),
@@ -56,10 +56,11 @@ fn read_task(task: i32) -> Result<Option<Task>, ServiceError> {
     Ok(Some(known))
 }
 
-fn read_hash(hash: &[u8]) -> Result<Digest, ServiceError> {
+/// Reads a graph hash.
+pub(super) fn read_hash(field: &'static str, hash: &[u8]) -> Result<Digest, ServiceError> {
     let digest = <[u8; 32]>::try_from(hash).map(Digest);
     digest.map_err(|_| ServiceError::Invalid {
-        field: "graph.graph_hash",
+        field,
         found: format!("{} bytes long", hash.len()),
         expected: "32 bytes".to_owned(),
     })

@@ -11,6 +11,7 @@ mod deadline;
 mod delivery;
 mod error;
 mod graph_request;
+mod measurements_request;
 mod model;
 mod model_admin;
 mod rank_stream;

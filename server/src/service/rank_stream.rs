@@ -18,7 +18,7 @@ use tonic::{Status, Streaming};
 
 use super::{
     ServiceError,
-    adapt_request::{adaptation, read_measurements},
+    adapt_request::{adaptation, read_adapt},
     answer::{reuse_counts, selector, stage_timings},
     batch_request::read_batch,
     deadline::end_at,
@@ -105,9 +105,11 @@ impl RankStream {
         let session = session.limited_to(sessions.bounds().stream_configs as usize);
         let mut session = session.ranking(start.top_k);
         if let Some(adapt) = start.adapt {
-            session.adapt(read_measurements(sessions, adapt).await?).await?;
+            let use_stored = adapt.use_stored;
+            session.adapt(read_adapt(sessions, adapt).await?, use_stored).await?;
         }
-        let warnings: Vec<v1::Warning> = found.warnings.into_iter().map(v1::Warning::from).collect();
+        let warnings = found.warnings.into_iter().chain(session.take_warnings());
+        let warnings: Vec<v1::Warning> = warnings.map(v1::Warning::from).collect();
         let timings = Timings { featurize: found.featurize, total: started.elapsed(), ..Timings::default() };
         let answer = RankConfigsStarted {
             model: Some(selector(session.model())),

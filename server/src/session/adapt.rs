@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hlorank_graph::{Configurations, Distinct};
 
-use super::{SessionError, measurements::SentMeasurements};
+use super::{SessionError, measurements::MAX_LEARNED, stored::Measured};
 use crate::{
     adaptation::{Adapted, Basis, LayoutMeans, Measurement, Measurements, Point, Prediction, Prior},
     compute::{Class, ComputePool},
@@ -18,6 +18,8 @@ pub(super) struct Learned {
     pub(super) target: String,
     /// Number of distinct configurations that have a time.
     pub(super) measured: usize,
+    /// Number of stored measurements among them.
+    stored: usize,
     /// `None` if the measurements say nothing.
     pub(super) adapted: Option<Arc<Adapted>>,
     /// The configurations that were measured or failed.
@@ -30,6 +32,8 @@ pub(super) struct Learned {
 pub(crate) struct Adaptation {
     pub(crate) target: String,
     pub(crate) measured: usize,
+    /// Number of stored measurements that it rests on.
+    pub(crate) stored: usize,
     /// `None` if nothing was learned.
     pub(crate) basis: Option<Basis>,
 }
@@ -50,38 +54,36 @@ const MEANS_AT_ONCE: usize = 8_192;
 impl Learned {
     pub(super) fn adaptation(&self) -> Adaptation {
         let basis = self.adapted.as_ref().map(|adapted| adapted.basis());
-        Adaptation { target: self.target.clone(), measured: self.measured, basis }
+        Adaptation { target: self.target.clone(), measured: self.measured, stored: self.stored, basis }
     }
 
     /// Nothing was measured.
     pub(super) fn nothing(target: String) -> Self {
-        Self { target, measured: 0, adapted: None, points: Arc::default(), _held: None }
+        Self { target, measured: 0, stored: 0, adapted: None, points: Arc::default(), _held: None }
     }
 }
 
 /// Bytes that learning from this many measurements takes: about eight matrices over them.
 pub(super) fn learning_bytes(measurements: usize) -> usize {
-    8 * size_of::<f64>() * measurements * measurements
+    let learned = measurements.min(MAX_LEARNED);
+    8 * size_of::<f64>() * learned * learned
 }
 
 /// Learns from measured configurations and their evaluation.
-pub(super) fn learn(
-    sent: SentMeasurements,
-    configurations: &Configurations,
-    evaluation: &Evaluation,
-    held: Held,
-) -> Learned {
+pub(super) fn learn(target: String, measured: &Measured, evaluation: &Evaluation, held: Held) -> Learned {
+    let Measured { configurations, outcomes, stored } = measured;
     let all: Vec<usize> = (0..configurations.len()).collect();
     let points = points(configurations, &all, &evaluation.scores);
-    let measured = points.iter().zip(&sent.outcomes).map(|(point, outcome)| Measurement {
+    let measured = points.iter().zip(outcomes).map(|(point, outcome)| Measurement {
         point: point.clone(),
-        seconds: outcome.seconds,
+        seconds: (outcome.failure == 0).then_some(outcome.seconds),
         repeats: outcome.repeats,
     });
     let measurements = Measurements::of(measured.collect());
     let measured = measurements.measured();
+    let measurements = measurements.at_most(MAX_LEARNED);
     let adapted = Adapted::of(Prior::of(configurations.task()), measurements).map(Arc::new);
-    Learned { target: sent.target, measured, adapted, points: Arc::new(points), _held: Some(held) }
+    Learned { target, measured, stored: *stored, adapted, points: Arc::new(points), _held: Some(held) }
 }
 
 /// Replaces the scores of evaluated configurations by the means of their ln(seconds). Returns the deviations, of which

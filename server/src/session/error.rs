@@ -6,7 +6,9 @@ use super::{
     AdmissionLimit, MeasurementError,
     limit::{Limit, configuration_limit, graph_limit, hint},
 };
-use crate::{compute::WorkerFailed, engine::EngineError, memory::MemoryFull, registry::SelectError};
+use crate::{
+    compute::WorkerFailed, engine::EngineError, memory::MemoryFull, registry::SelectError, store::StoreError,
+};
 
 /// The reason why a session was not opened, or a batch was not scored.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -41,6 +43,9 @@ pub enum SessionError {
     /// The measurements were refused.
     #[error(transparent)]
     Measurement(#[from] MeasurementError),
+    /// The store of measurements did not do what the call asked for.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// A stream has more configurations than the limit.
     #[error(
         "batch {batch} brings the stream to {found} configurations, at most {limit} are accepted; send several \
@@ -127,8 +132,11 @@ impl SessionError {
             Self::GraphBytes { found, limit, .. } => of("--max-graph-bytes", Some(*found), *limit),
             Self::Graph(error) => graph_limit(error),
             Self::Configuration { source, .. } => configuration_limit(source),
-            Self::Measurement(MeasurementError::TooMany { found, limit }) => {
+            Self::Measurement(MeasurementError::TooMany { found, limit, .. }) => {
                 Some(Limit::fixed(Some(*found), *limit))
+            }
+            Self::Store(StoreError::Full { held, needed, limit }) => {
+                of("--max-measurements-bytes", Some(bytes(held.saturating_add(*needed))), bytes(*limit))
             }
             Self::StreamTooLong { found, limit, .. } => of("--max-stream-configs", Some(*found), *limit),
             Self::Engine(EngineError::QueueFull { limit, .. }) => of("--max-queued-nodes", None, *limit),
@@ -158,6 +166,10 @@ impl SessionError {
         }
         self
     }
+}
+
+fn bytes(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

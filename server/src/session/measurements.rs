@@ -1,4 +1,7 @@
+use bytes::Bytes;
 use hlorank_graph::EncodedBatch;
+
+use crate::store::Outcome;
 
 /// Measured run times as a client sent them, checked but for their configurations.
 pub(crate) struct SentMeasurements {
@@ -8,15 +11,8 @@ pub(crate) struct SentMeasurements {
     pub(super) batch: Option<EncodedBatch>,
     /// `[configurations]` what came of each.
     pub(super) outcomes: Vec<Outcome>,
-}
-
-/// What came of measuring a configuration.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Outcome {
-    /// Mean run time; `None` if it failed.
-    pub(super) seconds: Option<f64>,
-    /// Number of runs.
-    pub(super) repeats: u32,
+    /// `[configurations]` the id of each.
+    pub(super) ids: Vec<Vec<u8>>,
 }
 
 /// What a client says of its measurements, value by value.
@@ -25,22 +21,41 @@ pub(crate) struct SentTimes {
     pub(crate) seconds: Vec<f64>,
     /// Empty for 1 each.
     pub(crate) repeats: Vec<u32>,
-    /// Whether each failed; empty if none did.
-    pub(crate) failed: Vec<bool>,
+    /// How each failed, as its number on the wire, 0 if it did not; empty if none did.
+    pub(crate) failures: Vec<i32>,
+    /// Empty for ids that are made of outcomes.
+    pub(crate) ids: Vec<Bytes>,
+}
+
+/// A message that holds measurements: the names of its fields, and how many measurements it may have.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct MeasurementFields {
+    pub(crate) target: &'static str,
+    pub(crate) batch: &'static str,
+    pub(crate) seconds: &'static str,
+    pub(crate) repeats: &'static str,
+    pub(crate) failures: &'static str,
+    pub(crate) ids: &'static str,
+    /// Maximum number of measurements.
+    limit: usize,
+    /// What to do about more.
+    hint: &'static str,
 }
 
 /// The reason why measurements were refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum MeasurementError {
     /// There are more measurements than one call may send.
-    #[error(
-        "adapt.batch has {found} measured configurations, at most {limit} are accepted; send those that you trust most"
-    )]
+    #[error("{field} has {found} measured configurations, at most {limit} are accepted; {hint}")]
     TooMany {
+        /// The batch.
+        field: &'static str,
         /// Measurements sent.
         found: usize,
         /// Measurements allowed.
         limit: usize,
+        /// What to do.
+        hint: &'static str,
     },
     /// A list has not one value per measured configuration.
     #[error("{field} has {found} values for {expected} measured configurations; send one for each")]
@@ -66,8 +81,32 @@ pub enum MeasurementError {
     },
 }
 
-/// Maximum number of measurements of one call. Learning takes time with their cube.
-pub(super) const MAX_MEASUREMENTS: usize = 300;
+/// `Adapt`. Learning takes time with the cube of the number of measurements.
+pub(crate) const ADAPT: MeasurementFields = MeasurementFields {
+    target: "adapt.target",
+    batch: "adapt.batch",
+    seconds: "adapt.seconds",
+    repeats: "adapt.repeats",
+    failures: "adapt.failures",
+    ids: "adapt.ids",
+    limit: MAX_LEARNED,
+    hint: "send those that you trust most",
+};
+
+/// `ReportMeasurementsRequest`.
+pub(crate) const REPORT: MeasurementFields = MeasurementFields {
+    target: "target",
+    batch: "batch",
+    seconds: "seconds",
+    repeats: "repeats",
+    failures: "failures",
+    ids: "ids",
+    limit: 10_000,
+    hint: "send several reports",
+};
+
+/// Maximum number of configurations that are learned from.
+pub(super) const MAX_LEARNED: usize = 300;
 
 /// The shortest and the longest run time, in seconds.
 const SECONDS: [f64; 2] = [1e-12, 1e9];
@@ -75,40 +114,66 @@ const SECONDS: [f64; 2] = [1e-12, 1e9];
 /// Maximum number of runs of one measurement.
 const MAX_REPEATS: u32 = 1_000_000;
 
+/// Maximum length of an id.
+const MAX_ID_BYTES: usize = 64;
+
 impl SentMeasurements {
     /// Checks the measurements of a batch.
     pub(crate) fn new(
+        fields: &MeasurementFields,
         target: String,
         batch: Option<EncodedBatch>,
         times: &SentTimes,
     ) -> Result<Self, MeasurementError> {
         let count = batch.as_ref().map_or(0, EncodedBatch::count);
-        if count > MAX_MEASUREMENTS {
-            return Err(MeasurementError::TooMany { found: count, limit: MAX_MEASUREMENTS });
+        let &MeasurementFields { batch: field, limit, hint, .. } = fields;
+        if count > limit {
+            return Err(MeasurementError::TooMany { field, found: count, limit, hint });
         }
-        Ok(Self { target, batch, outcomes: times.outcomes(count)? })
+        let outcomes = times.outcomes(fields, count)?;
+        let ids = times.ids(fields, &outcomes)?;
+        Ok(Self { target, batch, outcomes, ids })
     }
 }
 
 impl SentTimes {
-    fn outcomes(&self, count: usize) -> Result<Vec<Outcome>, MeasurementError> {
-        let Self { seconds, repeats, failed } = self;
-        check_count("adapt.seconds", seconds.len(), count)?;
+    fn outcomes(&self, fields: &MeasurementFields, count: usize) -> Result<Vec<Outcome>, MeasurementError> {
+        let Self { seconds, repeats, failures, .. } = self;
+        check_count(fields.seconds, seconds.len(), count)?;
         if !repeats.is_empty() {
-            check_count("adapt.repeats", repeats.len(), count)?;
+            check_count(fields.repeats, repeats.len(), count)?;
         }
-        if !failed.is_empty() {
-            check_count("adapt.failures", failed.len(), count)?;
+        if !failures.is_empty() {
+            check_count(fields.failures, failures.len(), count)?;
         }
         let outcome = |index| {
-            let failed = failed.get(index).copied().unwrap_or_default();
+            let failure = failures.get(index).copied().unwrap_or_default();
             let repeats = repeats.get(index).copied().unwrap_or(1);
             Ok(Outcome {
-                seconds: check_seconds(index, seconds[index], failed)?,
-                repeats: check_repeats(index, repeats)?,
+                seconds: check_seconds(fields.seconds, index, seconds[index], failure != 0)?,
+                repeats: check_repeats(fields.repeats, index, repeats)?,
+                failure,
             })
         };
         (0..count).map(outcome).collect()
+    }
+
+    fn ids(
+        &self,
+        fields: &MeasurementFields,
+        outcomes: &[Outcome],
+    ) -> Result<Vec<Vec<u8>>, MeasurementError> {
+        if self.ids.is_empty() {
+            return Ok(outcomes.iter().map(Outcome::id).collect());
+        }
+        check_count(fields.ids, self.ids.len(), outcomes.len())?;
+        let wrong = self.ids.iter().position(|id| !(1..=MAX_ID_BYTES).contains(&id.len()));
+        if let Some(index) = wrong {
+            let found = format!("{} bytes long", self.ids[index].len());
+            let (field, expected) = (fields.ids, "1 to 64 bytes");
+            return Err(MeasurementError::OutOfRange { field, index, found, expected });
+        }
+        Ok(self.ids.iter().map(|id| id.to_vec()).collect())
     }
 }
 
@@ -116,19 +181,25 @@ fn check_count(field: &'static str, found: usize, expected: usize) -> Result<(),
     if found == expected { Ok(()) } else { Err(MeasurementError::WrongCount { field, found, expected }) }
 }
 
-fn check_seconds(index: usize, seconds: f64, failed: bool) -> Result<Option<f64>, MeasurementError> {
+fn check_seconds(
+    field: &'static str,
+    index: usize,
+    seconds: f64,
+    failed: bool,
+) -> Result<f64, MeasurementError> {
     let [shortest, longest] = SECONDS;
     let expected = match failed {
-        true if seconds == 0.0 => return Ok(None),
+        // Not −0, which has other bits.
+        true if seconds == 0.0 => return Ok(0.0),
         true => "0, because the configuration failed",
-        false if (shortest..=longest).contains(&seconds) => return Ok(Some(seconds)),
-        false => "from 1e-12 to 1e9, or 0 and a value in adapt.failures",
+        false if (shortest..=longest).contains(&seconds) => return Ok(seconds),
+        false => "from 1e-12 to 1e9, or 0 and a failure",
     };
-    Err(MeasurementError::OutOfRange { field: "adapt.seconds", index, found: seconds.to_string(), expected })
+    Err(MeasurementError::OutOfRange { field, index, found: seconds.to_string(), expected })
 }
 
-fn check_repeats(index: usize, repeats: u32) -> Result<u32, MeasurementError> {
-    let (field, found, expected) = ("adapt.repeats", repeats.to_string(), "from 1 to 1000000");
+fn check_repeats(field: &'static str, index: usize, repeats: u32) -> Result<u32, MeasurementError> {
+    let (found, expected) = (repeats.to_string(), "from 1 to 1000000");
     let refused = MeasurementError::OutOfRange { field, index, found, expected };
     if (1..=MAX_REPEATS).contains(&repeats) { Ok(repeats) } else { Err(refused) }
 }
@@ -137,17 +208,21 @@ fn check_repeats(index: usize, repeats: u32) -> Result<u32, MeasurementError> {
 mod tests {
     use super::*;
 
-    fn outcomes(seconds: &[f64], repeats: &[u32], failed: &[bool]) -> Result<Vec<Outcome>, MeasurementError> {
-        let (seconds, repeats, failed) = (seconds.to_vec(), repeats.to_vec(), failed.to_vec());
-        SentTimes { seconds, repeats, failed }.outcomes(2)
+    fn outcomes(
+        seconds: &[f64],
+        repeats: &[u32],
+        failures: &[i32],
+    ) -> Result<Vec<Outcome>, MeasurementError> {
+        let (seconds, repeats, failures) = (seconds.to_vec(), repeats.to_vec(), failures.to_vec());
+        SentTimes { seconds, repeats, failures, ids: Vec::new() }.outcomes(&ADAPT, 2)
     }
 
     #[test]
     fn repeats_are_1_and_nothing_failed_by_default() {
-        let outcome = |seconds| Outcome { seconds, repeats: 1 };
-        assert_eq!(outcomes(&[1.0, 2.0], &[], &[]).unwrap(), [outcome(Some(1.0)), outcome(Some(2.0))]);
-        let failed = outcomes(&[1.0, 0.0], &[1, 1], &[false, true]).unwrap();
-        assert_eq!(failed, [outcome(Some(1.0)), outcome(None)]);
+        let outcome = |seconds, failure| Outcome { seconds, repeats: 1, failure };
+        assert_eq!(outcomes(&[1.0, 2.0], &[], &[]).unwrap(), [outcome(1.0, 0), outcome(2.0, 0)]);
+        let failed = outcomes(&[1.0, 0.0], &[1, 1], &[0, 2]).unwrap();
+        assert_eq!(failed, [outcome(1.0, 0), outcome(0.0, 2)]);
     }
 
     #[test]
@@ -156,16 +231,34 @@ mod tests {
             let error = outcomes(&[1.0, seconds], &[], &[]).unwrap_err().to_string();
             assert!(error.contains("adapt.seconds[1]") && error.contains("1e-12"), "{error}");
         }
-        assert!(outcomes(&[1.0, 1.0], &[], &[false, true]).is_err(), "a failure has no time");
+        assert!(outcomes(&[1.0, 1.0], &[], &[0, 1]).is_err(), "a failure has no time");
     }
 
     #[test]
     fn lists_have_a_value_for_each_configuration() {
         assert!(outcomes(&[1.0], &[], &[]).unwrap_err().to_string().contains("1 values for 2"));
         assert!(outcomes(&[1.0, 2.0], &[1], &[]).unwrap_err().to_string().contains("adapt.repeats"));
-        assert!(outcomes(&[1.0, 2.0], &[], &[true]).unwrap_err().to_string().contains("adapt.failures"));
+        assert!(outcomes(&[1.0, 2.0], &[], &[1]).unwrap_err().to_string().contains("adapt.failures"));
         assert!(
             outcomes(&[1.0, 2.0], &[1, 0], &[]).unwrap_err().to_string().contains("adapt.repeats[1] is 0")
         );
+    }
+
+    #[test]
+    fn ids_are_given_or_made_of_outcomes() {
+        let outcomes = [Outcome { seconds: 1.0, repeats: 1, failure: 0 }; 2];
+        let ids = |ids: &[&'static [u8]]| {
+            let ids = ids.iter().map(|id| Bytes::from_static(id)).collect();
+            SentTimes { ids, ..SentTimes::default() }.ids(&REPORT, &outcomes)
+        };
+        assert_eq!(ids(&[b"a", b"b"]).unwrap(), [b"a", b"b"]);
+        assert_eq!(ids(&[]).unwrap(), [outcomes[0].id(), outcomes[0].id()]);
+        for (refused, expected) in [
+            (ids(&[b"a", b""]), "ids[1] is 0 bytes long"),
+            (ids(&[&[7; 65], b"a"]), "ids[0] is 65 bytes long"),
+        ] {
+            assert!(refused.unwrap_err().to_string().contains(expected));
+        }
+        assert!(ids(&[b"a"]).unwrap_err().to_string().contains("ids has 1 values for 2"));
     }
 }

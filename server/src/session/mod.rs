@@ -24,6 +24,7 @@ mod score;
 mod search;
 mod sessions;
 mod space;
+mod stored;
 mod suggest;
 
 pub(crate) use adapt::Adaptation;
@@ -37,7 +38,7 @@ pub use error::SessionError;
 pub(crate) use graph_source::{GraphContent, GraphOrigin, SentGraph};
 pub(crate) use limit::Limit;
 pub use measurements::MeasurementError;
-pub(crate) use measurements::{SentMeasurements, SentTimes};
+pub(crate) use measurements::{ADAPT, MeasurementFields, REPORT, SentMeasurements, SentTimes};
 pub(crate) use score::{Ranked, Session, answer_bytes};
 pub use sessions::Sessions;
 pub(crate) use sessions::{Calls, SelectedModel};

@@ -1,4 +1,5 @@
 use std::{
+    fmt::Display,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -8,18 +9,22 @@ use hlorank_graph::{Configurations, EncodedBatch, LayoutBatch, SegmentedGraph};
 use super::{
     Adaptation, Call, Deadline, SentMeasurements, SessionError, Sessions,
     adapt::{Learned, learn, learning_bytes, predict, predicted_means},
+    measurements::ADAPT,
     partial::{Scored, score_in_time},
     sessions::{FoundGraph, SelectedModel},
     space::Combined,
+    stored::{Measured, join},
     suggest::{Choice, Predicted, Suggested, choosing_bytes, renumber},
 };
 use crate::{
     adaptation::{Adapted, Wanted},
     compute::{Class, Computed},
     engine::{Terms, rank},
+    graphs::Warning,
     metrics::ModelSeries,
     model::Model,
     outcome::{Evaluation, Reuse, Stages, Timings},
+    store::Measurement,
 };
 
 /// The session of one call: its graph, its model, and what was scored until now.
@@ -35,6 +40,8 @@ pub(crate) struct Session {
     scores: Vec<f32>,
     /// What the call's measurements taught, if it sent some.
     learned: Option<Learned>,
+    /// What was unusual about it.
+    warnings: Vec<Warning>,
     /// Length of the ranking; 0 for all.
     top_k: u32,
     /// The deviation of each score that may be ranked, if they are adapted.
@@ -91,6 +98,7 @@ impl Session {
             batches: 0,
             scores: Vec::new(),
             learned: None,
+            warnings: Vec::new(),
             top_k: 0,
             deviations: Vec::new(),
             reuse: Reuse::default(),
@@ -143,27 +151,71 @@ impl Session {
         self.reuse
     }
 
+    /// What was unusual about what the call's predictions rest on.
+    pub(crate) fn take_warnings(&mut self) -> Vec<Warning> {
+        std::mem::take(&mut self.warnings)
+    }
+
     /// What predictions rest on, if the call sent measurements.
     pub(crate) fn adaptation(&self) -> Option<Adaptation> {
         self.learned.as_ref().map(Learned::adaptation)
     }
 
-    /// Learns from measured configurations. All that is scored afterwards is adapted to them.
-    pub(crate) async fn adapt(&mut self, mut sent: SentMeasurements) -> Result<(), SessionError> {
-        let Some(batch) = sent.batch.take() else {
-            self.learned = Some(Learned::nothing(sent.target));
-            return Ok(());
+    /// Learns from measured configurations, and from stored ones if the call asks for them. All that is scored afterwards
+    /// is adapted to them.
+    pub(crate) async fn adapt(
+        &mut self,
+        sent: SentMeasurements,
+        use_stored: bool,
+    ) -> Result<(), SessionError> {
+        let SentMeasurements { target, batch, outcomes, ids } = sent;
+        let (graph, pool) = (Arc::clone(&self.graph), Arc::clone(self.sessions.engine()));
+        let pool = pool.pool();
+        let sent = match batch {
+            None => None,
+            Some(batch) => {
+                let (class, read) = (self.accept(&batch)?, self.reader(batch, ADAPT.batch));
+                Some(pool.run(class, move |_| read()).await?.value?)
+            }
         };
-        let class = self.accept(&batch)?;
-        let (engine, read) = (Arc::clone(self.sessions.engine()), self.reader(batch, "adapt.batch"));
-        let measured = engine.pool().run(class, move |_| read()).await?.value?;
-        let configurations = measured.clone();
+        let stored = if use_stored { self.stored(&target).await } else { Vec::new() };
+        let is_quick = stored.is_empty();
+        let join = move || join(&graph, sent, outcomes, &ids, stored);
+        let (measured, unusable) =
+            if is_quick { join() } else { pool.run(Class::Bulk, move |_| join()).await?.value };
+        if let Some(error) = unusable {
+            self.warn_of_store(&error);
+        }
+        self.learned = Some(match measured {
+            None => Learned::nothing(target),
+            Some(measured) => self.learn(target, measured).await?,
+        });
+        Ok(())
+    }
+
+    /// Returns the stored measurements of a target. If they cannot be read, the call goes on without them.
+    async fn stored(&mut self, target: &str) -> Vec<Measurement> {
+        let stored = self.sessions.stored(&self.call, &self.graph, target).await;
+        stored.unwrap_or_else(|error| {
+            self.warn_of_store(&error);
+            Vec::new()
+        })
+    }
+
+    fn warn_of_store(&mut self, error: &dyn Display) {
+        let message = format!("stored measurements were not used: {error}");
+        self.warnings.push(Warning { reason: "STORED_MEASUREMENTS_UNUSED", message });
+    }
+
+    async fn learn(&self, target: String, measured: Measured) -> Result<Learned, SessionError> {
+        let engine = self.sessions.engine();
+        let configurations = measured.configurations.clone();
+        let class = class_of(configurations.len());
         let read = move || Ok::<_, SessionError>(configurations);
         let evaluation = engine.score(&self.model, &self.graph, read, self.terms(class)).await?;
-        let held = engine.memory().hold(learning_bytes(measured.len()))?;
-        let learn = move |_| learn(sent, &measured, &evaluation, held);
-        self.learned = Some(engine.pool().run(Class::Bulk, learn).await?.value);
-        Ok(())
+        let held = engine.memory().hold(learning_bytes(measured.configurations.len()))?;
+        let learn = move || learn(target, &measured, &evaluation, held);
+        Ok(engine.pool().run(Class::Bulk, move |_| learn()).await?.value)
     }
 
     /// Chooses which configurations of a batch to measure next, or which combinations of them. Returns the combinations too,

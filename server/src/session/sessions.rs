@@ -18,6 +18,7 @@ use crate::{
     graphs::{GraphCache, Source, Warning},
     metrics::{Metrics, ModelSeries, set},
     registry::{Registry, Selection, Wanted},
+    store::MeasurementStore,
     telemetry::CallRecord,
 };
 
@@ -29,6 +30,7 @@ struct Shared {
     registry: Arc<Registry>,
     engine: Arc<Engine>,
     graphs: GraphCache,
+    store: Option<Arc<MeasurementStore>>,
     arrivals: Arrivals,
     admission: Admission,
     /// Health watches and reflection streams, which score nothing.
@@ -62,12 +64,13 @@ pub(crate) struct FoundGraph {
 }
 
 impl Sessions {
-    /// Uses the models of a registry, an engine, and a cache of graphs.
+    /// Uses the models of a registry, an engine, a cache of graphs and a store of measurements, if there is one.
     #[must_use]
     pub fn new(
         registry: Arc<Registry>,
         engine: Arc<Engine>,
         graphs: GraphCache,
+        store: Option<Arc<MeasurementStore>>,
         bounds: Bounds,
         metrics: Arc<Metrics>,
     ) -> Self {
@@ -76,6 +79,7 @@ impl Sessions {
             registry,
             engine,
             graphs,
+            store,
             arrivals: Arrivals::new(limit, client_limit),
             admission: Admission::new(limit, client_limit),
             watches: Admission::new(limit, client_limit),
@@ -106,6 +110,11 @@ impl Sessions {
 
     pub(super) fn engine(&self) -> &Arc<Engine> {
         &self.0.engine
+    }
+
+    /// The store of measurements, if there is one.
+    pub(super) fn kept(&self) -> Option<&Arc<MeasurementStore>> {
+        self.0.store.as_ref()
     }
 
     pub(crate) fn bounds(&self) -> &Bounds {

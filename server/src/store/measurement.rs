@@ -25,6 +25,15 @@ pub struct Outcome {
     pub failure: i32,
 }
 
+/// What came of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reported {
+    /// Measurements that are new.
+    pub accepted: u64,
+    /// Measurements that were reported before.
+    pub known: u64,
+}
+
 /// A measurement in the file, without what its key holds. Fields may be added.
 #[derive(Clone, PartialEq, prost::Message)]
 struct Record {

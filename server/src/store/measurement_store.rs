@@ -4,7 +4,7 @@ use hlorank_graph::Digest;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    Measurement, OpenStoreError, Page, StoreError, Subject, Unusable,
+    Measurement, OpenStoreError, Page, Reported, StoreError, Subject, Unusable,
     file::StoreFile,
     key::target_prefix,
     writer::{Command, Report, Writer},
@@ -16,15 +16,6 @@ pub struct MeasurementStore {
     file: Arc<StoreFile>,
     commands: mpsc::Sender<Command>,
     series: Arc<StoreSeries>,
-}
-
-/// What came of a report.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reported {
-    /// Measurements that are new.
-    pub accepted: u64,
-    /// Measurements that were reported before.
-    pub known: u64,
 }
 
 /// Maximum number of commands that wait for the writer. Further calls wait for a place.
@@ -51,12 +42,10 @@ impl MeasurementStore {
     /// Adds measurements, all or none. Returns once they are on disk.
     pub async fn report(
         &self,
-        subject: &Subject,
-        measurements: &[Measurement],
+        subject: Subject,
+        measurements: Vec<Measurement>,
     ) -> Result<Reported, StoreError> {
-        let record = |each: &Measurement| (subject.key(&each.config, &each.id), each.record());
-        let records = measurements.iter().map(record).collect();
-        self.ask(|answer| Command::Report(Report { records, answer })).await
+        self.ask(|answer| Command::Report(Report { subject, measurements, answer })).await
     }
 
     /// Returns at most `count` measurements of a graph on a target: the same ones of the same set.

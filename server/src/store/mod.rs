@@ -16,8 +16,8 @@ mod writer;
 
 pub use error::{OpenStoreError, StoreError, Unusable};
 pub use key::Subject;
-pub use measurement::{Measurement, Outcome};
-pub use measurement_store::{MeasurementStore, Reported};
+pub use measurement::{Measurement, Outcome, Reported};
+pub use measurement_store::MeasurementStore;
 pub use page::Page;
 
 #[cfg(test)]

@@ -49,8 +49,8 @@ fn reported(accepted: u64, known: u64) -> Reported {
 async fn a_measurement_is_kept_once_by_its_id() {
     let (_folder, path) = folder();
     let (store, subject) = (open(&path), subject("a", 1));
-    assert_eq!(store.report(&subject, &measurements(0..4)).await, Ok(reported(4, 0)));
-    assert_eq!(store.report(&subject, &measurements([3, 4, 4])).await, Ok(reported(1, 2)));
+    assert_eq!(store.report(subject.clone(), measurements(0..4)).await, Ok(reported(4, 0)));
+    assert_eq!(store.report(subject.clone(), measurements([3, 4, 4])).await, Ok(reported(1, 2)));
     assert_eq!(store.of_graph(&subject, 100).await.unwrap().len(), 5);
 }
 
@@ -58,13 +58,13 @@ async fn a_measurement_is_kept_once_by_its_id() {
 async fn an_id_whose_outcome_changes_refuses_the_whole_report() {
     let (_folder, path) = folder();
     let (store, subject) = (open(&path), subject("a", 1));
-    store.report(&subject, &measurements([0])).await.unwrap();
+    store.report(subject.clone(), measurements([0])).await.unwrap();
     let mut changed = measurements([7, 0]);
     changed[1].outcome.seconds = 9.0;
-    assert_eq!(store.report(&subject, &changed).await, Err(StoreError::Changed { index: 1 }));
+    assert_eq!(store.report(subject.clone(), changed).await, Err(StoreError::Changed { index: 1 }));
     let mut twice = measurements([8, 8]);
     twice[1].outcome.repeats = 2;
-    assert_eq!(store.report(&subject, &twice).await, Err(StoreError::Changed { index: 1 }));
+    assert_eq!(store.report(subject.clone(), twice).await, Err(StoreError::Changed { index: 1 }));
     assert_eq!(store.of_graph(&subject, 100).await.unwrap(), measurements([0]));
 }
 
@@ -75,8 +75,8 @@ async fn the_set_is_the_same_in_any_order_and_after_a_restart() {
     let subject = subject("a", 1);
     let (forth, back) = (open(&path), open(&other_path));
     for number in 0..50 {
-        forth.report(&subject, &measurements([number])).await.unwrap();
-        back.report(&subject, &measurements([49 - number, (49 - number).min(48) + 1])).await.unwrap();
+        forth.report(subject.clone(), measurements([number])).await.unwrap();
+        back.report(subject.clone(), measurements([49 - number, (49 - number).min(48) + 1])).await.unwrap();
     }
     let all = forth.of_graph(&subject, 1_000).await.unwrap();
     assert_eq!(all.len(), 50);
@@ -92,7 +92,7 @@ async fn targets_and_graphs_do_not_mix() {
     let store = open(&path);
     let subjects = [subject("a", 1), subject("a", 2), subject("ab", 1), subject("", 0)];
     for (number, subject) in (0..).zip(&subjects) {
-        store.report(subject, &measurements([number])).await.unwrap();
+        store.report(subject.clone(), measurements([number])).await.unwrap();
     }
     for (number, subject) in (0..).zip(&subjects) {
         assert_eq!(store.of_graph(subject, 10).await.unwrap(), measurements([number]));
@@ -108,7 +108,7 @@ async fn targets_and_graphs_do_not_mix() {
 async fn pages_together_are_the_whole() {
     let (_folder, path) = folder();
     let (store, subject) = (open(&path), subject("a", 1));
-    store.report(&subject, &measurements(0..25)).await.unwrap();
+    store.report(subject.clone(), measurements(0..25)).await.unwrap();
     let (mut all, mut after, mut pages) = (Vec::new(), None, 0);
     loop {
         let page = store.list(Some("a"), None, after, 10).await.unwrap();
@@ -127,16 +127,16 @@ async fn a_full_store_refuses_until_something_is_deleted() {
     let (store, subject) = (open_with(&path, 1_000).unwrap(), subject("a", 1));
     let mut number = 0;
     let refused = loop {
-        match store.report(&subject, &measurements([number])).await {
+        match store.report(subject.clone(), measurements([number])).await {
             Ok(_) => number += 1,
             Err(refused) => break refused,
         }
     };
     assert!(matches!(refused, StoreError::Full { held, needed, limit: 1_000 } if held + needed > 1_000));
     assert!(number >= 4, "{number}");
-    assert_eq!(store.report(&subject, &measurements([0])).await, Ok(reported(0, 1)), "it is there");
+    assert_eq!(store.report(subject.clone(), measurements([0])).await, Ok(reported(0, 1)), "it is there");
     store.delete("a", None).await.unwrap();
-    assert_eq!(store.report(&subject, &measurements([number])).await, Ok(reported(1, 0)));
+    assert_eq!(store.report(subject.clone(), measurements([number])).await, Ok(reported(1, 0)));
 }
 
 #[tokio::test]
@@ -144,7 +144,8 @@ async fn reports_that_wait_together_are_all_answered() {
     let (_folder, path) = folder();
     let (store, subject) = (open(&path), subject("a", 1));
     let all = measurements(0..500);
-    let answers = futures::future::join_all(all.chunks(1).map(|one| store.report(&subject, one))).await;
+    let answers =
+        futures::future::join_all(all.chunks(1).map(|one| store.report(subject.clone(), one.to_vec()))).await;
     assert!(answers.iter().all(|answer| *answer == Ok(reported(1, 0))));
     assert_eq!(store.of_graph(&subject, 1_000).await.unwrap().len(), 500);
 }
@@ -197,7 +198,7 @@ fn a_file_of_something_else_is_refused_and_left_alone() {
 async fn a_damaged_file_is_refused_or_says_the_same_as_before() {
     let (_folder, path) = folder();
     let (store, subject) = (open(&path), subject("a", 1));
-    store.report(&subject, &measurements(0..2_000)).await.unwrap();
+    store.report(subject.clone(), measurements(0..2_000)).await.unwrap();
     let all = store.of_graph(&subject, 2_000).await.unwrap();
     store.close().await;
     let (intact, mut refused) = (fs::read(&path).unwrap(), 0);

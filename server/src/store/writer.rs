@@ -4,14 +4,14 @@ use redb::{Database, ReadableTable as _, Table, WriteTransaction};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    Reported, StoreError,
+    Measurement, Reported, StoreError, Subject,
     file::{BYTES, FACTS, MEASUREMENTS, StoreFile},
 };
 use crate::metrics::{StoreSeries, set};
 
 /// Something to write.
 pub(super) enum Command {
-    /// Adds records by key.
+    /// Adds measurements.
     Report(Report),
     /// Deletes what has keys with this prefix, and answers how many that were.
     Delete(Vec<u8>, Answer<u64>),
@@ -19,12 +19,15 @@ pub(super) enum Command {
     Close(Answer<()>),
 }
 
-/// Records to add.
+/// Measurements to add.
 pub(super) struct Report {
-    /// Key and record of each measurement, in the order of the report.
-    pub(super) records: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(super) subject: Subject,
+    pub(super) measurements: Vec<Measurement>,
     pub(super) answer: Answer<Reported>,
 }
+
+/// The key and the record of a measurement.
+type Record = (Vec<u8>, Vec<u8>);
 
 type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
@@ -88,8 +91,7 @@ impl Writer {
     }
 
     fn report(&self, group: Vec<Report>) {
-        let (records, answers): (Vec<_>, Vec<_>) =
-            group.into_iter().map(|report| (report.records, report.answer)).unzip();
+        let (records, answers): (Vec<_>, Vec<_>) = group.into_iter().map(Report::records).unzip();
         let results = self.write(|database| add(database, &records, self.limit));
         self.sample();
         let results = results.unwrap_or_else(|error| vec![Err(error); records.len()]);
@@ -125,10 +127,18 @@ impl Writer {
     }
 }
 
+impl Report {
+    fn records(self) -> (Vec<Record>, Answer<Reported>) {
+        let Self { subject, measurements, answer } = self;
+        let record = |each: &Measurement| (subject.key(&each.config, &each.id), each.record());
+        (measurements.iter().map(record).collect(), answer)
+    }
+}
+
 /// Adds the records of reports, each as a whole or not at all, in one commit.
 fn add(
     database: &Database,
-    reports: &[Vec<(Vec<u8>, Vec<u8>)>],
+    reports: &[Vec<Record>],
     limit: u64,
 ) -> Result<Vec<Result<Reported, StoreError>>, redb::Error> {
     let write = database.begin_write()?;
@@ -165,7 +175,7 @@ type Records<'a> = BTreeMap<&'a [u8], &'a [u8]>;
 /// Returns those records of a report that are not in the table.
 fn new_records<'a>(
     table: &Table<'_, &'static [u8], &'static [u8]>,
-    report: &'a [(Vec<u8>, Vec<u8>)],
+    report: &'a [Record],
 ) -> Result<Result<Records<'a>, StoreError>, redb::Error> {
     let mut new = Records::new();
     for (index, (key, record)) in report.iter().enumerate() {

@@ -1,0 +1,120 @@
+//! `ReportMeasurements`, `ListMeasurements` and `DeleteMeasurements`: the store of measurements over the wire.
+
+use hlorank_graph::{ConfigurationError, Configurations, Digest, Limits};
+use hlorank_proto::{
+    received::ReportMeasurementsRequest,
+    v1::{
+        self, ConfigBatch, DeleteMeasurementsRequest, DeleteMeasurementsResponse, GraphMeasurements,
+        ListMeasurementsRequest, ListMeasurementsResponse, ReportMeasurementsResponse,
+    },
+};
+
+use super::{
+    ServiceError,
+    adapt_request::{check_target, read_measurements},
+    batch_request::read_batch,
+    graph_request::{read_graph, read_hash},
+};
+use crate::{
+    compute::Class,
+    session::{Call, REPORT, SentTimes, SessionError, Sessions},
+    store::{Measurement, Page, StoreError, Subject},
+};
+
+/// Number of measurements of a page: the default and the maximum.
+const PAGE_SIZES: [u32; 2] = [1_000, 10_000];
+
+/// Maximum number of bytes that a page takes: as it is stored, as configurations, and as a message.
+const PAGE_BYTES: usize = 16 << 20;
+
+/// Keeps measurements.
+pub(super) async fn report(
+    sessions: &Sessions,
+    request: ReportMeasurementsRequest,
+    call: &Call,
+) -> Result<ReportMeasurementsResponse, ServiceError> {
+    // Before the graph is read.
+    sessions.store().map_err(SessionError::from)?;
+    let ReportMeasurementsRequest { graph, target, batch, seconds, repeats, failures, ids } = request;
+    let task = read_batch(sessions, batch.clone()).await?.task();
+    let times = SentTimes { seconds, repeats, failures, ids };
+    let sent = read_measurements(sessions, &REPORT, (target, batch), times).await?;
+    let found = sessions.find(read_graph(sessions, graph, Some(task)).await?, &call.record).await?;
+    let reported = sessions.report(call, &found, sent).await?;
+    Ok(ReportMeasurementsResponse {
+        accepted: u32::try_from(reported.accepted).unwrap_or(u32::MAX),
+        known: u32::try_from(reported.known).unwrap_or(u32::MAX),
+        graph_hash: found.graph.hash.0.to_vec().into(),
+        warnings: found.warnings.into_iter().map(v1::Warning::from).collect(),
+    })
+}
+
+/// Lists a page of measurements.
+pub(super) async fn list(
+    sessions: &Sessions,
+    request: ListMeasurementsRequest,
+    call: &Call,
+) -> Result<ListMeasurementsResponse, ServiceError> {
+    let store = sessions.store().map_err(SessionError::from)?;
+    let ListMeasurementsRequest { target, graph_hash, page_size, page_token } = request;
+    let graph = read_filter(&target, &graph_hash)?;
+    let [usual, most] = PAGE_SIZES;
+    let count = if page_size == 0 { usual } else { page_size };
+    if count > most {
+        let (found, expected) = (count.to_string(), format!("at most {most}"));
+        return Err(ServiceError::Invalid { field: "page_size", found, expected });
+    }
+    call.place.hold(PAGE_BYTES).map_err(SessionError::from)?;
+    let target = Some(target.as_str()).filter(|target| !target.is_empty());
+    let after = Some(page_token.to_vec()).filter(|token| !token.is_empty());
+    let page = store.list(target, graph, after, count as usize).await.map_err(SessionError::from)?;
+    let Page { measurements, next } = page;
+    let write = move || {
+        let same = |one: &Kept, other: &Kept| one.0 == other.0 && one.1.task == other.1.task;
+        measurements.chunk_by(same).map(graph_measurements).collect::<Result<_, _>>()
+    };
+    let written = sessions.pool().run(Class::Bulk, move |_| write()).await.map_err(SessionError::from)?.value;
+    let written = written.map_err(|error: ConfigurationError| StoreError::Failed(error.to_string()));
+    let graphs = written.map_err(SessionError::from)?;
+    Ok(ListMeasurementsResponse { graphs, next_page_token: next.unwrap_or_default().into() })
+}
+
+/// Deletes measurements.
+pub(super) async fn delete(
+    sessions: &Sessions,
+    request: &DeleteMeasurementsRequest,
+) -> Result<DeleteMeasurementsResponse, ServiceError> {
+    let store = sessions.store().map_err(SessionError::from)?;
+    check_target("target", &request.target)?;
+    let graph = read_filter(&request.target, &request.graph_hash)?;
+    let deleted = store.delete(&request.target, graph).await.map_err(SessionError::from)?;
+    Ok(DeleteMeasurementsResponse { deleted })
+}
+
+type Kept = (Subject, Measurement);
+
+/// Returns the graph that a request is about; `None` for all.
+fn read_filter(target: &str, graph_hash: &[u8]) -> Result<Option<Digest>, ServiceError> {
+    if graph_hash.is_empty() {
+        return Ok(None);
+    }
+    check_target("target", target)?;
+    read_hash("graph_hash", graph_hash).map(Some)
+}
+
+/// Writes measurements of one graph on one target.
+fn graph_measurements(kept: &[Kept]) -> Result<GraphMeasurements, ConfigurationError> {
+    let (Subject { target, graph }, Measurement { task, .. }) = &kept[0];
+    let configs = kept.iter().map(|(_, measurement)| measurement.config.as_slice());
+    let configurations = Configurations::from_canonical(*task, configs, &Limits::default())?;
+    let outcomes = || kept.iter().map(|(_, measurement)| measurement.outcome);
+    Ok(GraphMeasurements {
+        target: target.clone(),
+        graph_hash: graph.0.to_vec().into(),
+        batch: Some(ConfigBatch { configs: Some(configurations.to_smallest_form()) }),
+        seconds: outcomes().map(|outcome| outcome.seconds).collect(),
+        repeats: outcomes().map(|outcome| outcome.repeats).collect(),
+        failures: outcomes().map(|outcome| outcome.failure).collect(),
+        ids: kept.iter().map(|(_, measurement)| measurement.id.clone().into()).collect(),
+    })
+}

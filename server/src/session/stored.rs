@@ -1,0 +1,133 @@
+//! Measurements that are kept: reports of them, and those that a call's own are joined with.
+
+use std::{collections::HashSet, sync::Arc};
+
+use hlorank_graph::{ConfigurationError, Configurations, EncodedBatch, Limits, SegmentedGraph};
+
+use super::{Call, SentMeasurements, SessionError, Sessions, measurements::REPORT, sessions::FoundGraph};
+use crate::{
+    compute::Class,
+    store::{Measurement, MeasurementStore, Outcome, Reported, StoreError, Subject},
+};
+
+/// Measured configurations, and what came of each.
+pub(super) struct Measured {
+    pub(super) configurations: Configurations,
+    pub(super) outcomes: Vec<Outcome>,
+    /// Number of stored ones among them.
+    pub(super) stored: usize,
+}
+
+/// Maximum number of stored measurements that a call reads.
+const MAX_STORED: usize = 2_000;
+
+/// Bytes of a measurement beside its configuration: key, record and what the file's pages add.
+const MEASUREMENT_BYTES: usize = 1 << 10;
+
+/// Maximum number of bytes of an entry of a layout: as it is kept, and in a batch.
+const ENTRY_BYTES: usize = 16;
+
+impl Sessions {
+    /// The store of measurements, if the server has one.
+    pub(crate) fn store(&self) -> Result<&Arc<MeasurementStore>, StoreError> {
+        self.kept().ok_or(StoreError::Off)
+    }
+
+    /// Keeps measurements. Returns once they are on disk.
+    pub(crate) async fn report(
+        &self,
+        call: &Call,
+        found: &FoundGraph,
+        sent: SentMeasurements,
+    ) -> Result<Reported, SessionError> {
+        let store = self.store()?;
+        let SentMeasurements { target, batch, outcomes, ids } = sent;
+        let batch = batch
+            .ok_or(SessionError::Configuration { field: REPORT.batch, source: ConfigurationError::Empty })?;
+        let (graph, limits) = (Arc::clone(&found.graph), self.bounds().limits);
+        let kept = MEASUREMENT_BYTES + graph.slots() * ENTRY_BYTES;
+        call.place.hold(batch.read_bytes(graph.slots(), &limits) + batch.count() * kept)?;
+        let subject = Subject { target, graph: graph.hash };
+        let measurements = move || {
+            let configurations = read(&batch, &graph, &limits)?;
+            let each = outcomes.into_iter().zip(ids).enumerate();
+            let each = each.map(|(config, (outcome, id))| Measurement {
+                task: graph.task,
+                config: configurations.canonical(config),
+                id,
+                outcome,
+            });
+            Ok(each.collect())
+        };
+        let measurements = self.pool().run(Class::Bulk, move |_| measurements()).await?.value;
+        let measurements =
+            measurements.map_err(|source| SessionError::Configuration { field: REPORT.batch, source })?;
+        Ok(store.report(subject, measurements).await?)
+    }
+
+    /// Reads the stored measurements of a graph on a target.
+    pub(super) async fn stored(
+        &self,
+        call: &Call,
+        graph: &SegmentedGraph,
+        target: &str,
+    ) -> Result<Vec<Measurement>, SessionError> {
+        let subject = Subject { target: target.to_owned(), graph: graph.hash };
+        let stored = self.store()?.of_graph(&subject, MAX_STORED).await?;
+        call.place.hold(stored.len() * (MEASUREMENT_BYTES + graph.slots() * ENTRY_BYTES))?;
+        Ok(stored)
+    }
+}
+
+fn read(
+    batch: &EncodedBatch,
+    graph: &SegmentedGraph,
+    limits: &Limits,
+) -> Result<Configurations, ConfigurationError> {
+    let read = batch.read(graph.task, &graph.configurable, limits)?;
+    read.check(&graph.whole)?;
+    Ok(read)
+}
+
+/// Joins measurements that a call sent with stored ones of the same graph. A stored one that was sent too counts once.
+/// Returns nothing if there are none, and why stored ones cannot be used.
+pub(super) fn join(
+    graph: &SegmentedGraph,
+    sent: Option<Configurations>,
+    outcomes: Vec<Outcome>,
+    ids: &[Vec<u8>],
+    stored: Vec<Measurement>,
+) -> (Option<Measured>, Option<ConfigurationError>) {
+    let unusable = if stored.is_empty() {
+        None
+    } else {
+        match joined(graph, sent.as_ref(), (&outcomes, ids), stored) {
+            Ok(measured) => return (Some(measured), None),
+            Err(error) => Some(error),
+        }
+    };
+    (sent.map(|configurations| Measured { configurations, outcomes, stored: 0 }), unusable)
+}
+
+fn joined(
+    graph: &SegmentedGraph,
+    sent: Option<&Configurations>,
+    (outcomes, ids): (&[Outcome], &[Vec<u8>]),
+    stored: Vec<Measurement>,
+) -> Result<Measured, ConfigurationError> {
+    let canonical = |sent: &Configurations| (0..sent.len()).map(|config| sent.canonical(config)).collect();
+    let mut configs: Vec<Vec<u8>> = sent.map(canonical).unwrap_or_default();
+    let known: HashSet<(&[u8], &[u8])> =
+        configs.iter().zip(ids).map(|(config, id)| (config.as_slice(), id.as_slice())).collect();
+    let is_new = |each: &Measurement| !known.contains(&(each.config.as_slice(), each.id.as_slice()));
+    let new: Vec<Measurement> = stored.into_iter().filter(is_new).collect();
+    let (mut outcomes, stored) = (outcomes.to_vec(), new.len());
+    for Measurement { config, outcome, .. } in new {
+        configs.push(config);
+        outcomes.push(outcome);
+    }
+    let configs = configs.iter().map(Vec::as_slice);
+    let configurations = Configurations::from_canonical(graph.task, configs, &Limits::default())?;
+    configurations.check(&graph.whole)?;
+    Ok(Measured { configurations, outcomes, stored })
+}
