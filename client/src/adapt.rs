@@ -1,7 +1,7 @@
 use hlorank_graph::Configurations;
 use hlorank_proto::v1::{self, ConfigBatch, MeasurementFailure};
 
-/// Measured run times of configurations of a graph, from which the server learns for one call.
+/// Measured run times of configurations of a graph, from which the server learns for one call, or which it keeps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Adapt(v1::Adapt);
 
@@ -27,7 +27,7 @@ impl Adapt {
         Self(v1::Adapt { target: target.into(), ..v1::Adapt::default() })
     }
 
-    /// Sets the measured configurations, at most 300, and what came of each. The server rejects lists of different
+    /// Sets the measured configurations, at most 300 to learn from and 10,000 to keep, and what came of each. The server rejects lists of different
     /// lengths.
     #[must_use]
     pub fn measured(self, configurations: &Configurations, measured: &[Measured]) -> Self {
@@ -43,7 +43,22 @@ impl Adapt {
             failures.push(failure.into());
         }
         let batch = batch.map(|configs| ConfigBatch { configs: Some(configs) });
-        Self(v1::Adapt { target: self.0.target, batch, seconds, repeats, failures })
+        Self(v1::Adapt { batch, seconds, repeats, failures, ..self.0 })
+    }
+
+    /// Sets the id of each measurement, 1 to 64 bytes. A measurement that was stored with the same id counts once.
+    /// Default: the id is made of the outcome.
+    #[must_use]
+    pub fn ids(self, ids: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
+        let ids = ids.into_iter().map(|id| id.into().into()).collect();
+        Self(v1::Adapt { ids, ..self.0 })
+    }
+
+    /// Learns also from the measurements of this graph and target that the server keeps
+    /// ([`Client::report_measurements`](crate::Client::report_measurements)). Default: from none.
+    #[must_use]
+    pub fn use_stored(self) -> Self {
+        Self(v1::Adapt { use_stored: true, ..self.0 })
     }
 
     pub(crate) fn message(&self) -> v1::Adapt {

@@ -9,11 +9,12 @@ use prost::Message;
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::{
-    ClientError, Connection, GraphHandle, RankCall, RankRequest, RankStream, Ranking, StreamRequest,
-    SuggestRequest, Suggestions,
+    Adapt, ClientError, Connection, GraphHandle, MeasurementsOf, MeasurementsPage, RankCall, RankRequest,
+    RankStream, Ranking, Reported, StreamRequest, SuggestRequest, Suggestions,
     answer::{InvalidAnswer, graph_hash},
     attempt::Attempt,
     calls::Calls,
+    measurements::report_message,
     stream::outgoing,
 };
 
@@ -157,6 +158,76 @@ impl Client {
         let suggestions = request.read(answer.into_inner()).map_err(|invalid| attempt.invalid(invalid))?;
         request.graph.set_hash(suggestions.graph_hash);
         Ok(suggestions)
+    }
+
+    /// Keeps measurements of a graph on the server, for later calls with [`Adapt::use_stored`]. Returns once they are on
+    /// disk. A report can be repeated: what is known by its id is kept once.
+    ///
+    /// ```no_run
+    /// # use hlorank_client::{Adapt, Client, ClientError, GraphHandle, Measured};
+    /// # async fn example(client: Client, graph: GraphHandle, candidates: hlorank_graph::Configurations)
+    /// # -> Result<(), ClientError> {
+    /// let measured = [Measured::Time { seconds: 0.0021, repeats: 5 }];
+    /// let adapt = Adapt::new("my board, XLA of May").measured(&candidates.select(&[0]), &measured);
+    /// println!("{} are new", client.report_measurements(&graph, &adapt).await?.accepted);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn report_measurements(
+        &self,
+        graph: &GraphHandle,
+        measurements: &Adapt,
+    ) -> Result<Reported, ClientError> {
+        let report = async |attempt: Attempt| {
+            if let Some(by_hash) = graph.by_hash() {
+                match self.report_of_graph(&attempt, graph, measurements, by_hash).await {
+                    Err(error) if error.is_graph_not_cached() => {}
+                    answer => return answer,
+                }
+            }
+            self.report_of_graph(&attempt, graph, measurements, graph.whole()).await
+        };
+        self.calls.make(graph.route().as_bytes(), self.timeout, report).await
+    }
+
+    async fn report_of_graph(
+        &self,
+        attempt: &Attempt,
+        graph: &GraphHandle,
+        measurements: &Adapt,
+        sent: v1::Graph,
+    ) -> Result<Reported, ClientError> {
+        let call = attempt.routed(graph, self.checked(report_message(measurements, sent))?);
+        let answer = attempt.answer(attempt.replica.cost_model().report_measurements(call)).await?;
+        let reported =
+            Reported::of_answer(answer.into_inner()).map_err(|invalid| attempt.invalid(invalid))?;
+        graph.set_hash(reported.graph_hash);
+        Ok(reported)
+    }
+
+    /// Lists measurements that the server keeps, a page at a time. `after` is [`MeasurementsPage::next`] of the page before,
+    /// or empty. Each replica has its own, so call each by itself.
+    pub async fn list_measurements(
+        &self,
+        of: MeasurementsOf<'_>,
+        after: &[u8],
+    ) -> Result<MeasurementsPage, ClientError> {
+        let list = async |attempt: Attempt| {
+            let call = attempt.request(of.list(after));
+            attempt.answer(attempt.replica.cost_model().list_measurements(call)).await
+        };
+        let answer = self.calls.make(ANY_REPLICA, self.timeout, list).await?.into_inner();
+        Ok(MeasurementsPage { graphs: answer.graphs, next: answer.next_page_token.to_vec() })
+    }
+
+    /// Deletes measurements that the server keeps, and returns how many there were. Each replica has its own, so call each by
+    /// itself. If the server has tokens, the client's needs the scope `admin`.
+    pub async fn delete_measurements(&self, of: MeasurementsOf<'_>) -> Result<u64, ClientError> {
+        let delete = async |attempt: Attempt| {
+            let call = attempt.request(of.delete());
+            attempt.answer(attempt.replica.cost_model().delete_measurements(call)).await
+        };
+        Ok(self.calls.make(ANY_REPLICA, self.timeout, delete).await?.into_inner().deleted)
     }
 
     /// Makes a call within [`Connection::timeout`](crate::Connection::timeout): `RankConfigsStream` if its

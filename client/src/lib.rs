@@ -20,7 +20,8 @@
 //!
 //! * [`Client::connect`] connects to one server, [`Client::connect_replicas`] to several that share the graphs.
 //! * [`Client::rank`] ranks one batch of configurations, [`Client::rank_stream`] any number of batches.
-//! * [`Client::suggest`] proposes what to measure next, given what was measured.
+//! * [`Client::suggest`] proposes what to measure next, given what was measured, and [`Client::report_measurements`] keeps
+//!   that on the server for later calls.
 //! * A [`RankCall`] is a request that can be repeated, and a [`trace`] is a file of such requests.
 //! * A [`GraphHandle`] is sent once and by hash afterwards. It is sent again if a server has lost the graph.
 //! * Calls have a deadline ([`Connection::timeout`]) and are retried if that is safe ([`Connection::retries`]).
@@ -39,6 +40,7 @@ mod credentials;
 mod deadline;
 mod error;
 mod graph;
+mod measurements;
 mod model;
 pub mod quality;
 mod ranking;
@@ -64,6 +66,7 @@ pub use hlorank_graph::{
     TileConfiguration,
 };
 pub use hlorank_proto::v1;
+pub use measurements::{MeasurementsOf, MeasurementsPage, Reported};
 pub use model::{ModelReference, ModelVersion, ParseModelReferenceError};
 pub use ranking::{Ranked, Ranking, Timings};
 pub use request::{RankCall, RankRequest};

@@ -1,4 +1,5 @@
-//! Decides when a call is retried. Retrying is safe: calls about graphs and models change nothing but caches.
+//! Decides when a call is retried. Retrying is safe: calls about graphs and models change nothing but caches,
+//! and a measurement that is reported twice is kept once.
 
 use std::time::Duration;
 

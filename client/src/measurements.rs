@@ -1,0 +1,72 @@
+use hlorank_graph::Digest;
+use hlorank_proto::v1::{
+    self, DeleteMeasurementsRequest, GraphMeasurements, ListMeasurementsRequest, ReportMeasurementsRequest,
+    ReportMeasurementsResponse, Warning,
+};
+use prost::bytes::Bytes;
+
+use crate::{Adapt, InvalidAnswer, answer::graph_hash};
+
+/// What came of a report of measurements. All of them are on the server's disk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reported {
+    /// Number of measurements that are new.
+    pub accepted: u32,
+    /// Number of measurements that were reported before.
+    pub known: u32,
+    /// The graph hash.
+    pub graph_hash: Digest,
+    /// Unusual properties of the graph that the server accepted.
+    pub warnings: Vec<Warning>,
+}
+
+/// A part of the measurements that a server keeps.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MeasurementsPage {
+    /// The measurements by target, graph hash and configuration.
+    pub graphs: Vec<GraphMeasurements>,
+    /// What to pass on for the next page; empty if this is the last one.
+    pub next: Vec<u8>,
+}
+
+/// The measurements that a call is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MeasurementsOf<'a> {
+    /// Their target; empty for all, which can be listed but not deleted.
+    pub target: &'a str,
+    /// Their graph on that target; `None` for all.
+    pub graph: Option<Digest>,
+}
+
+impl Reported {
+    pub(crate) fn of_answer(answer: ReportMeasurementsResponse) -> Result<Self, InvalidAnswer> {
+        let ReportMeasurementsResponse { accepted, known, graph_hash: hash, warnings } = answer;
+        Ok(Self { accepted, known, graph_hash: graph_hash(&hash)?, warnings })
+    }
+}
+
+impl MeasurementsOf<'_> {
+    pub(crate) fn list(&self, after: &[u8]) -> ListMeasurementsRequest {
+        let page_token = after.to_vec().into();
+        ListMeasurementsRequest {
+            target: self.target.to_owned(),
+            graph_hash: self.hash(),
+            page_size: 0,
+            page_token,
+        }
+    }
+
+    pub(crate) fn delete(&self) -> DeleteMeasurementsRequest {
+        DeleteMeasurementsRequest { target: self.target.to_owned(), graph_hash: self.hash() }
+    }
+
+    fn hash(&self) -> Bytes {
+        self.graph.map_or_else(Default::default, |graph| graph.0.to_vec().into())
+    }
+}
+
+/// Returns the message that reports the measurements of `adapt`.
+pub(crate) fn report_message(adapt: &Adapt, graph: v1::Graph) -> ReportMeasurementsRequest {
+    let v1::Adapt { target, batch, seconds, repeats, failures, ids, .. } = adapt.message();
+    ReportMeasurementsRequest { graph: Some(graph), target, batch, seconds, repeats, failures, ids }
+}
