@@ -8,6 +8,7 @@ mod frozen;
 mod full_disk;
 mod half_quota;
 mod lost_log;
+mod measurements;
 mod models_vanish;
 mod port_in_use;
 mod second_signal;

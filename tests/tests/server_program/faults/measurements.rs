@@ -1,0 +1,199 @@
+//! Measurements that were acknowledged are kept, whatever ends the server, and a file that is unusable is reported.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use hlorank_proto::v1::{
+    Adapt, Graph, ListMeasurementsRequest, RankConfigsRequest, ReportMeasurementsRequest,
+    cost_model_service_client::CostModelServiceClient,
+};
+use hlorank_tests::{
+    RankRequestBuilder as _, config_batch, graph_of_text, grid_tiles, kernel_graph, packed_tiles,
+    rank_request,
+};
+use rustix::process::Resource;
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+use tonic::{Code, Status, transport::Channel};
+use tonic_types::StatusExt as _;
+
+use super::calls::{PATIENCE, cost_model, limit, program, start};
+
+type CostModel = CostModelServiceClient<Channel>;
+
+const TARGET: &str = "a board";
+
+fn graph() -> Graph {
+    kernel_graph(graph_of_text(
+        "HloModule kernel\n\nENTRY %entry {\n  ROOT %n0 = f32[16,8] parameter(0)\n}\n",
+    ))
+}
+
+fn folder() -> (TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let flag = format!("--measurements={}", folder.path().join("measurements").display());
+    (folder, flag)
+}
+
+/// Reports a measurement of each of ten tiles, whose ids have this number.
+async fn report(client: &mut CostModel, number: u32) -> Result<(), Status> {
+    let ids = (0..10).map(|tile| format!("{number} {tile}").into_bytes().into());
+    let request = ReportMeasurementsRequest {
+        graph: Some(graph()),
+        target: TARGET.to_owned(),
+        batch: Some(config_batch(packed_tiles(&grid_tiles(10)))),
+        seconds: (0..10).map(|tile| 1.0 + f64::from(tile)).collect(),
+        ids: ids.collect(),
+        ..ReportMeasurementsRequest::default()
+    };
+    client.report_measurements(request).await.map(drop)
+}
+
+/// The numbers of all reports that are kept, each of which must be whole.
+async fn kept(client: &mut CostModel) -> BTreeSet<u32> {
+    let (mut ids, mut page_token) = (Vec::new(), Default::default());
+    loop {
+        let request = ListMeasurementsRequest { page_token, ..ListMeasurementsRequest::default() };
+        let page = client.list_measurements(request).await.unwrap().into_inner();
+        ids.extend(page.graphs.into_iter().flat_map(|graph| graph.ids));
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            break;
+        }
+    }
+    let number =
+        |id: &[u8]| -> u32 { std::str::from_utf8(id).unwrap().split_once(' ').unwrap().0.parse().unwrap() };
+    let numbers: BTreeSet<u32> = ids.iter().map(|id| number(id)).collect();
+    assert_eq!(ids.len(), 10 * numbers.len(), "a report is kept as a whole or not at all");
+    numbers
+}
+
+/// Reports as fast as the server answers until it ends. Sends the number of each acknowledged report.
+async fn report_on(
+    mut client: CostModel,
+    numbers: impl Iterator<Item = u32>,
+    acknowledged: mpsc::Sender<u32>,
+) {
+    for number in numbers {
+        if report(&mut client, number).await.is_err() || acknowledged.send(number).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_acknowledged_is_lost_when_the_server_is_killed_again_and_again() {
+    const CLIENTS: usize = 4;
+    let (_folder, flag) = folder();
+    let mut acknowledged = BTreeSet::new();
+    for round in 0..6 {
+        let server = start(&[&flag]);
+        let mut client = cost_model(&server).await;
+        let found = kept(&mut client).await;
+        assert!(found.is_superset(&acknowledged), "round {round}: {:?}", acknowledged.difference(&found));
+        let (sender, mut receiver) = mpsc::channel(1);
+        let first = found.last().map_or(0, |last| last + 1);
+        for own in (first..).take(CLIENTS) {
+            tokio::spawn(report_on(client.clone(), (own..).step_by(CLIENTS), sender.clone()));
+        }
+        drop(sender);
+        // Reports are in flight when the server is killed, at another moment in each round.
+        for _ in 0..20 + 7 * round {
+            acknowledged.insert(receiver.recv().await.expect("the server answers"));
+        }
+        server.signal("KILL");
+        while let Some(number) = receiver.recv().await {
+            acknowledged.insert(number);
+        }
+        server.stopped(Instant::now()).await;
+    }
+    assert!(acknowledged.len() >= 6 * 20);
+    let server = start(&[&flag]);
+    let mut client = cost_model(&server).await;
+    assert!(kept(&mut client).await.is_superset(&acknowledged));
+    report(&mut client, u32::MAX).await.unwrap();
+    assert_eq!(server.stop().await.status.code(), Some(0));
+}
+
+/// A request to rank that uses stored measurements.
+fn using_stored() -> RankConfigsRequest {
+    let adapt = Adapt { target: TARGET.to_owned(), use_stored: true, ..Adapt::default() };
+    let request = rank_request(graph(), packed_tiles(&grid_tiles(10))).with_model("tile-xla-cpu");
+    RankConfigsRequest { adapt: Some(adapt), ..request }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_may_not_grow_fails_reports_and_nothing_else_until_it_may() {
+    let (_folder, flag) = folder();
+    let server = start(&[&flag]);
+    let mut client = cost_model(&server).await;
+    report(&mut client, 0).await.unwrap();
+    let before = limit(&server, Resource::Fsize, Some(0));
+    let (mut number, mut acknowledged) = (1, 0);
+    let refused = loop {
+        match report(&mut client, number).await {
+            Ok(()) => (number, acknowledged) = (number + 1, number),
+            Err(refused) => break refused,
+        }
+        assert!(number < 10_000, "it always finds room");
+    };
+    assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
+    assert_eq!(refused.get_details_error_info().unwrap().reason, "MEASUREMENTS_FAILED");
+    let ranking = client.rank_configs(using_stored()).await.unwrap().into_inner();
+    assert_eq!(ranking.ranking.len(), 10, "the call goes on");
+
+    limit(&server, Resource::Fsize, before);
+    report(&mut client, number).await.unwrap();
+    let kept = kept(&mut client).await;
+    assert!((0..=acknowledged).chain([number]).all(|number| kept.contains(&number)), "{kept:?}");
+    let ranking = client.rank_configs(using_stored()).await.unwrap().into_inner();
+    assert!(ranking.warnings.is_empty() && ranking.adaptation.unwrap().stored_measurements > 0);
+    assert_eq!(server.stop().await.status.code(), Some(0));
+}
+
+/// What a server that does not start says.
+fn refusal(flag: &str) -> String {
+    let started = Instant::now();
+    let listeners = ["--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0"];
+    let output = program().args(listeners).args([flag, "--models", "no/such/folder"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn damage(file: &Path) {
+    let mut bytes = fs::read(file).unwrap();
+    // Pages in the middle: the first one is the header.
+    let pages = bytes.len() / 4_096;
+    for page in 1..pages {
+        bytes[page * 4_096..][..64].fill(0xAB);
+    }
+    fs::write(file, bytes).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_is_in_use_or_damaged_is_reported_with_what_to_do() {
+    let (folder, flag) = folder();
+    let file = folder.path().join("measurements");
+    let server = start(&[&flag]);
+    report(&mut cost_model(&server).await, 0).await.unwrap();
+    let said = refusal(&flag);
+    assert!(said.contains(&file.display().to_string()) && said.contains("a file of its own"), "{said}");
+    assert_eq!(server.stop().await.status.code(), Some(0));
+
+    damage(&file);
+    let said = refusal(&flag);
+    assert!(said.contains("damaged") && said.contains("move it away"), "{said}");
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    let said = refusal(&flag);
+    assert!(said.contains("may write there"), "{said}");
+    fs::remove_dir(&file).unwrap();
+    let server = start(&[&flag]);
+    assert!(kept(&mut cost_model(&server).await).await.is_empty());
+    tokio::time::timeout(Duration::from_mins(1), server.stop()).await.unwrap();
+}
