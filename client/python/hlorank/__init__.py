@@ -26,6 +26,7 @@ from hlorank.errors import (
 from hlorank.files import MeasuredGraph, read_graphs
 from hlorank.graph import Graph
 from hlorank.layouts import Layouts
+from hlorank.measurements import GraphMeasurements, MeasurementsPage, Reported
 from hlorank.model import Model, ModelReference
 from hlorank.ranking import (
     BatchScores,
@@ -55,10 +56,12 @@ __all__ = [
     "DeadlineError",
     "Graph",
     "GraphFileError",
+    "GraphMeasurements",
     "HlorankError",
     "InvalidRequestError",
     "Layouts",
     "MeasuredGraph",
+    "MeasurementsPage",
     "Model",
     "ModelReference",
     "NotFoundError",
@@ -67,6 +70,7 @@ __all__ = [
     "RankStream",
     "Ranking",
     "RefusedError",
+    "Reported",
     "Reuse",
     "Suggestion",
     "Suggestions",

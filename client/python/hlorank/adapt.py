@@ -1,4 +1,4 @@
-"""Measured run times from which a server learns for one call."""
+"""Measured run times from which a server learns for one call, or which it keeps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,13 +23,17 @@ class Adapt:
     target: str
     """What times were measured on: hardware, compiler and flags. Never mix targets."""
     configurations: Layouts | Tiles | None = None
-    """What was measured, at most 300; None for nothing."""
+    """What was measured, at most 300 to learn from and 10,000 to keep; None for nothing."""
     seconds: Sequence[float] = ()
     """Mean run time of each in seconds, from 1e-12 to 1e9; 0 if it failed"""
     repeats: Sequence[int] = ()
     """Number of runs of each; empty for 1 each"""
     failures: Sequence[str | None] = ()
     """One of ``FAILURES`` or None for each; empty if none failed"""
+    ids: Sequence[bytes] = ()
+    """What tells each from others of its configuration, 1 to 64 bytes; empty: its outcome"""
+    use_stored: bool = False
+    """Whether to learn also from what the server keeps of this graph and target."""
 
     @property
     def message(self) -> Any:
@@ -39,6 +43,8 @@ class Adapt:
             seconds=self.seconds,
             repeats=self.repeats,
             failures=[_number_of(failure) for failure in self.failures],
+            ids=self.ids,
+            use_stored=self.use_stored,
         )
         if self.configurations is not None:
             form, batch = self.configurations.wire
@@ -63,6 +69,8 @@ class Adaptation:
     """Kendall's tau of the times and what the other measurements predict for each"""
     zero_shot_tau: float
     """Kendall's tau of the times and the model's scores"""
+    stored_measurements: int
+    """Stored measurements that were joined with those of the call"""
 
 
 def adaptation_of(message: Any) -> Adaptation:

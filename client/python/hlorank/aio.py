@@ -13,6 +13,7 @@ from hlorank.adapt import Adapt
 from hlorank.blocking import BlockingExchange, BlockingTransport, channel, run_to_end
 from hlorank.errors import RefusedError, refused
 from hlorank.graph import Graph
+from hlorank.measurements import MeasurementsPage, Reported
 from hlorank.model import Model, ModelReference
 from hlorank.ranking import BatchScores, CachedGraph, Ranking
 from hlorank.retry import Retry
@@ -88,6 +89,29 @@ class AsyncClient:
         """Works like ``Client.suggest``."""
         wanted = Wanted(count, pending, since_improvement, seed, source)
         return await self._session.suggest(graph, candidates, wanted, model, adapt, timeout)
+
+    async def report_measurements(
+        self, graph: Graph, measurements: Adapt, *, timeout: float | None = None
+    ) -> Reported:
+        """Works like ``Client.report_measurements``."""
+        return await self._session.report_measurements(graph, measurements, timeout)
+
+    async def list_measurements(
+        self,
+        target: str = "",
+        graph_hash: bytes = b"",
+        *,
+        after: bytes = b"",
+        timeout: float | None = None,
+    ) -> MeasurementsPage:
+        """Works like ``Client.list_measurements``."""
+        return await self._session.list_measurements(target, graph_hash, after, timeout)
+
+    async def delete_measurements(
+        self, target: str, graph_hash: bytes = b"", *, timeout: float | None = None
+    ) -> int:
+        """Works like ``Client.delete_measurements``."""
+        return await self._session.delete_measurements(target, graph_hash, timeout)
 
     async def rank_stream(
         self,

@@ -9,6 +9,7 @@ import grpc
 from hlorank.adapt import Adapt
 from hlorank.blocking import BlockingTransport, channel, run_to_end
 from hlorank.graph import Graph
+from hlorank.measurements import MeasurementsPage, Reported
 from hlorank.model import Model, ModelReference
 from hlorank.ranking import BatchScores, CachedGraph, Ranking
 from hlorank.retry import Retry
@@ -129,6 +130,48 @@ class Client:
         """
         wanted = Wanted(count, pending, since_improvement, seed, source)
         return run_to_end(self._session.suggest(graph, candidates, wanted, model, adapt, timeout))
+
+    def report_measurements(
+        self, graph: Graph, measurements: Adapt, *, timeout: float | None = None
+    ) -> Reported:
+        """Keeps measurements on the server, for later calls with ``Adapt(use_stored=True)``.
+
+        Returns once they are on disk. A report can be repeated: what is known by its id is kept
+        once.
+
+        Raises:
+            RefusedError: if the call ends with an error status.
+        """
+        return run_to_end(self._session.report_measurements(graph, measurements, timeout))
+
+    def list_measurements(
+        self,
+        target: str = "",
+        graph_hash: bytes = b"",
+        *,
+        after: bytes = b"",
+        timeout: float | None = None,
+    ) -> MeasurementsPage:
+        """Returns a page of the measurements that the server keeps.
+
+        Args:
+            target: Their target; empty for all.
+            graph_hash: Their graph on that target; empty for all.
+            after: ``next`` of the page before; empty for the first page.
+            timeout: Deadline in seconds; None for the client's.
+        """
+        page = self._session.list_measurements(target, graph_hash, after, timeout)
+        return run_to_end(page)
+
+    def delete_measurements(
+        self, target: str, graph_hash: bytes = b"", *, timeout: float | None = None
+    ) -> int:
+        """Deletes the measurements of a target, or those of one graph on it.
+
+        Returns how many there were. If the server has tokens, the client's needs the scope
+        ``admin``.
+        """
+        return run_to_end(self._session.delete_measurements(target, graph_hash, timeout))
 
     def rank_stream(
         self,

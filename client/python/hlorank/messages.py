@@ -66,6 +66,13 @@ PackedTileConfigs = _message("hlorank.v1.PackedTileConfigs")
 
 Adapt = _message("hlorank.v1.Adapt")
 
+ReportMeasurementsRequest = _message("hlorank.v1.ReportMeasurementsRequest")
+ReportMeasurementsResponse = _message("hlorank.v1.ReportMeasurementsResponse")
+ListMeasurementsRequest = _message("hlorank.v1.ListMeasurementsRequest")
+ListMeasurementsResponse = _message("hlorank.v1.ListMeasurementsResponse")
+DeleteMeasurementsRequest = _message("hlorank.v1.DeleteMeasurementsRequest")
+DeleteMeasurementsResponse = _message("hlorank.v1.DeleteMeasurementsResponse")
+
 PutGraphRequest = _message("hlorank.v1.PutGraphRequest")
 PutGraphResponse = _message("hlorank.v1.PutGraphResponse")
 RankConfigsRequest = _message("hlorank.v1.RankConfigsRequest")

@@ -1,4 +1,8 @@
-"""Retries of calls. Every call may be retried, since calls change only the server's caches."""
+"""Retries of calls.
+
+Every call may be retried, since calls change only the server's caches, and what is reported or
+deleted twice counts once.
+"""
 
 import random
 import time

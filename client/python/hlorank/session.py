@@ -18,6 +18,14 @@ from hlorank.errors import (
 )
 from hlorank.graph import Graph
 from hlorank.layouts import Layouts
+from hlorank.measurements import (
+    MeasurementsPage,
+    Reported,
+    delete_message,
+    list_message,
+    page_of,
+    report_message,
+)
 from hlorank.messages import (
     ConfigBatch,
     GetModelRequest,
@@ -43,11 +51,14 @@ from hlorank.route import ROUTE_HEADER
 from hlorank.suggest import Suggestions, Wanted, suggestions_of
 from hlorank.tiles import Tiles
 from hlorank.transport import (
+    DELETE_MEASUREMENTS,
     GET_MODEL,
+    LIST_MEASUREMENTS,
     LIST_MODELS,
     PUT_GRAPH,
     RANK_CONFIGS,
     RANK_CONFIGS_STREAM,
+    REPORT_MEASUREMENTS,
     SUGGEST_CONFIGS,
     Exchange,
     Metadata,
@@ -137,6 +148,37 @@ class Session:
         suggestions = suggestions_of(answer, wanted, len(candidates))
         graph.learn(suggestions.graph_hash)
         return suggestions
+
+    async def report_measurements(
+        self, graph: Graph, measurements: Adapt, timeout: float | None
+    ) -> Reported:
+        """Keeps measurements on the server."""
+        deadline = self._deadline(timeout)
+
+        async def ask(source: Any) -> Any:
+            message = report_message(source, measurements).SerializeToString()
+            return await self._call(REPORT_MEASUREMENTS, message, _routed(graph), deadline)
+
+        answer = await _by_hash_or_whole(graph, ask)
+        reported = Reported(answer.accepted, answer.known, graph_hash_of(answer))
+        graph.learn(reported.graph_hash)
+        return reported
+
+    async def list_measurements(
+        self, target: str, graph_hash: bytes, after: bytes, timeout: float | None
+    ) -> MeasurementsPage:
+        """Returns a page of the measurements that the server keeps."""
+        message = list_message(target, graph_hash, after).SerializeToString()
+        answer = await self._call(LIST_MEASUREMENTS, message, (), self._deadline(timeout))
+        return page_of(answer)
+
+    async def delete_measurements(
+        self, target: str, graph_hash: bytes, timeout: float | None
+    ) -> int:
+        """Deletes measurements that the server keeps."""
+        message = delete_message(target, graph_hash).SerializeToString()
+        answer = await self._call(DELETE_MEASUREMENTS, message, (), self._deadline(timeout))
+        return answer.deleted
 
     async def rank_stream(
         self,

@@ -20,6 +20,13 @@ _COST_MODEL, _MODELS = "/hlorank.v1.CostModelService", "/hlorank.v1.ModelService
 PUT_GRAPH = Method(f"{_COST_MODEL}/PutGraph", messages.PutGraphResponse)
 RANK_CONFIGS = Method(f"{_COST_MODEL}/RankConfigs", messages.RankConfigsResponse)
 SUGGEST_CONFIGS = Method(f"{_COST_MODEL}/SuggestConfigs", messages.SuggestConfigsResponse)
+REPORT_MEASUREMENTS = Method(
+    f"{_COST_MODEL}/ReportMeasurements", messages.ReportMeasurementsResponse
+)
+LIST_MEASUREMENTS = Method(f"{_COST_MODEL}/ListMeasurements", messages.ListMeasurementsResponse)
+DELETE_MEASUREMENTS = Method(
+    f"{_COST_MODEL}/DeleteMeasurements", messages.DeleteMeasurementsResponse
+)
 RANK_CONFIGS_STREAM = Method(f"{_COST_MODEL}/RankConfigsStream", messages.RankConfigsStreamResponse)
 LIST_MODELS = Method(f"{_MODELS}/ListModels", messages.ListModelsResponse)
 GET_MODEL = Method(f"{_MODELS}/GetModel", messages.GetModelResponse)

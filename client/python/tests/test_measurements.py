@@ -1,0 +1,90 @@
+import asyncio
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import run_server
+
+from hlorank import Adapt, AsyncClient, Client, Layouts, PreconditionError, RefusedError, Tiles
+
+TILES = Tiles(output_bounds=[[1, 64], [2, 64], [4, 64], [8, 64]])
+SECONDS = [0.008, 0.004, 0.0022, 0.001]
+TARGET = "some target"
+STORED = Adapt(TARGET, use_stored=True)
+
+
+@pytest.fixture
+def keeping(tmp_path: Path):
+    with (
+        run_server(f"--measurements={tmp_path / 'measurements'}") as address,
+        Client(address) as client,
+    ):
+        yield client, address
+
+
+def test_what_was_reported_adapts_later_calls(keeping, tile_graph):
+    client, _ = keeping
+    measured = Adapt(TARGET, TILES, SECONDS)
+    reported = client.report_measurements(tile_graph.graph, measured)
+    assert (reported.accepted, reported.known) == (4, 0)
+    assert client.report_measurements(tile_graph.graph, measured).known == 4
+    sent = client.rank(tile_graph.graph, TILES, adapt=measured)
+    kept = client.rank(tile_graph.graph, TILES, adapt=STORED)
+    assert kept.best_scores.tolist() == sent.best_scores.tolist()
+    assert kept.adaptation.stored_measurements == 4 and sent.adaptation.stored_measurements == 0
+    assert client.suggest(tile_graph.graph, TILES, adapt=STORED).suggestions == ()
+
+
+def test_tiles_and_layouts_are_listed_as_they_were_measured(keeping, tile_graph, layout_graph):
+    client, address = keeping
+    uneven = Tiles(output_bounds=[[1, 64], [2]], kernel_bounds=[[], [3]])
+    layouts = Layouts(layout_graph.configurations.values()[:5])
+    failed = Adapt(TARGET, uneven, [0.5, 0], [2, 1], [None, "crash"], [b"one", b"two"])
+    for graph, adapt in (
+        (tile_graph.graph, failed),
+        (
+            layout_graph.graph,
+            Adapt(TARGET, layouts, [1, 2, 3, 4, 5], ids=[b"%d" % i for i in range(5)]),
+        ),
+    ):
+        reported = client.report_measurements(graph, adapt)
+        (kept,) = client.list_measurements(TARGET, reported.graph_hash).graphs
+        assert (kept.target, kept.graph_hash) == (TARGET, reported.graph_hash)
+        order = [adapt.ids.index(each) for each in kept.ids]
+        assert kept.seconds.tolist() == [adapt.seconds[each] for each in order]
+        if isinstance(kept.configurations, Tiles):
+            assert kept.configurations.features().tolist() == uneven.features()[order].tolist()
+            assert [kept.failures[order.index(each)] for each in (0, 1)] == [None, "crash"]
+            assert kept.repeats[order.index(0)] == 2
+        else:
+            assert np.array_equal(kept.configurations.values(), layouts.values()[order])
+
+    async def delete() -> tuple[int, int]:
+        async with AsyncClient(address) as each:
+            deleted = await each.delete_measurements(TARGET)
+            return deleted, len((await each.list_measurements()).graphs)
+
+    assert asyncio.run(delete()) == (7, 0)
+
+
+def test_pages_follow_each_other(keeping, tile_graph):
+    client, _ = keeping
+    tiles = Tiles(output_bounds=[[number, 64] for number in range(1, 2501)])
+    client.report_measurements(tile_graph.graph, Adapt(TARGET, tiles, [1.0] * 2500))
+    sizes, after = [], None
+    while after != b"":
+        page = client.list_measurements(TARGET, after=after or b"")
+        sizes.append(sum(len(graph.ids) for graph in page.graphs))
+        after = page.next
+    assert sizes == [1000, 1000, 500]
+
+
+def test_refusals_have_their_reason(keeping, server, tile_graph):
+    client, _ = keeping
+    client.report_measurements(tile_graph.graph, Adapt(TARGET, TILES, SECONDS, ids=[b"a"] * 4))
+    changed = Adapt(TARGET, TILES, [1, *SECONDS[1:]], ids=[b"a"] * 4)
+    with pytest.raises(RefusedError, match="give every measurement an id") as refused:
+        client.report_measurements(tile_graph.graph, changed)
+    assert refused.value.reason == "MEASUREMENT_CHANGED"
+    with Client(server) as without, pytest.raises(PreconditionError, match="--measurements"):
+        without.report_measurements(tile_graph.graph, changed)
