@@ -32,7 +32,8 @@ impl Calls {
         let mut order = self.replicas.order(route);
         let mut replica = order.next_replica();
         loop {
-            let answer = call(Attempt { replica: Arc::clone(&replica), deadline }).await;
+            // In a box, because it holds the message several times, and the caller's future would hold it, too.
+            let answer = Box::pin(call(Attempt { replica: Arc::clone(&replica), deadline })).await;
             let code = answer.as_ref().err().and_then(ClientError::code);
             match code {
                 Some(Code::Unavailable) => replica.set_unavailable(),

@@ -211,13 +211,13 @@ async fn pages_have_the_size_that_was_asked_for() {
     let ten = adapt(&graph, &[0; 10]).ids((0..10).map(|id| vec![id]));
     client.report_measurements(&GraphHandle::of(&graph), &ten).await.unwrap();
     let mut calls = server.cost_model().await;
-    let (mut sizes, mut page_token) = (Vec::new(), Default::default());
+    let mut request = ListMeasurementsRequest { page_size: 4, ..ListMeasurementsRequest::default() };
+    let mut sizes = Vec::new();
     loop {
-        let request = ListMeasurementsRequest { page_size: 4, page_token, ..Default::default() };
-        let page = calls.list_measurements(request).await.unwrap().into_inner();
+        let page = calls.list_measurements(request.clone()).await.unwrap().into_inner();
         sizes.push(page.graphs.iter().map(|each| each.ids.len()).sum::<usize>());
-        page_token = page.next_page_token;
-        if page_token.is_empty() {
+        request.page_token = page.next_page_token;
+        if request.page_token.is_empty() {
             break;
         }
     }

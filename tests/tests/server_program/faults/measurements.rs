@@ -55,13 +55,12 @@ async fn report(client: &mut CostModel, number: u32) -> Result<(), Status> {
 
 /// The numbers of all reports that are kept, each of which must be whole.
 async fn kept(client: &mut CostModel) -> BTreeSet<u32> {
-    let (mut ids, mut page_token) = (Vec::new(), Default::default());
+    let (mut ids, mut request) = (Vec::new(), ListMeasurementsRequest::default());
     loop {
-        let request = ListMeasurementsRequest { page_token, ..ListMeasurementsRequest::default() };
-        let page = client.list_measurements(request).await.unwrap().into_inner();
+        let page = client.list_measurements(request.clone()).await.unwrap().into_inner();
         ids.extend(page.graphs.into_iter().flat_map(|graph| graph.ids));
-        page_token = page.next_page_token;
-        if page_token.is_empty() {
+        request.page_token = page.next_page_token;
+        if request.page_token.is_empty() {
             break;
         }
     }
