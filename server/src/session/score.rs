@@ -1,5 +1,6 @@
+mod learn;
+
 use std::{
-    fmt::Display,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -7,13 +8,11 @@ use std::{
 use hlorank_graph::{Configurations, EncodedBatch, LayoutBatch, SegmentedGraph};
 
 use super::{
-    Adaptation, Call, Deadline, SentMeasurements, SessionError, Sessions,
-    adapt::{Learned, learn, learning_bytes, predict, predicted_means},
-    measurements::ADAPT,
+    Adaptation, Call, Deadline, SessionError, Sessions,
+    adapt::{Learned, predict, predicted_means},
     partial::{Scored, score_in_time},
     sessions::{FoundGraph, SelectedModel},
     space::Combined,
-    stored::{Measured, join},
     suggest::{Choice, Predicted, Suggested, choosing_bytes, renumber},
 };
 use crate::{
@@ -24,7 +23,6 @@ use crate::{
     metrics::ModelSeries,
     model::Model,
     outcome::{Evaluation, Reuse, Stages, Timings},
-    store::Measurement,
 };
 
 /// The session of one call: its graph, its model, and what was scored until now.
@@ -159,63 +157,6 @@ impl Session {
     /// What predictions rest on, if the call sent measurements.
     pub(crate) fn adaptation(&self) -> Option<Adaptation> {
         self.learned.as_ref().map(Learned::adaptation)
-    }
-
-    /// Learns from measured configurations, and from stored ones if the call asks for them. All that is scored afterwards
-    /// is adapted to them.
-    pub(crate) async fn adapt(
-        &mut self,
-        sent: SentMeasurements,
-        use_stored: bool,
-    ) -> Result<(), SessionError> {
-        let SentMeasurements { target, batch, outcomes, ids } = sent;
-        let (graph, pool) = (Arc::clone(&self.graph), Arc::clone(self.sessions.engine()));
-        let pool = pool.pool();
-        let sent = match batch {
-            None => None,
-            Some(batch) => {
-                let (class, read) = (self.accept(&batch)?, self.reader(batch, ADAPT.batch));
-                Some(pool.run(class, move |_| read()).await?.value?)
-            }
-        };
-        let stored = if use_stored { self.stored(&target).await } else { Vec::new() };
-        let is_quick = stored.is_empty();
-        let join = move || join(&graph, sent, outcomes, &ids, stored);
-        let (measured, unusable) =
-            if is_quick { join() } else { pool.run(Class::Bulk, move |_| join()).await?.value };
-        if let Some(error) = unusable {
-            self.warn_of_store(&error);
-        }
-        self.learned = Some(match measured {
-            None => Learned::nothing(target),
-            Some(measured) => self.learn(target, measured).await?,
-        });
-        Ok(())
-    }
-
-    /// Returns the stored measurements of a target. If they cannot be read, the call goes on without them.
-    async fn stored(&mut self, target: &str) -> Vec<Measurement> {
-        let stored = self.sessions.stored(&self.call, &self.graph, target).await;
-        stored.unwrap_or_else(|error| {
-            self.warn_of_store(&error);
-            Vec::new()
-        })
-    }
-
-    fn warn_of_store(&mut self, error: &dyn Display) {
-        let message = format!("stored measurements were not used: {error}");
-        self.warnings.push(Warning { reason: "STORED_MEASUREMENTS_UNUSED", message });
-    }
-
-    async fn learn(&self, target: String, measured: Measured) -> Result<Learned, SessionError> {
-        let engine = self.sessions.engine();
-        let configurations = measured.configurations.clone();
-        let class = class_of(configurations.len());
-        let read = move || Ok::<_, SessionError>(configurations);
-        let evaluation = engine.score(&self.model, &self.graph, read, self.terms(class)).await?;
-        let held = engine.memory().hold(learning_bytes(measured.configurations.len()))?;
-        let learn = move || learn(target, &measured, &evaluation, held);
-        Ok(engine.pool().run(Class::Bulk, move |_| learn()).await?.value)
     }
 
     /// Chooses which configurations of a batch to measure next, or which combinations of them. Returns the combinations too,

@@ -24,8 +24,8 @@ const MAX_STORED: usize = 2_000;
 /// Bytes of a measurement beside its configuration: key, record and what the file's pages add.
 const MEASUREMENT_BYTES: usize = 1 << 10;
 
-/// Maximum number of bytes of an entry of a layout: as it is kept, and in a batch.
-const ENTRY_BYTES: usize = 16;
+/// Maximum number of bytes of an entry of a layout: as it is kept, in a batch and to learn from.
+const ENTRY_BYTES: usize = 40;
 
 impl Sessions {
     /// The store of measurements, if the server has one.
@@ -45,8 +45,8 @@ impl Sessions {
         let batch = batch
             .ok_or(SessionError::Configuration { field: REPORT.batch, source: ConfigurationError::Empty })?;
         let (graph, limits) = (Arc::clone(&found.graph), self.bounds().limits);
-        let kept = MEASUREMENT_BYTES + graph.slots() * ENTRY_BYTES;
-        call.place.hold(batch.read_bytes(graph.slots(), &limits) + batch.count() * kept)?;
+        call.place
+            .hold(batch.read_bytes(graph.slots(), &limits) + measurement_bytes(&graph, batch.count()))?;
         let subject = Subject { target, graph: graph.hash };
         let measurements = move || {
             let configurations = read(&batch, &graph, &limits)?;
@@ -72,11 +72,22 @@ impl Sessions {
         graph: &SegmentedGraph,
         target: &str,
     ) -> Result<Vec<Measurement>, SessionError> {
-        let subject = Subject { target: target.to_owned(), graph: graph.hash };
-        let stored = self.store()?.of_graph(&subject, MAX_STORED).await?;
-        call.place.hold(stored.len() * (MEASUREMENT_BYTES + graph.slots() * ENTRY_BYTES))?;
-        Ok(stored)
+        let (store, mut stored, mut after) = (self.store()?, Vec::new(), None);
+        loop {
+            let left = MAX_STORED - stored.len();
+            let page = store.list(Some(target), Some(graph.hash), after, left).await?;
+            call.place.hold(measurement_bytes(graph, page.measurements.len()))?;
+            stored.extend(page.measurements.into_iter().map(|(_, measurement)| measurement));
+            after = page.next;
+            if after.is_none() || stored.len() >= MAX_STORED {
+                return Ok(stored);
+            }
+        }
     }
+}
+
+fn measurement_bytes(graph: &SegmentedGraph, measurements: usize) -> usize {
+    measurements * (MEASUREMENT_BYTES + graph.slots() * ENTRY_BYTES)
 }
 
 fn read(

@@ -48,22 +48,8 @@ impl MeasurementStore {
         self.ask(|answer| Command::Report(Report { subject, measurements, answer })).await
     }
 
-    /// Returns at most `count` measurements of a graph on a target: the same ones of the same set.
-    pub async fn of_graph(&self, subject: &Subject, count: usize) -> Result<Vec<Measurement>, StoreError> {
-        let (mut all, mut after) = (Vec::new(), None);
-        while all.len() < count {
-            let page = self.page(subject.prefix(), after, count - all.len()).await?;
-            all.extend(page.measurements.into_iter().map(|(_, measurement)| measurement));
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
-        }
-        Ok(all)
-    }
-
-    /// Returns at most `count` measurements, fewer if they are large: of one graph, of one target or of all, from the one
-    /// after the key `after`.
+    /// Returns at most `count` measurements, fewer if they are large: of one graph on a target, of a target or of all, from
+    /// the one after the key `after`. The same set has the same pages.
     pub async fn list(
         &self,
         target: Option<&str>,
@@ -71,7 +57,14 @@ impl MeasurementStore {
         after: Option<Vec<u8>>,
         count: usize,
     ) -> Result<Page, StoreError> {
-        self.page(prefix(target, graph), after, count).await
+        let (file, prefix) = (Arc::clone(&self.file), prefix(target, graph));
+        let read = move || file.page(&prefix, after.as_deref(), count);
+        let read = tokio::task::spawn_blocking(read).await;
+        let read = read.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string())));
+        read.inspect_err(|error| {
+            tracing::error!(%error, "measurements were not read");
+            self.series.failures.increment(1);
+        })
     }
 
     /// Deletes the measurements of a target, or those of one graph on it. Returns how many there were.
@@ -84,17 +77,6 @@ impl MeasurementStore {
     pub async fn close(&self) {
         // An error means that it is closed.
         let _ = self.ask(Command::Close).await;
-    }
-
-    async fn page(&self, prefix: Vec<u8>, after: Option<Vec<u8>>, count: usize) -> Result<Page, StoreError> {
-        let file = Arc::clone(&self.file);
-        let read = move || file.page(&prefix, after.as_deref(), count);
-        let read = tokio::task::spawn_blocking(read).await;
-        let read = read.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string())));
-        read.inspect_err(|error| {
-            tracing::error!(%error, "measurements were not read");
-            self.series.failures.increment(1);
-        })
     }
 
     async fn ask<T>(
