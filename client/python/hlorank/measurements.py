@@ -7,10 +7,11 @@ import numpy as np
 
 from hlorank.adapt import FAILURES, Adapt
 from hlorank.errors import AnswerError
-from hlorank.layouts import VALUES, Layouts
+from hlorank.layouts import Layouts
 from hlorank.messages import (
     DeleteMeasurementsRequest,
     ListMeasurementsRequest,
+    PackedLayoutConfigs,
     ReportMeasurementsRequest,
 )
 from hlorank.tiles import Tiles
@@ -111,9 +112,9 @@ def _configurations_of(batch: Any) -> Layouts | Tiles:
         if form == "tile_configs":
             return _readable_tiles(message)
         if form == "packed_layout_configs":
-            return _layouts(message.tables, _packed_indices(message))
+            return Layouts.from_packed(message)
         if form == "delta_layout_configs":
-            return _layouts(message.tables, _delta_indices(message))
+            return Layouts.from_packed(_packed_layouts(message))
     except (ValueError, IndexError) as error:
         raise AnswerError(f"the server's configurations are unreadable: {error}") from error
     raise AnswerError(f"the server sent configurations in the form {form}")
@@ -134,24 +135,15 @@ def _readable_tiles(message: Any) -> Tiles:
     )
 
 
-def _packed_indices(message: Any) -> np.ndarray:
-    largest = max((len(table.entries) // 3 for table in message.tables), default=0)
-    width = "u1" if largest <= 256 else "<u2"
-    return np.frombuffer(message.indices, width).reshape(message.config_count, len(message.tables))
-
-
-def _delta_indices(message: Any) -> np.ndarray:
+def _packed_layouts(message: Any) -> Any:
+    """Returns the ``PackedLayoutConfigs`` of a ``DeltaLayoutConfigs``."""
     counts = np.array(message.change_counts, np.int64)
     indices = np.tile(np.array(message.base, np.int64), (len(counts), 1))
     configs = np.repeat(np.arange(len(counts)), counts)
     indices[configs, np.array(message.change_slots, np.int64)] = message.change_entries
-    return indices
-
-
-def _layouts(tables: Any, indices: np.ndarray) -> Layouts:
-    values = np.empty((*indices.shape, VALUES), np.int8)
-    for slot, table in enumerate(tables):
-        numbers = np.array(table.entries, np.int64).reshape(-1, 3, 1)
-        digits = numbers // 7 ** np.arange(VALUES // 3) % 7 - 1
-        values[:, slot] = digits.reshape(-1, VALUES)[indices[:, slot]]
-    return Layouts(values)
+    largest = max((len(table.entries) // 3 for table in message.tables), default=0)
+    return PackedLayoutConfigs(
+        config_count=len(counts),
+        tables=message.tables,
+        indices=indices.astype("u1" if largest <= 256 else "<u2").tobytes(),
+    )
