@@ -1,5 +1,11 @@
 //! Hashes of numbers that are the same everywhere.
 
+/// A number below `count`, by a hash.
+#[expect(clippy::cast_possible_truncation, reason = "it is below a usize")]
+pub(crate) fn below(hash: u64, count: usize) -> usize {
+    ((u128::from(hash) * count as u128) >> 64) as usize
+}
+
 /// One step of `SplitMix64` (Steele, Lea and Flood, 2014), as `models/README.md` writes it.
 pub(crate) fn mix(state: u64) -> u64 {
     let z = state.wrapping_add(0x9E37_79B9_7F4A_7C15);

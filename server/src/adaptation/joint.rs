@@ -1,5 +1,7 @@
 //! What is expected of some configurations' run times, as the times of further ones are believed to be known.
 
+use std::rc::Rc;
+
 use super::{
     Adapted, Point,
     kernel::{Kernel, Scaled},
@@ -10,6 +12,7 @@ use super::{
 /// The joint distribution of the run times of candidates.
 pub(super) struct Joint<'a> {
     numbers: Vec<usize>,
+    kernel: &'a Kernel,
     conditioned: [Conditioned<'a>; 2],
     /// The lowest ln(seconds) that was measured or is believed.
     lowest: f64,
@@ -26,7 +29,7 @@ struct Conditioned<'a> {
 
 /// One configuration.
 struct Posterior {
-    scaled: Scaled,
+    scaled: Rc<Scaled>,
     mean: f64,
     variance: f64,
     /// L⁻¹ times its covariances with the measured configurations and with those that are believed.
@@ -34,23 +37,28 @@ struct Posterior {
 }
 
 impl<'a> Joint<'a> {
-    pub(super) fn of(adapted: &'a Adapted, candidates: &[(usize, Point)]) -> Self {
+    /// The candidates of these numbers, which have these points.
+    pub(super) fn of(adapted: &'a Adapted, numbers: Vec<usize>, points: &[Point]) -> Self {
+        let kernel = &adapted.kernel;
+        let scaled: Vec<Rc<Scaled>> = points.iter().map(|point| Rc::new(kernel.scaled(point))).collect();
         let conditioned = adapted.hypotheses.each_ref().map(|hypothesis| {
-            let new = |(_, point): &(usize, Point)| Posterior::of(&adapted.kernel, hypothesis, point);
+            let candidates = points.iter().zip(&scaled);
+            let new = |(point, scaled)| Posterior::of(kernel, hypothesis, point, scaled);
             Conditioned {
-                kernel: &adapted.kernel,
+                kernel,
                 hypothesis,
-                candidates: candidates.iter().map(new).collect(),
+                candidates: candidates.map(new).collect(),
                 believed: Vec::new(),
             }
         });
-        let numbers = candidates.iter().map(|(number, _)| *number).collect();
-        Self { numbers, conditioned, lowest: adapted.fastest }
+        Self { numbers, kernel, conditioned, lowest: adapted.fastest }
     }
 
     /// Takes the predicted time of a configuration for its measured one. Means stay as they are, and variances fall.
     pub(super) fn believe(&mut self, point: &Point) {
-        let means = self.conditioned.each_mut().map(|each| each.hypothesis.weight * each.believe(point));
+        let scaled = Rc::new(self.kernel.scaled(point));
+        let means = self.conditioned.each_mut();
+        let means = means.map(|each| each.hypothesis.weight * each.believe(point, &scaled));
         self.lowest = self.lowest.min(means.iter().sum());
     }
 
@@ -87,8 +95,8 @@ impl<'a> Joint<'a> {
 
 impl Conditioned<'_> {
     /// Returns the mean of the configuration.
-    fn believe(&mut self, point: &Point) -> f64 {
-        let mut new = Posterior::of(self.kernel, self.hypothesis, point);
+    fn believe(&mut self, point: &Point, scaled: &Rc<Scaled>) -> f64 {
+        let mut new = Posterior::of(self.kernel, self.hypothesis, point, scaled);
         for (earlier, deviation) in &self.believed {
             new.condition(self.kernel, self.hypothesis, (earlier, *deviation));
         }
@@ -103,10 +111,9 @@ impl Conditioned<'_> {
 }
 
 impl Posterior {
-    fn of(kernel: &Kernel, hypothesis: &Hypothesis, point: &Point) -> Self {
-        let scaled = kernel.scaled(point);
-        let (mean, variance, reduced) = hypothesis.fit.posterior(kernel, &scaled);
-        Self { scaled, mean: mean + hypothesis.mean_of(point), variance, reduced }
+    fn of(kernel: &Kernel, hypothesis: &Hypothesis, point: &Point, scaled: &Rc<Scaled>) -> Self {
+        let (mean, variance, reduced) = hypothesis.fit.posterior(kernel, scaled);
+        Self { scaled: Rc::clone(scaled), mean: mean + hypothesis.mean_of(point), variance, reduced }
     }
 
     /// Lowers the variance by what another configuration, which is known up to a deviation, tells of this one.

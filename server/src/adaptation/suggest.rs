@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, ops::Range};
 
 use super::{Adapted, Point, joint::Joint};
-use crate::split_mix::mix;
+use crate::split_mix::{below, mix};
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -45,12 +45,10 @@ impl Wanted {
         fruitless > 0 && fruitless.is_multiple_of(FRUITLESS)
     }
 
-    /// A number below `below`, at random, for the suggestion after this many others.
-    #[expect(clippy::cast_possible_truncation, reason = "it is below a usize")]
-    fn draw(&self, others: usize, below: usize) -> usize {
+    /// A number below `count`, at random, for the suggestion after this many others.
+    fn draw(&self, others: usize, count: usize) -> usize {
         let parts = [self.seed, self.since_improvement.into(), others as u64];
-        let drawn = parts.into_iter().fold(0, |state, part| mix(state ^ part));
-        ((u128::from(drawn) * below as u128) >> 64) as usize
+        below(parts.into_iter().fold(0, |state, part| mix(state ^ part)), count)
     }
 
     /// Suggests the configurations that the model ranks first. `ranking` has those that may be suggested.
@@ -90,8 +88,8 @@ pub(crate) struct Candidates<'a> {
     pub(crate) considered: usize,
     /// The numbers among which random suggestions are drawn.
     pub(crate) drawn: Range<usize>,
-    /// The point of a configuration of this number.
-    pub(crate) point: &'a dyn Fn(usize) -> Point,
+    /// The points of the configurations of these numbers.
+    pub(crate) points: &'a dyn Fn(&[usize]) -> Vec<Point>,
 }
 
 impl Adapted {
@@ -99,19 +97,19 @@ impl Adapted {
     /// with the time that is predicted for them.
     pub(crate) fn suggest(&self, candidates: &Candidates<'_>, wanted: &Wanted) -> Vec<Suggestion> {
         let mut left = wanted.left(candidates.ranking);
-        let considered = left.iter().take(candidates.considered);
-        let considered: Vec<_> = considered.map(|&config| (config, (candidates.point)(config))).collect();
-        let mut joint = Joint::of(self, &considered);
-        for &config in &wanted.pending {
-            joint.believe(&(candidates.point)(config));
-        }
+        let considered = &left[..left.len().min(candidates.considered)];
+        let mut joint = Joint::of(self, considered.to_vec(), &(candidates.points)(considered));
+        let mut believed = wanted.pending.clone();
         let mut suggestions = Vec::new();
         while suggestions.len() < wanted.count && !left.is_empty() {
+            for point in (candidates.points)(&std::mem::take(&mut believed)) {
+                joint.believe(&point);
+            }
             let (config, reason) = wanted.next(suggestions.len(), &left, &candidates.drawn, &joint);
             suggestions.push(Suggestion { config, reason, improvement: joint.improvement(config) });
             left.retain(|&other| other != config);
             joint.remove(config);
-            joint.believe(&(candidates.point)(config));
+            believed.push(config);
         }
         suggestions
     }
@@ -155,7 +153,8 @@ mod tests {
 
     fn suggested(measured: &[usize], wanted: &Wanted) -> Vec<Suggestion> {
         let ranking: Vec<usize> = (0..27).rev().filter(|number| !measured.contains(number)).collect();
-        let candidates = Candidates { ranking: &ranking, considered: 100, drawn: 0..27, point: &layout };
+        let points = |numbers: &[usize]| numbers.iter().copied().map(layout).collect();
+        let candidates = Candidates { ranking: &ranking, considered: 100, drawn: 0..27, points: &points };
         adapted(measured).suggest(&candidates, wanted)
     }
 
@@ -208,8 +207,7 @@ mod tests {
     fn a_believed_time_leaves_less_to_learn() {
         let measured = [26, 13, 17, 5];
         let adapted = adapted(&measured);
-        let candidates: Vec<(usize, Point)> = [0, 1].map(|number| (number, layout(number))).to_vec();
-        let mut joint = Joint::of(&adapted, &candidates);
+        let mut joint = Joint::of(&adapted, vec![0, 1], &[layout(0), layout(1)]);
         let before = joint.improvement(1);
         joint.believe(&layout(1));
         assert!(joint.improvement(1) < before / 2.0, "{} {before}", joint.improvement(1));

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use hlorank_graph::{ConfigurationError, LayoutBatch, SegmentedGraph};
 
-use crate::split_mix::mix;
+use crate::split_mix::{below, mix};
 
 /// What is combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,9 +128,7 @@ impl Space {
         for _ in 0..count {
             let draw = |(number, place): (usize, &Place)| {
                 state = mix(state);
-                #[expect(clippy::cast_possible_truncation, reason = "it is below the number of options")]
-                let option = ((u128::from(state) * place.options.len() as u128) >> 64) as usize;
-                Change { place: number, option }
+                Change { place: number, option: below(state, place.options.len()) }
             };
             let drawn: Vec<Change> = self.places.iter().enumerate().map(draw).collect();
             self.changed(row, &drawn, &mut rows);

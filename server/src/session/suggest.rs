@@ -60,9 +60,9 @@ impl Choice {
     pub(super) fn suggest(&self, wanted: &Wanted) -> Vec<Suggested> {
         let ranking = self.ranking();
         let from = &self.from;
-        let point = |config| points(&from.configurations, &[config], &from.scores).remove(0);
+        let points = |configs: &[usize]| points(&from.configurations, configs, &from.scores);
         let drawn = self.drawn.clone();
-        let candidates = Candidates { ranking: &ranking, considered: CONSIDERED, drawn, point: &point };
+        let candidates = Candidates { ranking: &ranking, considered: CONSIDERED, drawn, points: &points };
         let suggestions = match &self.adapted {
             Some(adapted) => adapted.suggest(&candidates, wanted),
             None => wanted.by_model(&ranking),
@@ -70,7 +70,10 @@ impl Choice {
         let described = |suggestion: Suggestion| Suggested {
             suggestion,
             score: from.log_seconds[suggestion.config],
-            deviation: self.adapted.as_ref().map(|each| each.predict(&point(suggestion.config)).deviation),
+            deviation: self
+                .adapted
+                .as_ref()
+                .map(|each| each.predict(&points(&[suggestion.config])[0]).deviation),
         };
         suggestions.into_iter().map(described).collect()
     }
