@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use hlorank_graph::{Configurations, Distinct};
+use hlorank_graph::{Configurations, SegmentedGraph};
 
 use super::{SessionError, measurements::MAX_LEARNED, stored::Measured};
 use crate::{
     adaptation::{Adapted, Basis, LayoutMeans, Measurement, Measurements, Point, Prediction, Prior},
     compute::{Class, ComputePool},
-    engine::rank,
+    engine::{Engine, Terms, rank},
     memory::Held,
+    model::Model,
     outcome::Evaluation,
 };
 
@@ -86,9 +87,38 @@ pub(super) fn learn(target: String, measured: &Measured, evaluation: &Evaluation
     Learned { target, measured, stored: *stored, adapted, points: Arc::new(points), _held: Some(held) }
 }
 
+/// Configurations that were scored.
+pub(super) struct Scored {
+    pub(super) evaluation: Evaluation,
+    /// The deviations of predicted ln(seconds), of which those of the best are set; empty if nothing was learned.
+    pub(super) deviations: Vec<f32>,
+}
+
+/// Scores the configurations that `read` returns. If something was learned, their scores are predicted ln(seconds), and the
+/// best `top_k` get deviations.
+pub(super) async fn score(
+    engine: &Engine,
+    (model, graph): (&Model, &Arc<SegmentedGraph>),
+    read: impl FnOnce() -> Result<Configurations, SessionError> + Send + 'static,
+    terms: Terms,
+    (adapted, top_k): (Option<&Arc<Adapted>>, u32),
+) -> Result<Scored, SessionError> {
+    let Some(adapted) = adapted else {
+        let evaluation = engine.score(model, graph, read, terms).await?;
+        return Ok(Scored { evaluation, deviations: Vec::new() });
+    };
+    let all = engine.pool().run(terms.class, move |_| read()).await?.value?;
+    let configurations = all.clone();
+    let read = move || Ok::<_, SessionError>(configurations);
+    let mut evaluation = engine.score(model, graph, read, terms).await?;
+    let terms = (terms.class, top_k);
+    let deviations = predict(engine.pool(), adapted, Arc::new(all), &mut evaluation, terms).await?;
+    Ok(Scored { evaluation, deviations })
+}
+
 /// Replaces the scores of evaluated configurations by the means of their ln(seconds). Returns the deviations, of which
 /// those of the best `top_k` are set (0 for all).
-pub(super) async fn predict(
+async fn predict(
     pool: &ComputePool,
     adapted: &Arc<Adapted>,
     configurations: Arc<Configurations>,
@@ -165,16 +195,13 @@ impl Batch {
         class: Class,
     ) -> Result<Vec<f32>, SessionError> {
         let batch = Arc::clone(self);
-        let Distinct { mut first, of_config, .. } =
-            pool.run(class, move |_| batch.configurations.batch().distinct()).await?.value;
-        // In a partial ranking, only the first configurations have scores.
-        first.retain(|&number| number < self.scores.len());
-        let mut means = Vec::with_capacity(first.len());
-        for some in first.chunks(AT_ONCE) {
+        let distinct = pool.run(class, move |_| batch.configurations.batch().distinct()).await?.value;
+        let mut means = Vec::with_capacity(distinct.first.len());
+        for some in distinct.first.chunks(AT_ONCE) {
             let predictions = self.predict(pool, class, some.to_vec()).await?;
             means.extend(predictions.iter().map(|each| finite(each.log_seconds)));
         }
-        Ok(of_config[..self.scores.len()].iter().map(|&distinct| means[distinct as usize]).collect())
+        Ok(distinct.fan_out(&means))
     }
 
     /// Predicts the run times of configurations.

@@ -6,13 +6,15 @@ use futures::{StreamExt as _, TryFutureExt as _, TryStreamExt as _, stream};
 use hlorank_graph::{Configurations, SegmentedGraph};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Deadline, SessionError, adapt::predict};
+use super::{
+    Deadline, SessionError,
+    adapt::{self, Scored},
+};
 use crate::{
     adaptation::Adapted,
     compute::Class,
     engine::{Engine, Terms},
     model::{Model, ModelKind},
-    outcome::Evaluation,
 };
 
 /// Number of configurations of a slice: few enough that some are scored before time is up, enough that every worker has
@@ -24,13 +26,6 @@ const AT_ONCE: usize = 2;
 
 /// Maximum time that is kept for ranking and answering; otherwise a tenth of the time allowed.
 const MAX_ANSWERING: Duration = Duration::from_millis(250);
-
-/// The first configurations of a batch, with their scores.
-pub(super) struct Scored {
-    pub(super) evaluation: Evaluation,
-    /// The deviations of adapted scores that may be ranked; empty if nothing was learned.
-    pub(super) deviations: Vec<f32>,
-}
 
 /// Scores the first configurations of a batch, slice by slice, until there is just enough time left to answer. Fails if
 /// not even one slice is scored by then. `adapted` predicts the run times of each slice, of which the best `top_k` may be
@@ -47,20 +42,8 @@ pub(super) async fn score_in_time(
         let (all, first, adapted) = (Arc::clone(&all), range.start, adapted.clone());
         let terms = Terms { deadline: None, class, continues_request: first > 0 };
         async move {
-            let select = move || all.select(&range.collect::<Vec<_>>());
-            let Some(adapted) = adapted else {
-                let read = move || Ok::<_, SessionError>(select());
-                let evaluation = engine.score(model, graph, read, terms).await?;
-                return Ok(Scored { evaluation, deviations: Vec::new() });
-            };
-            let slice = engine.pool().run(class, move |_| select()).await?.value;
-            let configurations = slice.clone();
-            let read = move || Ok::<_, SessionError>(configurations);
-            let mut evaluation = engine.score(model, graph, read, terms).await?;
-            let terms = (class, top_k);
-            let deviations =
-                predict(engine.pool(), &adapted, Arc::new(slice), &mut evaluation, terms).await?;
-            Ok(Scored { evaluation, deviations })
+            let select = move || Ok(all.select(&range.collect::<Vec<_>>()));
+            adapt::score(engine, (model, graph), select, terms, (adapted.as_ref(), top_k)).await
         }
         .map_err(move |error: SessionError| error.numbered_after(first))
     };

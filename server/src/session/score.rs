@@ -9,8 +9,8 @@ use hlorank_graph::{Configurations, EncodedBatch, LayoutBatch, SegmentedGraph};
 
 use super::{
     Adaptation, Call, Deadline, SessionError, Sessions,
-    adapt::{Learned, predict, predicted_means},
-    partial::{Scored, score_in_time},
+    adapt::{self, Learned, Scored, predicted_means},
+    partial::score_in_time,
     sessions::{FoundGraph, SelectedModel},
     space::Combined,
     suggest::{Choice, Predicted, Suggested, choosing_bytes, renumber},
@@ -216,21 +216,11 @@ impl Session {
         let (class, first, field) = (self.accept(&batch)?, self.scores.len(), batch.field());
         let (engine, read) = (Arc::clone(self.sessions.engine()), self.reader(batch, field));
         let terms = self.terms(class);
-        let numbered = |error: SessionError| error.numbered_after(first);
-        let evaluation = match self.adapted() {
-            None => engine.score(&self.model, &self.graph, read, terms).await.map_err(numbered)?,
-            Some(adapted) => {
-                let all = engine.pool().run(class, move |_| read()).await?.value?;
-                let configurations = all.clone();
-                let read = move || Ok(configurations);
-                let scored = engine.score(&self.model, &self.graph, read, terms).await;
-                let mut evaluation = scored.map_err(numbered)?;
-                let terms = (class, self.top_k);
-                let predicted = predict(engine.pool(), &adapted, Arc::new(all), &mut evaluation, terms);
-                self.deviations.extend(predicted.await?);
-                evaluation
-            }
-        };
+        let adapted = self.adapted();
+        let of = (self.model.as_ref(), &self.graph);
+        let scored = adapt::score(&engine, of, read, terms, (adapted.as_ref(), self.top_k)).await;
+        let Scored { evaluation, deviations } = scored.map_err(|error| error.numbered_after(first))?;
+        self.deviations.extend(deviations);
         Ok(self.take(evaluation, asked))
     }
 

@@ -25,7 +25,7 @@ pub(super) struct Found {
     pub(super) visited: Predicted,
     /// Those that were drawn at random.
     pub(super) drawn: Range<usize>,
-    /// Of the search alone.
+    /// How much work the search shared, without the scoring of the batch before it.
     pub(super) reuse: Reuse,
     /// The memory that it takes.
     pub(super) held: Held,
