@@ -8,17 +8,21 @@ use hlorank_proto::{
 
 use super::ServiceError;
 use crate::session::{
-    ADAPT, Adaptation, MeasurementError, MeasurementFields, SentMeasurements, SentTimes, SessionError,
-    Sessions,
+    ADAPT, Adaptation, MeasurementError, MeasurementFields, SentMeasurements, SentTimes, Session,
+    SessionError, Sessions,
 };
 
 /// Maximum length of a target's name.
 const MAX_TARGET_BYTES: usize = 256;
 
-/// Reads and checks measurements to learn from, whose configurations stay encoded.
-pub(super) async fn read_adapt(sessions: &Sessions, adapt: Adapt) -> Result<SentMeasurements, ServiceError> {
-    let Adapt { target, batch, seconds, repeats, failures, ids, .. } = adapt;
-    read_measurements(sessions, &ADAPT, (target, batch), SentTimes { seconds, repeats, failures, ids }).await
+/// Has a session learn from the measurements of its call, if it has some.
+pub(super) async fn adapt(session: &mut Session, adapt: Option<Adapt>) -> Result<(), ServiceError> {
+    let Some(Adapt { target, batch, seconds, repeats, failures, ids, use_stored }) = adapt else {
+        return Ok(());
+    };
+    let times = SentTimes { seconds, repeats, failures, ids };
+    let sent = read_measurements(session.sessions(), &ADAPT, (target, batch), times).await?;
+    Ok(session.adapt(sent, use_stored).await?)
 }
 
 /// Reads and checks measurements, whose configurations stay encoded.

@@ -18,7 +18,7 @@ use tonic::{Extensions, Request, Response, Status, Streaming};
 
 use super::{
     ServiceError,
-    adapt_request::{adaptation, read_adapt},
+    adapt_request::{adapt, adaptation},
     admit_calls::caller,
     answer::{configurable_node, reuse_counts, selector, stage_timings, summary},
     batch_request::read_batch,
@@ -70,10 +70,7 @@ impl CostModel {
         let found = self.sessions.find(origin, &call.record).await?;
         let session = Session::open(&self.sessions, call, model, &found);
         let mut session = session.ranking(request.top_k);
-        if let Some(adapt) = request.adapt {
-            let use_stored = adapt.use_stored;
-            session.adapt(read_adapt(&self.sessions, adapt).await?, use_stored).await?;
-        }
+        adapt(&mut session, request.adapt).await?;
         let outcome = if request.allow_partial {
             session.score_in_time(batch).await?
         } else {
@@ -116,10 +113,7 @@ impl CostModel {
         let origin = read_graph(&self.sessions, request.graph, Some(batch.task())).await?;
         let found = self.sessions.find(origin, &call.record).await?;
         let mut session = Session::open(&self.sessions, call, model, &found);
-        if let Some(adapt) = request.adapt {
-            let use_stored = adapt.use_stored;
-            session.adapt(read_adapt(&self.sessions, adapt).await?, use_stored).await?;
-        }
+        adapt(&mut session, request.adapt).await?;
         let (scored, suggested, combined) = session.suggest(batch, wanted, source).await?;
         let timings = Timings { featurize: found.featurize, total: started.elapsed(), ..scored.timings() };
         session.record_scored(&timings);

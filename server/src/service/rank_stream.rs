@@ -18,7 +18,7 @@ use tonic::{Status, Streaming};
 
 use super::{
     ServiceError,
-    adapt_request::{adaptation, read_adapt},
+    adapt_request::{adapt, adaptation},
     answer::{reuse_counts, selector, stage_timings},
     batch_request::read_batch,
     deadline::end_at,
@@ -104,10 +104,7 @@ impl RankStream {
         let session = Session::open(sessions, self.call, model, &found);
         let session = session.limited_to(sessions.bounds().stream_configs as usize);
         let mut session = session.ranking(start.top_k);
-        if let Some(adapt) = start.adapt {
-            let use_stored = adapt.use_stored;
-            session.adapt(read_adapt(sessions, adapt).await?, use_stored).await?;
-        }
+        adapt(&mut session, start.adapt).await?;
         let warnings = found.warnings.into_iter().chain(session.take_warnings());
         let warnings: Vec<v1::Warning> = warnings.map(v1::Warning::from).collect();
         let timings = Timings { featurize: found.featurize, total: started.elapsed(), ..Timings::default() };
