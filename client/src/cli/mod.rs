@@ -19,6 +19,7 @@ mod rank;
 mod run_times;
 mod server;
 mod style;
+mod subject;
 mod suggest;
 
 use std::{env, process::ExitCode};

@@ -2,8 +2,6 @@
 
 mod report;
 
-use std::path::PathBuf;
-
 use clap::{Args, ValueEnum, value_parser};
 use hlorank_client::{GraphHandle, SuggestRequest, SuggestionSource};
 use hlorank_graph::Configurations;
@@ -11,14 +9,12 @@ use hlorank_graph::Configurations;
 use self::report::SuggestReport;
 use super::{
     configuration,
-    draw::{CONFIGURATIONS, Draw, Drawn},
+    draw::{CONFIGURATIONS, Drawn},
     error::CommandError,
-    input::{GRAPH_FILE, GRAPH_FILE_LONG, NumberedGraph, Selection},
-    measured::Measurements,
+    input::NumberedGraph,
     output::Format,
     progress::Progress,
-    rank::{CONFIGS, CONFIGS_LONG},
-    server::{ModelChoice, Server},
+    subject::Subject,
 };
 
 const EXAMPLES: &str = "\
@@ -30,15 +26,8 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Suggest {
-    #[arg(long, value_name = "FILE", help = GRAPH_FILE, long_help = GRAPH_FILE_LONG)]
-    graph: PathBuf,
-    #[arg(long, value_name = "FILE", help = CONFIGS, long_help = CONFIGS_LONG)]
-    #[arg(help_heading = CONFIGURATIONS)]
-    configs: Option<PathBuf>,
     #[command(flatten)]
-    draw: Draw,
-    #[command(flatten)]
-    measurements: Measurements,
+    subject: Subject,
     /// Number of configurations to suggest
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u32).range(1..=64))]
     #[arg(help_heading = CONFIGURATIONS)]
@@ -49,12 +38,6 @@ pub(crate) struct Suggest {
     #[arg(long, value_name = "SOURCE", value_enum, default_value_t)]
     #[arg(help_heading = CONFIGURATIONS)]
     source: Source,
-    #[command(flatten)]
-    model: ModelChoice,
-    #[command(flatten)]
-    selection: Selection,
-    #[command(flatten)]
-    server: Server,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -68,35 +51,36 @@ enum Source {
 impl Suggest {
     pub(crate) async fn run(self, format: Format) -> Result<(), CommandError> {
         let progress = Progress::over(1);
-        let graph = self.selection.read_one(&self.graph, &progress)?;
+        let graph = self.subject.selection.read_one(&self.subject.graph, &progress)?;
         let (candidates, drawn) = self.candidates(&graph)?;
-        let learned = self.measurements.read(&graph.measured.graph)?;
+        let learned = self.subject.measurements.read(&graph.measured.graph)?;
         let handle = GraphHandle::of(&graph.measured);
         let mut request = SuggestRequest::new(&handle, &candidates)
-            .model(self.model.model.as_ref())
+            .model(self.subject.model.model.as_ref())
             .count(self.count)
             .source(self.source.into());
         if let Some(learned) = &learned {
             let since = learned.since_improvement;
-            request = request.adapt(Some(&learned.adapt)).since_improvement(since, self.draw.seed());
+            request = request.adapt(Some(&learned.adapt)).since_improvement(since, self.subject.draw.seed());
         }
-        let client = self.server.connect().await?;
+        let client = self.subject.server.connect().await?;
         let suggested = client.suggest(&request).await;
-        let suggested = suggested.map_err(|source| CommandError::graph(&self.graph, graph.module, source))?;
+        let suggested =
+            suggested.map_err(|source| CommandError::graph(&self.subject.graph, graph.module, source))?;
         Ok(format.print(&SuggestReport::of(&graph.measured, &candidates, drawn, suggested))?)
     }
 
     /// Returns the configurations of `--configs`, drawn ones, or those of the file.
     fn candidates(&self, graph: &NumberedGraph) -> Result<(Configurations, Option<Drawn>), CommandError> {
-        if let Some(configs) = &self.configs {
+        if let Some(configs) = &self.subject.configs {
             return Ok((configuration::read(configs, &graph.measured.graph)?, None));
         }
-        if let Some((drawn, report)) = self.draw.layouts(&self.graph, &graph.measured)? {
+        if let Some((drawn, report)) = self.subject.draw.layouts(&self.subject.graph, &graph.measured)? {
             return Ok((drawn, Some(report)));
         }
         let own = graph.measured.measurements.as_ref().map(|measured| measured.configurations.clone());
         own.map(|own| (own, None))
-            .ok_or_else(|| CommandError::NoTiles { path: self.graph.display().to_string() })
+            .ok_or_else(|| CommandError::NoTiles { path: self.subject.graph.display().to_string() })
     }
 }
 
