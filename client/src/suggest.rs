@@ -18,7 +18,7 @@ pub struct SuggestRequest<'a> {
     /// Without its graph.
     message: SuggestConfigsRequest,
     candidates: usize,
-    /// Of a layout; 0 for tiles.
+    /// Number of configurable nodes of the graph; 0 for tiles.
     slots: u32,
     pub(crate) timeout: Option<Duration>,
 }
