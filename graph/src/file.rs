@@ -76,8 +76,14 @@ impl Reader<'_> {
         let module = HloModule::read(tuning.module, self.limits).map_err(graph_error)?;
         let configurable = tuning.configurable(&module).map_err(graph_error)?;
         let task = tuning.task();
-        let mut measured =
-            measured_graph(serialized(tuning.module), module, task, configurable).map_err(graph_error)?;
+        let mut measured = measured_graph(serialized(tuning.module), module, task, configurable.clone())
+            .map_err(graph_error)?;
+        if measured.graph.configurable() != configurable {
+            return Err(graph_error(GraphError::OtherSlots {
+                found: configurable.len(),
+                expected: measured.graph.configurable().len(),
+            }));
+        }
         measured.measurements = tuning.measurements(self.limits).map_err(|source| {
             FileError::Configuration { path: self.path.to_owned(), module: number, source }
         })?;
@@ -109,7 +115,7 @@ impl Reader<'_> {
 fn configurable(module: &HloModule<'_>, task: Task) -> Vec<u32> {
     match task.kind().scope {
         Scope::Nodes => module.arrays.default_configurable(),
-        Scope::Kernel => Vec::new(),
+        Scope::Kernel | Scope::Program => Vec::new(),
     }
 }
 

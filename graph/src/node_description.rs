@@ -1,7 +1,7 @@
 use hlorank_proto::xla::HloInstructionProto;
 use prost::Message as _;
 
-use crate::{Graph, GraphError, HloModule, Task, module::Origin, text};
+use crate::{FusionProgram, Graph, GraphError, HloModule, Scope, Task, module::Origin, text};
 
 /// Maximum number of dimensions in a description.
 const MAX_SHOWN_DIMENSIONS: usize = 16;
@@ -49,13 +49,18 @@ impl HloModule<'_> {
         })
     }
 
-    /// Returns the graph of this module and the descriptions of its configurable nodes.
+    /// Returns the graph of this module and the descriptions of its configurable nodes. Those of a program before fusion
+    /// are its slots, whatever `configurable` has.
     pub fn into_described_graph(
         mut self,
         task: Task,
         configurable: Vec<u32>,
     ) -> Result<(Graph, Vec<NodeDescription>), GraphError> {
-        let graph = Graph::new(task, std::mem::take(&mut self.arrays), configurable)?;
+        let arrays = std::mem::take(&mut self.arrays);
+        let graph = match task.kind().scope {
+            Scope::Program => Graph::of_program(arrays, FusionProgram::new(&self)?)?,
+            Scope::Kernel | Scope::Nodes => Graph::new(task, arrays, configurable)?,
+        };
         let nodes = graph.configurable().iter().filter_map(|&node| self.describe(node)).collect();
         Ok((graph, nodes))
     }

@@ -24,7 +24,7 @@ impl Pruned {
 #[must_use]
 pub fn prune(graph: &Graph) -> Pruned {
     match graph.task().kind().scope {
-        Scope::Kernel => Pruned::whole(graph),
+        Scope::Kernel | Scope::Program => Pruned::whole(graph),
         Scope::Nodes => prune_around_configurable(graph),
     }
 }

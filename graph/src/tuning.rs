@@ -4,8 +4,8 @@ use hlorank_proto::tpu_graphs::{ConfigProfile, HloModuleConfig, HloOpConfig, con
 use prost::{Message as _, encoding::decode_varint};
 
 use crate::{
-    ConfigurationError, Configurations, GraphError, HloModule, LayoutBatchBuilder, LayoutEntry, Limits,
-    Measurements, Task, TileBatch,
+    ConfigurationError, Configurations, FusionBatch, GraphError, HloModule, LayoutBatchBuilder, LayoutEntry,
+    Limits, Measurements, Task, TileBatch,
     wire::{Fields, Payload},
 };
 
@@ -32,9 +32,15 @@ impl<'a> TuningModule<'a> {
         Ok(tuning)
     }
 
-    /// The task of the file: layout files list configurable nodes, tile files do not.
+    /// The task of the file: files of layouts and fusions list configurable nodes, tile files do not. The first run tells
+    /// layouts and fusions apart.
     pub(crate) fn task(&self) -> Task {
-        if self.configurable.is_empty() { Task::Tile } else { Task::Layout }
+        let first = self.runs.first().and_then(|run| ConfigProfile::decode(*run).ok());
+        match first.and_then(|run| run.config) {
+            _ if self.configurable.is_empty() => Task::Tile,
+            Some(Config::ModuleConfig(config)) if config.fusion_config.is_some() => Task::Fusion,
+            _ => Task::Layout,
+        }
     }
 
     /// Node numbers in slot order.
@@ -48,7 +54,11 @@ impl<'a> TuningModule<'a> {
 
     /// Reads the runs that succeeded; `None` if there are none.
     pub(crate) fn measurements(&self, limits: &Limits) -> Result<Option<Measurements>, ConfigurationError> {
-        if self.configurable.is_empty() { self.tiles(limits) } else { self.layouts(limits) }
+        match self.task() {
+            Task::Tile => self.tiles(limits),
+            Task::Layout => self.layouts(limits),
+            Task::Fusion => self.fusions(limits),
+        }
     }
 
     /// Reads the runs that succeeded and took at least `least` nanoseconds.
@@ -70,6 +80,23 @@ impl<'a> TuningModule<'a> {
             return Ok(None);
         }
         Ok(Some(measured.finish(Configurations::Layout(builder.build()?), self.runs.len())))
+    }
+
+    fn fusions(&self, limits: &Limits) -> Result<Option<Measurements>, ConfigurationError> {
+        let (slots, mut fused, mut measured) = (self.configurable.len(), Vec::new(), Measured::default());
+        for run in self.runs(1) {
+            let Config::ModuleConfig(config) = &run.config else { continue };
+            let bits = config.fusion_config.as_ref().map(|fusion| &fusion.fused);
+            let Some(bits) = bits.filter(|bits| bits.len() == slots.div_ceil(8)) else { continue };
+            fused.extend_from_slice(bits);
+            measured.push(&run);
+        }
+        let configs = measured.run_times.len();
+        if configs == 0 {
+            return Ok(None);
+        }
+        let batch = FusionBatch::new(configs, slots, fused, limits)?;
+        Ok(Some(measured.finish(Configurations::Fusion(batch), self.runs.len())))
     }
 
     fn tiles(&self, limits: &Limits) -> Result<Option<Measurements>, ConfigurationError> {

@@ -1,7 +1,9 @@
 //! The canonical byte forms of `graph/README.md`, written out by hand, and its test vectors.
 #![allow(clippy::unwrap_used, reason = "how a test fails")]
 
-use hlorank_graph::{Digest, FEATURES, Graph, GraphArrays, LayoutEntry, Limits, Pad, SegmentedGraph, Task};
+use hlorank_graph::{
+    Digest, FEATURES, Graph, GraphArrays, HloModule, LayoutEntry, Limits, Pad, SegmentedGraph, Task,
+};
 
 const README: &str = include_str!("../README.md");
 
@@ -124,6 +126,28 @@ fn a_layout_graph_with_known_lengths() {
         &form.numbers([2, 0, 2, 1]).numbers([2]),
         "a4a6050870ecc5811ad68e742c571c963291c0e181dadd17e23d87d61bbc0a55",
     );
+}
+
+/// Vector 4: a program before fusion.
+#[test]
+fn a_program_of_three_nodes() {
+    let text = "HloModule program
+ENTRY main {
+  x = f32[4] parameter(0)
+  y = f32[4] negate(x)
+  ROOT double = f32[4] add(y, y)
+}";
+    assert!(text.lines().all(|line| README.contains(line)), "the README holds the text");
+    let module = HloModule::read_text(text, &Limits::default()).unwrap();
+    let program = module.into_graph(Task::Fusion, Vec::new()).unwrap();
+    assert_eq!(program.configurable(), [1]);
+    let form = Form::default().bytes(b"hlorank-graph\x01\0\0\0\x03").counts([3, 2, 1]);
+    let form = form.bytes(program.opcodes()).floats(program.raw_features()).bytes(&[1]);
+    let lengths: Vec<[u8; 4]> = program.sequence_lengths().unwrap().iter().map(|lengths| lengths.0).collect();
+    let form = form.bytes(lengths.as_flattened()).numbers([1, 0, 2, 1]).numbers([1]);
+    let form = form.numbers([0, 2]).counts([3]).bytes(&[4]).counts([0]);
+    let form = form.bytes(&[3]).counts([1]).numbers([0]).bytes(&[3]).counts([2]).numbers([1, 1]).counts([0]);
+    check(program.hash(), &form, "56c076310d8312e06ccc1441a205aa6f62761651a882f6d92c0c1378ab15b3fa");
 }
 
 /// The worked example of the packed form.

@@ -2,14 +2,17 @@
 
 use prost::encoding::{decode_varint, encode_varint};
 
-use super::{Configurations, LayoutBatchBuilder, LayoutEntry, Task, TileBatch, TileConfiguration};
+use super::{
+    Configurations, FusionBatch, LayoutBatchBuilder, LayoutEntry, Task, TileBatch, TileConfiguration,
+};
 use crate::{ConfigurationError, Limits};
 
 impl Configurations {
     /// Writes one configuration. Configurations of one graph have equal bytes if and only if they are equal.
     ///
     /// A layout is the entry of each slot, its three numbers of 17 bits as one varint. A tile is a byte whose bits say which
-    /// lists have bounds, then for each of these its length and its bounds as varints.
+    /// lists have bounds, then for each of these its length and its bounds as varints. A fusion is the number of slots as a
+    /// varint, and its bits.
     #[must_use]
     pub fn canonical(&self, config: usize) -> Vec<u8> {
         match self {
@@ -19,6 +22,12 @@ impl Configurations {
                 for slot in 0..batch.slots() {
                     encode_varint(batch.entry(config, slot).bits(), &mut bytes);
                 }
+                bytes
+            }
+            Self::Fusion(batch) => {
+                let mut bytes = Vec::new();
+                encode_varint(batch.slots() as u64, &mut bytes);
+                bytes.extend_from_slice(batch.row(config));
                 bytes
             }
         }
@@ -33,6 +42,7 @@ impl Configurations {
         match task {
             Task::Tile => tiles(configs, limits).map(Self::Tile),
             Task::Layout => layouts(configs, limits),
+            Task::Fusion => fusions(configs, limits).map(Self::Fusion),
         }
     }
 }
@@ -82,6 +92,23 @@ fn layouts<'a>(
     Ok(Configurations::Layout(batch))
 }
 
+fn fusions<'a>(
+    configs: impl IntoIterator<Item = &'a [u8]>,
+    limits: &Limits,
+) -> Result<FusionBatch, ConfigurationError> {
+    let (mut slots, mut count, mut fused) = (None, 0, Vec::new());
+    for mut config in configs {
+        let found = number(&mut config)?;
+        if *slots.get_or_insert(found) != found {
+            return Err(malformed("fusions have different numbers of slots"));
+        }
+        count += 1;
+        fused.extend_from_slice(config);
+    }
+    let slots = usize::try_from(slots.unwrap_or_default()).unwrap_or(usize::MAX);
+    FusionBatch::new(count, slots, fused, limits)
+}
+
 fn number(bytes: &mut &[u8]) -> Result<u64, ConfigurationError> {
     decode_varint(bytes).map_err(|error| malformed(&error.to_string()))
 }
@@ -123,6 +150,12 @@ mod tests {
                 builder.push(&layout.iter().map(entry).collect::<Vec<_>>()).unwrap();
             }
             let all = Configurations::Layout(builder.build().unwrap());
+            prop_assert_eq!(round_trip(&all), all);
+        }
+
+        #[test]
+        fn fusions_come_back(fused in vec(vec(any::<bool>(), 11), 1..6)) {
+            let all = Configurations::Fusion(FusionBatch::of_bits(11, &fused));
             prop_assert_eq!(round_trip(&all), all);
         }
 

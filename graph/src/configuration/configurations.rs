@@ -1,6 +1,6 @@
 use hlorank_proto::v1::config_batch::Configs;
 
-use super::{Batch, LayoutBatch, RowFinder, Task, TileBatch};
+use super::{Batch, FusionBatch, LayoutBatch, RowFinder, Task, TileBatch};
 use crate::{ConfigurationError, Graph, SegmentedGraph};
 
 /// A batch of configurations of one graph.
@@ -10,6 +10,8 @@ pub enum Configurations {
     Layout(LayoutBatch),
     /// Tiles of a kernel.
     Tile(TileBatch),
+    /// Fusions of a program.
+    Fusion(FusionBatch),
 }
 
 impl Configurations {
@@ -19,6 +21,7 @@ impl Configurations {
         match self {
             Self::Layout(batch) => batch,
             Self::Tile(batch) => batch,
+            Self::Fusion(batch) => batch,
         }
     }
 
@@ -28,6 +31,7 @@ impl Configurations {
         let batch: Box<dyn Batch> = match self {
             Self::Layout(batch) => Box::new(batch),
             Self::Tile(batch) => Box::new(batch),
+            Self::Fusion(batch) => Box::new(batch),
         };
         batch.into_rows(graph)
     }
@@ -50,6 +54,7 @@ impl Configurations {
         match self {
             Self::Layout(batch) => Self::Layout(batch.select(numbers)),
             Self::Tile(batch) => Self::Tile(batch.select(numbers)),
+            Self::Fusion(batch) => Self::Fusion(batch.select(numbers)),
         }
     }
 
@@ -60,7 +65,7 @@ impl Configurations {
     }
 
     /// Checks that XLA accepts the configurations for a graph of their task and slots: layouts list each dimension of a
-    /// tensor at most once, and no other; bounds of tiles are at least 1.
+    /// tensor at most once, and no other; bounds of tiles are at least 1. Every choice of fusions is accepted.
     pub fn check(&self, graph: &Graph) -> Result<(), ConfigurationError> {
         self.batch().check(graph)
     }

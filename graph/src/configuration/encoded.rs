@@ -8,6 +8,7 @@ use prost::Message as _;
 use super::{
     Configurations, Scope, Task,
     encoded_form::{EncodedForm, EncodedSize},
+    fusion::{DELTA_FUSIONS, PACKED_FUSIONS, READABLE_FUSIONS},
     layout::{DELTA_LAYOUTS, PACKED_LAYOUTS, READABLE_LAYOUTS},
     tile::{PACKED_TILES, READABLE_TILES},
 };
@@ -16,8 +17,16 @@ use crate::{
     wire::{Fields, Payload, WireError},
 };
 
-const FORMS: [&EncodedForm; 5] =
-    [&READABLE_LAYOUTS, &PACKED_LAYOUTS, &DELTA_LAYOUTS, &READABLE_TILES, &PACKED_TILES];
+const FORMS: [&EncodedForm; 8] = [
+    &READABLE_LAYOUTS,
+    &PACKED_LAYOUTS,
+    &DELTA_LAYOUTS,
+    &READABLE_TILES,
+    &PACKED_TILES,
+    &READABLE_FUSIONS,
+    &PACKED_FUSIONS,
+    &DELTA_FUSIONS,
+];
 
 /// A batch of configurations in one of its wire forms, before it is read and checked.
 #[derive(Clone)]
@@ -81,8 +90,10 @@ impl EncodedBatch {
         if self.task() != task {
             return Err(ConfigurationError::WrongTask { batch: self.task(), graph: task });
         }
-        if task.kind().scope == Scope::Nodes && configurable.is_empty() {
-            return Err(ConfigurationError::NothingToConfigure);
+        match task.kind().scope {
+            Scope::Nodes if configurable.is_empty() => return Err(ConfigurationError::NothingToConfigure),
+            Scope::Program if configurable.is_empty() => return Err(ConfigurationError::NothingToFuse),
+            _ => {}
         }
         (self.form.read)(&self.message, configurable, limits)
     }

@@ -18,6 +18,9 @@ pub fn form(configs: &Configs) -> &dyn Form {
         Configs::DeltaLayoutConfigs(message) => message,
         Configs::TileConfigs(message) => message,
         Configs::PackedTileConfigs(message) => message,
+        Configs::FusionConfigs(message) => message,
+        Configs::PackedFusionConfigs(message) => message,
+        Configs::DeltaFusionConfigs(message) => message,
     }
 }
 

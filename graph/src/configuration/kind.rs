@@ -14,7 +14,8 @@ pub struct Kind {
     pub scope: Scope,
     /// Element type of the model input `config`.
     pub element: Element,
-    /// Values per configuration ([`Scope::Kernel`]) or per configurable node ([`Scope::Nodes`]).
+    /// Values per configuration ([`Scope::Kernel`]) or per configurable node ([`Scope::Nodes`]); 0 if the model takes no
+    /// configurations ([`Scope::Program`]).
     pub width: usize,
     /// Name of the array of configurations in an npz file.
     pub array: &'static str,
@@ -29,12 +30,13 @@ impl Kind {
         u8::try_from(i32::from(self.wire)).unwrap_or(u8::MAX)
     }
 
-    /// Number of values per configuration of a graph with this many slots.
+    /// Number of values per configuration in an npz file, for a graph with this many slots.
     #[must_use]
     pub fn values(&self, slots: usize) -> usize {
         match self.scope {
             Scope::Kernel => self.width,
             Scope::Nodes => slots * self.width,
+            Scope::Program => slots.div_ceil(8),
         }
     }
 }

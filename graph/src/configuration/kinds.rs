@@ -4,7 +4,7 @@ use std::fmt;
 
 use hlorank_proto::v1;
 
-use super::{Kind, Task, layout, tile};
+use super::{Kind, Task, fusion, layout, tile};
 
 impl Task {
     /// The facts about its kind of configuration.
@@ -13,6 +13,7 @@ impl Task {
         match self {
             Self::Tile => &tile::KIND,
             Self::Layout => &layout::KIND,
+            Self::Fusion => &fusion::KIND,
         }
     }
 
@@ -57,7 +58,7 @@ mod tests {
             assert_eq!(Task::from_name(&task.to_string()), Some(task));
             assert_eq!(Task::from_wire(task.into()), Some(task));
         }
-        assert_eq!(Task::from_name("fusion"), None);
+        assert_eq!(Task::from_name("schedule"), None);
         assert_eq!(Task::from_wire(v1::Task::Unspecified), None);
     }
 }

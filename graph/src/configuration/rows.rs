@@ -1,12 +1,12 @@
-use std::hash::Hash;
+use std::{borrow::Cow, hash::Hash};
 
 use super::{ConfigValues, Distinct};
-use crate::{Segment, SegmentedGraph};
+use crate::{Digest, KernelTooLarge, Segment, SegmentedGraph};
 
 /// A pair of segment and local configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Position in [`SegmentedGraph::segments`].
+    /// Position in [`SegmentedGraph::segments`], or among the kernels of the batch if configurations decide the segments.
     pub segment: usize,
     /// Number of the local configuration, given by the kind.
     pub local: usize,
@@ -21,8 +21,28 @@ pub struct FoundRows {
     pub distinct: Distinct,
     /// Rows that differ.
     pub rows: Vec<Row>,
-    /// `[distinct, occurrences]` the row of each occurrence of each distinct configuration.
+    /// The rows of each distinct configuration, one configuration after the other.
     pub row_of: Vec<u32>,
+    /// Configurations that get no score. They have no rows.
+    pub unscored: Vec<Unscored>,
+}
+
+/// A configuration that gets no score.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unscored {
+    /// Its number in the batch.
+    pub config: usize,
+    /// The reason.
+    pub reason: KernelTooLarge,
+}
+
+/// What the engine needs to know of a segment before it evaluates it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentFacts {
+    /// Its digest.
+    pub digest: Digest,
+    /// Its number of nodes.
+    pub nodes: usize,
 }
 
 /// Finds the rows of a batch, one configuration at a time.
@@ -38,8 +58,24 @@ pub trait RowFinder: Send {
     fn finish(self: Box<Self>) -> Box<dyn LocalConfigurations>;
 }
 
-/// The local configurations of the rows of a batch.
+/// The segments and the local configurations of the rows of a batch.
 pub trait LocalConfigurations: Send + Sync {
+    /// Returns the facts of a row's segment.
+    fn facts(&self, row: Row, graph: &SegmentedGraph) -> SegmentFacts {
+        let segment = &graph.segments[row.segment];
+        SegmentFacts { digest: segment.digest, nodes: segment.len() }
+    }
+
+    /// Returns the segment of a row. Kernels of a fusion are made anew, since all of them would take much memory.
+    fn segment<'a>(&'a self, row: Row, graph: &'a SegmentedGraph) -> Cow<'a, Segment> {
+        Cow::Borrowed(&graph.segments[row.segment])
+    }
+
+    /// Number of bytes that this holds beside the batch.
+    fn bytes(&self) -> usize {
+        0
+    }
+
     /// Feeds a hasher what makes the local configuration of a row differ from others of its segment.
     fn hash(&self, row: Row, hasher: &mut blake3::Hasher);
 
@@ -51,6 +87,9 @@ pub trait LocalConfigurations: Send + Sync {
 /// Limit on the distinct rows of one call.
 pub(super) const MAX_ROWS: usize = 4 << 20;
 
+/// Limit on the distinct kernels of one call, each of which takes some hundred bytes.
+pub(super) const MAX_KERNELS: usize = 1 << 18;
+
 /// Limit on the rows of one call, summed over its distinct configurations.
 const MAX_ROWS_OF_CONFIGS: usize = 64 << 20;
 
@@ -58,8 +97,8 @@ const MAX_ROWS_OF_CONFIGS: usize = 64 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the batch needs too much memory: the embeddings of more than {MAX_ROWS} distinct pairs of segment and local \
-     configuration, or of more than 1 GiB, or more than {MAX_ROWS_OF_CONFIGS} pairs over all configurations; send \
-     several batches"
+     configuration ({MAX_KERNELS} kernels of fusions), or of more than 1 GiB, or more than {MAX_ROWS_OF_CONFIGS} pairs \
+     over all configurations; send several batches"
 )]
 pub struct TooManyRows;
 
@@ -75,7 +114,7 @@ impl FoundRows {
         if !self.distinct.add(item) {
             return Ok(None);
         }
-        if self.distinct.first.len().saturating_mul(graph.occurrences.len()) > MAX_ROWS_OF_CONFIGS {
+        if self.row_of.len().saturating_add(graph.rows_per_config()) > MAX_ROWS_OF_CONFIGS {
             return Err(TooManyRows);
         }
         Ok(Some(config))

@@ -5,6 +5,8 @@ pub enum Scope {
     Kernel,
     /// Configurable nodes: the graph is pruned and cut around them.
     Nodes,
+    /// A program before fusion: configurations decide its segments, which are kernels.
+    Program,
 }
 
 /// Element type of a model input.

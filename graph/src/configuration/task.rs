@@ -5,9 +5,11 @@ pub enum Task {
     Tile,
     /// A whole module; a configuration sets the layouts of its configurable nodes.
     Layout,
+    /// A whole program before fusion; a configuration chooses which nodes are computed inside the kernels of their users.
+    Fusion,
 }
 
 impl Task {
     /// Every task.
-    pub const ALL: [Self; 2] = [Self::Layout, Self::Tile];
+    pub const ALL: [Self; 3] = [Self::Layout, Self::Tile, Self::Fusion];
 }

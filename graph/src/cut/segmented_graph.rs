@@ -1,5 +1,12 @@
+use std::sync::Arc;
+
 use super::{cutter::Cutter, occurrence::Occurrence, pieces::connected_pieces, segment::Segment};
-use crate::{Digest, FEATURES, Graph, Scope, SequenceLengths, Task, prune};
+use crate::{
+    Digest, FEATURES, FusionProgram, Graph, KernelTooLarge, KnownKernel, Pad, Pruned, Scope, SequenceLengths,
+    Task,
+    fusion::{KnownKernels, MAX_KNOWN_BYTES, Walk},
+    prune,
+};
 
 /// Maximum number of nodes of a segment, unless a tile model takes larger ones. A larger connected piece is cut into runs of this many nodes in ascending
 /// order, and edges between runs are dropped. Training and serving cut in the same way.
@@ -16,12 +23,13 @@ pub struct SegmentedGraph {
     pub task: Task,
     /// Configurable nodes in slot order; empty for a kernel.
     pub configurable: Vec<u32>,
-    /// Segments that differ from each other.
+    /// Segments that differ from each other; none for a program before fusion, whose configurations decide them.
     pub segments: Vec<Segment>,
     /// Places where segments occur, by first node.
     pub occurrences: Vec<Occurrence>,
     /// Sizes.
     pub summary: Summary,
+    kernels: Arc<KnownKernels>,
 }
 
 /// Sizes of a graph.
@@ -35,7 +43,7 @@ pub struct Summary {
     pub configurable: usize,
     /// Nodes that pruning keeps.
     pub kept: usize,
-    /// Connected pieces of the pruned graph.
+    /// Connected pieces of the pruned graph; for a program before fusion, its kernels if nothing is fused.
     pub segments: usize,
     /// Pieces that differ from each other.
     pub distinct_segments: usize,
@@ -54,9 +62,12 @@ impl SegmentedGraph {
     #[must_use]
     pub fn cut(graph: &Graph, max_segment_nodes: usize) -> Self {
         let pruned = prune(graph);
+        if graph.program().is_some() {
+            return Self::of_program(graph, &pruned);
+        }
         let mut cutter = Cutter::new(graph, &pruned);
         let pieces = match graph.task().kind().scope {
-            Scope::Kernel => vec![(0..).take(pruned.nodes.len()).collect()],
+            Scope::Kernel | Scope::Program => vec![(0..).take(pruned.nodes.len()).collect()],
             Scope::Nodes => connected_pieces(&pruned),
         };
         let runs = pieces.iter().flat_map(|piece| piece.chunks(max_segment_nodes));
@@ -79,7 +90,61 @@ impl SegmentedGraph {
             segments,
             occurrences,
             summary,
+            kernels: Arc::default(),
         }
+    }
+
+    /// The kernels of a program follow from configurations, so there is nothing to cut.
+    fn of_program(graph: &Graph, pruned: &Pruned) -> Self {
+        let mut program = Self {
+            hash: graph.hash(),
+            whole: graph.clone(),
+            task: graph.task(),
+            configurable: graph.configurable().to_vec(),
+            segments: Vec::new(),
+            occurrences: Vec::new(),
+            summary: Summary {
+                nodes: graph.len(),
+                edges: graph.edges().len(),
+                configurable: graph.configurable().len(),
+                kept: pruned.nodes.len(),
+                ..Summary::default()
+            },
+            kernels: Arc::default(),
+        };
+        let unfused = vec![0; program.slots().div_ceil(8)];
+        // A kernel of one node that calls large computations may be too large by itself.
+        let kernels = program.kernels(&unfused, &mut Walk::default()).unwrap_or_default();
+        let mut digests: Vec<Digest> = kernels.iter().map(|kernel| kernel.digest()).collect();
+        digests.sort_unstable();
+        digests.dedup();
+        program.summary.segments = kernels.len();
+        program.summary.distinct_segments = digests.len();
+        program.summary.largest_segment = kernels.iter().map(|kernel| kernel.len()).max().unwrap_or(0);
+        program
+    }
+
+    /// Returns the kernels that a configuration of a program before fusion runs, by root; none for other graphs.
+    pub(crate) fn kernels(
+        &self,
+        fused: &[u8],
+        walk: &mut Walk,
+    ) -> Result<Vec<Arc<KnownKernel>>, KernelTooLarge> {
+        let Some(program) = self.whole.program() else { return Ok(Vec::new()) };
+        self.kernels.of(program, &self.whole, fused, walk)
+    }
+
+    /// Number of rows of a configuration; of a program before fusion the maximum.
+    #[must_use]
+    pub fn rows_per_config(&self) -> usize {
+        self.whole.program().map_or(self.occurrences.len(), FusionProgram::max_kernels)
+    }
+
+    /// Whether the features can be padded with a model's pad value. 0 is always possible, -1 only if the lengths of
+    /// sequences are known.
+    #[must_use]
+    pub fn can_pad(&self, pad: Pad) -> bool {
+        pad == Pad::Zero || self.whole.sequence_lengths().is_some()
     }
 
     /// Number of configurable nodes.
@@ -107,6 +172,7 @@ impl SegmentedGraph {
             + self.configurable.len() * size_of::<u32>()
             + self.segments.iter().map(segment).sum::<usize>()
             + self.occurrences.iter().map(occurrence).sum::<usize>()
+            + if self.whole.program().is_some() { MAX_KNOWN_BYTES } else { 0 }
     }
 }
 

@@ -49,11 +49,39 @@ pub enum ConfigurationError {
         "the graph has no configurable nodes, so there is nothing to rank; it needs a convolution, dot or reshape, or configurable_nodes"
     )]
     NothingToConfigure,
+    /// The program has no node that can be fused.
+    #[error(
+        "no node of the program can be fused into a user, so there is nothing to rank; a slot is a node that a loop \
+         fusion can compute and that has such a user"
+    )]
+    NothingToFuse,
+    /// A configuration sets bits behind that of the last slot.
+    #[error(
+        "configuration {config} sets bits behind that of the last of {slots} slots; the unused bits of its last byte \
+         must be 0"
+    )]
+    UnusedBits {
+        /// Number of the configuration.
+        config: usize,
+        /// Slots of the program.
+        slots: usize,
+    },
     /// A configuration sets a node that is not configurable.
     #[error(
         "configuration {config} sets node {node}, which is not configurable; PutGraph lists the nodes that are"
     )]
     NotConfigurable {
+        /// Number of the configuration.
+        config: usize,
+        /// The node.
+        node: u32,
+    },
+    /// A configuration fuses a node that is no slot.
+    #[error(
+        "configuration {config} fuses node {node}, which is no slot: a loop fusion cannot compute it, or it has no such \
+         user; PutGraph lists the slots"
+    )]
+    NotFusible {
         /// Number of the configuration.
         config: usize,
         /// The node.

@@ -1,4 +1,4 @@
-use super::TextError;
+use super::{FusionError, TextError};
 use crate::{LimitKind, Limits, wire::WireError};
 
 /// The error of a graph that is refused.
@@ -37,6 +37,26 @@ pub enum GraphError {
         found: usize,
         /// Maximum number of bytes.
         limit: usize,
+    },
+    /// A module that is not prepared for the choice of fusions.
+    #[error(transparent)]
+    Fusion(#[from] FusionError),
+    /// A program before fusion that was sent as features.
+    #[error(
+        "the kernels of a program do not follow from its features; send the HLO module before fusion as hlo_module or \
+         hlo_text"
+    )]
+    ProgramWithoutModule,
+    /// A file of measured fusions whose slots are not those of its program.
+    #[error(
+        "config_index_to_node lists {found} slots, which are not the {expected} slots of the program; collect the \
+         measurements again"
+    )]
+    OtherSlots {
+        /// Slots that the file lists.
+        found: usize,
+        /// Slots of the program.
+        expected: usize,
     },
     /// A module without instructions.
     #[error("the module has no instructions; send a module with at least one instruction")]

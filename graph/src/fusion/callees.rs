@@ -3,10 +3,10 @@ use std::{
     ops::Range,
 };
 
-use crate::HloModule;
+use crate::{HloModule, hash::CanonicalForm};
 
 /// The computations that the nodes of a module call, as ranges of nodes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Callees {
     calls: BTreeMap<u32, Vec<Range<u32>>>,
 }
@@ -15,6 +15,22 @@ impl Callees {
     pub(super) fn of(module: &HloModule<'_>) -> Self {
         let calls = (0..).take(module.len()).map(|node| (node, called_by(module, node)));
         Self { calls: calls.filter(|(_, called)| !called.is_empty()).collect() }
+    }
+
+    /// Returns the number of bytes that this holds.
+    pub(super) fn bytes(&self) -> usize {
+        let ranges: usize = self.calls.values().map(Vec::len).sum();
+        self.calls.len() * size_of::<(u32, Vec<Range<u32>>)>() + ranges * size_of::<Range<u32>>()
+    }
+
+    /// Adds every caller with the computations that it calls to a canonical form.
+    pub(super) fn write(&self, form: &mut CanonicalForm) {
+        form.count(self.calls.len());
+        for (&caller, called) in &self.calls {
+            form.numbers([caller].into_iter());
+            form.count(called.len());
+            form.numbers(called.iter().flat_map(|nodes| [nodes.start, nodes.end]));
+        }
     }
 
     /// Returns the computations that some nodes call, directly or through others, in the order of the module. Stops

@@ -58,6 +58,12 @@ impl Kernel {
     pub fn len(&self) -> usize {
         self.called.iter().map(ExactSizeIterator::len).sum::<usize>() + self.inputs.len() + self.body.len()
     }
+
+    /// Returns the number of nodes of the program that the kernel computes, its own copies of constants included.
+    #[must_use]
+    pub fn computed(&self) -> usize {
+        self.body.len()
+    }
 }
 
 impl Default for KernelLimits {

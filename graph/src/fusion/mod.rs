@@ -8,6 +8,7 @@
 mod callees;
 mod form;
 mod kernel;
+mod known;
 mod node;
 mod opcodes;
 mod places;
@@ -15,7 +16,12 @@ mod prepared;
 mod program;
 mod segment;
 
+pub(crate) use self::{
+    form::Walk,
+    known::{KnownKernels, MAX_KNOWN_BYTES},
+};
 pub use self::{
     kernel::{Kernel, KernelLimits, KernelTooLarge},
+    known::KnownKernel,
     program::FusionProgram,
 };

@@ -6,7 +6,7 @@ use super::opcodes::{is_elementwise, is_free, is_fusible};
 const NO_ARRAYS: [i32; 3] = [13, 14, 17];
 
 /// What forming kernels needs to know of an instruction of the entry computation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(super) struct Node {
     /// Whether a loop fusion can compute it.
@@ -30,5 +30,12 @@ impl Node {
                 && opcode == "constant"
                 && shape.dimensions.iter().all(|&size| size == 1),
         }
+    }
+
+    /// The facts as bits, in the order of the fields.
+    pub(super) fn bits(self) -> u8 {
+        let Self { is_fusible, is_elementwise, is_free, is_scalar_constant } = self;
+        let facts = [is_fusible, is_elementwise, is_free, is_scalar_constant].into_iter().zip(0..);
+        facts.map(|(fact, bit)| u8::from(fact) << bit).sum()
     }
 }

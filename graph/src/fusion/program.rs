@@ -5,15 +5,15 @@ use super::{
     node::Node,
     prepared::check_prepared,
 };
-use crate::{FusionError, HloModule};
+use crate::{FusionError, HloModule, hash::CanonicalForm};
 
 /// The entry computation of a prepared module, whose slots are fused or written. All numbers are nodes of the module.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct FusionProgram {
     /// The node whose value is the result.
     pub(super) root: u32,
     /// The first node of the entry computation. The lists below begin with it.
-    first: u32,
+    pub(super) first: u32,
     nodes: Vec<Node>,
     operands: Vec<Vec<u32>>,
     pub(super) callees: Callees,
@@ -73,8 +73,43 @@ impl FusionProgram {
         &self.operands[self.position(node)]
     }
 
-    fn position(&self, node: u32) -> usize {
+    /// Returns the position of a node in the entry computation.
+    pub(super) fn position(&self, node: u32) -> usize {
         (node - self.first) as usize
+    }
+
+    /// Returns the number of nodes of the entry computation.
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Returns the number of kernels of a configuration at most.
+    pub(crate) fn max_kernels(&self) -> usize {
+        self.nodes.iter().filter(|node| !node.is_free).count()
+    }
+
+    /// Returns the number of bytes that this holds, for a cache that is bounded in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let operands = |operands: &Vec<u32>| size_of_val(&**operands) + size_of::<Vec<u32>>();
+        size_of::<Self>()
+            + size_of_val(&*self.nodes)
+            + size_of_val(&*self.slot_of_node)
+            + size_of_val(&*self.slots)
+            + self.operands.iter().map(operands).sum::<usize>()
+            + self.callees.bytes()
+    }
+
+    /// Adds to a canonical form what the graph of the module does not tell: the extent of the entry computation, its root,
+    /// for every node what it is to a fusion and its operands in order, and the computations that nodes call.
+    pub(crate) fn write(&self, form: &mut CanonicalForm) {
+        form.numbers([self.first, self.root].into_iter());
+        form.count(self.len());
+        for (node, operands) in self.nodes.iter().zip(&self.operands) {
+            form.bytes(&[node.bits()]);
+            form.count(operands.len());
+            form.numbers(operands.iter().copied());
+        }
+        self.callees.write(form);
     }
 }
 

@@ -1,29 +1,29 @@
 use std::collections::HashMap;
 
-use super::{kernel::Kernel, program::FusionProgram};
+use super::kernel::Kernel;
 use crate::{Digest, FEATURES, Graph, Segment, features::parameter_row, opcode_id};
 
 /// Column of the flag `is_root`.
 const IS_ROOT: usize = 0;
 
-impl FusionProgram {
-    /// Returns a kernel as a model sees it: what featurizing it as a module of its own would give. Equal kernels of any
+impl Kernel {
+    /// Returns the kernel as a model sees it: what featurizing it as a module of its own would give. Equal kernels of any
     /// modules have the same digest. `graph` is the graph of the module.
     #[must_use]
-    pub fn segment(&self, graph: &Graph, kernel: &Kernel) -> Segment {
-        let called: Vec<u32> = kernel.called.iter().cloned().flatten().collect();
-        let mut nodes = Nodes { graph, segment: empty_segment(kernel.len()) };
+    pub fn segment(&self, graph: &Graph) -> Segment {
+        let called: Vec<u32> = self.called.iter().cloned().flatten().collect();
+        let mut nodes = Nodes { graph, segment: empty_segment(self.len()) };
         for &node in &called {
             nodes.copy(node);
         }
-        for (&input, number) in kernel.inputs.iter().zip(0..) {
+        for (&input, number) in self.inputs.iter().zip(0..) {
             nodes.parameter(input, number);
         }
-        for &node in &kernel.body {
-            nodes.compute(node, node == kernel.root);
+        for &node in &self.body {
+            nodes.compute(node, node == self.root);
         }
         let mut segment = nodes.segment;
-        segment.edges = edges(graph, kernel, &called);
+        segment.edges = edges(graph, self, &called);
         segment.digest = segment.compute_digest();
         segment
     }

@@ -6,7 +6,8 @@ use super::{
     range::check_range,
 };
 use crate::{
-    Digest, FEATURES, FeatureSet, GraphError, Pad, Scope, SequenceLengths, Task, hash::CanonicalForm,
+    Digest, FEATURES, FeatureSet, FusionProgram, GraphError, Pad, Scope, SequenceLengths, Task,
+    hash::CanonicalForm,
 };
 
 /// One HLO module as nodes (instructions), edges, opcodes and features. Every edge joins two nodes of the graph, and
@@ -16,17 +17,39 @@ pub struct Graph {
     task: Task,
     arrays: Arc<GraphArrays>,
     configurable: Vec<u32>,
+    /// What the arrays do not tell of a program before fusion.
+    program: Option<Arc<FusionProgram>>,
 }
 
 impl Graph {
-    /// Checks the arrays and the configurable nodes. `configurable` is in slot order, and empty for a kernel.
-    pub fn new(task: Task, mut arrays: GraphArrays, configurable: Vec<u32>) -> Result<Self, GraphError> {
+    /// Checks the arrays and the configurable nodes. `configurable` is in slot order, and empty for a kernel. The kernels
+    /// of a program before fusion do not follow from arrays: [`HloModule::into_graph`](crate::HloModule::into_graph) makes
+    /// its graph.
+    pub fn new(task: Task, arrays: GraphArrays, configurable: Vec<u32>) -> Result<Self, GraphError> {
+        if task.kind().scope == Scope::Program {
+            return Err(GraphError::ProgramWithoutModule);
+        }
+        Self::checked(task, arrays, configurable, None)
+    }
+
+    /// Checks the arrays of a program before fusion.
+    pub(crate) fn of_program(arrays: GraphArrays, program: FusionProgram) -> Result<Self, GraphError> {
+        let slots = program.slots().to_vec();
+        Self::checked(Task::Fusion, arrays, slots, Some(Arc::new(program)))
+    }
+
+    fn checked(
+        task: Task,
+        mut arrays: GraphArrays,
+        configurable: Vec<u32>,
+        program: Option<Arc<FusionProgram>>,
+    ) -> Result<Self, GraphError> {
         check_ends(arrays.opcodes.len(), &arrays.edges)?;
         check_acyclic(arrays.opcodes.len(), &arrays.edges)?;
         check_configurable(task, arrays.opcodes.len(), &configurable)?;
         // The arrays were grown node by node, and the graph may stay in a cache.
         arrays.shrink_to_fit();
-        Ok(Self { task, arrays: Arc::new(arrays), configurable })
+        Ok(Self { task, arrays: Arc::new(arrays), configurable, program })
     }
 
     /// Checks that the features are values that a valid HLO module can have: numbers of 64 bits, and tensors of at most
@@ -70,6 +93,12 @@ impl Graph {
     #[must_use]
     pub fn configurable(&self) -> &[u32] {
         &self.configurable
+    }
+
+    /// Returns the program before fusion, if fusions of the graph are chosen.
+    #[must_use]
+    pub fn program(&self) -> Option<&FusionProgram> {
+        self.program.as_deref()
     }
 
     /// Returns the set that the features of the nodes belong to.
@@ -131,6 +160,7 @@ impl Graph {
             + lengths
             + size_of_val(self.edges())
             + size_of_val(self.configurable())
+            + self.program().map_or(0, FusionProgram::bytes)
     }
 
     /// Returns the graph hash: BLAKE3-256 of the canonical form in `graph/README.md`.
@@ -144,6 +174,9 @@ impl Graph {
         form.nodes(self.opcodes(), self.raw_features(), self.sequence_lengths());
         form.numbers(self.edges().as_flattened().iter().copied());
         form.numbers(self.configurable.iter().copied());
+        if let Some(program) = self.program() {
+            program.write(&mut form);
+        }
         form.digest()
     }
 }

@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{computations::Computations, nodes::Nodes};
-use crate::{Graph, GraphArrays, GraphError, Task};
+use crate::{FusionProgram, Graph, GraphArrays, GraphError, Scope, Task};
 
 /// A featurized HLO module.
 #[derive(Debug)]
@@ -26,8 +26,15 @@ impl HloModule<'_> {
         self.nodes.len()
     }
 
-    /// Returns the graph of this module. `configurable` lists the configurable nodes in slot order.
+    /// Returns the graph of this module. `configurable` lists the configurable nodes in slot order; those of a program
+    /// before fusion are its slots.
     pub fn into_graph(self, task: Task, configurable: Vec<u32>) -> Result<Graph, GraphError> {
-        Graph::new(task, self.arrays, configurable)
+        match task.kind().scope {
+            Scope::Program => {
+                let program = FusionProgram::new(&self)?;
+                Graph::of_program(self.arrays, program)
+            }
+            Scope::Kernel | Scope::Nodes => Graph::new(task, self.arrays, configurable),
+        }
     }
 }

@@ -81,7 +81,7 @@ impl Arrays {
         })
     }
 
-    /// Reads f32 numbers, or i8 as in compact copies of the official files, row by row, so that a large array is never
+    /// Reads f32 numbers, or i8 as in compact copies of the official files, or the bytes of bits, row by row, so that a large array is never
     /// in memory as a whole. `row_length` returns the length of a row, or `None` if the shape is wrong.
     pub(super) fn float_rows(
         &mut self,
@@ -95,7 +95,8 @@ impl Arrays {
             match array.kind() {
                 "<f4" => in_rows(array.numbers(f32::from_le_bytes), length, take),
                 "|i1" => in_rows(array.numbers(|byte| i8::from_le_bytes(byte).into()), length, take),
-                kind => Err(format!("has type `{kind}`, expected <f4 or |i1")),
+                "|u1" => in_rows(array.numbers(|byte| u8::from_le_bytes(byte).into()), length, take),
+                kind => Err(format!("has type `{kind}`, expected <f4, |i1 or |u1")),
             }
         })?;
         refused.map_err(|source| FileError::Configuration { path: self.path.clone(), module: 0, source })

@@ -2,8 +2,8 @@ use std::path::Path;
 
 use super::array::Arrays;
 use crate::{
-    Configurations, FEATURES, FileError, FileKind, Graph, GraphArrays, GraphError, GraphSource, Limits,
-    MeasuredGraph, Measurements, Pad, Scope, Task,
+    Configurations, FEATURES, FileError, FileKind, Graph, GraphArrays, GraphError, GraphSource, HloModule,
+    Limits, MeasuredGraph, Measurements, Pad, Scope, Task,
 };
 
 /// One golden case of an artifact: a graph, configurations, and the scores that the model must return.
@@ -20,12 +20,22 @@ pub struct GoldenCase {
 /// Maximum number of bytes of all arrays of `golden.npz`.
 const MAX_GOLDEN_BYTES: u64 = 64 << 20;
 
-/// Reads the bytes of `golden.npz` of an artifact, whose arrays may have 64 MiB. Each case `0/`, `1/` … holds the arrays of spec §7 and `score`.
-/// Errors name the `path`.
+/// Name of the array of a program before fusion: the bytes of its `HloModuleProto`.
+const MODULE: &str = "hlo_module";
+
+/// Maximum number of bytes of that array.
+const MAX_GOLDEN_MODULE: usize = 8 << 20;
+
+/// Reads the bytes of `golden.npz` of an artifact, whose arrays may have 64 MiB. Each case `0/`, `1/` … holds the arrays of
+/// spec §7 and `score`. A case of fusions holds `hlo_module` in place of the graph, and the bits of each configuration as the
+/// bytes `fused`. Errors name the `path`.
 pub fn read_golden_cases(path: &Path, bytes: Vec<u8>, limits: &Limits) -> Result<Vec<GoldenCase>, FileError> {
     let mut arrays = Arrays::of(path, bytes, MAX_GOLDEN_BYTES)?;
     let mut cases = Vec::new();
-    while arrays.has(&format!("{}/node_feat", cases.len())) {
+    let has_case = |arrays: &Arrays, case: usize| {
+        ["node_feat", MODULE].iter().any(|array| arrays.has(&format!("{case}/{array}")))
+    };
+    while has_case(&arrays, cases.len()) {
         let mut case = Section { arrays: &mut arrays, prefix: format!("{}/", cases.len()), limits };
         let task = case.task().ok_or_else(|| case.no_configurations())?;
         let graph = case.graph(task)?;
@@ -110,6 +120,11 @@ impl Section<'_> {
     }
 
     fn graph(&mut self, task: Task) -> Result<Graph, FileError> {
+        if task.kind().scope == Scope::Program {
+            let bytes: Vec<u8> = self.small_integers(MODULE, MAX_GOLDEN_MODULE)?;
+            let module = HloModule::read(&bytes, self.limits).map_err(|error| self.graph_error(error))?;
+            return module.into_graph(task, Vec::new()).map_err(|error| self.graph_error(error));
+        }
         let opcodes: Vec<u8> = self.small_integers("node_opcode", self.limits.nodes)?;
         self.arrays.check_shape(&self.name("node_feat"), &[Some(opcodes.len()), Some(FEATURES)])?;
         self.arrays.check_shape(&self.name("edge_index"), &[None, Some(2)])?;
@@ -120,7 +135,7 @@ impl Section<'_> {
         let arrays = GraphArrays::from_features(opcodes, features, edges.to_vec(), pad, self.limits);
         let arrays = arrays.map_err(|error| self.graph_error(error))?;
         let configurable = match task.kind().scope {
-            Scope::Kernel => Vec::new(),
+            Scope::Kernel | Scope::Program => Vec::new(),
             Scope::Nodes if self.has("node_config_ids") => {
                 self.small_integers("node_config_ids", self.limits.nodes)?
             }
@@ -140,6 +155,7 @@ impl Section<'_> {
             let fits = match kind.scope {
                 Scope::Kernel => matches!(shape, [_, width] if *width == kind.width),
                 Scope::Nodes => matches!(shape, [_, nodes, width] if *nodes == slots && *width == kind.width),
+                Scope::Program => matches!(shape, [_, bytes] if *bytes == kind.values(slots)),
             };
             fits.then(|| kind.values(slots))
         };

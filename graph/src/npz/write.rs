@@ -77,6 +77,7 @@ impl<'a> FeatureFile<'a> {
         let shape = match kind.scope {
             Scope::Kernel => vec![configs, kind.width],
             Scope::Nodes => vec![configs, measured.graph.configurable().len(), kind.width],
+            Scope::Program => vec![configs, kind.values(measured.graph.configurable().len())],
         };
         self.array(kind.array, &shape, (0..configs).flat_map(|config| batch.feature_row(config)))?;
         self.array("config_runtime", &[configs], measurements.run_times.iter().copied())?;

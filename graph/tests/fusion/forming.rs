@@ -87,7 +87,7 @@ fn equal_kernels_of_different_modules_have_one_digest() {
         let program = hlorank_graph::FusionProgram::new(&module).unwrap();
         let kernels = program.kernels(&bits(fused), &KernelLimits::default()).unwrap();
         let graph = module.into_graph(Task::Tile, vec![]).unwrap();
-        kernels.iter().map(|kernel| program.segment(&graph, kernel).digest).collect::<Vec<_>>()
+        kernels.iter().map(|kernel| kernel.segment(&graph).digest).collect::<Vec<_>>()
     };
     let shape = |text: &str, name: &str| {
         format!("HloModule {name}\nENTRY {name} {{ {text} ROOT {name} = f32[4] exponential({name}1) }}")

@@ -19,7 +19,7 @@ fn kernels_have_the_features_of_modules_of_their_own() {
             let Ok(kernels) = program.fusion.kernels(&fused, &KernelLimits::default()) else { continue };
             check_covers(&program, &kernels);
             for kernel in &kernels {
-                let segment = program.fusion.segment(&program.graph, kernel);
+                let segment = kernel.segment(&program.graph);
                 checked += 1;
                 if distinct.contains_key(&segment.digest) {
                     continue;

@@ -1,0 +1,154 @@
+use crate::{ConfigurationError, Limits};
+
+/// Fusion configurations of one program, a bit per slot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FusionBatch {
+    configs: usize,
+    slots: usize,
+    /// `[configs, ceil(slots / 8)]`, bit i of a row counted from the lowest bit of its first byte. Bits behind the last slot
+    /// are 0, so that equal configurations have equal bytes.
+    fused: Vec<u8>,
+}
+
+impl FusionBatch {
+    /// Makes a batch of `[configs, ceil(slots / 8)]` bytes of bits, set where a slot is fused.
+    pub fn new(
+        configs: usize,
+        slots: usize,
+        fused: Vec<u8>,
+        limits: &Limits,
+    ) -> Result<Self, ConfigurationError> {
+        check_size(configs, slots, limits)?;
+        let expected = configs * row_bytes(slots);
+        check_count("the matrix of bits (in bytes)", fused.len(), expected)?;
+        let batch = Self { configs, slots, fused };
+        match (0..configs).find(|&config| batch.has_unused_bits(config)) {
+            Some(config) => Err(ConfigurationError::UnusedBits { config, slots }),
+            None => Ok(batch),
+        }
+    }
+
+    /// Number of configurations; at least 1.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a batch has at least one configuration")]
+    pub fn len(&self) -> usize {
+        self.configs
+    }
+
+    /// Number of slots.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// The bits of a configuration.
+    #[must_use]
+    pub fn row(&self, config: usize) -> &[u8] {
+        let bytes = row_bytes(self.slots);
+        &self.fused[config * bytes..][..bytes]
+    }
+
+    /// Whether a configuration fuses a slot.
+    #[must_use]
+    pub fn is_fused(&self, config: usize, slot: usize) -> bool {
+        is_set(self.row(config), slot)
+    }
+
+    /// The slots that a configuration fuses, ascending.
+    pub fn fused_slots(&self, config: usize) -> impl Iterator<Item = usize> {
+        (0..self.slots).filter(move |&slot| self.is_fused(config, slot))
+    }
+
+    /// Copies the configurations of these numbers, which must be below the length.
+    #[must_use]
+    pub fn select(&self, numbers: &[usize]) -> Self {
+        let fused = numbers.iter().flat_map(|&config| self.row(config)).copied().collect();
+        Self { configs: numbers.len(), slots: self.slots, fused }
+    }
+
+    fn has_unused_bits(&self, config: usize) -> bool {
+        let used = self.slots % 8;
+        used > 0 && self.row(config).last().is_some_and(|last| last >> used > 0)
+    }
+
+    #[cfg(test)]
+    pub(in crate::configuration) fn of_bits(slots: usize, configs: &[Vec<bool>]) -> Self {
+        let mut fused = Vec::new();
+        for config in configs {
+            let mut row = vec![0; row_bytes(slots)];
+            (0..slots).filter(|&slot| config[slot]).for_each(|slot| flip(&mut row, slot));
+            fused.extend(row);
+        }
+        Self::new(configs.len(), slots, fused, &Limits::default()).unwrap()
+    }
+}
+
+/// Number of bytes of a configuration.
+pub(super) fn row_bytes(slots: usize) -> usize {
+    slots.div_ceil(8)
+}
+
+/// Whether the bit of a slot is set.
+pub(super) fn is_set(row: &[u8], slot: usize) -> bool {
+    row[slot / 8] >> (slot % 8) & 1 == 1
+}
+
+/// Changes the bit of a slot.
+pub(super) fn flip(row: &mut [u8], slot: usize) {
+    row[slot / 8] ^= 1 << (slot % 8);
+}
+
+pub(super) fn check_size(configs: usize, slots: usize, limits: &Limits) -> Result<(), ConfigurationError> {
+    if configs == 0 {
+        return Err(ConfigurationError::Empty);
+    }
+    if configs > limits.configs {
+        return Err(ConfigurationError::TooMany { found: configs, limit: limits.configs });
+    }
+    if configs.saturating_mul(slots) > limits.config_entries {
+        return Err(ConfigurationError::TooManyEntries { configs, slots, limit: limits.config_entries });
+    }
+    Ok(())
+}
+
+pub(super) fn check_count(what: &str, found: usize, expected: usize) -> Result<(), ConfigurationError> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(ConfigurationError::WrongCount { what: what.to_owned(), found, expected })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_behind_the_last_slot_are_refused() {
+        let limits = Limits::default();
+        assert!(FusionBatch::new(2, 3, vec![0b111, 0], &limits).is_ok());
+        let refused = FusionBatch::new(2, 3, vec![0, 0b1000], &limits);
+        assert_eq!(refused, Err(ConfigurationError::UnusedBits { config: 1, slots: 3 }));
+        let short = FusionBatch::new(2, 9, vec![0; 3], &limits);
+        assert!(matches!(short, Err(ConfigurationError::WrongCount { found: 3, expected: 4, .. })));
+        assert!(FusionBatch::new(1, 16, vec![255, 255], &limits).is_ok());
+    }
+
+    #[test]
+    fn limits_hold_before_the_bits_are_looked_at() {
+        let limits = Limits { configs: 10, config_entries: 15, ..Limits::default() };
+        assert_eq!(FusionBatch::new(0, 2, vec![], &limits), Err(ConfigurationError::Empty));
+        let many = FusionBatch::new(11, 1, vec![], &limits);
+        assert_eq!(many, Err(ConfigurationError::TooMany { found: 11, limit: 10 }));
+        let entries = FusionBatch::new(8, 2, vec![], &limits);
+        assert_eq!(entries, Err(ConfigurationError::TooManyEntries { configs: 8, slots: 2, limit: 15 }));
+    }
+
+    #[test]
+    fn a_selection_holds_what_its_batch_does() {
+        let batch =
+            FusionBatch::of_bits(9, &[vec![true; 9], vec![false; 9], [[true; 5], [false; 5]].concat()]);
+        let selected = batch.select(&[2, 0]);
+        assert_eq!(selected.fused_slots(0).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+        assert_eq!((selected.len(), selected.row(1)), (2, batch.row(0)));
+    }
+}

@@ -1,0 +1,46 @@
+use super::FusionBatch;
+
+/// Maximum number of letters for the nodes of a fusion; the rest is left out.
+const NODE_LETTERS: usize = 40;
+
+/// Describes a fusion in a few words; `slots` holds the node of each slot. Names the nodes that are written if they are
+/// fewer than those that are fused.
+pub(super) fn describe(batch: &FusionBatch, config: usize, slots: &[u32]) -> String {
+    let (fused, written): (Vec<_>, Vec<_>) =
+        slots.iter().enumerate().partition(|(slot, _)| batch.is_fused(config, *slot));
+    let mut text = format!("{} of {} nodes fused", fused.len(), slots.len());
+    let (named, nodes) = if written.len() < fused.len() { (", not ", written) } else { (": ", fused) };
+    let start = text.len();
+    for (position, (_, node)) in nodes.into_iter().enumerate() {
+        if text.len() - start > NODE_LETTERS {
+            text.push_str(", …");
+            break;
+        }
+        text.push_str(if position == 0 { named } else { ", " });
+        text.push_str(&node.to_string());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shorter_list_of_nodes_is_shown() {
+        let batch =
+            FusionBatch::of_bits(3, &[vec![true, false, false], vec![true, true, false], vec![true; 3]]);
+        let text = |config| describe(&batch, config, &[7, 8, 9]);
+        assert_eq!(text(0), "1 of 3 nodes fused: 7");
+        assert_eq!(text(1), "2 of 3 nodes fused, not 9");
+        assert_eq!(text(2), "3 of 3 nodes fused");
+    }
+
+    #[test]
+    fn many_nodes_are_cut_short() {
+        let nodes: Vec<u32> = (1000..1100).collect();
+        let bits = (0..100).map(|slot| slot % 2 == 0).collect();
+        let text = describe(&FusionBatch::of_bits(100, &[bits]), 0, &nodes);
+        assert!(text.ends_with(", …") && text.len() < 100, "{text}");
+    }
+}

@@ -1,0 +1,186 @@
+//! Reads the three forms of a fusion batch, which are equal in meaning, from the wire.
+
+use std::collections::HashMap;
+
+use hlorank_proto::v1::{DeltaFusionConfigs, FusionConfigs, PackedFusionConfigs};
+use prost::Message as _;
+
+use super::{
+    FusionBatch,
+    batch::{check_count, check_size, flip, is_set, row_bytes},
+};
+use crate::{
+    ConfigurationError, Limits,
+    configuration::{
+        Configurations, Task,
+        encoded_form::{EncodedForm, EncodedSize},
+    },
+    wire::{count_messages, count_numbers, last_bytes, last_number, messages, numbers, uint32},
+};
+
+/// Numbers of the fields of the delta form.
+const BASE: u32 = 1;
+const CHANGE_COUNTS: u32 = 2;
+const CHANGE_SLOTS: u32 = 3;
+
+pub(in crate::configuration) const READABLE_FUSIONS: EncodedForm = EncodedForm {
+    number: 6,
+    field: "fusion_configs",
+    task: Task::Fusion,
+    count: |message| count_messages(message, 1),
+    read_bytes,
+    read: |message, slots, limits| read_readable(message, slots, limits).map(Configurations::Fusion),
+};
+
+pub(in crate::configuration) const PACKED_FUSIONS: EncodedForm = EncodedForm {
+    number: 7,
+    field: "packed_fusion_configs",
+    task: Task::Fusion,
+    count: |message| Ok(uint32(last_number(message, 1)?) as usize),
+    read_bytes,
+    read: |message, slots, limits| read_packed(message, slots.len(), limits).map(Configurations::Fusion),
+};
+
+pub(in crate::configuration) const DELTA_FUSIONS: EncodedForm = EncodedForm {
+    number: 8,
+    field: "delta_fusion_configs",
+    task: Task::Fusion,
+    count: |message| count_numbers(message, CHANGE_COUNTS),
+    read_bytes,
+    read: |message, slots, limits| read_delta(message, slots.len(), limits).map(Configurations::Fusion),
+};
+
+/// The bits of a batch, and the number of the last configuration that changed each slot. Bits of a batch over the limit are
+/// not made.
+fn read_bytes(size: &EncodedSize, limits: &Limits) -> usize {
+    let bytes = size.configs.min(limits.configs).saturating_mul(row_bytes(size.slots));
+    bytes.min(limits.config_entries) + 2 * size.slots * size_of::<usize>()
+}
+
+impl FusionBatch {
+    /// Reads the readable form; `nodes` holds the node of each slot.
+    pub fn from_readable(
+        message: &FusionConfigs,
+        nodes: &[u32],
+        limits: &Limits,
+    ) -> Result<Self, ConfigurationError> {
+        read_readable(&message.encode_to_vec(), nodes, limits)
+    }
+
+    /// Reads the packed form for a program of `slots` slots.
+    pub fn from_packed(
+        message: &PackedFusionConfigs,
+        slots: usize,
+        limits: &Limits,
+    ) -> Result<Self, ConfigurationError> {
+        read_packed(&message.encode_to_vec(), slots, limits)
+    }
+
+    /// Reads the delta form for a program of `slots` slots.
+    pub fn from_delta(
+        message: &DeltaFusionConfigs,
+        slots: usize,
+        limits: &Limits,
+    ) -> Result<Self, ConfigurationError> {
+        read_delta(&message.encode_to_vec(), slots, limits)
+    }
+}
+
+fn read_readable(message: &[u8], nodes: &[u32], limits: &Limits) -> Result<FusionBatch, ConfigurationError> {
+    let configs = count_messages(message, 1)?;
+    check_size(configs, nodes.len(), limits)?;
+    let slot_of_node: HashMap<u32, usize> = nodes.iter().copied().zip(0..).collect();
+    let mut fused = Vec::with_capacity(configs * row_bytes(nodes.len()));
+    for (config, message) in messages(message, 1).enumerate() {
+        let mut row = vec![0; row_bytes(nodes.len())];
+        for node in numbers(message?, 1) {
+            let node = uint32(node?);
+            let slot = *slot_of_node.get(&node).ok_or(ConfigurationError::NotFusible { config, node })?;
+            if is_set(&row, slot) {
+                return Err(ConfigurationError::SetTwice { config, what: "node", number: node });
+            }
+            flip(&mut row, slot);
+        }
+        fused.extend(row);
+    }
+    FusionBatch::new(configs, nodes.len(), fused, limits)
+}
+
+fn read_packed(message: &[u8], slots: usize, limits: &Limits) -> Result<FusionBatch, ConfigurationError> {
+    let (configs, fused) = (uint32(last_number(message, 1)?) as usize, last_bytes(message, 2)?);
+    check_size(configs, slots, limits)?;
+    check_count("the matrix of bits (in bytes)", fused.len(), configs * row_bytes(slots))?;
+    FusionBatch::new(configs, slots, fused.to_vec(), limits)
+}
+
+fn read_delta(message: &[u8], slots: usize, limits: &Limits) -> Result<FusionBatch, ConfigurationError> {
+    let configs = count_numbers(message, CHANGE_COUNTS)?;
+    check_size(configs, slots, limits)?;
+    let base = last_bytes(message, BASE)?;
+    check_count("the base (in bytes)", base.len(), row_bytes(slots))?;
+    let counts = || numbers(message, CHANGE_COUNTS).map_while(Result::ok).map(uint32);
+    let changes = usize::try_from(counts().map(u64::from).sum::<u64>()).unwrap_or(usize::MAX);
+    check_count("change_slots", count_numbers(message, CHANGE_SLOTS)?, changes)?;
+    let mut changes = numbers(message, CHANGE_SLOTS).map_while(Result::ok).map(uint32);
+    let mut changed_by = vec![usize::MAX; slots];
+    let mut fused = Vec::with_capacity(configs * row_bytes(slots));
+    for (config, count) in counts().enumerate() {
+        let row = fused.len();
+        fused.extend_from_slice(base);
+        for number in changes.by_ref().take(count as usize) {
+            let slot = number as usize;
+            match changed_by.get_mut(slot) {
+                None => return Err(ConfigurationError::NoSuchSlot { config, slot: number, slots }),
+                Some(last) if *last == config => {
+                    return Err(ConfigurationError::SetTwice { config, what: "slot", number });
+                }
+                Some(last) => *last = config,
+            }
+            flip(&mut fused[row..], slot);
+        }
+    }
+    FusionBatch::new(configs, slots, fused, limits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delta(change_counts: &[u32], change_slots: &[u32]) -> Result<FusionBatch, ConfigurationError> {
+        let message = DeltaFusionConfigs {
+            base: vec![0b10].into(),
+            change_counts: change_counts.to_vec(),
+            change_slots: change_slots.to_vec(),
+        };
+        FusionBatch::from_delta(&message, 3, &Limits::default())
+    }
+
+    #[test]
+    fn changes_flip_bits_of_the_base() {
+        let batch = delta(&[0, 2, 1], &[0, 1, 2]).unwrap();
+        assert_eq!([batch.row(0), batch.row(1), batch.row(2)], [[0b10], [0b01], [0b110]]);
+    }
+
+    #[test]
+    fn wrong_changes_are_named() {
+        let (slot, slots) = (3, 3);
+        assert_eq!(delta(&[0, 1], &[3]), Err(ConfigurationError::NoSuchSlot { config: 1, slot, slots }));
+        let twice = ConfigurationError::SetTwice { config: 1, what: "slot", number: 2 };
+        assert_eq!(delta(&[1, 2], &[2, 2, 2]), Err(twice));
+        assert!(matches!(delta(&[2], &[0]), Err(ConfigurationError::WrongCount { .. })));
+        assert_eq!(delta(&[], &[]), Err(ConfigurationError::Empty));
+    }
+
+    #[test]
+    fn a_readable_configuration_names_slots() {
+        let read = |fused_nodes: &[u32]| {
+            let config = hlorank_proto::v1::FusionConfig { fused_nodes: fused_nodes.to_vec() };
+            let message = FusionConfigs { configs: vec![config] };
+            FusionBatch::from_readable(&message, &[4, 6, 9], &Limits::default())
+        };
+        assert_eq!(read(&[9, 4]).unwrap().row(0), [0b101]);
+        assert_eq!(read(&[5]), Err(ConfigurationError::NotFusible { config: 0, node: 5 }));
+        let twice = ConfigurationError::SetTwice { config: 0, what: "node", number: 9 };
+        assert_eq!(read(&[9, 9]), Err(twice));
+    }
+}
