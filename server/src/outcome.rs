@@ -7,6 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use hlorank_graph::Unscored;
+
 /// The scores of a batch.
 #[derive(Debug)]
 pub struct Evaluation {
@@ -14,8 +16,30 @@ pub struct Evaluation {
     pub scores: Vec<f32>,
     /// How much work was shared.
     pub reuse: Reuse,
+    /// Configurations that got no score, whose scores are infinite.
+    pub unscored: Option<UnscoredConfigs>,
     /// When each stage ended.
     pub stages: Stages,
+}
+
+/// Configurations that get no score.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnscoredConfigs {
+    /// Their number.
+    pub count: usize,
+    /// The first of them.
+    pub first: Unscored,
+}
+
+/// A kernel that a configuration of a program runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KernelTime {
+    /// The node that it writes.
+    pub node: u32,
+    /// Number of nodes that it computes.
+    pub computed_nodes: usize,
+    /// Predicted seconds.
+    pub seconds: f32,
 }
 
 /// How many things were asked for, and how many of them were evaluated.
@@ -68,9 +92,25 @@ pub struct Timings {
 impl Evaluation {
     /// Appends the evaluation of the configurations that follow in the same batch.
     pub fn append(&mut self, next: Self) {
+        self.unscored = UnscoredConfigs::joined(self.unscored, next.unscored, self.scores.len());
         self.scores.extend(next.scores);
         self.reuse += next.reuse;
         self.stages = Stages { encoded: next.stages.encoded, scored: next.stages.scored, ..self.stages };
+    }
+}
+
+impl UnscoredConfigs {
+    /// Joins those of a batch with those of the next one, whose first configuration has the number `first`.
+    #[must_use]
+    pub fn joined(before: Option<Self>, next: Option<Self>, first: usize) -> Option<Self> {
+        let next = next.map(|Self { count, first: Unscored { config, reason } }| Self {
+            count,
+            first: Unscored { config: first + config, reason },
+        });
+        match (before, next) {
+            (Some(before), Some(next)) => Some(Self { count: before.count + next.count, ..before }),
+            (before, next) => before.or(next),
+        }
     }
 }
 

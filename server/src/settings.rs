@@ -118,6 +118,13 @@ pub struct Settings {
     #[arg(help_heading = MODELS)]
     pub default_tile_model: String,
 
+    /// Model of fusions if a request names none
+    ///
+    /// Unlike the others, the server starts without it: calls about fusions then name a model.
+    #[arg(long, env = "HLORANK_DEFAULT_FUSION_MODEL", value_name = "NAME", default_value = "fusion-xla-cpu")]
+    #[arg(help_heading = MODELS)]
+    pub default_fusion_model: String,
+
     /// File that keeps reported measurements
     ///
     /// It keeps the measurements that clients report, and is created if it is missing. `off` keeps none. Each server needs
@@ -368,7 +375,11 @@ impl Settings {
     /// Returns the models that answer requests which name none.
     #[must_use]
     pub fn default_models(&self) -> Vec<(Task, String)> {
-        vec![(Task::Layout, self.default_layout_model.clone()), (Task::Tile, self.default_tile_model.clone())]
+        vec![
+            (Task::Layout, self.default_layout_model.clone()),
+            (Task::Tile, self.default_tile_model.clone()),
+            (Task::Fusion, self.default_fusion_model.clone()),
+        ]
     }
 }
 
@@ -428,7 +439,11 @@ mod tests {
     #[test]
     fn the_default_models_rank_what_compilers_take() {
         let settings = Settings::try_parse_from(["hlorank-server"]).unwrap();
-        let expected = [(Task::Layout, "layout-xla-cpu"), (Task::Tile, "tile-iree-cpu")];
+        let expected = [
+            (Task::Layout, "layout-xla-cpu"),
+            (Task::Tile, "tile-iree-cpu"),
+            (Task::Fusion, "fusion-xla-cpu"),
+        ];
         assert_eq!(settings.default_models(), expected.map(|(task, name)| (task, name.to_owned())));
     }
 

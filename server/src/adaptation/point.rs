@@ -1,20 +1,24 @@
 use std::cmp::Ordering;
 
-use hlorank_graph::{ConfigInput, ConfigValues};
+use hlorank_graph::{ConfigInput, ConfigValues, FusionBatch};
 
 /// What the kernel compares of a configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Point {
-    /// The score of the model.
+    /// The score of the model; the logarithm of it if it is seconds.
     pub(crate) score: f64,
-    /// `[slots * 3]` the order of dimensions of every tensor, as one number; empty for tiles.
+    /// `[slots * 3]` the order of dimensions of every tensor, as one number; for fusions `[slots]` 1 if the slot is fused;
+    /// empty for tiles.
     pub(crate) orders: Vec<u64>,
-    /// `[18]` logarithms of a tile's bounds; empty for layouts.
+    /// `[18]` logarithms of a tile's bounds; else empty.
     pub(crate) bounds: Vec<f64>,
 }
 
 /// Number of values of an order of dimensions.
 const ORDER_VALUES: usize = 6;
+
+/// Least and most seconds of a predicted run time.
+const SECONDS: [f64; 2] = [1e-12, 1e9];
 
 /// A tile's features are, for each kind of bounds, as many bounds, their sum and their product.
 const BOUNDS_OF: (usize, usize) = (6, 8);
@@ -28,6 +32,13 @@ impl Point {
             Self { score: score.into(), orders, bounds }
         });
         points.collect()
+    }
+
+    /// The point of a fusion, given the seconds that a model predicts.
+    pub(crate) fn of_fusion(batch: &FusionBatch, config: usize, seconds: f32) -> Self {
+        let orders = (0..batch.slots()).map(|slot| u64::from(batch.is_fused(config, slot))).collect();
+        let [least, most] = SECONDS;
+        Self { score: libm::log(f64::from(seconds).clamp(least, most)), orders, bounds: Vec::new() }
     }
 
     /// A total order of points.

@@ -15,7 +15,7 @@ use crate::{
     memory::{Held, Memory},
     metrics::{CacheSeries, LoadSeries, Metrics, set},
     model::{LoadedModel, Model, SegmentModel},
-    outcome::Evaluation,
+    outcome::{Evaluation, KernelTime},
 };
 
 /// Evaluates models on the compute pool.
@@ -118,6 +118,23 @@ impl Engine {
             LoadedModel::WholeGraph(model) => {
                 whole_graph::score(&self.resources, model, graph, read, terms).await
             }
+        }
+    }
+
+    /// Returns the kernels of each of a few configurations of a program before fusion, and their scores. Configurations that
+    /// get no score have none. Models of whole graphs know no kernels.
+    pub async fn kernels<E: From<EngineError> + Send + 'static>(
+        &self,
+        model: &Model,
+        graph: &Arc<SegmentedGraph>,
+        read: impl FnOnce() -> Result<Configurations, E> + Send + 'static,
+        terms: Terms,
+    ) -> Result<Vec<Vec<KernelTime>>, E> {
+        match model.loaded() {
+            LoadedModel::Segment(model) => {
+                self.segments.kernels(&self.resources, model, graph, read, terms).await
+            }
+            LoadedModel::WholeGraph(_) => Ok(Vec::new()),
         }
     }
 

@@ -26,16 +26,17 @@ pub(super) enum Element {
     Int64 = 7,
 }
 
-/// The input `config` for configurations of a task.
-pub(super) fn config_outlet(task: Task) -> Outlet {
+/// The input `config` for configurations of a task; `None` if models of the task take none.
+pub(super) fn config_outlet(task: Task) -> Option<Outlet> {
     let kind = task.kind();
     let element = match kind.element {
         graph::Element::Float32 => Element::Float32,
         graph::Element::Int64 => Element::Int64,
     };
     match kind.scope {
-        Scope::Kernel => outlet("config", element, &[None, Some(kind.width)]),
-        Scope::Nodes => outlet("config", element, &[None, None, Some(kind.width)]),
+        Scope::Kernel => Some(outlet("config", element, &[None, Some(kind.width)])),
+        Scope::Nodes => Some(outlet("config", element, &[None, None, Some(kind.width)])),
+        Scope::Program => None,
     }
 }
 

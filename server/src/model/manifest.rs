@@ -33,7 +33,18 @@ pub struct Manifest {
     kind: ModelKind,
     feature_set: &'static FeatureSet,
     pad: Pad,
+    unit: ScoreUnit,
     training_data_digest: Digest,
+}
+
+/// The unit of a model's scores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ScoreUnit {
+    /// Scores only order configurations.
+    #[default]
+    None,
+    /// Scores are seconds of run time.
+    Seconds,
 }
 
 /// How a model is evaluated, with the settings of that kind.
@@ -54,6 +65,8 @@ struct Written {
     architecture: String,
     feature_digest: String,
     pad_value: i32,
+    #[serde(default)]
+    unit: Option<String>,
     files: BTreeMap<String, String>,
     training_data_digest: String,
     #[serde(default)]
@@ -130,6 +143,12 @@ impl Manifest {
         self.pad
     }
 
+    /// The unit of the scores.
+    #[must_use]
+    pub fn unit(&self) -> ScoreUnit {
+        self.unit
+    }
+
     /// SHA-256 of the training data.
     #[must_use]
     pub fn training_data_digest(&self) -> Digest {
@@ -143,6 +162,13 @@ impl Written {
         let task = require_field(Task::from_name(&self.task), "task", &self.task, &tasks)?;
         check_field(self.version > 0, "version", &self.version, "1 or more")?;
         let pad = require_field(Pad::from_value(self.pad_value), "pad_value", &self.pad_value, "0 or -1")?;
+        let unit = match self.unit {
+            None => ScoreUnit::None,
+            Some(written) => {
+                let seconds = (written == "seconds").then_some(ScoreUnit::Seconds);
+                require_field(seconds, "unit", &written, "seconds, or not set")?
+            }
+        };
         let kind = match self.kind {
             WrittenKind::Segment(written) => ModelKind::Segment(written.checked(task)?),
             WrittenKind::WholeGraph(written) => ModelKind::WholeGraph(written.checked(task)?),
@@ -167,6 +193,7 @@ impl Written {
             kind,
             feature_set,
             pad,
+            unit,
             training_data_digest,
         })
     }
@@ -335,7 +362,8 @@ mod tests {
     #[test]
     fn each_wrong_field_is_named() {
         let wrong = vec![
-            ("task", json!("fusion")),
+            ("task", json!("schedule")),
+            ("unit", json!("hours")),
             ("kind", json!("node")),
             ("batch_dependent", json!(true)),
             ("version", json!(0)),

@@ -24,7 +24,7 @@ pub use artifact::Artifact;
 pub use artifact_error::ArtifactError;
 pub use facts::ModelFacts;
 pub use loaded::{LoadedModel, Model};
-pub use manifest::{Manifest, MeasuredQuality, ModelKind};
+pub use manifest::{Manifest, MeasuredQuality, ModelKind, ScoreUnit};
 pub use manifest_error::{MANIFEST_FILE, ManifestError};
 pub use segment::{EncoderInput, SegmentModel, SegmentSettings};
 pub use sessions::{ModelFailed, RunReports};

@@ -70,11 +70,11 @@ impl Registry {
         }
     }
 
-    /// Returns a task whose default model does not answer, and the reason.
+    /// Returns a task whose default model is required and does not answer, and the reason.
     #[must_use]
     pub fn failing_default(&self) -> Option<(Task, SelectError)> {
         let serving = self.shared.serving.load();
-        let mut tasks = serving.defaults.tasks();
+        let mut tasks = serving.defaults.required();
         tasks.find_map(|task| Some((task, serving.select("", &Wanted::Any, task).err()?)))
     }
 

@@ -26,9 +26,9 @@ pub struct RegistrySettings {
 pub struct Defaults(pub Vec<(Task, String)>);
 
 impl Defaults {
-    /// The tasks that have a default model.
-    pub fn tasks(&self) -> impl Iterator<Item = Task> {
-        self.0.iter().map(|(task, _)| *task)
+    /// The tasks whose default model must serve before the server is ready. Folders of models may have none of fusions.
+    pub fn required(&self) -> impl Iterator<Item = Task> {
+        self.0.iter().map(|(task, _)| *task).filter(|task| *task != Task::Fusion)
     }
 
     /// Returns the name of a task's default model; empty if it has none.

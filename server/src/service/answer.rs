@@ -7,8 +7,9 @@ use hlorank_proto::v1::{self, ConfigurableNode, GraphSummary, ModelSelector, Reu
 
 use crate::{
     graphs::Warning,
-    model::Model,
-    outcome::{Reuse, Timings},
+    model::{Model, ScoreUnit},
+    outcome::{KernelTime, Reuse, Timings},
+    session::Session,
 };
 
 pub(super) fn selector(model: &Model) -> ModelSelector {
@@ -17,6 +18,31 @@ pub(super) fn selector(model: &Model) -> ModelSelector {
         version: model.manifest().version,
         label: String::new(),
     }
+}
+
+/// The unit of the scores of a session. Those that are adapted to measurements are logarithms of seconds, whatever the
+/// model's are.
+pub(super) fn unit_of(session: &Session) -> v1::ScoreUnit {
+    if session.is_adapted() { v1::ScoreUnit::LogSeconds } else { session.model().manifest().unit().into() }
+}
+
+impl From<ScoreUnit> for v1::ScoreUnit {
+    fn from(unit: ScoreUnit) -> Self {
+        match unit {
+            ScoreUnit::None => Self::Unspecified,
+            ScoreUnit::Seconds => Self::Seconds,
+        }
+    }
+}
+
+/// Writes the kernels of a configuration.
+pub(super) fn config_kernels(kernels: Vec<KernelTime>) -> v1::ConfigKernels {
+    let kernel = |KernelTime { node, computed_nodes, seconds }| v1::KernelTime {
+        node,
+        computed_nodes: u32::try_from(computed_nodes).unwrap_or(u32::MAX),
+        seconds,
+    };
+    v1::ConfigKernels { kernels: kernels.into_iter().map(kernel).collect() }
 }
 
 /// Writes the time of each stage.

@@ -32,6 +32,9 @@ pub(super) fn session(error: &SessionError) -> Class {
         SessionError::SourceUnsupported { .. } => {
             (InvalidArgument, Reason::SourceUnsupported, Some("source"))
         }
+        SessionError::ExplainUnsupported { .. } => {
+            (InvalidArgument, Reason::ExplainUnsupported, Some("explain_top"))
+        }
         SessionError::Select(SelectError::WrongTask { .. }) => {
             (InvalidArgument, Reason::ModelTaskMismatch, Some("model"))
         }
@@ -119,6 +122,8 @@ fn graph_reason(error: &GraphError) -> Reason {
         GraphError::Encoding { .. } => Reason::RequestMalformed,
         GraphError::Malformed { .. } => Reason::HloMalformed,
         GraphError::Text { source, .. } => text_reason(source),
+        GraphError::Fusion(_) | GraphError::OtherSlots { .. } => Reason::ProgramNotPrepared,
+        GraphError::ProgramWithoutModule => Reason::ModuleRequired,
         GraphError::Empty => Reason::GraphEmpty,
         GraphError::DuplicateInstruction { .. } | GraphError::DuplicateComputation { .. } => {
             Reason::DuplicateId
@@ -162,10 +167,12 @@ fn configuration_reason(error: &ConfigurationError) -> Reason {
         ConfigurationError::TooMany { .. } => Reason::TooManyConfigs,
         ConfigurationError::TooManyEntries { .. } => Reason::TooManyConfigEntries,
         ConfigurationError::WrongTask { .. } => Reason::GraphTaskMismatch,
-        ConfigurationError::NothingToConfigure => Reason::NothingToConfigure,
-        ConfigurationError::NotConfigurable { .. } | ConfigurationError::NoSuchSlot { .. } => {
-            Reason::NodeNotConfigurable
+        ConfigurationError::NothingToConfigure | ConfigurationError::NothingToFuse => {
+            Reason::NothingToConfigure
         }
+        ConfigurationError::NotConfigurable { .. }
+        | ConfigurationError::NotFusible { .. }
+        | ConfigurationError::NoSuchSlot { .. } => Reason::NodeNotConfigurable,
         ConfigurationError::SetTwice { .. } => Reason::NodeSetTwice,
         ConfigurationError::WrongCount { .. } => Reason::WrongCount,
         ConfigurationError::TooLong { .. } => Reason::ListTooLong,
@@ -176,6 +183,7 @@ fn configuration_reason(error: &ConfigurationError) -> Reason {
         | ConfigurationError::TileTooLarge { .. }
         | ConfigurationError::OutOfRange { .. }
         | ConfigurationError::NotWhole { .. }
+        | ConfigurationError::UnusedBits { .. }
         | ConfigurationError::NotBounds { .. } => Reason::ValueOutOfRange,
         ConfigurationError::IndexOutsideTable { .. } => Reason::IndexOutOfRange,
     }

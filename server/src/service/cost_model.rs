@@ -20,7 +20,7 @@ use super::{
     ServiceError,
     adapt_request::{adapt, adaptation},
     admit_calls::caller,
-    answer::{configurable_node, reuse_counts, selector, stage_timings, summary},
+    answer::{config_kernels, configurable_node, reuse_counts, selector, stage_timings, summary, unit_of},
     batch_request::read_batch,
     deadline,
     graph_request::read_graph,
@@ -71,6 +71,8 @@ impl CostModel {
         let session = Session::open(&self.sessions, call, model, &found);
         let mut session = session.ranking(request.top_k);
         adapt(&mut session, request.adapt).await?;
+        let explained = read_explain_top(request.explain_top)?;
+        let again = (explained > 0).then(|| batch.clone());
         let outcome = if request.allow_partial {
             session.score_in_time(batch).await?
         } else {
@@ -78,6 +80,10 @@ impl CostModel {
         };
         let Ranked { ranking, ranking_scores, scores, predicted_seconds, log_sd, .. } =
             session.rank().await?;
+        let kernels = match again {
+            Some(batch) => session.explain(batch, &ranking[..explained.min(ranking.len())]).await?,
+            None => Vec::new(),
+        };
         let timings = Timings { featurize: found.featurize, total: started.elapsed(), ..outcome.timings() };
         session.record_scored(&timings);
         session.record_ranked(&timings);
@@ -96,6 +102,8 @@ impl CostModel {
             predicted_seconds,
             log_sd,
             adaptation: session.adaptation().map(adaptation),
+            unit: unit_of(&session).into(),
+            kernels: kernels.into_iter().map(config_kernels).collect(),
         })
     }
 
@@ -148,6 +156,17 @@ impl CostModel {
             warnings: warnings.iter().cloned().map(v1::Warning::from).collect(),
         })
     }
+}
+
+/// Maximum number of configurations whose kernels an answer has.
+const MAX_EXPLAINED: u32 = 16;
+
+fn read_explain_top(configs: u32) -> Result<usize, ServiceError> {
+    if configs > MAX_EXPLAINED {
+        let (found, expected) = (configs.to_string(), format!("at most {MAX_EXPLAINED}"));
+        return Err(ServiceError::Invalid { field: "explain_top", found, expected });
+    }
+    Ok(configs as usize)
 }
 
 /// What was unusual about a graph and about what predictions rest on.

@@ -35,7 +35,8 @@ pub(super) fn origin(graph: v1::Graph, task: Option<Task>) -> Result<GraphOrigin
     };
     let task = named.or(task).ok_or(ServiceError::Missing {
         field: "graph.task",
-        hint: "TASK_TILE for a kernel, TASK_LAYOUT for a module whose layouts are tuned",
+        hint: "TASK_TILE for a kernel, TASK_LAYOUT for a module whose layouts are tuned, TASK_FUSION for a program \
+               before fusion",
     })?;
     Ok(GraphOrigin::Sent(SentGraph { content, task, configurable: graph.configurable_nodes }))
 }

@@ -136,6 +136,7 @@ fn loaded(model: &Model) -> v1::Model {
         measured_quality: quality.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?))).collect(),
         licence: manifest.licence.clone(),
         kind: manifest.kind().to_string(),
+        unit: v1::ScoreUnit::from(manifest.unit()).into(),
         ..settings(manifest.kind())
     }
 }

@@ -19,7 +19,7 @@ use tonic::{Status, Streaming};
 use super::{
     ServiceError,
     adapt_request::{adapt, adaptation},
-    answer::{reuse_counts, selector, stage_timings},
+    answer::{reuse_counts, selector, stage_timings, unit_of},
     batch_request::read_batch,
     deadline::end_at,
     graph_request::read_graph,
@@ -114,6 +114,7 @@ impl RankStream {
             warnings: warnings.clone(),
             timings: Some(stage_timings(timings)),
             adaptation: session.adaptation().map(adaptation),
+            unit: unit_of(&session).into(),
         };
         Ok((answer, Batches { messages: self.messages, session, warnings }))
     }
@@ -169,6 +170,7 @@ impl Batches {
         let closed = Instant::now();
         let Ranked { ranking, ranking_scores, predicted_seconds, log_sd, waited, .. } =
             self.session.rank().await?;
+        let unusual = self.session.take_warnings().into_iter().map(v1::Warning::from);
         let timings = ranking_timings(waited, closed.elapsed());
         self.session.record_ranked(&timings);
         Ok(StreamRanking {
@@ -178,7 +180,7 @@ impl Batches {
             graph_hash: self.session.graph().hash.0.to_vec().into(),
             timings: Some(stage_timings(timings)),
             reuse: Some(reuse_counts(self.session.reuse())),
-            warnings: self.warnings,
+            warnings: self.warnings.into_iter().chain(unusual).collect(),
             predicted_seconds,
             log_sd,
         })

@@ -75,7 +75,9 @@ pub(super) fn learn(target: String, measured: &Measured, evaluation: &Evaluation
     let Measured { configurations, outcomes, stored } = measured;
     let all: Vec<usize> = (0..configurations.len()).collect();
     let points = points(configurations, &all, &evaluation.scores);
-    let measured = points.iter().zip(outcomes).map(|(point, outcome)| Measurement {
+    // A configuration that the model gives no score tells nothing of how times rise with scores.
+    let scored = points.iter().zip(outcomes).zip(&evaluation.scores).filter(|(_, score)| score.is_finite());
+    let measured = scored.map(|((point, outcome), _)| Measurement {
         point: point.clone(),
         seconds: (outcome.failure == 0).then_some(outcome.seconds),
         repeats: outcome.repeats,
@@ -158,14 +160,14 @@ impl Batch {
         let batch = Arc::clone(self);
         match pool.run(class, move |_| batch.layout_means()).await?.value {
             Some(means) => self.means_of_layouts(pool, class, Arc::new(means)).await,
-            None => self.means_of_tiles(pool, class).await,
+            None => self.means_of_distinct(pool, class).await,
         }
     }
 
     fn layout_means(&self) -> Option<LayoutMeans> {
         match &*self.configurations {
             Configurations::Layout(batch) => self.adapted.layout_means(batch),
-            Configurations::Tile(_) => None,
+            Configurations::Tile(_) | Configurations::Fusion(_) => None,
         }
     }
 
@@ -189,7 +191,7 @@ impl Batch {
         scores.map(|(place, &score)| finite(means.mean(score.into(), batch.row(start + place)))).collect()
     }
 
-    async fn means_of_tiles(
+    async fn means_of_distinct(
         self: &Arc<Self>,
         pool: &ComputePool,
         class: Class,
@@ -222,6 +224,10 @@ impl Batch {
 
 /// The points of the configurations of these numbers.
 pub(super) fn points(configurations: &Configurations, numbers: &[usize], scores: &[f32]) -> Vec<Point> {
+    if let Configurations::Fusion(batch) = configurations {
+        let point = |&number: &usize| Point::of_fusion(batch, number, scores[number]);
+        return numbers.iter().map(point).collect();
+    }
     let input = configurations.batch().input(numbers);
     Point::of_input(&input, numbers.iter().map(|&number| scores[number]))
 }

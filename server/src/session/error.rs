@@ -80,6 +80,12 @@ pub enum SessionError {
         /// The reason.
         why: String,
     },
+    /// Kernels were asked for of a task that has none, or of scores that are adapted.
+    #[error("explain_top: {why}; leave explain_top unset")]
+    ExplainUnsupported {
+        /// The reason.
+        why: &'static str,
+    },
     /// No such model, or not for these configurations.
     #[error(transparent)]
     Select(#[from] SelectError),

@@ -95,11 +95,11 @@ fn unknown_opcodes(nodes: usize, names: &[&str]) -> Vec<Warning> {
     vec![Warning { reason: "UNKNOWN_OPCODES", message }]
 }
 
-/// Warns about configurable nodes of kinds that no model was trained with.
+/// Warns about configurable nodes whose layouts no model was trained with.
 fn unusual_nodes(graph: &Graph) -> Option<Warning> {
     let unusual = |node: &&u32| !is_usually_configurable(graph.opcodes()[**node as usize]);
     let count = graph.configurable().iter().filter(unusual).count();
-    (count > 0).then(|| Warning {
+    (graph.task() == Task::Layout && count > 0).then(|| Warning {
         reason: "UNUSUAL_CONFIGURABLE_NODES",
         message: format!("{count} configurable nodes are neither convolution, dot nor reshape"),
     })

@@ -21,8 +21,8 @@ use crate::{
     engine::{Terms, rank},
     graphs::Warning,
     metrics::ModelSeries,
-    model::Model,
-    outcome::{Evaluation, Reuse, Stages, Timings},
+    model::{Model, ScoreUnit},
+    outcome::{Evaluation, KernelTime, Reuse, Stages, Timings, UnscoredConfigs},
 };
 
 /// The session of one call: its graph, its model, and what was scored until now.
@@ -45,6 +45,8 @@ pub(crate) struct Session {
     /// The deviation of each score that may be ranked, if they are adapted.
     deviations: Vec<f32>,
     reuse: Reuse,
+    /// Configurations of all batches that got no score.
+    unscored: Option<UnscoredConfigs>,
 }
 
 /// What came of one batch.
@@ -76,9 +78,9 @@ pub(crate) struct Ranked {
 /// Maximum number of configurations of a small batch: a step of a search has some hundred.
 const INTERACTIVE_CONFIGS: usize = 256;
 
-/// Bytes of a configuration beside its rows: its place in the batch, which distinct one it is, its score and its place in
-/// the ranking.
-pub(super) const CONFIG_BYTES: usize = 48;
+/// Bytes of a configuration beside its rows: its place in the batch, which distinct one it is, where its rows end, its score
+/// and its place in the ranking.
+pub(super) const CONFIG_BYTES: usize = 56;
 
 impl Session {
     /// Opens the session of a call for a model and a graph.
@@ -100,6 +102,7 @@ impl Session {
             top_k: 0,
             deviations: Vec::new(),
             reuse: Reuse::default(),
+            unscored: None,
         }
     }
 
@@ -149,9 +152,15 @@ impl Session {
         self.reuse
     }
 
-    /// What was unusual about what the call's predictions rest on.
+    /// What was unusual about what the call's predictions rest on, and about its configurations.
     pub(crate) fn take_warnings(&mut self) -> Vec<Warning> {
-        std::mem::take(&mut self.warnings)
+        let unscored = self.unscored.take().map(too_large);
+        std::mem::take(&mut self.warnings).into_iter().chain(unscored).collect()
+    }
+
+    /// Whether scores are adapted to measurements.
+    pub(crate) fn is_adapted(&self) -> bool {
+        self.adapted().is_some()
     }
 
     /// What predictions rest on, if the call sent measurements.
@@ -260,7 +269,7 @@ impl Session {
     /// Holds memory for a batch, and returns its class.
     fn accept(&self, batch: &EncodedBatch) -> Result<Class, SessionError> {
         let (count, limits) = (batch.count(), &self.sessions.bounds().limits);
-        let planned = self.graph.occurrences.len() * size_of::<u32>() + CONFIG_BYTES;
+        let planned = self.graph.rows_per_config() * size_of::<u32>() + CONFIG_BYTES;
         // The engine gets a copy of configurations whose run times are predicted.
         let copies = if self.learned.is_some() { 2 } else { 1 };
         self.call.place.hold(copies * batch.read_bytes(self.graph.slots(), limits) + count * planned)?;
@@ -273,8 +282,18 @@ impl Session {
         encoded: EncodedBatch,
         field: &'static str,
     ) -> impl FnOnce() -> Result<Configurations, SessionError> + Send + 'static {
+        self.reader_from(encoded, field, self.scores.len())
+    }
+
+    /// The same for a batch that follows `first` configurations.
+    fn reader_from(
+        &self,
+        encoded: EncodedBatch,
+        field: &'static str,
+        first: usize,
+    ) -> impl FnOnce() -> Result<Configurations, SessionError> + Send + 'static {
         let (graph, limits) = (Arc::clone(&self.graph), self.sessions.bounds().limits);
-        let (batch, first, limit) = (self.batches, self.scores.len(), self.max_configs);
+        let (batch, limit) = (self.batches, self.max_configs);
         move || {
             let read = encoded.read(graph.task, &graph.configurable, &limits);
             let read = read.and_then(|read| read.check(&graph.whole).map(|()| read));
@@ -287,7 +306,8 @@ impl Session {
     }
 
     fn take(&mut self, evaluation: Evaluation, asked: Instant) -> ScoredBatch {
-        let Evaluation { scores, reuse, stages, .. } = evaluation;
+        let Evaluation { scores, reuse, unscored, stages } = evaluation;
+        self.unscored = UnscoredConfigs::joined(self.unscored, unscored, self.scores.len());
         self.series.scored(reuse);
         self.call.record.scored(reuse, asked, &stages);
         let (first, configs) = (self.scores.len(), scores.len());
@@ -318,8 +338,34 @@ impl Session {
             Class::Bulk => self.sessions.engine().pool().run(Class::Bulk, move |_| rank()).await?,
         };
         self.call.record.ranked(started + waited);
-        let (predicted_seconds, log_sd) = run_times(&ranking, &ranking_scores, &deviations);
+        let (predicted_seconds, log_sd) = match self.model.manifest().unit() {
+            ScoreUnit::Seconds if deviations.is_empty() => (ranking_scores.clone(), Vec::new()),
+            _ => run_times(&ranking, &ranking_scores, &deviations),
+        };
         Ok(Ranked { ranking, ranking_scores, scores, predicted_seconds, log_sd, waited })
+    }
+
+    /// Returns the kernels of some configurations of a batch that was scored, and their predicted seconds.
+    pub(crate) async fn explain(
+        &self,
+        batch: EncodedBatch,
+        configs: &[u32],
+    ) -> Result<Vec<Vec<KernelTime>>, SessionError> {
+        let unsupported = |why| Err(SessionError::ExplainUnsupported { why });
+        if self.graph.whole.program().is_none() {
+            return unsupported("only fusions have kernels");
+        }
+        if self.is_adapted() {
+            return unsupported("scores that are adapted to measurements are no sums over kernels");
+        }
+        let (engine, field) = (Arc::clone(self.sessions.engine()), batch.field());
+        let (read, configs) = (self.reader_from(batch, field, 0), configs.to_vec());
+        let chosen = move || {
+            let numbers: Vec<usize> = configs.iter().map(|&config| config as usize).collect();
+            Ok::<_, SessionError>(read()?.select(&numbers))
+        };
+        let terms = Terms { continues_request: true, ..self.terms(Class::Interactive) };
+        engine.kernels(&self.model, &self.graph, chosen, terms).await
     }
 
     /// Records the stage times of an answer with scores.
@@ -348,6 +394,15 @@ fn run_times(ranking: &[u32], scores: &[f32], deviations: &[f32]) -> (Vec<f32>, 
     #[expect(clippy::cast_possible_truncation, reason = "rounded to the nearest")]
     let seconds = scores.iter().map(|&score| libm::exp(score.into()) as f32).collect();
     (seconds, ranking.iter().map(|&config| deviations[config as usize]).collect())
+}
+
+/// Warns about configurations whose kernels are too large.
+fn too_large(UnscoredConfigs { count, first }: UnscoredConfigs) -> Warning {
+    let message = format!(
+        "{count} configurations have an infinite score; configuration {}: {}",
+        first.config, first.reason
+    );
+    Warning { reason: "KERNEL_TOO_LARGE", message }
 }
 
 fn class_of(configs: usize) -> Class {

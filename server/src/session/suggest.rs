@@ -98,9 +98,11 @@ impl Choice {
                     .filter(|&config| rows.contain(batch.row(config)))
                     .for_each(|config| may_be[config] = false);
             }
-            Configurations::Tile(_) => {
-                let bounds =
-                    |point: &Point| point.bounds.iter().map(|bound| bound.to_bits()).collect::<Vec<_>>();
+            Configurations::Tile(_) | Configurations::Fusion(_) => {
+                let bounds = |point: &Point| {
+                    let bounds = point.bounds.iter().map(|bound| bound.to_bits());
+                    point.orders.iter().copied().chain(bounds).collect::<Vec<_>>()
+                };
                 let measured: BTreeSet<_> = self.measured.iter().map(bounds).collect();
                 let all: Vec<usize> = places.collect();
                 let points = points(&self.from.configurations, &all, &self.from.scores);

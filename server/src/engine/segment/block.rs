@@ -18,7 +18,7 @@ pub(super) fn encoder_input(
     let repeated =
         rows.last().into_iter().cycle().take(rows.len().next_multiple_of(device.row_multiple) - rows.len());
     let rows: Vec<_> = rows.iter().chain(repeated).copied().collect();
-    let runs: Vec<_> = rows.chunk_by(|one, other| one.segment.digest == other.segment.digest).collect();
+    let runs: Vec<_> = rows.chunk_by(|one, other| one.facts().digest == other.facts().digest).collect();
     let segment = (0..).zip(&runs).flat_map(|(number, run)| std::iter::repeat_n(number, run.len())).collect();
     let mut input = EncoderInput {
         rows: rows.len(),
@@ -32,7 +32,7 @@ pub(super) fn encoder_input(
         config: config_input(&rows, nodes, model.task.kind()),
     };
     for (number, run) in runs.into_iter().enumerate() {
-        write_segment(&mut input, number, run[0].segment, model.pad);
+        write_segment(&mut input, number, &run[0].segment(), model.pad);
     }
     input
 }
@@ -50,14 +50,15 @@ fn write_segment(input: &mut EncoderInput, number: usize, segment: &Segment, pad
     }
 }
 
-fn config_input(rows: &[PlannedRow<'_>], nodes: usize, kind: &Kind) -> ConfigInput {
-    let mut values = ConfigValues::new(kind.element);
-    for row in rows {
-        row.locals.write(row.row, row.segment, nodes, &mut values);
-    }
+fn config_input(rows: &[PlannedRow<'_>], nodes: usize, kind: &Kind) -> Option<ConfigInput> {
     let shape = match kind.scope {
         Scope::Kernel => vec![rows.len(), kind.width],
         Scope::Nodes => vec![rows.len(), nodes, kind.width],
+        Scope::Program => return None,
     };
-    ConfigInput { shape, values }
+    let mut values = ConfigValues::new(kind.element);
+    for row in rows {
+        row.locals.write(row.row, &row.segment(), nodes, &mut values);
+    }
+    Some(ConfigInput { shape, values })
 }

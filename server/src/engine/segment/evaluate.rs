@@ -1,10 +1,10 @@
 use std::{
     ops::Range,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{Configurations, Digest, SegmentedGraph};
+use hlorank_graph::{Configurations, Digest, Kernel, KernelLimits, SegmentedGraph};
 use metrics::Gauge;
 
 use super::{
@@ -18,7 +18,7 @@ use crate::{
     compute::{Class, ComputePool, Computed, Worker},
     engine::{EngineError, Terms, backlog::Backlog, error::check_scores, resources::Resources},
     model::SegmentModel,
-    outcome::{Evaluation, Stages},
+    outcome::{Evaluation, KernelTime, Stages},
     runtime::Interrupt,
 };
 
@@ -87,6 +87,42 @@ impl SegmentEvaluator {
         Ok(self.evaluate(resources, prepared, waited, terms).await?)
     }
 
+    /// Returns the kernels of each configuration that `read` returns, and their scores.
+    pub(in crate::engine) async fn kernels<E: From<EngineError> + Send + 'static>(
+        &self,
+        resources: &Resources,
+        model: &Arc<SegmentModel>,
+        graph: &Arc<SegmentedGraph>,
+        read: impl FnOnce() -> Result<Configurations, E> + Send + 'static,
+        terms: Terms,
+    ) -> Result<Vec<Vec<KernelTime>>, E> {
+        let (formed, whole) = (Arc::new(OnceLock::new()), Arc::clone(graph));
+        let kernels = Arc::clone(&formed);
+        let read = move || {
+            let configurations = read()?;
+            // Nothing else sets it.
+            let _ = kernels.set(kernels_of(&whole, &configurations));
+            Ok::<_, E>(configurations)
+        };
+        let preparation = Preparation::new(model, graph, &self.embeddings, &resources.memory)?;
+        let prepared = preparation.run(resources, read, terms).await?.value;
+        let Prepared { plan, looked_up, held, .. } = prepared;
+        let completed = self.embeddings.complete(model, graph, &plan, looked_up, terms).await?;
+        let (own, multiple) = (Arc::clone(model), resources.device().row_multiple);
+        let score = move |worker| {
+            let (mut sums, size) = (completed.embeddings, own.settings().embedding_size);
+            let rows = sums.len() / size;
+            sums.resize(rows.next_multiple_of(multiple) * size, 0.0);
+            own.score(worker, &sums, &own.interrupt()?)
+        };
+        let seconds = resources.pool.run(terms.class, score).await.map_err(EngineError::from)?.value;
+        let seconds = seconds.map_err(EngineError::from)?;
+        drop(held);
+        let formed = formed.get().into_iter().flatten();
+        let timed = formed.enumerate().map(|(config, kernels)| plan.timed(config, kernels, &seconds));
+        Ok(timed.collect())
+    }
+
     async fn evaluate(
         &self,
         resources: &Resources,
@@ -101,11 +137,21 @@ impl SegmentEvaluator {
         let distinct = score_sums(resources, &model, &plan, completed.embeddings, terms).await?;
         drop(held);
         let reuse = plan.reuse(completed.evaluated);
-        let scores = fan_out(resources, plan, distinct, terms.class).await?;
+        let mut scores = fan_out(resources, Arc::clone(&plan), distinct, terms.class).await?;
         check_scores(model.facts(), &scores)?;
+        let unscored = plan.mark_unscored(&mut scores);
         let stages = Stages { waited, planned, encoded, scored: Instant::now() };
-        Ok(Evaluation { scores, reuse, stages })
+        Ok(Evaluation { scores, reuse, unscored, stages })
     }
+}
+
+/// Returns the kernels of each configuration of a program, by root; none for those that are too large.
+fn kernels_of(graph: &SegmentedGraph, configurations: &Configurations) -> Vec<Vec<Kernel>> {
+    let (Some(program), Configurations::Fusion(batch)) = (graph.whole.program(), configurations) else {
+        return Vec::new();
+    };
+    let kernels = |config| program.kernels(batch.row(config), &KernelLimits::default()).unwrap_or_default();
+    (0..batch.len()).map(kernels).collect()
 }
 
 /// Sums the embeddings of every distinct configuration, and scores the sums.
@@ -118,8 +164,8 @@ async fn score_sums(
 ) -> Result<Vec<f32>, EngineError> {
     let (model, plan, device) = (Arc::clone(model), Arc::clone(plan), resources.device());
     let (count, size) = (plan.distinct_configs(), model.settings().embedding_size);
-    let at_once =
-        (device.head_embeddings / plan.occurrences()).clamp(device.row_multiple, device.head_configs);
+    let rows_per_config = (plan.rows_of_configs() / count.max(1)).max(1);
+    let at_once = (device.head_embeddings / rows_per_config).clamp(device.row_multiple, device.head_configs);
     let chunks = (0..count).step_by(at_once).map(|start| start..count.min(start + at_once)).collect();
     let interrupt = model.interrupt().map_err(EngineError::from)?;
     let score = move |worker: Worker, configs: Range<usize>, interrupt: &Interrupt| {

@@ -1,36 +1,39 @@
-use std::{ops::Range, time::Instant};
+use std::{borrow::Cow, ops::Range, time::Instant};
 
 use hlorank_graph::{
-    Configurations, Distinct, FoundRows, LocalConfigurations, Row, RowFinder, Segment, SegmentedGraph,
-    TooManyRows,
+    Configurations, Distinct, FoundRows, Kernel, LocalConfigurations, Row, RowFinder, Segment, SegmentFacts,
+    SegmentedGraph, TooManyRows, Unscored,
 };
 
-use crate::outcome::Reuse;
+use crate::outcome::{KernelTime, Reuse, UnscoredConfigs};
 
 /// What has to be evaluated for a batch, each distinct thing once.
 pub(super) struct Plan {
     distinct: Distinct,
     /// Rows that differ.
     pub(super) rows: Vec<Row>,
-    /// The local configurations of the rows.
+    /// The segments and the local configurations of the rows.
     locals: Box<dyn LocalConfigurations>,
-    /// `[distinct, occurrences]` the row of each occurrence of each distinct configuration.
+    /// The rows of each distinct configuration, one configuration after the other.
     row_of: Vec<u32>,
-    occurrences: usize,
+    /// `[distinct]` where the rows of each distinct configuration end.
+    ends: Vec<usize>,
+    unscored: Vec<Unscored>,
 }
 
 /// Makes the plan of a batch, some configurations at a time.
 pub(super) struct Planner {
     finder: Box<dyn RowFinder>,
     found: FoundRows,
+    ends: Vec<usize>,
 }
 
 /// A row as the encoder takes it.
 #[derive(Clone, Copy)]
 pub(super) struct PlannedRow<'a> {
-    pub(super) segment: &'a Segment,
     pub(super) row: Row,
     pub(super) locals: &'a dyn LocalConfigurations,
+    graph: &'a SegmentedGraph,
 }
 
 /// Number of configurations between two looks at the clock.
@@ -38,7 +41,7 @@ const CONFIGS_PER_STEP: usize = 64;
 
 impl Planner {
     pub(super) fn new(graph: &SegmentedGraph, configurations: Configurations) -> Self {
-        Self { finder: configurations.into_rows(graph), found: FoundRows::default() }
+        Self { finder: configurations.into_rows(graph), found: FoundRows::default(), ends: Vec::new() }
     }
 
     /// Plans until `until`, or a little longer. Returns whether every configuration was looked at. Every call gets the
@@ -48,6 +51,9 @@ impl Planner {
             let left = self.finder.configs() - self.found.distinct.of_config.len();
             for _ in 0..left.min(CONFIGS_PER_STEP) {
                 self.finder.find_next(graph, &mut self.found)?;
+                if self.ends.len() < self.found.distinct.first.len() {
+                    self.ends.push(self.found.row_of.len());
+                }
             }
             if left <= CONFIGS_PER_STEP {
                 return Ok(true);
@@ -59,21 +65,25 @@ impl Planner {
     }
 
     /// Returns the plan of the configurations that were looked at.
-    pub(super) fn finish(self, graph: &SegmentedGraph) -> Plan {
-        let FoundRows { distinct, rows, row_of } = self.found;
-        let locals = self.finder.finish();
-        Plan { distinct, rows, locals, row_of, occurrences: graph.occurrences.len() }
+    pub(super) fn finish(self) -> Plan {
+        let FoundRows { distinct, rows, row_of, unscored } = self.found;
+        Plan { distinct, rows, locals: self.finder.finish(), row_of, ends: self.ends, unscored }
     }
 }
 
 impl Plan {
-    /// Number of segments of a configuration; at least 1.
-    pub(super) fn occurrences(&self) -> usize {
-        self.occurrences
+    /// Number of rows of all distinct configurations.
+    pub(super) fn rows_of_configs(&self) -> usize {
+        self.row_of.len()
     }
 
     pub(super) fn distinct_configs(&self) -> usize {
-        self.row_of.len() / self.occurrences
+        self.ends.len()
+    }
+
+    /// Number of bytes that the segments and local configurations hold beside the batch.
+    pub(super) fn bytes(&self) -> usize {
+        self.locals.bytes()
     }
 
     /// How much work was shared, if `rows_evaluated` rows were evaluated for this call.
@@ -81,7 +91,12 @@ impl Plan {
         Reuse {
             configs: self.distinct.of_config.len(),
             distinct_configs: self.distinct_configs(),
-            segment_rows: self.distinct.of_config.len() * self.occurrences,
+            segment_rows: self
+                .distinct
+                .of_config
+                .iter()
+                .map(|&config| self.rows_at(config as usize).len())
+                .sum(),
             distinct_segment_rows: self.rows.len(),
             rows_evaluated,
         }
@@ -92,16 +107,57 @@ impl Plan {
         self.distinct.fan_out(distinct_scores)
     }
 
-    /// Returns the rows of distinct configurations, one slice of `[occurrences]` each.
+    /// Gives the configurations that get no score an infinite one. Returns their number and the first of them.
+    pub(super) fn mark_unscored(&self, scores: &mut [f32]) -> Option<UnscoredConfigs> {
+        let first = *self.unscored.first()?;
+        let mut is_unscored = vec![false; self.distinct_configs()];
+        for unscored in &self.unscored {
+            is_unscored[self.distinct.of_config[unscored.config] as usize] = true;
+        }
+        let mut count = 0;
+        for (score, &distinct) in scores.iter_mut().zip(&self.distinct.of_config) {
+            if is_unscored[distinct as usize] {
+                *score = f32::INFINITY;
+                count += 1;
+            }
+        }
+        Some(UnscoredConfigs { count, first })
+    }
+
+    /// Returns the rows of distinct configurations, one slice each.
     pub(super) fn rows_of(&self, configs: Range<usize>) -> impl Iterator<Item = &[u32]> {
-        self.row_of[configs.start * self.occurrences..configs.end * self.occurrences]
-            .chunks_exact(self.occurrences)
+        configs.map(|config| &self.row_of[self.rows_at(config)])
+    }
+
+    /// Returns the kernels of a configuration with their scores, given those of all rows. Rows and kernels are both in the
+    /// order of roots.
+    pub(super) fn timed(&self, config: usize, kernels: &[Kernel], seconds: &[f32]) -> Vec<KernelTime> {
+        let rows = &self.row_of[self.rows_at(self.distinct.of_config[config] as usize)];
+        let timed = rows.iter().zip(kernels).map(|(&row, kernel)| KernelTime {
+            node: kernel.root,
+            computed_nodes: kernel.computed(),
+            seconds: seconds[row as usize],
+        });
+        timed.collect()
+    }
+
+    fn rows_at(&self, config: usize) -> Range<usize> {
+        config.checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[config]
     }
 
     /// Returns a row with its segment and local configuration.
     pub(super) fn row<'a>(&'a self, row: u32, graph: &'a SegmentedGraph) -> PlannedRow<'a> {
-        let row = self.rows[row as usize];
-        PlannedRow { segment: &graph.segments[row.segment], row, locals: &*self.locals }
+        PlannedRow { row: self.rows[row as usize], locals: &*self.locals, graph }
+    }
+}
+
+impl<'a> PlannedRow<'a> {
+    pub(super) fn facts(&self) -> SegmentFacts {
+        self.locals.facts(self.row, self.graph)
+    }
+
+    pub(super) fn segment(&self) -> Cow<'a, Segment> {
+        self.locals.segment(self.row, self.graph)
     }
 }
 
@@ -138,7 +194,7 @@ mod tests {
     fn plan(graph: &SegmentedGraph, configurations: Configurations) -> Plan {
         let mut planner = Planner::new(graph, configurations);
         assert!(planner.advance(graph, Instant::now() + Duration::from_mins(1)).unwrap());
-        planner.finish(graph)
+        planner.finish()
     }
 
     #[test]
@@ -178,7 +234,7 @@ mod tests {
         let now = Instant::now();
         let turns = (1..=1000).find(|_| planner.advance(&graph(), now).unwrap());
         assert_eq!(turns, Some(1000_usize.div_ceil(CONFIGS_PER_STEP)));
-        let (interrupted, whole) = (planner.finish(&graph()), plan(&graph(), layouts(&configs)));
+        let (interrupted, whole) = (planner.finish(), plan(&graph(), layouts(&configs)));
         assert_eq!(interrupted.distinct.of_config, whole.distinct.of_config);
         assert_eq!((interrupted.rows, interrupted.row_of), (whole.rows, whole.row_of));
         assert_eq!(interrupted.distinct.first.len(), 105);

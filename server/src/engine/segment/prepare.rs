@@ -25,7 +25,7 @@ pub(super) struct Prepared {
     pub(super) graph: Arc<SegmentedGraph>,
     pub(super) plan: Arc<Plan>,
     pub(super) looked_up: LookedUp,
-    /// Memory for the embeddings of the call.
+    /// Memory for the embeddings of the call, and for its kernels.
     pub(super) held: Held,
 }
 
@@ -93,7 +93,7 @@ impl Preparation {
 
     fn look_up_all(self, plan: Arc<Plan>) -> Result<Progress, EngineError> {
         check_rows(&self.model, &plan)?;
-        let held = self.memory.hold(plan.rows.len() * embedding_bytes(&self.model))?;
+        let held = self.memory.hold(plan.rows.len() * embedding_bytes(&self.model) + plan.bytes())?;
         let (model, graph) = (Arc::clone(&self.model), Arc::clone(&self.graph));
         let prepared = Prepared { model, graph, plan, looked_up: LookedUp::default(), held };
         Ok(Progress::LookingUp(self, prepared))
@@ -108,7 +108,7 @@ impl Progress {
                 if !planner.advance(&preparation.graph, until)? {
                     return Ok(Self::Planning(preparation, planner));
                 }
-                let plan = Arc::new(planner.finish(&preparation.graph));
+                let plan = Arc::new(planner.finish());
                 preparation.look_up_all(plan)?.advance(until)
             }
             Self::LookingUp(preparation, mut prepared) => {
@@ -127,7 +127,7 @@ pub(super) fn can_prepare(model: &SegmentModel, graph: &SegmentedGraph, plan: &P
 }
 
 fn can_pad(model: &SegmentModel, graph: &SegmentedGraph) -> bool {
-    graph.segments.iter().all(|segment| segment.can_pad(model.facts().pad))
+    graph.can_pad(model.facts().pad)
 }
 
 /// Checks that the embeddings of a plan's rows are not too much for one call.

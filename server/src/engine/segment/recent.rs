@@ -36,7 +36,7 @@ impl RecentBatches {
 
     /// Remembers a batch. It replaces the batch before of the same graph.
     pub(super) fn remember(&self, model: &SegmentModel, graph: &Arc<SegmentedGraph>, plan: &Arc<Plan>) {
-        if self.graphs == 0 || plan.distinct_configs() * plan.occurrences() > MAX_REMEMBERED_ROWS {
+        if self.graphs == 0 || plan.rows_of_configs() > MAX_REMEMBERED_ROWS {
             return;
         }
         let name = &model.facts().name;

@@ -1,8 +1,8 @@
 /// Sums the embeddings of configurations one after the other, each from the one before it.
 ///
-/// A sum is a fixed binary tree over the occurrences of a graph. A configuration that differs from the one before it
+/// A sum is a fixed binary tree over the rows of a configuration. A configuration that differs from the one before it
 /// in a few segments costs the paths above them, and has the same bits as a sum made anew: equal configurations have
-/// equal sums in every batch.
+/// equal sums in every batch. A configuration with another number of rows is summed anew.
 pub(super) struct SumTree<'a> {
     /// `[rows, size]`.
     embeddings: &'a [f32],
@@ -22,14 +22,19 @@ impl<'a> SumTree<'a> {
         Self { embeddings, size, leaves: Vec::new(), partial: Vec::new(), stale: Vec::new() }
     }
 
-    /// Returns the sum of the embeddings of these rows. Every call has as many rows as the first.
+    /// Returns the sum of the embeddings of these rows.
     pub(super) fn sum(&mut self, rows: &[u32]) -> &[f32] {
-        if self.leaves.is_empty() {
+        if rows.is_empty() {
+            self.leaves.clear();
+            self.partial = vec![0.0; self.size];
+            return &self.partial;
+        }
+        if self.leaves.len() == rows.len() {
+            self.replace(rows);
+        } else {
             self.leaves = rows.to_vec();
             self.partial = vec![0.0; rows.len() * self.size];
             self.stale = vec![true; rows.len()];
-        } else {
-            self.replace(rows);
         }
         for node in (1..rows.len()).rev() {
             if std::mem::take(&mut self.stale[node]) {
@@ -85,9 +90,10 @@ mod tests {
     const SIZE: usize = 3;
 
     fn batches() -> impl Strategy<Value = (Vec<f32>, Vec<Vec<u32>>)> {
-        (1_u32..9, 1_usize..12).prop_flat_map(|(rows, occurrences)| {
+        (1_u32..9, 0_usize..12).prop_flat_map(|(rows, occurrences)| {
             let embeddings = vec(-1e3_f32..1e3, rows as usize * SIZE);
-            (embeddings, vec(vec(0..rows, occurrences), 1..20))
+            let of_one_length = vec(vec(0..rows, occurrences), 1..20);
+            (embeddings, prop_oneof![of_one_length, vec(vec(0..rows, 0..12), 1..20)])
         })
     }
 

@@ -65,7 +65,7 @@ impl Chunks {
         let scores = resources.pool.run(class, fan_out).await?.value;
         check_scores(model.facts(), &scores)?;
         let stages = Stages { waited, planned, encoded, scored: Instant::now() };
-        Ok(Evaluation { scores, reuse, stages })
+        Ok(Evaluation { scores, reuse, unscored: None, stages })
     }
 
     /// Scores one chunk. Its last configuration is repeated up to the next multiple.

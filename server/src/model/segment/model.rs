@@ -34,8 +34,8 @@ pub struct EncoderInput {
     pub mask: Vec<f32>,
     /// `[rows]`: which of the segments each row is of.
     pub segment: Vec<i64>,
-    /// The local configuration of each row.
-    pub config: ConfigInput,
+    /// The local configuration of each row, if models of the task take one.
+    pub config: Option<ConfigInput>,
 }
 
 /// A loaded segment model.
@@ -117,11 +117,13 @@ impl Sessions {
         let operands = TensorRef::from_array_view(([segments, nodes, nodes], input.operands.as_slice()))?;
         let mask = TensorRef::from_array_view(([segments, nodes], input.mask.as_slice()))?;
         let segment = TensorRef::from_array_view(([rows], input.segment.as_slice()))?;
-        let config = config_value(&input.config)?;
-        let inputs = ort::inputs! {
+        let mut inputs = ort::inputs! {
             "opcode" => opcode, "features" => features, "operands" => operands, "mask" => mask,
-            "segment" => segment, "config" => config,
+            "segment" => segment,
         };
+        if let Some(config) = &input.config {
+            inputs.push(("config".into(), config_value(config)?));
+        }
         let outputs = self.encoder.run_with_options(inputs, interrupt.options())?;
         Ok(outputs["embedding"].try_extract_tensor::<f32>()?.1.to_vec())
     }

@@ -74,11 +74,10 @@ impl WrittenSegment {
     fn checked_max_segment_nodes(&self, task: Task) -> Result<usize, ManifestError> {
         let largest = match task.kind().scope {
             Scope::Kernel => MAX_BUCKET,
-            Scope::Nodes => MAX_SEGMENT_NODES,
+            Scope::Nodes | Scope::Program => MAX_SEGMENT_NODES,
         };
         let nodes = self.max_segment_nodes.unwrap_or(MAX_SEGMENT_NODES);
-        let expected =
-            format!("{MAX_SEGMENT_NODES} to {MAX_BUCKET} for tiles, {MAX_SEGMENT_NODES} for layouts");
+        let expected = format!("{MAX_SEGMENT_NODES} to {MAX_BUCKET} for tiles, else {MAX_SEGMENT_NODES}");
         check_field((MAX_SEGMENT_NODES..=largest).contains(&nodes), "max_segment_nodes", &nodes, &expected)?;
         Ok(nodes)
     }
@@ -97,17 +96,16 @@ impl SegmentSettings {
         task: Task,
         features: &FeatureSet,
     ) -> Vec<(&'static str, Interface)> {
-        let encoder = Interface::new(
-            vec![
-                outlet("opcode", Int64, &[None, None]),
-                outlet("features", Float32, &[None, None, Some(features.node_features())]),
-                outlet("operands", Float32, &[None, None, None]),
-                outlet("mask", Float32, &[None, None]),
-                outlet("segment", Int64, &[None]),
-                config_outlet(task),
-            ],
-            outlet("embedding", Float32, &[None, Some(self.embedding_size)]),
-        );
+        let mut inputs = vec![
+            outlet("opcode", Int64, &[None, None]),
+            outlet("features", Float32, &[None, None, Some(features.node_features())]),
+            outlet("operands", Float32, &[None, None, None]),
+            outlet("mask", Float32, &[None, None]),
+            outlet("segment", Int64, &[None]),
+        ];
+        inputs.extend(config_outlet(task));
+        let embedding = outlet("embedding", Float32, &[None, Some(self.embedding_size)]);
+        let encoder = Interface::new(inputs, embedding);
         let sum = outlet("sum", Float32, &[None, Some(self.embedding_size)]);
         let head = Interface::new(vec![sum], outlet("score", Float32, &[None]));
         vec![(ENCODER, encoder), (HEAD, head)]

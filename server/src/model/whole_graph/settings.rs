@@ -66,6 +66,7 @@ pub(in crate::model) const MODEL: &str = "model.onnx";
 impl WrittenWholeGraph {
     pub(in crate::model) fn checked(self, task: Task) -> Result<WholeGraphSettings, ManifestError> {
         self.check_no_segment_fields()?;
+        check_field(task.kind().scope != Scope::Program, "kind", &"graph", "segment for fusions")?;
         let Self { chunk_configs, batch_dependent, nodes, chunking, permutations, .. } = self;
         check_field(chunk_configs > 0, "chunk_configs", &chunk_configs, "1 or more")?;
         let (nodes, chunking) = (read_nodes(nodes, task)?, read_chunking(chunking, batch_dependent)?);
@@ -115,8 +116,8 @@ impl WholeGraphSettings {
             outlet("opcode", Int64, &[None]),
             outlet("features", Float32, &[None, Some(features.node_features())]),
             outlet("edges", Int64, &[Some(2), None]),
-            config_outlet(task),
         ];
+        inputs.extend(config_outlet(task));
         if task.kind().scope == Scope::Nodes {
             inputs.push(outlet("configurable", Int64, &[None]));
         }

@@ -3,7 +3,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use hlorank_graph::{Configurations, Limits, SegmentedGraph, read_golden_cases};
 
 use super::{engine::ValidationEngine, error::ValidationError, limit::LoadLimit};
-use crate::model::{Artifact, Model, ModelKind, WholeGraphSettings};
+use crate::model::{Artifact, Model, ModelKind, ScoreUnit, WholeGraphSettings};
 
 /// The golden cases of an artifact, ready to be scored.
 pub(in crate::registry) struct GoldenCases(Vec<GoldenCase>);
@@ -14,10 +14,16 @@ struct GoldenCase {
     graph: Arc<SegmentedGraph>,
     configurations: Configurations,
     scores: Vec<f32>,
+    unit: ScoreUnit,
 }
 
-/// Maximum deviation of a score, as a fraction of the largest absolute score of its case, or of 1 if that is larger.
+/// Maximum deviation of a score without unit, as a fraction of the largest absolute score of its case, or of 1 if that is
+/// larger.
 const GOLDEN_TOLERANCE: f32 = 1e-5;
+
+/// Maximum deviation of seconds, as a fraction of each score: an exponential, which makes differences of its argument ones
+/// of proportion.
+const SECONDS_TOLERANCE: f32 = 1e-4;
 
 /// Number of timed runs, of which the fastest counts.
 const TIMED_RUNS: usize = 5;
@@ -44,6 +50,7 @@ impl GoldenCases {
             graph: Arc::new(SegmentedGraph::new(&golden.graph)),
             configurations: golden.configurations,
             scores: golden.scores,
+            unit: artifact.manifest().unit(),
         });
         Ok(Self(ready.collect()))
     }
@@ -129,9 +136,13 @@ impl GoldenCase {
 
     fn compare(&self, scores: &[f32]) -> Result<(), ValidationError> {
         let scale = self.scores.iter().fold(1.0_f32, |scale, score| scale.max(score.abs()));
-        let (case, tolerance) = (self.case, GOLDEN_TOLERANCE * scale);
+        let case = self.case;
         let compared = scores.iter().zip(&self.scores).enumerate();
         for (config, (&found, &expected)) in compared {
+            let tolerance = match self.unit {
+                ScoreUnit::None => GOLDEN_TOLERANCE * scale,
+                ScoreUnit::Seconds => SECONDS_TOLERANCE * expected.abs(),
+            };
             // If the expected score is not a number, no score matches it.
             let matches = (found - expected).abs() <= tolerance;
             if !matches {

@@ -53,7 +53,7 @@ pub(super) struct Waiter {
 impl RowKey {
     pub(super) fn new(model: Digest, row: PlannedRow<'_>) -> Self {
         let mut hasher = blake3::Hasher::new();
-        hasher.update(&row.segment.digest.0);
+        hasher.update(&row.facts().digest.0);
         row.locals.hash(row.row, &mut hasher);
         Self { model, row: Digest(*hasher.finalize().as_bytes()) }
     }

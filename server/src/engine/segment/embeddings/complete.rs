@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
-use hlorank_graph::{Row, SegmentedGraph};
+use hlorank_graph::SegmentedGraph;
 use metrics::Gauge;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -101,11 +101,12 @@ impl Embeddings {
         let first = embeddings.len() / size;
         let mut missing: BTreeMap<Queue, Vec<Missing>> = BTreeMap::new();
         let mut misses = 0;
-        for (row, &Row { segment, .. }) in (0..).zip(&plan.rows).skip(first) {
+        for (row, planned) in (0..).zip(&plan.rows).skip(first) {
             let found = embeddings.len() / size - first;
             if found > 0 && found.is_multiple_of(LOOK_UP_ROWS) && Instant::now() >= until {
                 break;
             }
+            let (facts, segment) = (plan.row(row, graph).facts(), planned.segment);
             let key = RowKey::new(digest, plan.row(row, graph));
             if let Some(embedding) = self.0.cache.get(&key) {
                 embeddings.extend_from_slice(&embedding);
@@ -113,7 +114,7 @@ impl Embeddings {
             }
             misses += 1;
             embeddings.resize(embeddings.len() + size, 0.0);
-            let nodes = model.settings().bucket(graph.segments[segment].len());
+            let nodes = model.settings().bucket(facts.nodes);
             let queue = Queue { model: digest, nodes, class: Class::Bulk };
             missing.entry(queue).or_default().push(Missing { row, key, segment });
         }

@@ -9,7 +9,7 @@ pub(super) struct Missing {
     /// Position in the plan's rows.
     pub(super) row: u32,
     pub(super) key: RowKey,
-    /// Position in the graph's segments.
+    /// Position of the row's segment, as in [`Row`](hlorank_graph::Row).
     pub(super) segment: usize,
 }
 

@@ -54,7 +54,7 @@ impl RunningBlock {
 
     /// Sorts the rows by segment, and returns their embeddings. The run is stopped if no call waits for them any more.
     fn evaluate(&mut self, worker: Worker) -> Result<Vec<Arc<[f32]>>, ModelFailed> {
-        self.rows.sort_by_key(|(_, waiter)| waiter.planned_row().segment.digest);
+        self.rows.sort_by_key(|(_, waiter)| waiter.planned_row().facts().digest);
         let rows: Vec<PlannedRow<'_>> = self.rows.iter().map(|(_, waiter)| waiter.planned_row()).collect();
         let (model, nodes) = (&self.rows[0].1.call.model, self.queue.nodes);
         let started = Instant::now();
