@@ -82,9 +82,17 @@ pub enum InvalidAnswer {
     /// The ranking is not sorted by score.
     #[error("the ranking has configuration {0} after one with a higher score")]
     NotSorted(usize),
-    /// A score is infinite or not a number.
-    #[error("the score of configuration {0} is not finite")]
-    NotFinite(usize),
+    /// A score is not a number, or minus infinity. Infinity is the score of a configuration with too large a kernel.
+    #[error("the score of configuration {0} is not a number, or minus infinity")]
+    NotAScore(usize),
+    /// The kernels are not those of the configurations that were asked for.
+    #[error("it has the kernels of {found} configurations instead of {expected}")]
+    Kernels {
+        /// Number of configurations whose kernels the answer has.
+        found: usize,
+        /// Number that was asked for.
+        expected: usize,
+    },
     /// A configuration has one score in the ranking and another among all scores.
     #[error("configuration {0} has two different scores")]
     TwoScores(usize),
@@ -109,11 +117,12 @@ pub enum InvalidAnswer {
     },
 }
 
-/// Checks that every ranked configuration has a predicted time, or none has.
+/// Checks that every ranked configuration has a predicted time, or none has. Only those that rest on measurements have
+/// deviations.
 fn check_predictions(answer: &RankConfigsResponse) -> Result<(), InvalidAnswer> {
     let configs = answer.ranking.len();
     let (seconds, deviations) = (answer.predicted_seconds.len(), answer.log_sd.len());
-    if seconds == deviations && (seconds == 0 || seconds == configs) {
+    if (seconds == 0 || seconds == configs) && (deviations == 0 || deviations == seconds) {
         return Ok(());
     }
     Err(InvalidAnswer::Predictions { configs, seconds, deviations })
@@ -130,6 +139,8 @@ pub(crate) struct Asked {
     pub(crate) scores: bool,
     /// Whether fewer configurations may be ranked.
     pub(crate) partial: bool,
+    /// Maximum number of configurations whose kernels are returned.
+    pub(crate) explained: u32,
 }
 
 impl Asked {
@@ -141,6 +152,10 @@ impl Asked {
         check_numbers(&answer.ranking, scored)?;
         check_order(&answer.ranking, &answer.ranking_scores)?;
         check_predictions(answer)?;
+        let (found, expected) = (answer.kernels.len(), answer.ranking.len().min(self.explained as usize));
+        if found != expected {
+            return Err(InvalidAnswer::Kernels { found, expected });
+        }
         check_same(answer)
     }
 
@@ -166,16 +181,21 @@ impl Asked {
     }
 }
 
-/// Checks that there are as many scores as expected, and that all are finite. `first` is the number of the first
+/// Checks that there are as many scores as expected, and that all are numbers. `first` is the number of the first
 /// configuration.
 pub(crate) fn check_scores(scores: &[f32], first: usize, expected: usize) -> Result<(), InvalidAnswer> {
     if scores.len() != expected {
         return Err(InvalidAnswer::Scores { found: scores.len(), expected });
     }
-    match scores.iter().position(|score| !score.is_finite()) {
-        Some(position) => Err(InvalidAnswer::NotFinite(first + position)),
+    match scores.iter().position(|&score| !is_score(score)) {
+        Some(position) => Err(InvalidAnswer::NotAScore(first + position)),
         None => Ok(()),
     }
+}
+
+/// Whether a score is a number, or that of a configuration with too large a kernel.
+pub(crate) fn is_score(score: f32) -> bool {
+    score.is_finite() || score == f32::INFINITY
 }
 
 fn check_numbers(ranking: &[u32], scored: usize) -> Result<(), InvalidAnswer> {
@@ -193,8 +213,8 @@ fn check_numbers(ranking: &[u32], scored: usize) -> Result<(), InvalidAnswer> {
 fn check_order(ranking: &[u32], scores: &[f32]) -> Result<(), InvalidAnswer> {
     let mut highest = f32::NEG_INFINITY;
     for (&config, &score) in ranking.iter().zip(scores) {
-        if !score.is_finite() {
-            return Err(InvalidAnswer::NotFinite(config as usize));
+        if !is_score(score) {
+            return Err(InvalidAnswer::NotAScore(config as usize));
         }
         if score < highest {
             return Err(InvalidAnswer::NotSorted(config as usize));
@@ -227,7 +247,7 @@ pub(crate) fn model(selector: Option<ModelSelector>) -> Result<ModelReference, I
 mod tests {
     use super::*;
 
-    const ASKED: Asked = Asked { configs: 3, top: 2, scores: true, partial: false };
+    const ASKED: Asked = Asked { configs: 3, top: 2, scores: true, partial: false, explained: 0 };
 
     fn answer() -> RankConfigsResponse {
         RankConfigsResponse {
@@ -261,7 +281,7 @@ mod tests {
             (ranking(&[2, 3], &[-1.5, 0.5]), InvalidAnswer::OutOfRange { config: 3, scored: 3 }),
             (ranking(&[2, 2], &[-1.5, -1.5]), InvalidAnswer::RankedTwice(2)),
             (ranking(&[0, 2], &[0.5, -1.5]), InvalidAnswer::NotSorted(2)),
-            (ranking(&[2, 0], &[f32::NAN, 0.5]), InvalidAnswer::NotFinite(2)),
+            (ranking(&[2, 0], &[f32::NAN, 0.5]), InvalidAnswer::NotAScore(2)),
             (ranking(&[2, 0], &[-1.5, 0.25]), InvalidAnswer::TwoScores(0)),
             (ranking(&[2, 0], &[-1.5]), InvalidAnswer::RankingScores { configs: 2, scores: 1 }),
             (ranking(&[2], &[-1.5]), InvalidAnswer::Ranking { found: 1, expected: 2 }),
@@ -277,7 +297,7 @@ mod tests {
         let missing = InvalidAnswer::Scores { found: 2, expected: 3 };
         assert_eq!(ASKED.check(&scores(&[0.5, 0.75])), Err(missing));
         let infinite = scores(&[0.5, f32::INFINITY, -1.5]);
-        assert_eq!(ASKED.check(&infinite), Err(InvalidAnswer::NotFinite(1)));
+        assert_eq!(ASKED.check(&infinite), Err(InvalidAnswer::NotAScore(1)));
         let unrequested = Asked { scores: false, ..ASKED }.check(&answer());
         assert_eq!(unrequested, Err(InvalidAnswer::Scores { found: 3, expected: 0 }));
     }

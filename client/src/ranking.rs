@@ -1,7 +1,9 @@
 use std::{ops::AddAssign, time::Duration};
 
 use hlorank_graph::Digest;
-use hlorank_proto::v1::{Adaptation, RankConfigsResponse, ReuseCounts, StageTimings, Warning};
+use hlorank_proto::v1::{
+    Adaptation, KernelTime, RankConfigsResponse, ReuseCounts, ScoreUnit, StageTimings, Warning,
+};
 
 use crate::{
     InvalidAnswer, ModelReference,
@@ -13,10 +15,15 @@ use crate::{
 pub struct Ranking {
     /// The best configurations by ascending score, ties by number: as many as were requested.
     pub best: Vec<Ranked>,
-    /// Predicted run time of each of the best, in seconds; empty unless the server learned from measurements.
+    /// Unit of the scores.
+    pub unit: ScoreUnit,
+    /// Predicted run time of each of the best, in seconds; empty if scores have no unit.
     pub predicted_seconds: Vec<f32>,
-    /// Standard deviation of the natural logarithm of each predicted time.
+    /// Standard deviation of the natural logarithm of each predicted time; empty unless the server learned from
+    /// measurements.
     pub log_sd: Vec<f32>,
+    /// The kernels of the first of the best, by the node that they write; as many as were requested.
+    pub kernels: Vec<Vec<KernelTime>>,
     /// What the predictions rest on, if measurements were sent.
     pub adaptation: Option<Adaptation>,
     /// Score of every configuration in the order sent; empty unless requested.
@@ -41,7 +48,8 @@ pub struct Ranking {
 pub struct Ranked {
     /// Number of the configuration in the order sent.
     pub config: usize,
-    /// Score; lower is predicted faster. Comparable only within one graph and model version.
+    /// Score in the unit of the ranking; lower is predicted faster. Without unit, comparable only within one graph and model
+    /// version. Infinite for a configuration with a kernel beyond the model's limits.
     pub score: f32,
 }
 
@@ -80,9 +88,12 @@ impl Ranking {
     /// Checks an answer and converts it.
     pub(crate) fn of_answer(answer: RankConfigsResponse, asked: Asked) -> Result<Self, InvalidAnswer> {
         asked.check(&answer)?;
+        let unit = answer.unit();
         let ranked = answer.ranking.iter().zip(answer.ranking_scores);
         Ok(Self {
             best: ranked.map(|(&config, score)| Ranked { config: config as usize, score }).collect(),
+            unit,
+            kernels: answer.kernels.into_iter().map(|config| config.kernels).collect(),
             predicted_seconds: answer.predicted_seconds,
             log_sd: answer.log_sd,
             adaptation: answer.adaptation,
@@ -121,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    const ASKED: Asked = Asked { configs: 3, top: 2, scores: false, partial: false };
+    const ASKED: Asked = Asked { configs: 3, top: 2, scores: false, partial: false, explained: 0 };
 
     fn answer() -> RankConfigsResponse {
         RankConfigsResponse {

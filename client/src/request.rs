@@ -21,6 +21,7 @@ struct Query {
     top: u32,
     scores: bool,
     partial: bool,
+    explained: u32,
     adapt: Option<Adapt>,
 }
 
@@ -29,7 +30,15 @@ impl<'a> RankRequest<'a> {
     #[must_use]
     pub fn new(graph: &'a GraphHandle, configurations: &Configurations) -> Self {
         let configurations = configurations.to_smallest_form();
-        let query = Query { configurations, model: None, top: 0, scores: false, partial: false, adapt: None };
+        let query = Query {
+            configurations,
+            model: None,
+            top: 0,
+            scores: false,
+            partial: false,
+            explained: 0,
+            adapt: None,
+        };
         Self { graph, query, timeout: None }
     }
 
@@ -58,6 +67,12 @@ impl<'a> RankRequest<'a> {
         Self { query: Query { partial: true, ..self.query }, ..self }
     }
 
+    /// Also requests the kernels of this many of the best fusions, at most 16, with their predicted run times.
+    #[must_use]
+    pub fn explain(self, best: u32) -> Self {
+        Self { query: Query { explained: best, ..self.query }, ..self }
+    }
+
     /// Lets the server learn from measured run times of the graph's configurations. Every score is then the predicted
     /// natural logarithm of seconds. Default: none.
     #[must_use]
@@ -73,13 +88,14 @@ impl<'a> RankRequest<'a> {
 
     /// Returns what the answer must contain.
     pub(crate) fn asked(&self) -> Asked {
-        let Query { configurations, top, scores, partial, .. } = &self.query;
-        Asked { configs: form(configurations).count(), top: *top, scores: *scores, partial: *partial }
+        let Query { configurations, top, scores, partial, explained, .. } = &self.query;
+        let configs = form(configurations).count();
+        Asked { configs, top: *top, scores: *scores, partial: *partial, explained: *explained }
     }
 
     /// Returns the message without a graph.
     pub(crate) fn message(&self) -> RankConfigsRequest {
-        let Query { configurations, model, top, scores, partial, adapt } = &self.query;
+        let Query { configurations, model, top, scores, partial, explained, adapt } = &self.query;
         RankConfigsRequest {
             graph: None,
             batch: Some(ConfigBatch { configs: Some(configurations.clone()) }),
@@ -87,6 +103,7 @@ impl<'a> RankRequest<'a> {
             top_k: *top,
             include_scores: *scores,
             allow_partial: *partial,
+            explain_top: *explained,
             adapt: adapt.as_ref().map(Adapt::message),
         }
     }
@@ -116,6 +133,7 @@ impl RankCall {
             top: message.top_k,
             scores: message.include_scores,
             partial: message.allow_partial,
+            explained: message.explain_top,
             adapt: message.adapt.map(Adapt::from),
         };
         Some(Self { graph, query, batch: None })

@@ -48,6 +48,7 @@ pub struct RankStream {
     timings: Timings,
     /// What predictions rest on.
     adaptation: Option<v1::Adaptation>,
+    unit: v1::ScoreUnit,
 }
 
 /// The scores of one batch of a stream.
@@ -132,6 +133,7 @@ impl RankStream {
         let Answer::Started(started) = next_answer(&attempt, &mut answers).await? else {
             return Err(attempt.invalid(InvalidAnswer::IsNot("the start of a stream")));
         };
+        let unit = started.unit();
         let RankConfigsStarted { model, graph_hash, timings, adaptation, .. } = started;
         let model = answer::model(model).map_err(|invalid| attempt.invalid(invalid))?;
         let hash = answer::graph_hash(&graph_hash).map_err(|invalid| attempt.invalid(invalid))?;
@@ -148,6 +150,7 @@ impl RankStream {
             is_late: false,
             timings: timings.map(Timings::from).unwrap_or_default(),
             adaptation,
+            unit,
         })
     }
 
@@ -216,11 +219,13 @@ impl RankStream {
         };
         // Reads to the end of the stream, so that the call is not cancelled.
         self.attempt.answer(self.answers.message()).await?;
-        let asked = Asked { configs: self.scored, top: self.top, scores: false, partial: false };
+        let asked =
+            Asked { configs: self.scored, top: self.top, scores: false, partial: false, explained: 0 };
         let ranking = Ranking::of_answer(unary(ranking), asked);
         let mut ranking = ranking.map_err(|invalid| self.attempt.invalid(invalid))?;
         ranking.timings += self.timings;
         ranking.adaptation = self.adaptation;
+        ranking.unit = self.unit;
         Ok(ranking)
     }
 
@@ -291,5 +296,7 @@ fn unary(answer: StreamRanking) -> RankConfigsResponse {
         predicted_seconds: answer.predicted_seconds,
         log_sd: answer.log_sd,
         adaptation: None,
+        unit: v1::ScoreUnit::Unspecified.into(),
+        kernels: Vec::new(),
     }
 }

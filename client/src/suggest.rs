@@ -8,7 +8,7 @@ use hlorank_proto::v1::{
 
 use crate::{
     Adapt, GraphHandle, InvalidAnswer, ModelReference, Timings,
-    answer::{graph_hash, model},
+    answer::{graph_hash, is_score, model},
 };
 
 /// A request for configurations of a graph to measure next.
@@ -95,7 +95,7 @@ impl<'a> SuggestRequest<'a> {
         let message = SuggestConfigsRequest { batch: Some(batch), ..SuggestConfigsRequest::default() };
         let slots = match candidates {
             Configurations::Layout(batch) => u32::try_from(batch.slots()).unwrap_or(u32::MAX),
-            Configurations::Tile(_) => 0,
+            Configurations::Tile(_) | Configurations::Fusion(_) => 0,
         };
         Self { graph, message, candidates: candidates.len(), slots, timeout: None }
     }
@@ -175,8 +175,8 @@ impl<'a> SuggestRequest<'a> {
             if config >= candidates || !known.insert(suggestion.config) {
                 return Err(InvalidAnswer::Suggested(config));
             }
-            if !suggestion.score.is_finite() {
-                return Err(InvalidAnswer::NotFinite(config));
+            if !is_score(suggestion.score) {
+                return Err(InvalidAnswer::NotAScore(config));
             }
         }
         Ok(Suggestions {
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(read(&[(3, 1.0)]), Err(InvalidAnswer::Suggested(3)));
         assert_eq!(read(&[(1, 1.0)]), Err(InvalidAnswer::Suggested(1)), "it is pending");
         assert_eq!(read(&[(0, 1.0), (0, 1.0)]), Err(InvalidAnswer::Suggested(0)));
-        assert_eq!(read(&[(0, f32::NAN)]), Err(InvalidAnswer::NotFinite(0)));
+        assert_eq!(read(&[(0, f32::NAN)]), Err(InvalidAnswer::NotAScore(0)));
         let combinations = Some(PackedLayoutConfigs { config_count: 1, ..PackedLayoutConfigs::default() });
         let combined = request.read(SuggestConfigsResponse { combinations, ..answer(&[]) });
         assert_eq!(combined, Err(InvalidAnswer::Combinations), "the candidates are tiles");

@@ -7,11 +7,11 @@ use std::{
 
 use clap::Args;
 use fastrand::Rng;
-use hlorank_graph::{Configurations, MeasuredGraph, Task};
+use hlorank_graph::{ConfigurationError, Configurations, MeasuredGraph, Task};
 use serde::Serialize;
 
 use crate::cli::{
-    configuration::{DrawnLayouts, draw_layouts},
+    configuration::{DrawnFusions, DrawnLayouts, draw_fusions, draw_layouts},
     error::CommandError,
     output::{counted, grouped},
 };
@@ -19,30 +19,34 @@ use crate::cli::{
 /// Heading of `--help`.
 pub(crate) const CONFIGURATIONS: &str = "Configurations";
 
-/// Number of random layouts unless `--random` sets it.
+/// Number of random configurations unless `--random` sets it.
 const RANDOM: usize = 100;
 
-/// The arguments that draw layouts.
+/// The arguments that draw layouts or fusions.
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = CONFIGURATIONS)]
 pub(crate) struct Draw {
-    /// Number of random layouts to draw and rank
+    /// Number of random layouts or fusions to draw and rank
     ///
     /// They are ranked instead of the configurations of the file [default: 100 if the file contains no configurations].
-    /// The compiler's default and at most 2,000 layouts that set one tensor of one node are ranked with them
+    /// Layouts are ranked with the compiler's default and at most 2,000 layouts that set one tensor of one node, and fusions
+    /// with the program without fusion and those that fuse one node
     #[arg(long, value_name = "N", conflicts_with = "configs")]
     random: Option<usize>,
-    /// Seed of the random layouts
+    /// Seed of the random configurations
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
 }
 
-/// What was drawn. Layout number 0 is the compiler's default, single deviations follow, then random layouts.
+/// What was drawn. Layout number 0 is the compiler's default, and fusion number 0 fuses nothing; single deviations follow,
+/// then random configurations.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Drawn {
-    /// Number of layouts that set one tensor of one node.
+    #[serde(skip)]
+    task: Task,
+    /// Number of layouts that set one tensor of one node, or of fusions of one node.
     pub(crate) single_deviations: usize,
-    /// Number of such layouts that the graph has.
+    /// Number of such configurations that the graph has.
     pub(crate) possible_single_deviations: usize,
     pub(crate) random: usize,
     pub(crate) seed: u64,
@@ -53,8 +57,8 @@ impl Draw {
         self.seed
     }
 
-    /// Draws layouts of a graph. Returns `None` if its file has configurations and `--random` is not given.
-    pub(crate) fn layouts(
+    /// Draws layouts or fusions of a graph. Returns `None` if its file has configurations and `--random` is not given.
+    pub(crate) fn configurations(
         self,
         path: &Path,
         graph: &MeasuredGraph,
@@ -64,29 +68,50 @@ impl Draw {
         }
         let name = || path.display().to_string();
         check(graph, name)?;
-        let random = self.random.unwrap_or(RANDOM);
-        let drawn = draw_layouts(&graph.nodes, random, &mut Rng::with_seed(self.seed));
-        let drawn = drawn.map_err(|source| CommandError::Configuration { path: name(), source })?;
-        let report = Drawn::of(&drawn, self.seed);
-        Ok(Some((drawn.configurations, report)))
+        let (random, mut rng) = (self.random.unwrap_or(RANDOM), Rng::with_seed(self.seed));
+        let drawn = if graph.graph.task() == Task::Fusion {
+            let drawn = draw_fusions(graph.graph.configurable().len(), random, &mut rng);
+            drawn.map(|drawn| (Drawn::of_fusions(&drawn, self.seed), drawn.configurations))
+        } else {
+            let drawn = draw_layouts(&graph.nodes, random, &mut rng);
+            drawn.map(|drawn| (Drawn::of_layouts(&drawn, self.seed), drawn.configurations))
+        };
+        let drawn = drawn.map_err(|source| CommandError::Configuration { path: name(), source });
+        drawn.map(|(report, configurations)| Some((configurations, report)))
     }
 }
 
-/// Checks that layouts of the graph can be drawn.
+/// Checks that configurations of the graph can be drawn.
 fn check(graph: &MeasuredGraph, path: impl Fn() -> String) -> Result<(), CommandError> {
     match graph.graph.task() {
         Task::Tile => Err(CommandError::NoTiles { path: path() }),
         Task::Layout if graph.graph.configurable().is_empty() => {
             Err(CommandError::NothingConfigurable { path: path() })
         }
+        Task::Fusion if graph.graph.configurable().is_empty() => {
+            let source = ConfigurationError::NothingToFuse;
+            Err(CommandError::Configuration { path: path(), source })
+        }
         Task::Layout if graph.nodes.is_empty() => Err(CommandError::NothingToDraw { path: path() }),
-        Task::Layout => Ok(()),
+        Task::Layout | Task::Fusion => Ok(()),
     }
 }
 
 impl Drawn {
-    fn of(drawn: &DrawnLayouts, seed: u64) -> Self {
+    fn of_fusions(drawn: &DrawnFusions, seed: u64) -> Self {
+        let DrawnFusions { single, random, .. } = *drawn;
         Self {
+            task: Task::Fusion,
+            single_deviations: single,
+            possible_single_deviations: single,
+            random,
+            seed,
+        }
+    }
+
+    fn of_layouts(drawn: &DrawnLayouts, seed: u64) -> Self {
+        Self {
+            task: Task::Layout,
             single_deviations: drawn.deviations,
             possible_single_deviations: drawn.possible_deviations,
             random: drawn.random,
@@ -97,6 +122,15 @@ impl Drawn {
 
 impl Display for Drawn {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        if self.task == Task::Fusion {
+            return write!(
+                formatter,
+                "Drawn: the program without fusion (number 0), {} of one node, {} (seed {}).",
+                counted(self.single_deviations, "fusion"),
+                counted(self.random, "random fusion"),
+                self.seed,
+            );
+        }
         write!(
             formatter,
             "Drawn: the compiler's default (number 0), {} of the {} layouts that set one tensor of one node, {} (seed {}).",

@@ -141,6 +141,12 @@ pub(crate) fn run_time(nanoseconds: i64) -> String {
     }
 }
 
+/// Formats seconds as [`run_time`] does.
+#[expect(clippy::cast_possible_truncation, reason = "a run time in nanoseconds fits")]
+pub(crate) fn seconds(seconds: f32) -> String {
+    run_time((f64::from(seconds) * 1e9).round() as i64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,7 +16,9 @@ const CONFIGS: &str = "JSON list of configurations to rank; `--help` has the for
 const CONFIGS_LONG: &str = r#"JSON list of configurations to rank instead of those of the file: layouts
 {"nodes": [{"node": 17, "tensors": [{"minor_to_major": [1, 0]}]}]}
 or tiles
-{"kernel_bounds": [3, 1], "output_bounds": [8, 128], "input_bounds": []}"#;
+{"kernel_bounds": [3, 1], "output_bounds": [8, 128], "input_bounds": []}
+or fusions
+{"fused_nodes": [17, 18]}"#;
 
 /// A graph, its configurations, what was measured of them, and the server and the model to ask.
 #[derive(Debug, Args)]

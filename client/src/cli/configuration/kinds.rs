@@ -9,6 +9,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{
+    fusion::{self, FusionForm},
     layout::{self, LayoutForm},
     tile::{self, TileForm},
 };
@@ -20,6 +21,7 @@ use crate::cli::error::CommandError;
 pub(crate) enum ConfigurationForm {
     Layout(LayoutForm),
     Tile(TileForm),
+    Fusion(FusionForm),
 }
 
 /// Reads a file with a JSON list of configurations of a graph.
@@ -30,6 +32,7 @@ pub(crate) fn read(path: &Path, graph: &Graph) -> Result<Configurations, Command
     let configurations = match graph.task() {
         Task::Layout => layout::from_forms(&parse(&name, &text)?, graph.configurable()),
         Task::Tile => tile::from_forms(&parse(&name, &text)?),
+        Task::Fusion => fusion::from_forms(&parse(&name, &text)?, graph.configurable()),
     };
     checked(name, configurations, graph)
 }
@@ -47,6 +50,9 @@ pub(crate) fn from_values(
             layout::from_forms(&serde_json::from_value::<Vec<_>>(values).map_err(json)?, graph.configurable())
         }
         Task::Tile => tile::from_forms(&serde_json::from_value::<Vec<_>>(values).map_err(json)?),
+        Task::Fusion => {
+            fusion::from_forms(&serde_json::from_value::<Vec<_>>(values).map_err(json)?, graph.configurable())
+        }
     };
     checked(name, configurations, graph)
 }
@@ -71,6 +77,7 @@ impl ConfigurationForm {
         match configurations {
             Configurations::Layout(batch) => Self::Layout(LayoutForm::of(batch, configurable, config)),
             Configurations::Tile(batch) => Self::Tile(TileForm::of(batch.get(config).view())),
+            Configurations::Fusion(batch) => Self::Fusion(FusionForm::of(batch, configurable, config)),
         }
     }
 }
@@ -79,7 +86,7 @@ impl ConfigurationForm {
 pub(crate) fn default_number(configurations: &Configurations) -> Option<usize> {
     match configurations {
         Configurations::Layout(batch) => layout::default_number(batch),
-        Configurations::Tile(_) => None,
+        Configurations::Tile(_) | Configurations::Fusion(_) => None,
     }
 }
 
@@ -92,6 +99,7 @@ pub(crate) fn recombine(
     match own {
         Configurations::Layout(own) => layout::recombine(own, count, random),
         Configurations::Tile(own) => tile::recombine(own, count, random),
+        Configurations::Fusion(own) => fusion::recombine(own, count, random),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Configurations on the command line: JSON and draws.
 
 mod drawn;
+mod fusion;
 mod kinds;
 mod layout;
 mod tile;
@@ -8,5 +9,6 @@ mod tile;
 #[cfg(test)]
 pub(crate) use drawn::MAX_DEVIATIONS;
 pub(crate) use drawn::{DrawnLayouts, draw_layouts};
+pub(crate) use fusion::{DrawnFusions, draw_fusions};
 pub(crate) use kinds::{ConfigurationForm, default_number, from_values, read, recombine};
 pub(crate) use layout::random_layouts;

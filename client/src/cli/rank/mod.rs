@@ -1,6 +1,7 @@
 //! `hlorank rank`: ranks the configurations to measure first.
 
 mod job;
+mod kernels;
 mod report;
 mod text;
 
@@ -23,6 +24,7 @@ Examples:
   hlorank rank --graph kernels.pb --top 5
   hlorank rank --graph module.hlo.txt --random 1000 --seed 1
   hlorank rank --graph module.hlo.txt --configs candidates.json --json
+  hlorank rank --graph program.hlo.txt --task fusion --random 1000 --explain
   hlorank rank --graph kernels.pb --module 3 --model tile-xla-cpu@canary
   hlorank rank --graph module.hlo.txt --random 1000 --measured measured.json";
 
@@ -41,6 +43,12 @@ pub(crate) struct Rank {
     #[arg(long)]
     #[arg(help_heading = CONFIGURATIONS)]
     allow_partial: bool,
+    /// Show the kernels of the K best fusions
+    ///
+    /// With the predicted run time of each, the longest first; K is 1 if it is not given, and at most 16.
+    #[arg(long, value_name = "K", num_args = 0..=1, default_value_t = 0, default_missing_value = "1")]
+    #[arg(help_heading = CONFIGURATIONS, value_parser = clap::value_parser!(u32).range(0..=16))]
+    explain: u32,
 }
 
 impl Rank {
@@ -64,7 +72,8 @@ impl Rank {
     async fn rank_own(&self) -> Result<RankReport, CommandError> {
         let progress = Progress::over(1);
         let graphs = self.subject.selection.read(&self.subject.graph, &progress)?.graphs;
-        let draw = |graph: &NumberedGraph| self.subject.draw.layouts(&self.subject.graph, &graph.measured);
+        let draw =
+            |graph: &NumberedGraph| self.subject.draw.configurations(&self.subject.graph, &graph.measured);
         let drawn: Vec<_> = graphs.iter().map(draw).collect::<Result<_, _>>()?;
         let jobs = graphs.iter().zip(&drawn).filter_map(|(graph, drawn)| match drawn {
             Some((configurations, drawn)) => Some(Job::drawn(graph, configurations, *drawn)),
@@ -87,7 +96,8 @@ impl Rank {
         let graph = GraphHandle::of(job.measured);
         let request = RankRequest::new(&graph, job.configurations)
             .model(self.subject.model.model.clone())
-            .top(self.top);
+            .top(self.top)
+            .explain(self.explain);
         let learned = self.subject.measurements.read(&job.measured.graph)?;
         let request = request.adapt(learned.map(|learned| learned.adapt));
         let request = if self.allow_partial { request.allow_partial() } else { request };

@@ -3,11 +3,12 @@ use std::time::Duration;
 use hlorank_client::{Ranked, Ranking, Timings, v1};
 use serde::Serialize;
 
-use super::job::Job;
+use super::{job::Job, kernels::Kernels};
 use crate::cli::{
     configuration::ConfigurationForm,
     draw::Drawn,
     measured::{Lesson, Prediction},
+    output::seconds,
     run_times::RunTimes,
 };
 
@@ -26,6 +27,8 @@ pub(super) struct GraphRanking {
     pub(super) nodes: usize,
     pub(super) graph_hash: String,
     pub(super) model: String,
+    /// Unit of the scores, if they have one.
+    pub(super) unit: Option<&'static str>,
     /// What was drawn, if the configurations were.
     pub(super) drawn: Option<Drawn>,
     /// Number of configurations that were sent.
@@ -33,6 +36,8 @@ pub(super) struct GraphRanking {
     /// Number of configurations that were scored: the first ones of those sent.
     pub(super) scored: usize,
     pub(super) ranking: Vec<RankedConfiguration>,
+    /// The kernels of the best configurations, if `--explain` asks for them.
+    pub(super) kernels: Vec<Kernels>,
     pub(super) measured: Option<MeasuredSummary>,
     /// What the server learned from `--measured`.
     pub(super) learned: Option<Lesson>,
@@ -54,6 +59,9 @@ pub(super) struct RankedConfiguration {
     pub(super) run_time_ns: Option<i64>,
     pub(super) over_default: Option<f64>,
     pub(super) configuration: ConfigurationForm,
+    /// The score with its unit.
+    #[serde(skip)]
+    pub(super) score_text: String,
     #[serde(skip)]
     pub(super) short: String,
 }
@@ -104,6 +112,7 @@ impl GraphRanking {
     pub(super) fn of(job: &Job<'_>, ranking: Ranking, round_trip: Duration) -> Self {
         let best = |(ranked, rank): (&Ranked, usize)| RankedConfiguration {
             predicted: Prediction::of(&ranking, rank - 1),
+            score_text: score_text(ranking.unit, ranked.score),
             ..RankedConfiguration::of(job, rank, ranked)
         };
         let measured = job.run_times.as_ref();
@@ -114,6 +123,8 @@ impl GraphRanking {
             nodes: job.measured.graph.len(),
             graph_hash: ranking.graph_hash.to_string(),
             model: ranking.model.to_string(),
+            unit: unit(ranking.unit),
+            kernels: Kernels::of(job, &ranking),
             drawn: job.drawn,
             configurations: job.configurations.len(),
             scored: ranking.scored,
@@ -140,8 +151,25 @@ impl RankedConfiguration {
             run_time_ns: run_times.and_then(|times| times.measured(config)),
             over_default: run_times.and_then(|times| times.over_default(config)),
             configuration: ConfigurationForm::of(job.configurations, configurable, config),
+            score_text: String::new(),
             short: job.configurations.batch().describe(config, configurable),
         }
+    }
+}
+
+/// The name of a unit.
+fn unit(unit: v1::ScoreUnit) -> Option<&'static str> {
+    match unit {
+        v1::ScoreUnit::Unspecified => None,
+        v1::ScoreUnit::Seconds => Some("seconds"),
+        v1::ScoreUnit::LogSeconds => Some("ln(seconds)"),
+    }
+}
+
+fn score_text(unit: v1::ScoreUnit, score: f32) -> String {
+    match unit {
+        v1::ScoreUnit::Seconds if score.is_finite() => seconds(score),
+        _ => format!("{score:.4}"),
     }
 }
 

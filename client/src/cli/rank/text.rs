@@ -28,6 +28,9 @@ impl Display for GraphRanking {
         }
         writeln!(formatter)?;
         write!(formatter, "{}", self.table())?;
+        for kernels in &self.kernels {
+            write!(formatter, "\n{kernels}")?;
+        }
         writeln!(formatter, "\n{}; {}", self.server_ms, self.reuse)?;
         if self.scored < self.configurations {
             let (scored, all) = (grouped(self.scored), grouped(self.configurations));
@@ -107,12 +110,7 @@ enum Shown {
 const COLUMNS: [Column; 7] = [
     Column { name: "rank", align: Align::Right, shown: Shown::Always, cell: |row| grouped(row.rank) },
     Column { name: "number", align: Align::Right, shown: Shown::Always, cell: |row| row.number.to_string() },
-    Column {
-        name: "score",
-        align: Align::Right,
-        shown: Shown::Always,
-        cell: |row| format!("{:.4}", row.score),
-    },
+    Column { name: "score", align: Align::Right, shown: Shown::Always, cell: |row| row.score_text.clone() },
     Column {
         name: "predicted",
         align: Align::Right,

@@ -75,7 +75,9 @@ impl Suggest {
         if let Some(configs) = &self.subject.configs {
             return Ok((configuration::read(configs, &graph.measured.graph)?, None));
         }
-        if let Some((drawn, report)) = self.subject.draw.layouts(&self.subject.graph, &graph.measured)? {
+        if let Some((drawn, report)) =
+            self.subject.draw.configurations(&self.subject.graph, &graph.measured)?
+        {
             return Ok((drawn, Some(report)));
         }
         let own = graph.measured.measurements.as_ref().map(|measured| measured.configurations.clone());

@@ -1,0 +1,96 @@
+//! The kernels of a fusion, and where its time goes.
+
+use std::fmt::{self, Display, Formatter};
+
+use hlorank_client::{Ranking, v1::KernelTime};
+use hlorank_graph::opcode_name;
+use serde::Serialize;
+
+use super::job::Job;
+use crate::cli::output::{Align, Table, counted, grouped, seconds};
+
+/// The kernels of one configuration.
+#[derive(Debug, Serialize)]
+pub(super) struct Kernels {
+    /// Rank of the configuration, from 1.
+    rank: usize,
+    /// The kernels, the longest first.
+    kernels: Vec<Kernel>,
+}
+
+#[derive(Debug, Serialize)]
+struct Kernel {
+    /// Number of the node that it writes.
+    node: u32,
+    opcode: &'static str,
+    computed_nodes: u32,
+    seconds: f32,
+}
+
+/// Maximum number of kernels in a table.
+const SHOWN: usize = 20;
+
+/// Number of letters of a bar that is the whole time.
+const BAR_LETTERS: f32 = 40.0;
+
+impl Kernels {
+    /// Returns the kernels of the best configurations of a ranking.
+    pub(super) fn of(job: &Job<'_>, ranking: &Ranking) -> Vec<Self> {
+        let kernel = |kernel: &KernelTime| Kernel {
+            node: kernel.node,
+            opcode: job.measured.graph.opcodes().get(kernel.node as usize).map_or("", |id| opcode_name(*id)),
+            computed_nodes: kernel.computed_nodes,
+            seconds: kernel.seconds,
+        };
+        let of_config = |(kernels, rank): (&Vec<KernelTime>, usize)| {
+            let mut kernels: Vec<Kernel> = kernels.iter().map(kernel).collect();
+            kernels.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
+            Self { rank, kernels }
+        };
+        ranking.kernels.iter().zip(1..).map(of_config).collect()
+    }
+
+    fn table(&self, total: f32) -> Table {
+        let columns = [
+            ("node", Align::Right),
+            ("opcode", Align::Left),
+            ("computes", Align::Right),
+            ("time", Align::Right),
+            ("share", Align::Right),
+            ("", Align::Left),
+        ];
+        let mut table = Table::new(&columns);
+        for kernel in self.kernels.iter().take(SHOWN) {
+            let share = kernel.seconds / total;
+            table.row([
+                kernel.node.to_string(),
+                kernel.opcode.to_owned(),
+                counted(kernel.computed_nodes as usize, "node"),
+                seconds(kernel.seconds),
+                format!("{:.1} %", 100.0 * share),
+                bar(share),
+            ]);
+        }
+        table
+    }
+}
+
+impl Display for Kernels {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let total: f32 = self.kernels.iter().map(|kernel| kernel.seconds).sum();
+        let count = counted(self.kernels.len(), "kernel");
+        writeln!(formatter, "Rank {}: {count}, {} predicted\n", self.rank, seconds(total))?;
+        write!(formatter, "{}", self.table(total))?;
+        let others = self.kernels.get(SHOWN..).unwrap_or_default();
+        if !others.is_empty() {
+            let time: f32 = others.iter().map(|kernel| kernel.seconds).sum();
+            writeln!(formatter, "and {} others with {} in all", grouped(others.len()), seconds(time))?;
+        }
+        Ok(())
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share from 0 to 1")]
+fn bar(share: f32) -> String {
+    "█".repeat((share * BAR_LETTERS).round() as usize)
+}
