@@ -49,6 +49,22 @@ def lone_kernel(graph: FusionGraph, kernel: Kernel) -> Any:
     return builder.finish_module(entry, renamed[root.id])
 
 
+def plain_kernel(graph: FusionGraph, kernel: Kernel) -> Any:
+    """Returns the HloModuleProto of one kernel without a fusion around it, as a model sees it.
+
+    The server gives its nodes the features of this module; ``graph/README.md`` has the order.
+    """
+    builder = Builder("kernel", graph.module.computations)
+    _called_first(builder, graph, kernel)
+    entry, renamed = builder.computation("main"), {}
+    inputs = [node for node in kernel.inputs if not graph.is_scalar_constant(node)]
+    for number, node in enumerate(inputs):
+        original = graph.nodes[node]
+        renamed[original.id] = builder.parameter(entry, number, original.shape)
+    _copy_members(builder, entry, graph, kernel, renamed)
+    return builder.finish_module(entry, renamed[graph.nodes[kernel.root].id])
+
+
 def digest(kernel: Any) -> str:
     """Returns the 32 hex digits that identify a kernel's module."""
     return hashlib.sha256(kernel.SerializeToString(deterministic=True)).hexdigest()[:32]
@@ -94,6 +110,23 @@ def _body(builder: Builder, graph: FusionGraph, kernel: Kernel) -> int:
     for number, node in enumerate(kernel.inputs):
         original = graph.nodes[node]
         renamed[original.id] = builder.parameter(body, number, original.shape)
+    _copy_members(builder, body, graph, kernel, renamed, keep_order=True)
+    builder.finish(body, renamed[graph.nodes[kernel.root].id])
+    return body.id
+
+
+def _copy_members(
+    builder: Builder,
+    body: Any,
+    graph: FusionGraph,
+    kernel: Kernel,
+    renamed: dict[int, int],
+    keep_order: bool = False,
+) -> None:
+    """Adds the members, each constant before its first user.
+
+    ``keep_order`` adds to every transpose what keeps it row-major when it is compiled.
+    """
     for member in kernel.members:
         for operand in graph.operands[member]:
             constant = graph.nodes[operand]
@@ -101,10 +134,8 @@ def _body(builder: Builder, graph: FusionGraph, kernel: Kernel) -> int:
                 renamed[constant.id] = builder.copy(body, constant, renamed)
         original = graph.nodes[member]
         renamed[original.id] = builder.copy(body, original, renamed)
-        if original.opcode == "transpose":
+        if keep_order and original.opcode == "transpose":
             renamed[original.id] = _row_major(builder, body, original.shape, renamed[original.id])
-    builder.finish(body, renamed[graph.nodes[kernel.root].id])
-    return body.id
 
 
 def _row_major(builder: Builder, body: Any, shape: Any, value: int) -> int:
