@@ -5,8 +5,8 @@ use std::{fs, path::PathBuf};
 
 use hlorank_fuzz::corpus_folder;
 use hlorank_graph::{
-    Configurations, FeatureFile, GraphFile, GraphSource, HloModule, LayoutBatchBuilder, LayoutEntry, Limits,
-    MeasuredGraph, Pad, Task,
+    Configurations, FeatureFile, FusionBatch, FusionProgram, GraphFile, GraphSource, HloModule,
+    LayoutBatchBuilder, LayoutEntry, Limits, MeasuredGraph, Pad, Task,
 };
 use hlorank_proto::{
     tpu_graphs::{
@@ -164,7 +164,7 @@ fn run(number: i64) -> ConfigProfile {
     };
     let layout_config = Some(LayoutConfig { nodes: (0..3).map(node).collect() });
     ConfigProfile {
-        config: Some(Config::ModuleConfig(HloModuleConfig { layout_config })),
+        config: Some(Config::ModuleConfig(HloModuleConfig { layout_config, ..HloModuleConfig::default() })),
         profile: Some(ExecutionProfile { compute_time_ns: 1000 + number }),
         is_default: number == 1,
         ..Default::default()
@@ -215,6 +215,16 @@ fn batches() {
     write("delta_configurations", "layout.pb", &batch(Configs::DeltaLayoutConfigs(layouts.to_delta())));
     write("delta_configurations", "two_bytes.pb", &batch(Configs::DeltaLayoutConfigs(two_bytes.to_delta())));
     write("readable_configurations", "tile.pb", &batch(Configs::TileConfigs(tiles.to_readable())));
+    let fused = vec![0b1010_0000, 0b101, 0b1010_0001, 0b101];
+    let fusions = FusionBatch::new(2, 11, fused, &Limits::default()).expect("a batch");
+    let nodes: Vec<u32> = (0..11).collect();
+    write(
+        "readable_configurations",
+        "fusion.pb",
+        &batch(Configs::FusionConfigs(fusions.to_readable(&nodes))),
+    );
+    write("packed_configurations", "fusion.pb", &batch(Configs::PackedFusionConfigs(fusions.to_packed())));
+    write("delta_configurations", "fusion.pb", &batch(Configs::DeltaFusionConfigs(fusions.to_delta())));
 }
 
 fn requests() {
@@ -232,6 +242,7 @@ fn requests() {
     request("features", Source::Features(features(&tile.graph)), &[], packed_tiles());
     text_request();
     measured_request();
+    fusion_request();
 }
 
 fn measured_request() {
@@ -243,6 +254,16 @@ fn measured_request() {
         graph.graph.configurable(),
         Configs::DeltaLayoutConfigs(layouts.to_delta()),
     );
+}
+
+fn fusion_request() {
+    let module = data("fusion/adam_small.hlo_module.pb");
+    let read = HloModule::read(&module, &Limits::default()).expect("a module");
+    let slots = FusionProgram::new(&read).expect("a program").slots().len();
+    let fused = vec![0; 2 * slots.div_ceil(8)];
+    let fusions = FusionBatch::new(2, slots, fused, &Limits::default()).expect("a batch");
+    let configs = Configs::PackedFusionConfigs(fusions.to_packed());
+    request("fusion_packed", Source::HloModule(module.into()), &[], configs);
 }
 
 fn module_of(graph: &MeasuredGraph) -> Source {
@@ -277,6 +298,7 @@ fn request(name: &str, source: Source, slots: &[u32], configs: Configs) {
         include_scores: true,
         allow_partial: false,
         adapt: None,
+        explain_top: 2,
     };
     write("request", &format!("{name}.pb"), &request.encode_to_vec());
 }

@@ -14,7 +14,7 @@ pub(crate) fn check_kernels(program: &FusionProgram, graph: &Graph) -> Result<()
         let kernels = program.kernels(&fused, &LIMITS)?;
         assert!(kernels.is_sorted_by(|one, next| one.root < next.root), "two kernels write a node");
         for kernel in kernels {
-            let segment = program.segment(graph, &kernel);
+            let segment = kernel.segment(graph);
             assert_eq!(segment.len(), kernel.len());
             assert!(segment.len() <= usize::from(LIMITS.nodes), "{} nodes", segment.len());
             let inputs: HashSet<&u32> = kernel.inputs.iter().collect();

@@ -54,8 +54,13 @@ pub(crate) fn check_module(module: HloModule<'_>) {
 pub(crate) fn check_graph(graph: &Graph) {
     assert!(graph.raw_features().iter().all(|feature| feature.is_finite()), "a feature is not finite");
     assert!(graph.edges().is_sorted_by(|one, next| one < next), "edges are not sorted and distinct");
-    check_features(graph);
     let cut = SegmentedGraph::new(graph);
+    if let Some(program) = graph.program() {
+        assert_eq!(program.slots(), graph.configurable(), "the slots of a program");
+        assert!(cut.segments.is_empty() && cut.summary.segments <= cut.rows_per_config());
+        return;
+    }
+    check_features(graph);
     let mut nodes: Vec<u32> = cut.occurrences.iter().flat_map(|place| place.nodes.iter().copied()).collect();
     let mut slots: Vec<usize> =
         cut.occurrences.iter().flat_map(|place| place.slots.iter().copied()).collect();
@@ -120,7 +125,17 @@ fn slots_of(batch: &Configs) -> usize {
         }
         Configs::PackedLayoutConfigs(message) => message.tables.len(),
         Configs::DeltaLayoutConfigs(message) => message.tables.len(),
-        _ => 0,
+        Configs::FusionConfigs(message) => {
+            let nodes = message.configs.iter().flat_map(|config| &config.fused_nodes);
+            nodes.max().map_or(1, |&node| (node as usize).min(63) + 1)
+        }
+        // Whole bytes, so that one more slot does not fit.
+        Configs::PackedFusionConfigs(message) => {
+            let bytes = message.fused.len().checked_div(message.config_count as usize);
+            8 * bytes.unwrap_or_default()
+        }
+        Configs::DeltaFusionConfigs(message) => 8 * message.base.len(),
+        Configs::TileConfigs(_) | Configs::PackedTileConfigs(_) => 0,
     }
 }
 
@@ -147,14 +162,23 @@ fn check_limits(batch: &Configs, slots: usize, configurations: &Configurations) 
     ];
     let past = &past[..if slots == 0 { 1 } else { 2 }];
     assert!(past.iter().all(|limits| read_batch(batch, slots, limits).is_err()), "one past the limit");
-    let fits_any =
-        matches!(batch, Configs::TileConfigs(_) | Configs::PackedTileConfigs(_) | Configs::LayoutConfigs(_));
+    let fits_any = matches!(
+        batch,
+        Configs::TileConfigs(_)
+            | Configs::PackedTileConfigs(_)
+            | Configs::LayoutConfigs(_)
+            | Configs::FusionConfigs(_)
+    );
     assert!(fits_any || read_batch(batch, slots + 1, &LIMITS).is_err(), "a graph with one more slot");
 }
 
 /// Checks that configurations read the same from every form that can hold them.
 pub(crate) fn check_forms(configurations: &Configurations) {
-    let slots = if let Configurations::Layout(batch) = configurations { batch.slots() } else { 0 };
+    let slots = match configurations {
+        Configurations::Layout(batch) => batch.slots(),
+        Configurations::Fusion(batch) => batch.slots(),
+        Configurations::Tile(_) => 0,
+    };
     for form in configurations.to_forms(&nodes_of(slots)) {
         let again = read_batch(&form, slots, &LIMITS);
         match (configurations, again) {

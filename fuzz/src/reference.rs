@@ -2,12 +2,12 @@
 //! must accept the same messages, and give the same batches.
 
 use hlorank_graph::{
-    ConfigurationError, Configurations, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits, TileBatch,
-    TileConfiguration,
+    ConfigurationError, Configurations, FusionBatch, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits,
+    TileBatch, TileConfiguration,
 };
 use hlorank_proto::v1::{
-    DeltaLayoutConfigs, LayoutConfig, LayoutConfigs, LayoutTable, NodeLayout, PackedLayoutConfigs,
-    PackedTileConfigs, TileConfigs, config_batch::Configs,
+    DeltaFusionConfigs, DeltaLayoutConfigs, FusionConfigs, LayoutConfig, LayoutConfigs, LayoutTable,
+    NodeLayout, PackedLayoutConfigs, PackedTileConfigs, TileConfigs, config_batch::Configs,
 };
 
 /// Reads a decoded batch for a graph of `slots` configurable nodes, which are the nodes from 0. Returns `None` if the
@@ -23,6 +23,14 @@ pub(crate) fn read(configs: &Configs, slots: usize, limits: &Limits) -> Option<C
         }
         Configs::DeltaLayoutConfigs(message) => {
             changed_layouts(message, slots, limits).map(Configurations::Layout)
+        }
+        Configs::FusionConfigs(message) => fusions(message, slots, limits).map(Configurations::Fusion),
+        Configs::PackedFusionConfigs(message) => {
+            let configs = message.config_count as usize;
+            FusionBatch::new(configs, slots, message.fused.to_vec(), limits).ok().map(Configurations::Fusion)
+        }
+        Configs::DeltaFusionConfigs(message) => {
+            changed_fusions(message, slots, limits).map(Configurations::Fusion)
         }
     }
 }
@@ -119,4 +127,50 @@ fn changed_layouts(message: &DeltaLayoutConfigs, slots: usize, limits: &Limits) 
     let mut base = message.base.iter().zip(&tables);
     base.all(|(&index, table)| (index as usize) < table.len()).then_some(())?;
     LayoutBatch::new(message.change_counts.len(), tables, indices, limits).ok()
+}
+
+fn fusions(message: &FusionConfigs, slots: usize, limits: &Limits) -> Option<FusionBatch> {
+    if message.configs.len() > limits.configs {
+        return None;
+    }
+    let mut fused = Vec::new();
+    for config in &message.configs {
+        let mut bits = vec![false; slots];
+        for &node in &config.fused_nodes {
+            let before = std::mem::replace(bits.get_mut(node as usize)?, true);
+            if before {
+                return None;
+            }
+        }
+        fused.extend(bytes(&bits));
+    }
+    FusionBatch::new(message.configs.len(), slots, fused, limits).ok()
+}
+
+fn changed_fusions(message: &DeltaFusionConfigs, slots: usize, limits: &Limits) -> Option<FusionBatch> {
+    let total: u64 = message.change_counts.iter().map(|count| u64::from(*count)).sum();
+    let is_too_large = message.change_counts.len() > limits.configs;
+    if message.base.len() != slots.div_ceil(8) || message.change_slots.len() as u64 != total || is_too_large {
+        return None;
+    }
+    let mut changes = message.change_slots.iter();
+    let mut fused = Vec::new();
+    for &count in &message.change_counts {
+        let base = (0..slots).map(|slot| (message.base[slot / 8] >> (slot % 8) & 1 == 1, false));
+        let mut bits: Vec<(bool, bool)> = base.collect();
+        for &slot in changes.by_ref().take(count as usize) {
+            let (bit, is_changed) = bits.get_mut(slot as usize)?;
+            if std::mem::replace(is_changed, true) {
+                return None;
+            }
+            *bit = !*bit;
+        }
+        fused.extend(bytes(&bits.iter().map(|(bit, _)| *bit).collect::<Vec<_>>()));
+    }
+    FusionBatch::new(message.change_counts.len(), slots, fused, limits).ok()
+}
+
+/// Bits as bytes, the lowest bit first.
+fn bytes(bits: &[bool]) -> Vec<u8> {
+    bits.chunks(8).map(|some| some.iter().rev().fold(0, |byte, &bit| byte << 1 | u8::from(bit))).collect()
 }
