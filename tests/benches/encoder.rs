@@ -57,18 +57,19 @@ fn input(task: Task, rows: usize, nodes: usize) -> EncoderInput {
     }
 }
 
-fn config_input(task: Task, rows: usize, nodes: usize) -> ConfigInput {
+fn config_input(task: Task, rows: usize, nodes: usize) -> Option<ConfigInput> {
     let kind = task.kind();
     let shape = match kind.scope {
         Scope::Kernel => vec![rows, kind.width],
         Scope::Nodes => vec![rows, nodes, kind.width],
+        Scope::Program => return None,
     };
     let count = shape.iter().product();
     let values = match kind.element {
         Element::Float32 => ConfigValues::Float32((0..count).map(small).collect()),
         Element::Int64 => ConfigValues::Int64((0..).map(|place| place % 8 - 2).take(count).collect()),
     };
-    ConfigInput { shape, values }
+    Some(ConfigInput { shape, values })
 }
 
 fn small(place: usize) -> f32 {

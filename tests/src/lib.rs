@@ -16,6 +16,7 @@ mod npz;
 pub mod onnx;
 mod process;
 mod program;
+mod programs;
 mod prometheus;
 mod request;
 mod scrape;
@@ -35,6 +36,7 @@ pub use naive::score_naively;
 pub use npz::Arrays;
 pub use process::{ServerProcess, Stopped};
 pub use program::program;
+pub use programs::{fusion_neighbours, program_graph, program_module, random_fusions};
 pub use prometheus::{Prometheus, prometheus};
 pub use request::{
     RankRequestBuilder, config_batch, graph_by_hash, graph_of, graph_of_module, graph_of_text, kernel_graph,

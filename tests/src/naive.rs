@@ -2,8 +2,8 @@
 //! engine.
 
 use hlorank_graph::{
-    ConfigInput, ConfigValues, Configurations, Element, FEATURES, Kind, Occurrence, Scope, Segment,
-    SegmentedGraph,
+    ConfigInput, ConfigValues, Configurations, Element, FEATURES, FusionBatch, Graph, KernelLimits, Kind,
+    Occurrence, Scope, Segment, SegmentedGraph, Task,
 };
 use hlorank_server::{
     compute::Worker,
@@ -34,6 +34,9 @@ pub fn score_naively(
     configurations: &Configurations,
     block_nodes: usize,
 ) -> Vec<f32> {
+    if let Configurations::Fusion(batch) = configurations {
+        return score_fusions_naively(model, worker, &graph.whole, batch);
+    }
     let size = model.settings().embedding_size;
     let mut sums = vec![0.0_f64; configurations.len() * size];
     for occurrence in &graph.occurrences {
@@ -49,13 +52,48 @@ pub fn score_naively(
             sums.iter_mut().zip(embeddings).for_each(|(sum, value)| *sum += f64::from(value));
         }
     }
+    score_sums(model, worker, &sums)
+}
+
+/// Scores fusions by evaluating every kernel of every configuration by itself. A configuration whose kernels are too large
+/// gets an infinite score.
+fn score_fusions_naively(
+    model: &SegmentModel,
+    worker: Worker,
+    graph: &Graph,
+    batch: &FusionBatch,
+) -> Vec<f32> {
+    let (program, size) =
+        (graph.program().expect("a program before fusion"), model.settings().embedding_size);
+    let mut sums = vec![0.0_f64; batch.len() * size];
+    let mut is_scored = vec![true; batch.len()];
+    for (config, sums) in sums.chunks_exact_mut(size).enumerate() {
+        let Ok(kernels) = program.kernels(batch.row(config), &KernelLimits::default()) else {
+            is_scored[config] = false;
+            continue;
+        };
+        for kernel in kernels {
+            let segment = kernel.segment(graph);
+            let (nodes, segments) = (model.settings().bucket(segment.len()), vec![&segment]);
+            let rows = Rows { nodes, segments, configs: vec![Vec::new()], kind: Task::Fusion.kind() };
+            let embedding = rows.encode(model, worker);
+            sums.iter_mut().zip(embedding).for_each(|(sum, value)| *sum += f64::from(value));
+        }
+    }
+    let scores = score_sums(model, worker, &sums).into_iter().zip(is_scored);
+    scores.map(|(score, is_scored)| if is_scored { score } else { f32::INFINITY }).collect()
+}
+
+/// Runs the head on `[configs, D]` sums.
+fn score_sums(model: &SegmentModel, worker: Worker, sums: &[f64]) -> Vec<f32> {
+    let size = model.settings().embedding_size;
     #[expect(clippy::cast_possible_truncation, reason = "the head takes single precision")]
-    let mut sums: Vec<f32> = sums.into_iter().map(|sum| sum as f32).collect();
+    let mut single: Vec<f32> = sums.iter().map(|&sum| sum as f32).collect();
     // A single row rounds differently from the same row among others.
-    sums.extend_from_within(..size);
+    single.extend_from_within(..size);
     let mut scores =
-        model.score(worker, &sums, &model.interrupt().expect("an interrupt")).expect("the head runs");
-    scores.truncate(configurations.len());
+        model.score(worker, &single, &model.interrupt().expect("an interrupt")).expect("the head runs");
+    scores.truncate(sums.len() / size);
     scores
 }
 
@@ -69,7 +107,7 @@ fn local(
 ) -> Vec<f32> {
     let (kind, row) = (configurations.task().kind(), configurations.batch().feature_row(config));
     match kind.scope {
-        Scope::Kernel => row,
+        Scope::Kernel | Scope::Program => row,
         Scope::Nodes => {
             let mut values = vec![NOT_CONFIGURABLE; nodes * kind.width];
             for (&node, &slot) in segment.configurable.iter().zip(&occurrence.slots) {
@@ -119,17 +157,18 @@ impl Rows<'_> {
 }
 
 /// Returns the configurations of all rows and the first one again, because a single row rounds differently.
-fn joined(configs: &[Vec<f32>], kind: &Kind) -> ConfigInput {
+fn joined(configs: &[Vec<f32>], kind: &Kind) -> Option<ConfigInput> {
     let rows = configs.len() + 1;
     let values: Vec<f32> = configs.iter().chain(&configs[..1]).flatten().copied().collect();
     let shape = match kind.scope {
         Scope::Kernel => vec![rows, kind.width],
         Scope::Nodes => vec![rows, values.len() / rows / kind.width, kind.width],
+        Scope::Program => return None,
     };
     #[expect(clippy::cast_possible_truncation, reason = "whole numbers that were stored as f32")]
     let values = match kind.element {
         Element::Float32 => ConfigValues::Float32(values),
         Element::Int64 => ConfigValues::Int64(values.into_iter().map(|value| value as i64).collect()),
     };
-    ConfigInput { shape, values }
+    Some(ConfigInput { shape, values })
 }

@@ -11,7 +11,8 @@ use hlorank_server::{
     model::Model,
 };
 use hlorank_tests::{
-    Artifacts, block_graph, chain_kernel, grid_tiles, layouts, load_model, onnxruntime, score_naively, tiles,
+    Artifacts, block_graph, chain_kernel, fusion_neighbours, grid_tiles, layouts, load_model, onnxruntime,
+    program_graph, random_fusions, score_naively, tiles,
 };
 use proptest::{collection::vec, prelude::*};
 use tokio::runtime::Runtime;
@@ -99,7 +100,38 @@ fn check(task: Task, cache: u64, calls: &[Call], cancelled: &[bool]) {
     let scores = Runtime::new().unwrap().block_on(score_interleaved(&engine, &model, calls, cancelled));
     for ((graph, configurations), scores) in calls.iter().zip(scores) {
         let expected = score_naively(model.segment().unwrap(), Worker(0), graph, configurations, 1);
-        assert_near(&scores, &expected);
+        match task {
+            Task::Fusion => assert_same_seconds(&scores, &expected),
+            Task::Layout | Task::Tile => assert_near(&scores, &expected),
+        }
+    }
+}
+
+/// Small programs, of which equal kernels occur in both.
+const PROGRAMS: [&str; 3] = ["adam_small", "sharpen_train", "recommender"];
+
+fn fusion_calls() -> impl Strategy<Value = Vec<Call>> {
+    let call = (0..PROGRAMS.len(), any::<u64>(), 1_usize..12, 0_usize..12);
+    vec(call, 1..6).prop_map(|calls| {
+        let graphs = PROGRAMS.map(|name| Arc::new(SegmentedGraph::new(&program_graph(name))));
+        let call = |(program, seed, drawn, near): (usize, u64, usize, usize)| {
+            let (graph, mut random) = (Arc::clone(&graphs[program]), fastrand::Rng::with_seed(seed));
+            let mut batch = random_fusions(&graph.whole, drawn, &mut random);
+            if near > 0 {
+                batch = fusion_neighbours(&batch, 0, near, 2, &mut random);
+            }
+            (graph, Configurations::Fusion(batch))
+        };
+        calls.into_iter().map(call).collect()
+    })
+}
+
+/// Asserts that seconds are equal but for rounding, in proportion to each.
+fn assert_same_seconds(scores: &[f32], expected: &[f32]) {
+    const PROPORTION: f32 = 1e-4;
+    for (config, (&score, &expected)) in scores.iter().zip(expected).enumerate() {
+        let is_near = score == expected || (score - expected).abs() <= PROPORTION * expected;
+        assert!(is_near, "configuration {config}: {score}, not {expected}");
     }
 }
 
@@ -139,6 +171,13 @@ proptest! {
         calls in tile_calls(), cache in caches(), cancelled in vec(any::<bool>(), 8)
     ) {
         check(Task::Tile, cache, &calls, &cancelled);
+    }
+
+    #[test]
+    fn fusions_have_the_scores_of_the_naive_evaluation(
+        calls in fusion_calls(), cache in caches(), cancelled in vec(any::<bool>(), 8)
+    ) {
+        check(Task::Fusion, cache, &calls, &cancelled);
     }
 }
 
