@@ -7,6 +7,7 @@ import hlorank_training
 from hlorank_training import commands
 
 TASKS = ("layout", "tile")
+ALL_TASKS = (*TASKS, "fusion")
 # Repeats names of collect_tile, loss and registry, so that --help needs neither jax nor torch.
 SOURCES = ("xla", "halide", "iree")
 LOSSES = (
@@ -47,7 +48,6 @@ def _parser() -> argparse.ArgumentParser:
     _add_compare(subparsers)
     _add_within_graph(subparsers)
     _add_replay(subparsers)
-    _add_kernel_trees(subparsers)
     _add_study(subparsers)
     _add_study_iree(subparsers)
     _add_export(subparsers)
@@ -68,7 +68,7 @@ def _add(subparsers, command, tasks=TASKS) -> argparse.ArgumentParser:
 
 
 def _add_collect(subparsers) -> None:
-    parser = _add(subparsers, commands.collect, tasks=(*TASKS, "fusion"))
+    parser = _add(subparsers, commands.collect, tasks=ALL_TASKS)
     parser.add_argument("--out", type=Path, required=True, help="folder for the tuning files")
     parser.add_argument(
         "--minutes", type=float, default=240.0, help="maximum duration (default: %(default)s)"
@@ -85,7 +85,7 @@ def _add_describe(subparsers) -> None:
 
 
 def _add_train(subparsers) -> None:
-    parser = _add(subparsers, commands.train)
+    parser = _add(subparsers, commands.train, tasks=ALL_TASKS)
     _add_data(parser)
     parser.add_argument("--out", type=Path, required=True, help="folder for the checkpoint")
     _add_minutes(parser)
@@ -121,7 +121,7 @@ def _add_evaluate(subparsers) -> None:
 
 
 def _add_compare(subparsers) -> None:
-    parser = _add(subparsers, commands.compare)
+    parser = _add(subparsers, commands.compare, tasks=ALL_TASKS)
     _add_data(parser)
     parser.add_argument("--out", type=Path, required=True, help="folder for the checkpoints")
     _add_minutes(parser)
@@ -154,11 +154,6 @@ def _add_replay(subparsers) -> None:
     parser.add_argument("--model", help="model that ranks (default: the task's default model)")
 
 
-def _add_kernel_trees(subparsers) -> None:
-    parser = _add(subparsers, commands.kernel_trees, tasks=())
-    parser.add_argument("--data", type=Path, required=True, help="folder of measured fusions")
-
-
 def _add_study(subparsers) -> None:
     parser = _add(subparsers, commands.study)
     _add_data(parser)
@@ -178,7 +173,7 @@ def _add_study_iree(subparsers) -> None:
 
 
 def _add_export(subparsers) -> None:
-    parser = _add(subparsers, commands.export)
+    parser = _add(subparsers, commands.export, tasks=ALL_TASKS)
     _add_data(parser)
     parser.add_argument(
         "--run",

@@ -45,15 +45,13 @@ def describe(arguments: argparse.Namespace) -> None:
     print(run(arguments.data, arguments.out))
 
 
-def kernel_trees(arguments: argparse.Namespace) -> None:
-    """Judge boosted trees on measured kernels, the floor for a model of fusions."""
-    from hlorank_training.judging.kernel_trees import judge_trees
-
-    print(judge_trees(arguments.data))
-
-
 def train(arguments: argparse.Namespace) -> None:
     """Train a model and measure its quality on held-out graphs."""
+    if arguments.task == "fusion":
+        from hlorank_training import fusion_commands
+
+        fusion_commands.train(arguments)
+        return
     from hlorank_training.data.prepare import prepare
     from hlorank_training.models.checkpoint import save_checkpoint
     from hlorank_training.models.train import Keeping
@@ -132,6 +130,11 @@ def held_out(arguments: argparse.Namespace) -> None:
 
 def compare(arguments: argparse.Namespace) -> None:
     """Train the ablations of an architecture, and compare it with them and with baselines."""
+    if arguments.task == "fusion":
+        from hlorank_training import fusion_commands
+
+        fusion_commands.compare(arguments)
+        return
     from hlorank_training.data.prepare import prepare
     from hlorank_training.judging.compare import Compared
     from hlorank_training.judging.compare import compare as run
@@ -209,6 +212,11 @@ def study_iree(arguments: argparse.Namespace) -> None:
 
 def export(arguments: argparse.Namespace) -> None:
     """Write the artifact of a trained model, or of the mean of several."""
+    if arguments.task == "fusion":
+        from hlorank_training import fusion_commands
+
+        fusion_commands.export(arguments)
+        return
     from hlorank.measure.atomic_files import read_json
 
     from hlorank_training.data.prepare import prepare

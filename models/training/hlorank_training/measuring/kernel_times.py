@@ -8,7 +8,7 @@ from typing import Any
 from hlorank.measure.fusion.graph import FusionGraph, unpacked
 from hlorank.measure.fusion.kernels import Kernel, configuration
 from hlorank.measure.fusion.limits import UNLIMITED
-from hlorank.measure.fusion.write import digest, lone_kernel
+from hlorank.measure.fusion.write import digest, lone_kernel, plain_kernel
 
 TIMES = "times.jsonl"
 """Name of the file in a collection's folder ``kernels``."""
@@ -63,6 +63,11 @@ class ProgramKernels:
         numbers = {identity: number for number, identity in enumerate(self.modules)}
         self.configurations = [[numbers[identity] for identity in run] for run in runs]
         """Positions in ``modules`` of the kernels of each configuration."""
+
+    def plain_modules(self) -> Iterator[Any]:
+        """Yields the kernels of ``modules`` as a model sees them, without a fusion around them."""
+        kernels = {digest: kernel for kernel, digest in self._digests.items()}
+        return (plain_kernel(self._graph, kernels[identity]) for identity in self.modules)
 
     def _digests_of(self, bits: bytes) -> list[str]:
         fused = unpacked(self._graph, bits)

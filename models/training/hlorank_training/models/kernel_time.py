@@ -1,0 +1,204 @@
+"""A model of the run time of one kernel, in seconds: GraphSAGE and a Transformer over its nodes.
+
+The run time is a sum over the nodes, as it is on hardware: what a node computes, counted with
+recomputation, times a cost that the network learns from the node and what is around it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hlorank_training.data.kernels import MeasuredKernel
+from hlorank_training.models.graph_layers import (
+    Attention,
+    RootMeanSquareNorm,
+    Sage,
+    Standardise,
+    look_up,
+    neighbour_weights,
+)
+from hlorank_training.models.kernel_batch import KernelBatch, batches
+from hlorank_training.models.kernel_work import AMOUNTS, KernelWork, Work
+from hlorank_training.models.segment_batch import FEATURES, OPCODES
+
+_NANOSECONDS = 1e-9
+_NODE_EXTRAS = 6
+_HIDDEN_KEY = 1e9
+"""Subtracted from the attention scores of padding nodes."""
+_CLIP = 5.0
+"""Standardized amounts are clipped at this many deviations."""
+_COSTS = (0.15, 0.025, 0.02)
+"""Nanoseconds of an evaluation, a byte and a multiplication before training."""
+_CALL = 55.0
+"""Nanoseconds of a kernel before training."""
+_LOG_NANOSECONDS = 10.0
+"""Logarithm of nanoseconds of a kernel before training, if nothing else is known."""
+REDUCTIONS = ("work", "columns", "nodes")
+
+
+@dataclass(frozen=True)
+class KernelTimeSettings:
+    """Sizes and parts of the model."""
+
+    task: str = "fusion"
+    hidden: int = 64
+    opcode: int = 32
+    """Width of the embedding of opcodes."""
+    sage_layers: int = 3
+    attention_layers: int = 1
+    heads: int = 4
+    dropout: float = 0.1
+    reduction: str = "work"
+    """``work``: a sum of costs times work. Kaufman's are ``columns``, a network on mean and maximum
+    over the nodes, and ``nodes``, a sum over nodes; both predict the logarithm of the time."""
+
+
+class KernelTimeEncoder(nn.Module):
+    """Maps the five inputs of ``encoder.onnx`` to seconds, one embedding of width 1 per row."""
+
+    def __init__(self, settings: KernelTimeSettings):
+        super().__init__()
+        hidden = settings.hidden
+        self.reduction = settings.reduction
+        self.kernel_work = KernelWork()
+        self.standardise = Standardise(FEATURES)
+        self.opcode = nn.Embedding(OPCODES, settings.opcode)
+        self.input = nn.Linear(FEATURES + settings.opcode + _NODE_EXTRAS, hidden)
+        self.dropout = nn.Dropout(settings.dropout)
+        self.sage = nn.ModuleList(
+            Sage(hidden, settings.dropout, True) for _ in range(settings.sage_layers)
+        )
+        self.norms = nn.ModuleList(RootMeanSquareNorm(hidden) for _ in self.sage)
+        self.attention = nn.ModuleList(
+            Attention(hidden, settings.heads, settings.dropout)
+            for _ in range(settings.attention_layers)
+        )
+        self.register_buffer("amount_mean", torch.zeros(AMOUNTS))
+        self.register_buffer("amount_scale", torch.ones(AMOUNTS))
+        costs = np.log(_COSTS).tolist() if settings.reduction == "work" else [0.0] * len(_COSTS)
+        self.cost = _network(hidden, hidden, settings.dropout, costs)
+        pooled = 3 * hidden + AMOUNTS
+        self.kernel = _network(pooled, hidden, settings.dropout, [0.0, float(np.log(_CALL))])
+
+    def fit(self, kernels: Sequence[MeasuredKernel]) -> None:
+        """Computes the statistics of the training kernels, which scale the inputs."""
+        rows = np.concatenate([kernel.features for kernel in kernels])
+        self.standardise.fit(torch.from_numpy(rows))
+        amounts = torch.cat([torch.log1p(self.work(one).amounts) for one in batches(kernels)])
+        self.amount_mean.copy_(amounts.mean(0))
+        self.amount_scale.copy_(1 / amounts.std(0).clamp(min=1e-3))
+
+    def work(self, batch: KernelBatch) -> Work:
+        """Returns the work of the kernels of a batch."""
+        with torch.no_grad():
+            return self.kernel_work(batch.opcode, batch.features, batch.operands, batch.mask)
+
+    def forward(
+        self, opcode: Tensor, features: Tensor, operands: Tensor, mask: Tensor, segment: Tensor
+    ) -> Tensor:
+        """Maps opcode i64 [S,N], features f32 [S,N,140], operands f32 [S,N,N], mask f32 [S,N] and
+        segment i64 [B] to seconds f32 [B,1]."""
+        edges = operands * mask.unsqueeze(-1) * mask.unsqueeze(-2)
+        logarithm = self.log_nanoseconds(opcode.clamp(0, OPCODES - 1), features, edges, mask)
+        seconds = torch.exp(logarithm) * _NANOSECONDS
+        return look_up(seconds.unsqueeze(-1), segment)
+
+    def log_nanoseconds(
+        self, opcode: Tensor, features: Tensor, edges: Tensor, mask: Tensor
+    ) -> Tensor:
+        """Returns the natural logarithm of nanoseconds: [S]."""
+        work = self.kernel_work(opcode, features, edges, mask)
+        nodes = self._nodes(opcode, features, edges, mask, work)
+        real = mask.unsqueeze(-1)
+        costs = self.cost(nodes).clamp(-9.0, 5.0)
+        share = work.work / work.work.sum(-1, keepdim=True).clamp(min=1)
+        amounts = (torch.log1p(work.amounts) - self.amount_mean) * self.amount_scale
+        pooled = [
+            (nodes * real).sum(1) / real.sum(1),
+            (nodes + (real - 1) * _HIDDEN_KEY).amax(1),
+            (nodes * share.unsqueeze(-1)).sum(1),
+            amounts.clamp(-_CLIP, _CLIP),
+        ]
+        if self.reduction == "nodes":
+            return (costs[..., 0] * mask).sum(-1) + _LOG_NANOSECONDS
+        factor, call = self.kernel(torch.cat(pooled, -1)).unbind(-1)
+        if self.reduction == "columns":
+            return factor + call - float(np.log(_CALL)) + _LOG_NANOSECONDS
+        evaluation, byte, product = costs.exp().unbind(-1)
+        times = work.work * evaluation + work.bytes * byte + work.products * product
+        return torch.log((times * mask).sum(-1) + call.clamp(-5.0, 8.0).exp()) + factor
+
+    def _nodes(
+        self, opcode: Tensor, features: Tensor, edges: Tensor, mask: Tensor, work: Work
+    ) -> Tensor:
+        """Returns what the network knows of every node: [S,N,H]."""
+        elements, evaluations = torch.log1p(work.elements), torch.log1p(work.evaluations)
+        extras = [
+            elements / 5 - 2,
+            evaluations / 5 - 2,
+            torch.log1p(work.work) / 5 - 2,
+            (evaluations - elements) / 2,
+            work.root,
+            work.parameter,
+        ]
+        known = [self.standardise(features), look_up(self.opcode.weight, opcode)]
+        given = torch.cat([*known, torch.stack(extras, -1)], -1)
+        nodes = self.dropout(torch.relu(self.input(given)))
+        shape, neighbours = nodes.shape, neighbour_weights(edges)
+        nodes = nodes.flatten(0, 1)
+        for layer, norm in zip(self.sage, self.norms, strict=True):
+            nodes = norm(layer(nodes, neighbours))
+        hidden_keys = ((mask - 1) * _HIDDEN_KEY).unsqueeze(1).unsqueeze(1)
+        hidden_keys = hidden_keys + torch.zeros_like(edges).unsqueeze(1)
+        for layer in self.attention:
+            nodes = layer(nodes, hidden_keys)
+        return nodes.view(shape)
+
+
+class Total(nn.Module):
+    """The head: the sum of the kernels' seconds is the score."""
+
+    def forward(self, sum: Tensor) -> Tensor:
+        """Maps sums f32 [C,1] to scores f32 [C]."""
+        return sum.squeeze(-1)
+
+
+class KernelTimeModel(nn.Module):
+    """Predicts seconds of kernels."""
+
+    kind = "segment"
+    architecture = "graphsage-transformer-kernel-time"
+    embedding = 1
+
+    def __init__(self, settings: KernelTimeSettings):
+        super().__init__()
+        if settings.reduction not in REDUCTIONS:
+            raise ValueError(f"reduction '{settings.reduction}', expected {', '.join(REDUCTIONS)}")
+        self.settings, self.encoder, self.head = settings, KernelTimeEncoder(settings), Total()
+
+    def forward(self, batch: KernelBatch) -> Tensor:
+        """Returns the natural logarithm of nanoseconds of the kernels of a batch: [S]."""
+        return self.encoder.log_nanoseconds(
+            batch.opcode, batch.features, batch.operands, batch.mask
+        )
+
+    def nanoseconds(self, kernels: Sequence[MeasuredKernel]) -> np.ndarray:
+        """Returns the predicted nanoseconds of kernels: f64 [k]."""
+        self.eval()
+        predicted = np.zeros(len(kernels))
+        with torch.no_grad():
+            for batch in batches(kernels):
+                predicted[batch.numbers] = self(batch).double().exp().numpy()
+        return predicted
+
+
+def _network(inputs: int, hidden: int, dropout: float, bias: list[float]) -> nn.Sequential:
+    """Returns a network whose outputs are close to ``bias`` before training."""
+    last = nn.Linear(hidden, len(bias))
+    with torch.no_grad():
+        last.weight.mul_(0.2)
+        last.bias.copy_(torch.tensor(bias))
+    return nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Dropout(dropout), last)

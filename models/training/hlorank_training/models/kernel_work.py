@@ -1,0 +1,158 @@
+"""How much a fused kernel computes: every node's evaluations, recomputation included.
+
+XLA:CPU generates the code of a fused kernel per index. Elementwise users of one index share the
+value of their operand; any other user computes it at an index of its own, as often as it is
+computed itself, and a reduction computes it for each element that it reads.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from hlorank.measure.fusion.opcodes import ELEMENTWISE, FREE
+from torch import Tensor, nn
+
+from hlorank_training.models.opcode_ids import OPCODE_IDS
+from hlorank_training.models.segment_batch import OPCODES
+
+GROUPS = (
+    ("divide", "remainder"),
+    ("rsqrt", "sqrt", "cbrt"),
+    ("exponential", "exponential-minus-one", "logistic", "tanh"),
+    ("log", "log-plus-one", "power", "atan2", "sine", "cosine", "tan"),
+    ("broadcast", "iota"),
+    ("reshape", "bitcast"),
+    ("transpose",),
+    ("concatenate", "dynamic-slice", "dynamic-update-slice", "pad", "reverse", "slice"),
+    ("gather", "scatter", "select-and-scatter", "sort"),
+    ("reduce",),
+    ("reduce-window",),
+    ("dot",),
+    ("convolution",),
+    ("compare", "select", "clamp", "maximum", "minimum", "sign", "and", "or", "not"),
+    ("convert",),
+)
+"""Opcodes whose work is added up together; all others that compute are one more group."""
+AMOUNTS = len(GROUPS) + 5
+"""Work by group, bytes read and written, multiplications, and evaluations of parameters."""
+_HOPS = 8
+"""Changes of the index between the root and a node that are followed."""
+_DOUBLINGS = 6
+"""Elementwise paths of up to 2 to the power of this many nodes are followed."""
+_TYPES, _ELEMENTS, _WINDOW = slice(2, 21), 28, slice(44, 45)
+_BYTES_OF_TYPES = (0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 2, 8, 16, 0, 0, 0)
+"""Bytes of an element, by the order of the one-hot columns of its type."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the nodes of kernels do; each is [S,N] and 0 at padding, unless it says otherwise."""
+
+    elements: Tensor
+    evaluations: Tensor
+    """How often a node is computed, or a parameter is read."""
+    work: Tensor
+    """Elements that a node computes or reduces; 0 for what takes no time."""
+    bytes: Tensor
+    """Bytes of the parameters and of the root, which are read and written."""
+    products: Tensor
+    """Multiplications of dots and convolutions."""
+    root: Tensor
+    parameter: Tensor
+    amounts: Tensor
+    """[S, AMOUNTS]: sums over the nodes."""
+
+
+class KernelWork(nn.Module):
+    """Maps kernels to their work; has no parameters."""
+
+    def __init__(self):
+        super().__init__()
+        self._keep("elementwise", _flags(ELEMENTWISE))
+        self._keep("groups", _groups())
+        self._keep("free", _flags(FREE))
+        self._keep("bytes", torch.tensor(_BYTES_OF_TYPES).float())
+
+    def _keep(self, name: str, table: Tensor) -> None:
+        self.register_buffer(name, table, persistent=False)
+
+    def forward(self, opcode: Tensor, features: Tensor, edges: Tensor, mask: Tensor) -> Work:
+        """Maps opcodes i64 [S,N], raw features f32 [S,N,140], edges f32 [S,N,N] from consumers to
+        producers and mask f32 [S,N]."""
+        elements = features[..., _ELEMENTS].clamp(min=1) * mask
+        window = features[..., _WINDOW].clamp(min=1)
+        # Roots of called computations have their caller as a user.
+        root = features[..., 0] * mask * (edges.sum(1) == 0).float()
+        parameter, is_free = _is("parameter", opcode) * mask, self.free[opcode]
+        evaluations = self._evaluations(opcode, edges, root * elements, (elements, window))
+        evaluations = evaluations * mask
+        largest = (edges * elements.unsqueeze(1)).amax(-1)
+        reduced = (largest / elements.clamp(min=1) - 1).clamp(min=0) * _is("reduce", opcode)
+        windowed = (window.squeeze(-1) - 1) * _is("reduce-window", opcode)
+        work = evaluations * (1 + reduced + windowed) * (1 - is_free)
+        products = _products(opcode, elements, edges) * mask
+        size = elements * (features[..., _TYPES] @ self.bytes)
+        sums = [size * parameter, size * root, products, evaluations * parameter]
+        by_group = (work.unsqueeze(-1) * self.groups[opcode]).sum(1)
+        amounts = torch.cat([by_group, torch.stack([one.sum(-1) for one in sums], -1)], -1)
+        moved = size * (parameter + root).clamp(max=1)
+        return Work(elements, evaluations, work, moved, products, root, parameter, amounts)
+
+    def _evaluations(
+        self, opcode: Tensor, edges: Tensor, start: Tensor, sizes: tuple[Tensor, Tensor]
+    ) -> Tensor:
+        """Spreads the evaluations of the root over its producers.
+
+        Producers that elementwise users alone separate from a node are computed as often as it.
+        Their paths are closed by squaring, so that a diamond counts once.
+        """
+        elementwise = self.elementwise[opcode]
+        same_index = edges * elementwise.unsqueeze(-1) + torch.eye(edges.shape[-1])
+        for _ in range(_DOUBLINGS):
+            same_index = (same_index @ same_index).clamp(max=1)
+        hops = edges * (1 - elementwise).unsqueeze(-1) * _reads(opcode, *sizes)
+        evaluations = _spread(same_index, start)
+        for _ in range(_HOPS):
+            evaluations = _spread(same_index, start + _spread(hops, evaluations))
+        return evaluations
+
+
+def _spread(weights: Tensor, amounts: Tensor) -> Tensor:
+    """Adds amounts [S,N] of consumers to their producers by weights [S,N,N]."""
+    return (weights.mT @ amounts.unsqueeze(-1)).squeeze(-1)
+
+
+def _reads(opcode: Tensor, elements: Tensor, window: Tensor) -> Tensor:
+    """Returns how many elements of a producer one element of a consumer reads: [S,N,N]."""
+    ratio = elements.unsqueeze(1) / elements.unsqueeze(2).clamp(min=1)
+    reduces = _is("reduce", opcode).unsqueeze(-1)
+    slides = _is("reduce-window", opcode).unsqueeze(-1)
+    selects = (_is("concatenate", opcode) + _is("pad", opcode)).unsqueeze(-1)
+    more, less = ratio.clamp(min=1) - 1, ratio.clamp(max=1) - 1
+    return 1 + reduces * more + slides * (window - 1) + selects * less
+
+
+def _products(opcode: Tensor, elements: Tensor, edges: Tensor) -> Tensor:
+    """Returns m n k for [m, k] x [k, n], the root of the product of the three sizes: [S,N]."""
+    contracts = _is("dot", opcode) + _is("convolution", opcode)
+    logarithm = torch.log(elements.clamp(min=1))
+    both = (edges @ logarithm.unsqueeze(-1)).squeeze(-1)
+    # Of nodes with many operands, the product might overflow.
+    return contracts * torch.exp(contracts * (logarithm + both) / 2)
+
+
+def _is(name: str, opcode: Tensor) -> Tensor:
+    return (opcode == OPCODE_IDS[name]).float()
+
+
+def _flags(names: Iterable[str]) -> Tensor:
+    flags = torch.zeros(OPCODES)
+    flags[[OPCODE_IDS[name] for name in names if name in OPCODE_IDS]] = 1
+    return flags
+
+
+def _groups() -> Tensor:
+    """Returns the group of every opcode that computes, one-hot: [opcodes, groups + 1]."""
+    named = torch.stack([_flags(names) for names in GROUPS], -1)
+    others = (1 - named.sum(-1) - _flags(FREE)).clamp(min=0)
+    return torch.cat([named, others.unsqueeze(-1)], -1)

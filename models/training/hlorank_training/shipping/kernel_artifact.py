@@ -1,0 +1,150 @@
+"""Writes the artifact of a model of kernels: ONNX files, golden cases, and at last the manifest."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from hlorank.measure.atomic_files import write_atomically, write_json
+from hlorank.measure.schema import ModuleTuningData
+from torch.export import Dim
+
+from hlorank_training.data.batch import BUCKETS
+from hlorank_training.data.kernels import FusedProgram, KernelData, MeasuredKernel
+from hlorank_training.data.prepare import PAD_VALUE
+from hlorank_training.models.kernel_batch import KERNEL_INPUTS, batches
+from hlorank_training.models.kernel_time import KernelTimeModel
+from hlorank_training.models.segment_batch import FEATURES
+from hlorank_training.shipping.export import ArtifactIdentity, manifest
+from hlorank_training.shipping.golden import npz_bytes
+from hlorank_training.shipping.onnx_model import export_module, session
+
+TOLERANCE = 1e-4
+"""Maximum difference between ONNX Runtime and torch, relative to each run time."""
+_FILES = ("encoder.onnx", "head.onnx", "golden.npz")
+
+
+@dataclass(frozen=True)
+class GoldenPrograms:
+    """Limits of the golden cases."""
+
+    cases: int = 3
+    configurations: int = 8
+    nodes: int = 150
+    """Maximum number of instructions of a program, so that the file stays small."""
+
+
+def export_kernel_model(
+    folder: Path,
+    model: KernelTimeModel,
+    identity: ArtifactIdentity,
+    data: KernelData,
+    held_out: Sequence[str],
+    quality: dict[str, Any],
+) -> None:
+    """Writes the artifact.
+
+    The export is checked on every kernel of the held-out families, and their first programs within
+    the limits are the golden cases.
+
+    Raises:
+        RuntimeError: if the exported model predicts other seconds, or no program is small enough.
+    """
+    (folder / "manifest.json").unlink(missing_ok=True)
+    _write_onnx(model, folder)
+    encoder = session(folder / "encoder.onnx")
+    numbers = data.unseen(held_out)
+    _refuse_if_different(model, encoder, [data.kernels[number] for number in numbers])
+    programs = [program for program in data.programs if program.family in held_out]
+    golden = npz_bytes(_golden(encoder, data, programs, GoldenPrograms()))
+    write_atomically(folder / "golden.npz", golden)
+    fields = {
+        "task": "fusion",
+        "architecture": model.architecture,
+        "kind": model.kind,
+        "unit": "seconds",
+        "pad_value": PAD_VALUE,
+        "embedding_size": model.embedding,
+        "buckets": list(BUCKETS),
+        "batch_dependent": False,
+    }
+    write_json(folder / "manifest.json", manifest(folder, _FILES, identity, fields, quality))
+
+
+def _write_onnx(model: KernelTimeModel, folder: Path) -> None:
+    segments, nodes, rows = Dim("S"), Dim("N"), Dim("B")
+    static = {0: segments, 1: nodes}
+    example = (
+        torch.randint(0, 120, (3, 5)),
+        torch.rand(3, 5, FEATURES),
+        (torch.rand(3, 5, 5) > 0.5).float().triu(1),
+        torch.ones(3, 5),
+        torch.randint(0, 3, (7,)),
+    )
+    dimensions = (static, static, {**static, 2: nodes}, static, {0: rows})
+    export_module(
+        model.encoder.eval(),
+        example,
+        KERNEL_INPUTS,
+        "embedding",
+        dimensions,
+        folder / "encoder.onnx",
+    )
+    head = model.head.eval()
+    sums = (torch.rand(3, 1),)
+    export_module(head, sums, ("sum",), "score", ({0: Dim("C")},), folder / "head.onnx")
+
+
+def _seconds(encoder: Any, kernels: Sequence[MeasuredKernel]) -> np.ndarray:
+    """Returns the seconds of kernels as the server computes them: f32 [k]."""
+    seconds = np.zeros(len(kernels), np.float32)
+    for batch in batches(kernels):
+        tensors = (batch.opcode, batch.features, batch.operands, batch.mask)
+        arrays = [tensor.numpy() for tensor in tensors]
+        given = [*arrays, np.arange(len(batch.numbers))]
+        inputs = {node.name for node in encoder.get_inputs()}
+        named = {n: a for n, a in zip(KERNEL_INPUTS, given, strict=True) if n in inputs}
+        seconds[batch.numbers] = encoder.run(None, named)[0][:, 0]
+    return seconds
+
+
+def _refuse_if_different(
+    model: KernelTimeModel, encoder: Any, kernels: Sequence[MeasuredKernel]
+) -> None:
+    expected = model.nanoseconds(kernels) * 1e-9
+    difference = float(np.max(np.abs(_seconds(encoder, kernels) - expected) / expected))
+    if difference > TOLERANCE:
+        raise RuntimeError(
+            f"seconds of ONNX Runtime and torch differ by {difference:.1e} of them, the maximum is "
+            f"{TOLERANCE:.0e}"
+        )
+
+
+def _golden(
+    encoder: Any, data: KernelData, programs: Sequence[FusedProgram], limits: GoldenPrograms
+) -> dict[str, np.ndarray]:
+    """Returns arrays by ``CASE/KEY``."""
+    arrays: dict[str, np.ndarray] = {}
+    for program in programs:
+        tuning = ModuleTuningData.FromString(program.file.read_bytes())
+        nodes = sum(len(computation.instructions) for computation in tuning.module.computations)
+        runs = program.runs[: limits.configurations]
+        if nodes > limits.nodes or len(runs) < len(tuning.runs[: limits.configurations]):
+            continue
+        used, places = np.unique(np.concatenate(runs), return_inverse=True)
+        seconds = _seconds(encoder, [data.kernels[number] for number in used])
+        ends = np.cumsum([len(run) for run in runs])
+        sums = [part.sum() for part in np.split(seconds[places].astype(np.float64), ends[:-1])]
+        bits = [run.module_config.fusion_config.fused for run in tuning.runs[: len(runs)]]
+        case = len(arrays) // 3
+        module = tuning.module.SerializeToString(deterministic=True)
+        arrays[f"{case}/hlo_module"] = np.frombuffer(module, np.uint8)
+        arrays[f"{case}/fused"] = np.stack([np.frombuffer(each, np.uint8) for each in bits])
+        arrays[f"{case}/score"] = np.array(sums, np.float32)
+        if case + 1 == limits.cases:
+            break
+    if not arrays:
+        raise RuntimeError("no held-out program is small enough for a golden case")
+    return arrays
