@@ -24,6 +24,7 @@ from hlorank.errors import (
     UnavailableError,
 )
 from hlorank.files import MeasuredGraph, read_graphs
+from hlorank.fusions import Fusions
 from hlorank.graph import Graph
 from hlorank.layouts import Layouts
 from hlorank.measurements import GraphMeasurements, MeasurementsPage, Reported
@@ -32,6 +33,7 @@ from hlorank.ranking import (
     BatchScores,
     CachedGraph,
     ConfigurableNode,
+    KernelTime,
     Ranking,
     Reuse,
     Timings,
@@ -40,6 +42,7 @@ from hlorank.ranking import (
 from hlorank.suggest import Suggestion, Suggestions
 from hlorank.task import Task
 from hlorank.tiles import Tiles
+from hlorank.unit import Unit
 
 __all__ = [
     "Adapt",
@@ -54,11 +57,13 @@ __all__ = [
     "ConfigurableNode",
     "ConfigurationError",
     "DeadlineError",
+    "Fusions",
     "Graph",
     "GraphFileError",
     "GraphMeasurements",
     "HlorankError",
     "InvalidRequestError",
+    "KernelTime",
     "Layouts",
     "MeasuredGraph",
     "MeasurementsPage",
@@ -78,6 +83,7 @@ __all__ = [
     "Tiles",
     "Timings",
     "UnavailableError",
+    "Unit",
     "Warning",
     "read_graphs",
 ]

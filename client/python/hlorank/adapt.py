@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hlorank.layouts import Layouts
+from hlorank.configurations import Configurations
 from hlorank.messages import Adapt as AdaptMessage
 from hlorank.messages import ConfigBatch
-from hlorank.tiles import Tiles
 
 FAILURES = ("compile", "crash", "wrong_result", "timeout")
 """What a measurement may fail by, in the order of ``MeasurementFailure``."""
@@ -22,7 +21,7 @@ class Adapt:
 
     target: str
     """What times were measured on: hardware, compiler and flags. Never mix targets."""
-    configurations: Layouts | Tiles | None = None
+    configurations: Configurations | None = None
     """What was measured, at most 300 to learn from and 10,000 to keep; None for nothing."""
     seconds: Sequence[float] = ()
     """Mean run time of each in seconds, from 1e-12 to 1e9; 0 if it failed"""

@@ -11,13 +11,14 @@ import grpc.aio
 
 from hlorank.adapt import Adapt
 from hlorank.blocking import BlockingExchange, BlockingTransport, channel, run_to_end
+from hlorank.configurations import Configurations
 from hlorank.errors import RefusedError, refused
 from hlorank.graph import Graph
 from hlorank.measurements import MeasurementsPage, Reported
 from hlorank.model import Model, ModelReference
 from hlorank.ranking import BatchScores, CachedGraph, Ranking
 from hlorank.retry import Retry
-from hlorank.session import Configurations, Session, StreamSession
+from hlorank.session import Session, StreamSession
 from hlorank.suggest import Source, Suggestions, Wanted
 from hlorank.transport import (
     Calls,
@@ -65,11 +66,20 @@ class AsyncClient:
         with_scores: bool = False,
         allow_partial: bool = False,
         adapt: Adapt | None = None,
+        explain_top: int = 0,
         timeout: float | None = None,
     ) -> Ranking:
         """Works like ``Client.rank``."""
         return await self._session.rank(
-            graph, configurations, top_k, model, with_scores, allow_partial, adapt, timeout
+            graph,
+            configurations,
+            top_k,
+            model,
+            with_scores,
+            allow_partial,
+            adapt,
+            explain_top,
+            timeout,
         )
 
     async def suggest(

@@ -7,6 +7,7 @@ import numpy as np
 
 from hlorank.errors import AnswerError
 from hlorank.ranking import BatchScores, Ranking
+from hlorank.task import Task
 
 
 @dataclass(frozen=True)
@@ -15,25 +16,36 @@ class Asked:
 
     configs: int
     """Number of configurations that were sent."""
+    task: Task
     top_k: int
     """Maximum length of the ranking; 0 for all."""
     with_scores: bool = False
     allow_partial: bool = False
+    explain_top: int = 0
+    """Maximum number of configurations whose kernels are returned."""
 
     def check(self, ranking: Ranking) -> None:
         """Checks that a ranking is possible. Raises AnswerError."""
         self._check_scored(ranking.scored)
         if self.with_scores:
-            _check_scores(ranking.scores, ranking.scored)
+            _check_scores(ranking.scores, ranking.scored, self.task)
         self._check_length(ranking)
         _check_numbers(ranking.best, ranking.scored)
-        _check_finite(ranking.best_scores)
+        _check_values(ranking.best_scores, self.task)
+        self._check_kernels(ranking)
         if np.any(ranking.best_scores[1:] < ranking.best_scores[:-1]):
             raise AnswerError("the server's ranking is not sorted by score")
         if self.with_scores and not np.array_equal(
             ranking.scores[ranking.best], ranking.best_scores
         ):
             raise AnswerError("the server's ranking and its list of scores differ")
+
+    def _check_kernels(self, ranking: Ranking) -> None:
+        found, expected = len(ranking.kernels), min(self.explain_top, len(ranking.best))
+        if found != expected:
+            raise AnswerError(
+                f"the server sent the kernels of {found} configurations instead of {expected}"
+            )
 
     def _check_scored(self, scored: int) -> None:
         is_partial = self.allow_partial and 0 < scored < self.configs
@@ -48,7 +60,7 @@ class Asked:
                 f"the server's ranking has {found} configurations instead of {expected}"
             )
         times, deviations = len(ranking.predicted_seconds), len(ranking.log_sd)
-        if times != deviations or times not in (0, found):
+        if times not in (0, found) or deviations not in (0, times):
             raise AnswerError(
                 f"the server sent {times} predicted times and {deviations} deviations "
                 f"for {found} ranked configurations"
@@ -57,23 +69,27 @@ class Asked:
             raise AnswerError(f"the server sent {scores} scores for {found} ranked configurations")
 
 
-def check_batch(batch: BatchScores, first: int, configs: int) -> None:
+def check_batch(batch: BatchScores, first: int, configs: int, task: Task) -> None:
     """Checks the scores of a batch of a stream. Raises AnswerError."""
-    _check_scores(batch.scores, configs)
+    _check_scores(batch.scores, configs, task)
     if batch.first != first:
         raise AnswerError(
             f"the server's scores begin at configuration {batch.first} instead of {first}"
         )
 
 
-def _check_scores(scores: Any, expected: int) -> None:
+def _check_scores(scores: Any, expected: int, task: Task) -> None:
     if len(scores) != expected:
         raise AnswerError(f"the server sent {len(scores)} scores for {expected} configurations")
-    _check_finite(scores)
+    _check_values(scores, task)
 
 
-def _check_finite(scores: np.ndarray) -> None:
-    if not np.all(np.isfinite(scores)):
+def _check_values(scores: np.ndarray, task: Task) -> None:
+    """Checks that scores are numbers.
+
+    Only a fusion may have an infinite score: one of its kernels exceeds the model's limits.
+    """
+    if not np.all(np.isfinite(scores) | (task == "fusion") & np.isposinf(scores)):
         raise AnswerError("the server sent a score that is not finite")
 
 

@@ -8,12 +8,13 @@ import grpc
 
 from hlorank.adapt import Adapt
 from hlorank.blocking import BlockingTransport, channel, run_to_end
+from hlorank.configurations import Configurations
 from hlorank.graph import Graph
 from hlorank.measurements import MeasurementsPage, Reported
 from hlorank.model import Model, ModelReference
 from hlorank.ranking import BatchScores, CachedGraph, Ranking
 from hlorank.retry import Retry
-from hlorank.session import Configurations, Session, StreamSession
+from hlorank.session import Session, StreamSession
 from hlorank.suggest import Source, Suggestions, Wanted
 from hlorank.transport import authorization, channel_credentials, channel_options, target
 
@@ -64,6 +65,7 @@ class Client:
         with_scores: bool = False,
         allow_partial: bool = False,
         adapt: Adapt | None = None,
+        explain_top: int = 0,
         timeout: float | None = None,
     ) -> Ranking:
         """Ranks configurations.
@@ -82,6 +84,8 @@ class Client:
                 short for all; ``Ranking.scored`` is their number.
             adapt: Measured run times of the graph's configurations, from which the server learns
                 for this call: scores are then predicted logarithms of seconds.
+            explain_top: For how many of the first configurations of the ranking to return the
+                kernels, at most 16. Only fusions have kernels.
             timeout: Deadline in seconds; None for the client's.
 
         Raises:
@@ -89,7 +93,15 @@ class Client:
         """
         return run_to_end(
             self._session.rank(
-                graph, configurations, top_k, model, with_scores, allow_partial, adapt, timeout
+                graph,
+                configurations,
+                top_k,
+                model,
+                with_scores,
+                allow_partial,
+                adapt,
+                explain_top,
+                timeout,
             )
         )
 

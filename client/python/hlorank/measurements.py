@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 
 from hlorank.adapt import FAILURES, Adapt
+from hlorank.configurations import Configurations
 from hlorank.errors import AnswerError
+from hlorank.fusions import Fusions, from_delta
 from hlorank.layouts import Layouts
 from hlorank.messages import (
     DeleteMeasurementsRequest,
@@ -34,7 +36,7 @@ class GraphMeasurements:
 
     target: str
     graph_hash: bytes
-    configurations: Layouts | Tiles
+    configurations: Configurations
     """What was measured, one configuration for each measurement."""
     seconds: np.ndarray
     """f64 [measurements]: mean run time of each; 0 if it failed"""
@@ -103,7 +105,7 @@ def _graph_measurements_of(message: Any) -> GraphMeasurements:
     )
 
 
-def _configurations_of(batch: Any) -> Layouts | Tiles:
+def _configurations_of(batch: Any) -> Configurations:
     form = batch.WhichOneof("configs")
     message = getattr(batch, form or "tile_configs")
     try:
@@ -115,6 +117,10 @@ def _configurations_of(batch: Any) -> Layouts | Tiles:
             return Layouts.from_packed(message)
         if form == "delta_layout_configs":
             return Layouts.from_packed(_packed_layouts(message))
+        if form == "packed_fusion_configs":
+            return Fusions.from_packed(message)
+        if form == "delta_fusion_configs":
+            return from_delta(message)
     except (ValueError, IndexError) as error:
         raise AnswerError(f"the server's configurations are unreadable: {error}") from error
     raise AnswerError(f"the server sent configurations in the form {form}")

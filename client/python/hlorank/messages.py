@@ -64,6 +64,9 @@ TileConfig = _message("hlorank.v1.TileConfig")
 TileConfigs = _message("hlorank.v1.TileConfigs")
 PackedTileConfigs = _message("hlorank.v1.PackedTileConfigs")
 
+PackedFusionConfigs = _message("hlorank.v1.PackedFusionConfigs")
+DeltaFusionConfigs = _message("hlorank.v1.DeltaFusionConfigs")
+
 Adapt = _message("hlorank.v1.Adapt")
 
 ReportMeasurementsRequest = _message("hlorank.v1.ReportMeasurementsRequest")

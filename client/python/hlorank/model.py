@@ -7,6 +7,7 @@ from typing import Any
 from hlorank.messages import ModelSelector
 from hlorank.seconds import time_of
 from hlorank.task import Task, task_of
+from hlorank.unit import Unit, unit_of
 
 _LABELS = ("stable", "canary")
 
@@ -93,6 +94,8 @@ class Model:
     measured_quality: dict[str, float]
     """Figures on held-out data, such as ``kendall_tau``."""
     licence: str
+    unit: Unit | None
+    """The unit of its scores before adaptation; None if they only order configurations."""
 
     @property
     def reference(self) -> ModelReference:
@@ -115,6 +118,7 @@ def model_of(message: Any) -> Model:
     return Model(
         **{field: getattr(message, field) for field in _SAME},
         task=task_of(message.task),
+        unit=unit_of(message.unit),
         state=state.name.removeprefix("MODEL_STATE_").lower() if state else str(message.state),
         state_since=time_of(message.state_since),
         rejection=f"{rejection.reason}: {rejection.message}" if rejection.reason else None,

@@ -11,6 +11,7 @@ from hlorank.adapt import Adaptation, adaptation_of
 from hlorank.errors import AnswerError
 from hlorank.model import ModelReference
 from hlorank.seconds import seconds
+from hlorank.unit import Unit, unit_of
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,26 @@ class Warning:
     message: str
 
 
+@dataclass(frozen=True)
+class KernelTime:
+    """A kernel that a fusion configuration runs."""
+
+    node: int
+    """Number of the node that it writes to memory."""
+    computed_nodes: int
+    """Number of nodes of the program that it computes, this one included."""
+    seconds: float
+    """Predicted run time; those of a configuration add up to its score."""
+
+
 class Ranking:
     """The answer to ``rank``, or the end of a stream; its properties are converted on first use."""
 
     best: np.ndarray
     """i64 [top_k]: numbers of configurations by ascending score, ties by number"""
     best_scores: np.ndarray
-    """f32 [top_k]: their scores; lower is predicted faster"""
+    """f32 [top_k]: their scores in ``unit``; lower is predicted faster. Infinite for a fusion that
+    has a kernel beyond the model's limits"""
     scores: np.ndarray | None
     """f32 [configs]: the score of every configuration in the order sent, if requested"""
     graph_hash: bytes
@@ -84,7 +98,7 @@ class Ranking:
         Adds ``earlier`` to its timings.
         """
         self._answer, self._earlier = answer, earlier
-        self._adapted = answer if started is None else started
+        self._start = answer if started is None else started
         self.scored = scored
         self.best = np.array(answer.ranking, np.int64)
         self.best_scores = scores_of(answer.ranking_scores)
@@ -103,25 +117,39 @@ class Ranking:
         return timings + self._earlier if self._earlier else timings
 
     @cached_property
+    def unit(self) -> Unit | None:
+        """The unit of scores; None if they only order configurations."""
+        return unit_of(self._start.unit)
+
+    @cached_property
+    def kernels(self) -> tuple[tuple[KernelTime, ...], ...]:
+        """The kernels of each of the first ``explain_top`` configurations of ``best``.
+
+        Equal kernels are listed as often as they run. If the score is infinite, there are none.
+        """
+        explained = getattr(self._answer, "kernels", ())
+        return tuple(tuple(map(_kernel_time, config.kernels)) for config in explained)
+
+    @cached_property
     def reuse(self) -> Reuse:
         """How much work was avoided."""
         return reuse_of(self._answer.reuse)
 
     @cached_property
     def predicted_seconds(self) -> np.ndarray:
-        """f32 [top_k]: predicted run times of ``best``; empty if nothing was learned."""
+        """f32 [top_k]: predicted run times of ``best``; empty if ``unit`` is None."""
         return scores_of(self._answer.predicted_seconds)
 
     @cached_property
     def log_sd(self) -> np.ndarray:
-        """f32 [top_k]: standard deviations of their natural logarithms; empty likewise."""
+        """f32 [top_k]: standard deviations of their natural logarithms; empty if not adapted."""
         return scores_of(self._answer.log_sd)
 
     @cached_property
     def adaptation(self) -> Adaptation | None:
         """What the predictions rest on; None if no measurements were sent."""
-        is_sent = self._adapted.HasField("adaptation")
-        return adaptation_of(self._adapted.adaptation) if is_sent else None
+        is_sent = self._start.HasField("adaptation")
+        return adaptation_of(self._start.adaptation) if is_sent else None
 
     @cached_property
     def warnings(self) -> tuple[Warning, ...]:
@@ -146,7 +174,7 @@ class BatchScores:
 
 @dataclass(frozen=True)
 class ConfigurableNode:
-    """One slot of a layout configuration."""
+    """One slot of a layout or fusion configuration."""
 
     node: int
     """Node number."""
@@ -173,7 +201,7 @@ class CachedGraph:
     largest_segment: int
     """Number of nodes in the largest segment."""
     configurable_nodes: tuple[ConfigurableNode, ...]
-    """The slots of a layout configuration, in order; empty for a kernel."""
+    """The slots of a layout or fusion configuration, in order; empty for a kernel."""
     warnings: tuple[Warning, ...]
 
 
@@ -232,6 +260,10 @@ _STAGES, _COUNTS = fields(Timings), fields(Reuse)
 
 def _warnings(warnings: Iterable[Any]) -> tuple[Warning, ...]:
     return tuple(Warning(warning.reason, warning.message) for warning in warnings)
+
+
+def _kernel_time(kernel: Any) -> KernelTime:
+    return KernelTime(kernel.node, kernel.computed_nodes, kernel.seconds)
 
 
 def _configurable_node(node: Any) -> ConfigurableNode:

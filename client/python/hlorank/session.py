@@ -9,6 +9,7 @@ import grpc
 
 from hlorank.adapt import Adapt
 from hlorank.asked import Asked, check_batch
+from hlorank.configurations import Configurations
 from hlorank.errors import (
     AnswerError,
     BatchTooLongError,
@@ -17,7 +18,6 @@ from hlorank.errors import (
     RefusedError,
 )
 from hlorank.graph import Graph
-from hlorank.layouts import Layouts
 from hlorank.measurements import (
     MeasurementsPage,
     Reported,
@@ -49,7 +49,7 @@ from hlorank.ranking import (
 from hlorank.retry import Deadline, Retry
 from hlorank.route import ROUTE_HEADER
 from hlorank.suggest import Suggestions, Wanted, suggestions_of
-from hlorank.tiles import Tiles
+from hlorank.task import Task
 from hlorank.transport import (
     DELETE_MEASUREMENTS,
     GET_MODEL,
@@ -65,8 +65,6 @@ from hlorank.transport import (
     Method,
     Transport,
 )
-
-Configurations = Layouts | Tiles
 
 _NOT_CACHED = "GRAPH_NOT_CACHED"
 
@@ -101,6 +99,7 @@ class Session:
         with_scores: bool,
         allow_partial: bool,
         adapt: Adapt | None,
+        explain_top: int,
         timeout: float | None,
     ) -> Ranking:
         """Ranks configurations."""
@@ -114,13 +113,16 @@ class Session:
                 include_scores=with_scores,
                 allow_partial=allow_partial,
                 adapt=adapt and adapt.message,
+                explain_top=explain_top,
             )
             # Two concatenated serialized messages are parsed as their merger.
             message = request.SerializeToString() + configurations.serialized
             return await self._call(RANK_CONFIGS, message, _routed(graph), deadline)
 
         answer = await _by_hash_or_whole(graph, ask)
-        asked = Asked(len(configurations), top_k, with_scores, allow_partial)
+        asked = Asked(
+            len(configurations), graph.task, top_k, with_scores, allow_partial, explain_top
+        )
         ranking = Ranking(answer, answer.scored_configs, answer.scores if with_scores else None)
         asked.check(ranking)
         graph.learn(ranking.graph_hash)
@@ -246,6 +248,7 @@ class Session:
             return StreamSession(
                 exchange,
                 self.message_bytes,
+                graph.task,
                 start.top_k,
                 model_of_answer(started),
                 timings_of(started.timings),
@@ -262,6 +265,7 @@ class StreamSession:
 
     exchange: Exchange
     message_bytes: int
+    task: Task
     top_k: int
     """Maximum length of the ranking; 0 for all."""
     model: ModelReference
@@ -298,7 +302,7 @@ class StreamSession:
             return None
         batch = batch_scores_of(await _next(self.exchange, "scores"))
         configs = self.unscored.popleft()
-        check_batch(batch, self.scored, configs)
+        check_batch(batch, self.scored, configs, self.task)
         self.scored += configs
         self.timings += batch.timings
         return batch
@@ -310,7 +314,7 @@ class StreamSession:
             pass
         answer = await _next(self.exchange, "ranking")
         ranking = Ranking(answer, answer.reuse.configs, earlier=self.timings, started=self.started)
-        Asked(self.scored, self.top_k).check(ranking)
+        Asked(self.scored, self.task, self.top_k).check(ranking)
         # Reads until the end of the stream, so that the call is not cancelled.
         await self.exchange.read()
         return ranking

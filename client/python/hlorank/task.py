@@ -2,16 +2,17 @@
 
 from typing import Literal
 
-Task = Literal["tile", "layout"]
-"""``tile``: one kernel; ``layout``: the layouts of a whole module."""
+Task = Literal["tile", "layout", "fusion"]
+"""``tile``: one kernel; ``layout``: the layouts of a whole module; ``fusion``: what a whole module
+computes in one kernel."""
 
-_NUMBERS: dict[Task, int] = {"tile": 1, "layout": 2}
+_NUMBERS: dict[Task, int] = {"tile": 1, "layout": 2, "fusion": 3}
 
 
 def task_number(task: Task) -> int:
     """Returns the number of a task in the wire's ``Task``; raises a ValueError for other text."""
     if task not in _NUMBERS:
-        raise ValueError(f"the task is {task!r}, expected 'tile' or 'layout'")
+        raise ValueError(f"the task is {task!r}, expected 'tile', 'layout' or 'fusion'")
     return _NUMBERS[task]
 
 

@@ -1,0 +1,7 @@
+"""The configurations of every task."""
+
+from hlorank.fusions import Fusions
+from hlorank.layouts import Layouts
+from hlorank.tiles import Tiles
+
+Configurations = Layouts | Tiles | Fusions

@@ -1,0 +1,225 @@
+import asyncio
+
+import grpc
+import numpy as np
+import pytest
+from recording_server import answering_server, recording_server
+
+from hlorank import (
+    Adapt,
+    AnswerError,
+    AsyncClient,
+    Client,
+    ConfigurationError,
+    Fusions,
+    Graph,
+    KernelTime,
+    RefusedError,
+)
+from hlorank.fusions import from_delta
+from hlorank.messages import (
+    GetModelResponse,
+    ListMeasurementsResponse,
+    PutGraphResponse,
+    RankConfigsRequest,
+    RankConfigsResponse,
+    RankConfigsStreamResponse,
+)
+from hlorank.model import model_of
+
+GRAPH_HASH = bytes(32)
+MODEL = {"name": "fusion-xla-cpu", "version": 1}
+FUSIONS = Fusions([[True, False, True], [False, False, True]])
+SECONDS, LOG_SECONDS = 1, 2
+
+
+def drawn(*shape):
+    return np.random.default_rng(7).random(shape) < 0.5
+
+
+def program():
+    return Graph.from_hlo_proto(b"module", task="fusion")
+
+
+def ranking(**fields):
+    valid = {"ranking": [1, 0], "ranking_scores": [0.001, float("inf")], "scored_configs": 2}
+    valid |= {"predicted_seconds": [0.001, float("inf")], "unit": SECONDS}
+    valid |= {"graph_hash": GRAPH_HASH, "model": MODEL}
+    return RankConfigsResponse(**(valid | fields)).SerializeToString()
+
+
+@pytest.mark.parametrize("slots", [0, 1, 8, 13, 300])
+@pytest.mark.parametrize("kind", [bool, np.int8, np.float32])
+def test_values_come_back_whatever_type_they_had(slots, kind):
+    fusions = Fusions(drawn(20, slots).astype(kind))
+    assert (len(fusions), fusions.slots) == (20, slots)
+    assert fusions.values().dtype == bool and (fusions.values() == drawn(20, slots)).all()
+
+
+def test_the_lowest_bit_of_the_first_byte_is_the_first_slot():
+    bits = np.zeros((2, 10), bool)
+    bits[1, [0, 2, 9]] = True
+    message = Fusions(bits).packed()
+    assert (message.config_count, message.fused) == (2, bytes([0, 0, 0b101, 0b10]))
+
+
+def test_a_few_changes_travel_as_changes_of_the_first_configuration():
+    bits = np.repeat(drawn(1, 100), 10, axis=0)
+    bits[4, [17, 30]] ^= True
+    form, message = Fusions(bits).wire
+    assert form == "delta_fusion_configs"
+    assert message.base == Fusions(bits[:1]).packed().fused
+    assert list(message.change_counts) == [0, 0, 0, 0, 2, 0, 0, 0, 0, 0]
+    assert list(message.change_slots) == [17, 30]
+    assert Fusions(drawn(10, 100)).wire[0] == "packed_fusion_configs"
+    assert Fusions(bits[:, :8]).wire[0] == "packed_fusion_configs", "a byte is no more than a count"
+
+
+def test_both_forms_are_read_as_they_were_written():
+    fusions = Fusions(drawn(20, 13))
+    again = Fusions.from_packed(fusions.packed(), 13)
+    assert again.values().tolist() == fusions.values().tolist()
+    unknown = Fusions.from_packed(fusions.packed())
+    assert unknown.slots == 16 and unknown.packed() == fusions.packed()
+    bits = np.repeat(drawn(1, 100), 10, axis=0)
+    bits[4, 17] ^= True
+    assert from_delta(Fusions(bits).wire[1]).packed() == Fusions(bits).packed()
+
+
+@pytest.mark.parametrize(("count", "content"), [(0, b""), (2, b"\1"), (1, b"\1\1"), (1, b"\x08")])
+def test_packed_fusions_that_do_not_fit_are_refused(count, content):
+    message = FUSIONS.packed()
+    message.config_count, message.fused = count, content
+    with pytest.raises(ConfigurationError):
+        Fusions.from_packed(message, 3)
+
+
+@pytest.mark.parametrize(("counts", "slots"), [([], []), ([1], []), ([1], [8]), ([1, 1], [2])])
+def test_changes_that_do_not_fit_are_refused(counts, slots):
+    message = Fusions(np.repeat(drawn(1, 100), 10, axis=0)).wire[1]
+    message.base, message.change_counts[:], message.change_slots[:] = b"\1", counts, slots
+    with pytest.raises(ConfigurationError):
+        from_delta(message)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([[0, 1], [0, 2]], "configuration 1, slot 1 is 2, expected a bool"),
+        ([[0.0, np.nan]], "slot 1 is nan"),
+        ([0, 1], r"shape \[2\], expected \[configs, slots\]"),
+        (np.zeros((0, 4), bool), "no configurations"),
+        ([["a"]], "expected bool"),
+        ([[0], [0, 1]], "not an array"),
+    ],
+)
+def test_what_is_no_fusion_is_refused_with_its_place(values, words):
+    with pytest.raises(ConfigurationError, match=words):
+        Fusions(values)
+
+
+def test_the_request_has_the_task_the_bits_and_how_many_to_explain():
+    with (
+        recording_server(grpc.StatusCode.INVALID_ARGUMENT) as server,
+        Client(server.address) as client,
+    ):
+        with pytest.raises(RefusedError):
+            client.rank(program(), FUSIONS, top_k=2, explain_top=1)
+        [(method, _, message)] = server.calls
+    request = RankConfigsRequest.FromString(message)
+    assert method.endswith("/RankConfigs") and request.graph.task == 3
+    assert (request.top_k, request.explain_top) == (2, 1)
+    assert request.batch.packed_fusion_configs == FUSIONS.packed()
+
+
+def test_scores_are_seconds_and_the_kernels_of_the_best_are_explained():
+    kernels = [{"kernels": [{"node": 7, "computed_nodes": 3, "seconds": 0.001}]}, {}]
+    answer = ranking(scores=[float("inf"), 0.001], kernels=kernels)
+
+    async def ask(address):
+        async with AsyncClient(address) as client:
+            return await client.rank(program(), FUSIONS, with_scores=True, explain_top=2)
+
+    with answering_server(answer) as server, Client(server.address) as client:
+        ranked = client.rank(program(), FUSIONS, with_scores=True, explain_top=2)
+        again = asyncio.run(ask(server.address))
+    for each in (ranked, again):
+        assert each.unit == "seconds" and each.best.tolist() == [1, 0]
+        assert each.scores.tolist() == [np.inf, np.float32(0.001)]
+        assert each.predicted_seconds.tolist() == each.best_scores.tolist()
+        [(kernel,), none] = each.kernels
+        assert kernel == KernelTime(7, 3, pytest.approx(0.001)) and none == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"ranking_scores": [0.001, float("nan")]}, "not finite"),
+        ({"ranking_scores": [float("-inf"), 0.001]}, "not finite"),
+        ({"predicted_seconds": [0.001]}, "1 predicted times"),
+        ({"log_sd": [0.1]}, "1 deviations"),
+        ({"kernels": [{}]}, "kernels of 1 configurations instead of 0"),
+    ],
+)
+def test_an_impossible_ranking_is_an_error(fields, words):
+    with (
+        answering_server(ranking(**fields)) as server,
+        Client(server.address) as client,
+        pytest.raises(AnswerError, match=words),
+    ):
+        client.rank(program(), FUSIONS)
+
+
+def test_a_stream_keeps_infinite_scores_and_the_unit():
+    started = {"graph_hash": GRAPH_HASH, "model": MODEL, "unit": SECONDS}
+    scores = {"scores": [float("inf"), 0.001]}
+    last = {"ranking": [1, 0], "ranking_scores": [0.001, float("inf")]}
+    last |= {"reuse": {"configs": 2}, "graph_hash": GRAPH_HASH, "model": MODEL}
+    parts = ({"started": started}, {"scores": scores}, {"ranking": last})
+    answers = [RankConfigsStreamResponse(**part).SerializeToString() for part in parts]
+    with (
+        answering_server(*answers) as server,
+        Client(server.address) as client,
+        client.rank_stream(program()) as stream,
+    ):
+        stream.send(FUSIONS)
+        assert np.isinf(stream.scores().scores[0])
+        ranked = stream.finish()
+    assert ranked.unit == "seconds" and ranked.kernels == ()
+
+
+def test_an_adapted_ranking_has_logarithms_of_seconds():
+    answer = ranking(unit=LOG_SECONDS, log_sd=[0.1, 0.2], adaptation={"adapted": True})
+    with answering_server(answer) as server, Client(server.address) as client:
+        adapt = Adapt("this machine", FUSIONS, [0.001, 0.002])
+        ranked = client.rank(program(), FUSIONS, adapt=adapt)
+    assert ranked.unit == "log_seconds" and len(ranked.log_sd) == 2
+
+
+def test_a_model_has_a_unit():
+    message = GetModelResponse(model=MODEL | {"unit": SECONDS, "task": 3}).model
+    assert (model_of(message).unit, model_of(message).task) == ("seconds", "fusion")
+    assert model_of(GetModelResponse(model=MODEL).model).unit is None
+
+
+def test_a_cached_program_has_slots():
+    node = {"node": 5, "name": "add.5", "opcode": "add", "dimensions": [4, 8]}
+    answer = PutGraphResponse(graph_hash=GRAPH_HASH, configurable_nodes=[node])
+    with answering_server(answer.SerializeToString()) as server, Client(server.address) as client:
+        cached = client.put_graph(program())
+    assert [(slot.node, slot.opcode) for slot in cached.configurable_nodes] == [(5, "add")]
+
+
+def test_measured_fusions_are_listed():
+    measured = {"target": "a", "graph_hash": GRAPH_HASH, "seconds": [1, 2], "repeats": [1, 1]}
+    measured |= {"failures": [0, 0], "ids": [b"a", b"b"]}
+    few = Fusions(np.repeat(drawn(1, 100), 2, axis=0))
+    for fusions in (FUSIONS, few):
+        form, message = fusions.wire
+        page = ListMeasurementsResponse(graphs=[measured | {"batch": {form: message}}])
+        with (
+            answering_server(page.SerializeToString()) as server,
+            Client(server.address) as client,
+        ):
+            (listed,) = client.list_measurements().graphs
+        assert listed.configurations.packed() == fusions.packed()
