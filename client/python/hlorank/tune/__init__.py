@@ -15,13 +15,14 @@ from hlorank.tune.dispatches.tuning import tune_tiles
 from hlorank.tune.hardware import HardwareError, Outcome
 from hlorank.tune.journal import RESULTS_FILE, JournalError
 from hlorank.tune.predictor import ServerError
-from hlorank.tune.program import Program, TiledKernel
+from hlorank.tune.program import FusionProgram, Program, TiledKernel
 from hlorank.tune.run import Measurement, Run, read_run
 from hlorank.tune.search import Settings
 from hlorank.tune.tuning import executable, replay, tune
 
 __all__ = [
     "RESULTS_FILE",
+    "FusionProgram",
     "HardwareError",
     "JournalError",
     "Measurement",

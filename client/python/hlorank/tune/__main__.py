@@ -12,7 +12,8 @@ from typing import Any
 from hlorank.errors import HlorankError
 from hlorank.measure.atomic_files import file_name
 from hlorank.model import model_reference
-from hlorank.tune.program import Program, TiledKernel
+from hlorank.task import Task
+from hlorank.tune.program import FusionProgram, Program, TiledKernel
 
 _EPILOG = """\
 exit codes: 0 the search is complete, 1 it failed, 2 wrong arguments, 130 stopped by Ctrl-C.
@@ -24,6 +25,7 @@ examples:
   hlorank-tune step.hlo                                 layouts of a dumped module
   hlorank-tune model.py:program --measurements 16       layouts of a hlorank.tune.Program
   hlorank-tune kernel.py:kernel --minutes 5             tiles of your own loops, a TiledKernel
+  hlorank-tune --fusion model.py:program                what XLA:CPU computes in one kernel
   hlorank-tune step.hlo --without-model --out tuned/b   measurements alone
   hlorank-tune --report tuned/a tuned/b                 compare two searches in one plot
   hlorank-tune step.hlo --replay tuned/a                measure the winner again
@@ -40,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.report:
             return _report(given)
         if given.compiler == "iree":
+            if given.fusion:
+                parser.error("--fusion needs --compiler xla")
             from hlorank.tune.dispatches.command import tune_with_iree
 
             return tune_with_iree(given, load)
@@ -59,13 +63,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     from hlorank.tune.dispatches.settings import TileSettings
-    from hlorank.tune.search import LAYOUT_STRATEGIES, TILE_STRATEGIES, Settings
+    from hlorank.tune.search import STRATEGIES, Settings
 
     default = Settings("")
     parser = argparse.ArgumentParser(
         prog="hlorank-tune",
-        description="Finds faster layouts of an XLA program, or faster tiles of your own loops: a "
-        "hlorank server ranks candidates, and the best are measured beside your program.",
+        description="Finds faster layouts or fusions of an XLA program, or faster tiles of your "
+        "own loops: a hlorank server ranks candidates, and the best are measured beside your "
+        "program.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -83,6 +88,11 @@ def _parser() -> argparse.ArgumentParser:
         default="xla",
         help="xla (default) tunes layouts, or the tiles of a TiledKernel; iree tunes the tiles of "
         "every dispatch of a program and writes a tuning spec for iree-compile",
+    )
+    parser.add_argument(
+        "--fusion",
+        action="store_true",
+        help="tune the fusions of a Program on XLA:CPU in place of its layouts",
     )
     parser.add_argument(
         "--no-measure",
@@ -109,8 +119,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--strategy",
-        choices=[*LAYOUT_STRATEGIES, *TILE_STRATEGIES],
-        help="for layouts genetic (default), annealing or random; for tiles exhaustive",
+        choices=list(dict.fromkeys(name for names in STRATEGIES.values() for name in names)),
+        help="for layouts genetic (default), annealing or random; for fusions annealing (default), "
+        "genetic or random; for tiles exhaustive",
     )
     parser.add_argument(
         "--measurements",
@@ -211,16 +222,16 @@ def _tune(given: argparse.Namespace) -> int:
 
     from hlorank.tune.live import LiveTable
     from hlorank.tune.report import write_report
-    from hlorank.tune.search import LAYOUT_STRATEGIES, TILE_STRATEGIES, Settings
+    from hlorank.tune.search import STRATEGIES, Settings
     from hlorank.tune.tuning import tune
 
-    subject = load(given.program)
-    strategies = LAYOUT_STRATEGIES if isinstance(subject, Program) else TILE_STRATEGIES
+    subject = _subject(given)
+    task = _task(subject)
+    strategies = STRATEGIES[task]
     strategy = given.strategy or strategies[0]
     if strategy not in strategies:
-        task = "layouts" if isinstance(subject, Program) else "tiles"
         raise HlorankError(
-            f"strategy '{strategy}' does not apply to {task}, expected: {', '.join(strategies)}"
+            f"strategy '{strategy}' does not apply to {task}s, expected: {', '.join(strategies)}"
         )
     settings = Settings(
         strategy,
@@ -245,7 +256,30 @@ def _tune(given: argparse.Namespace) -> int:
             listener=live,
         )
     console.print(f"{run}; {write_report([out], out)}", highlight=False, soft_wrap=True)
+    if task == "fusion" and run.best:
+        use = f"use it: hlorank.measure.fusion.saved.load('{out}')"
+        console.print(use, highlight=False, soft_wrap=True)
     return 0
+
+
+def _subject(given: argparse.Namespace) -> Program | TiledKernel:
+    """Loads the program that the command line names, as what it should be tuned as.
+
+    Raises:
+        HlorankError: if it does not exist, or is no program although fusions should be tuned.
+    """
+    subject = load(given.program)
+    if not given.fusion:
+        return subject
+    if not isinstance(subject, Program):
+        raise HlorankError(f"{given.program} is a TiledKernel, but --fusion needs a Program")
+    return FusionProgram.of(subject)
+
+
+def _task(subject: Program | TiledKernel) -> Task:
+    if isinstance(subject, FusionProgram):
+        return "fusion"
+    return "layout" if isinstance(subject, Program) else "tile"
 
 
 def _report(given: argparse.Namespace) -> int:
@@ -259,7 +293,7 @@ def _replay(given: argparse.Namespace) -> int:
     from hlorank.tune.live import duration
     from hlorank.tune.tuning import replay
 
-    outcomes = replay(load(given.program), given.replay, threads=given.threads)
+    outcomes = replay(_subject(given), given.replay, threads=given.threads)
     for name, outcome in outcomes.items():
         words = [f"{name:<8}", f"{duration(outcome.nanoseconds):>9}", f"{outcome.ratio:.3f}"]
         works = outcome.nanoseconds is not None

@@ -45,7 +45,7 @@ class LiveTable:
             self._live.update(self._table(run), refresh=True)
         else:
             for measurement in run.measurements[self._printed :]:
-                self._print("  ".join(cells(measurement)).rstrip())
+                self._print("  ".join(cells(run, measurement)).rstrip())
         self._printed = len(run.measurements)
 
     def _print(self, line: str) -> None:
@@ -82,7 +82,7 @@ class LiveTable:
         for measurement in run.measurements[-_ROWS:]:
             style = "green" if measurement in fastest else None
             style = style if np.isfinite(measurement.outcome.ratio) else "yellow"
-            texts = [Text(c, no_wrap=True, overflow="ellipsis") for c in cells(measurement)]
+            texts = [Text(c, no_wrap=True, overflow="ellipsis") for c in cells(run, measurement)]
             table.add_row(*texts, style=style)
         frame = Table.grid()
         frame.add_row(table)
@@ -93,13 +93,28 @@ class LiveTable:
 
 def columns_of(run: Run) -> list[str]:
     """Returns the names of the cells; times are compared to the user's program."""
-    return ["number", "", "time", f"your {run.subject}", "ratio", "score", "elapsed", "message"]
+    own, score = f"your {run.subject}", score_name(run)
+    return ["number", "", "time", own, "ratio", score, "elapsed", "message"]
 
 
-def cells(measurement: Measurement) -> list[str]:
+def score_name(run: Run) -> str:
+    """Returns what a score is: a predicted run time if a model predicts seconds."""
+    return "predicted" if run.task == "fusion" else "score"
+
+
+def score_text(run: Run, measurement: Measurement) -> str:
+    """Formats a score; empty without one."""
+    if measurement.score is None:
+        return ""
+    if run.task == "fusion":
+        return duration(round(1e9 * measurement.score))
+    return f"{measurement.score:.4f}"
+
+
+def cells(run: Run, measurement: Measurement) -> list[str]:
     """Returns the aligned cells of a measurement's row."""
     outcome = measurement.outcome
-    score = "" if measurement.score is None else f"{measurement.score:.4f}"
+    score = score_text(run, measurement)
     ratio = f"{outcome.ratio:.3f}" if np.isfinite(outcome.ratio) else ""
     return [
         f"{measurement.number:>6}",

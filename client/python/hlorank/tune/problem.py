@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from hlorank.configurations import Configurations
 from hlorank.errors import HlorankError
 from hlorank.graph import Graph
 from hlorank.layouts import Layouts
@@ -43,7 +44,7 @@ class Problem(Protocol):
         """Returns a candidate's program, as ``compiler`` takes it; raises if there is none."""
         ...
 
-    def configurations(self, candidates: Candidates) -> Layouts | Tiles:
+    def configurations(self, candidates: Candidates) -> Configurations:
         """Converts candidates to the configurations that the model ranks."""
         ...
 

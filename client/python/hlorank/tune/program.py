@@ -65,6 +65,16 @@ class Program:
 
 
 @dataclass(frozen=True, eq=False)
+class FusionProgram(Program):
+    """A program of which XLA:CPU's fusions are tuned, in place of its layouts."""
+
+    @classmethod
+    def of(cls, program: Program) -> "FusionProgram":
+        """Takes a program whose layouts could be tuned."""
+        return cls(program.name, program.module, program.arguments)
+
+
+@dataclass(frozen=True, eq=False)
 class TiledKernel:
     """A function of yours that you also wrote as loops over tiles, whose sizes are tuned.
 

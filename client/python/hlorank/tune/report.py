@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from hlorank.measure.atomic_files import file_name, write_atomically
-from hlorank.tune.live import duration
+from hlorank.tune.live import duration, score_name, score_text
 from hlorank.tune.run import Measurement, Run, read_run
 
 REPORT = "report.md"
@@ -95,8 +95,8 @@ def _section(run: Run) -> list[str]:
     lines = [f"### {label(run)}", ""]
     lines += [f"{run}.", ""] if run.best is not None else []
     lines += ()
-    head = ["number", "time", f"your {run.subject}", "ratio", "score", "elapsed"]
-    rows = [_measured_row(m) for m in run.fastest()[:_SHOWN]]
+    head = ["number", "time", f"your {run.subject}", "ratio", score_name(run), "elapsed"]
+    rows = [_measured_row(run, m) for m in run.fastest()[:_SHOWN]]
     lines += [f"The fastest of {len(run.measurements)} as the search measured them:", ""]
     lines += table(head, rows, words=0)
     failures = [m for m in run.measurements if not np.isfinite(m.outcome.ratio)]
@@ -109,15 +109,14 @@ def _section(run: Run) -> list[str]:
     return lines
 
 
-def _measured_row(measurement: Measurement) -> list[str]:
+def _measured_row(run: Run, measurement: Measurement) -> list[str]:
     outcome = measurement.outcome
-    score = "" if measurement.score is None else f"{measurement.score:.4f}"
     return [
         str(measurement.number),
         duration(outcome.nanoseconds),
         duration(outcome.reference),
         f"{outcome.ratio:.3f}",
-        score,
+        score_text(run, measurement),
         f"{measurement.seconds:.0f} s",
     ]
 

@@ -105,6 +105,13 @@ class Run:
         return replace(fastest, reference=reference, noise=noise)
 
     @property
+    def default_name(self) -> str:
+        """The default and its verb, as the beginning of a sentence about its time."""
+        if self.task == "fusion":
+            return "the compiler's own fusions, written out, take"
+        return "the default takes"
+
+    @property
     def default_outcome(self) -> Outcome | None:
         """The default's last measurement; None if the default is the user's program."""
         if not self.default:
@@ -132,7 +139,7 @@ class Run:
         parts = [f"{self.program}: {self.verdict}"]
         if self.default_outcome and self.default_outcome.reference:
             ratio = self.default_outcome.ratio
-            parts += [f"the default takes {ratio:.2f} times the time of your {self.subject}"]
+            parts += [f"{self.default_name} {ratio:.2f} times the time of your {self.subject}"]
         return "; ".join([*parts, *filter(None, [self.server_problem])])
 
     @property

@@ -10,7 +10,9 @@ import numpy as np
 
 from hlorank.errors import HlorankError
 from hlorank.measure.rounds import Protocol as Rounds
+from hlorank.task import Task
 from hlorank.tune.budget import CONFIRMED, PARTS, Budget
+from hlorank.tune.fusion.annealing import FusionAnnealing
 from hlorank.tune.hardware import CONFIRM, SEARCH, Outcome
 from hlorank.tune.journal import Journal, JournalError
 from hlorank.tune.predictor import Predictor
@@ -22,6 +24,12 @@ from hlorank.tune.worker import first_line
 
 LAYOUT_STRATEGIES = ("genetic", "annealing", "random")
 TILE_STRATEGIES = ("exhaustive",)
+FUSION_STRATEGIES = ("annealing", "genetic", "random")
+STRATEGIES: dict[Task, tuple[str, ...]] = {
+    "layout": LAYOUT_STRATEGIES,
+    "tile": TILE_STRATEGIES,
+    "fusion": FUSION_STRATEGIES,
+}
 """The first strategy is the default."""
 
 _PREDICTED_AT_ONCE = 64
@@ -140,6 +148,8 @@ class Tuner:
                 return Random(space, random, batch)
             case "genetic":
                 return Genetic(space, random, batch, start)
+            case "annealing" if self._problem.task == "fusion":
+                return FusionAnnealing(space, random, batch, steps, start)
             case "annealing":
                 return Annealing(space, random, batch, steps, start)
         raise ValueError(f"strategy '{self._settings.strategy}' does not exist")
@@ -191,7 +201,9 @@ class Tuner:
                 strategy.update(batch, scores)
                 asked += len(batch)
                 for candidate, score in zip(batch, scores.tolist(), strict=True):
-                    found[candidate.tobytes()] = (score, candidate)
+                    # An infinite score means that the model has no prediction.
+                    if np.isfinite(score):
+                        found[candidate.tobytes()] = (score, candidate)
         except HlorankError as error:
             self._note({"predictions": asked, "error": str(error)}, begin)
             # Continues with the candidates that the model should have scored.

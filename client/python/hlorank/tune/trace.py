@@ -7,11 +7,10 @@ from pathlib import Path
 from time import monotonic_ns
 from typing import Any
 
+from hlorank.configurations import Configurations
 from hlorank.graph import Graph
-from hlorank.layouts import Layouts
 from hlorank.messages import RankConfigsRequest, TraceRecord
 from hlorank.model import model_reference
-from hlorank.tiles import Tiles
 
 _SECOND = 1_000_000_000
 
@@ -28,7 +27,7 @@ class Trace:
 
     def write(
         self,
-        configurations: Layouts | Tiles,
+        configurations: Configurations,
         *,
         top_k: int = 0,
         model: str | None = None,

@@ -11,20 +11,17 @@ from typing import Any
 import numpy as np
 
 from hlorank.client import Client
+from hlorank.errors import HlorankError
 from hlorank.measure.processor import processor
 from hlorank.model import model_reference
+from hlorank.tune.fusion.problem import FusionProblem
 from hlorank.tune.hardware import CONFIRM, Hardware, Outcome
 from hlorank.tune.journal import Journal, JournalError
 from hlorank.tune.predictor import Predictor
 from hlorank.tune.problem import LayoutProblem, Problem, TileProblem
-from hlorank.tune.program import Program, TiledKernel
+from hlorank.tune.program import FusionProgram, Program, TiledKernel
 from hlorank.tune.run import Listener, Run, read_run
-from hlorank.tune.search import (
-    LAYOUT_STRATEGIES,
-    TILE_STRATEGIES,
-    Settings,
-    Tuner,
-)
+from hlorank.tune.search import STRATEGIES, Settings, Tuner
 from hlorank.tune.trace import Trace
 from hlorank.tune.worker import Setting
 
@@ -45,10 +42,10 @@ def tune(
     record: str | PathLike[str] | None = None,
     listener: Listener = lambda _: None,
 ) -> Run:
-    """Searches for faster layouts of a program, or faster tiles of a kernel.
+    """Searches for faster layouts or fusions of a program, or faster tiles of a kernel.
 
     Args:
-        subject: The program or the kernel.
+        subject: The program, whose fusions are tuned if it is a ``FusionProgram``; or the kernel.
         server: An address such as ``127.0.0.1:7070``, or a client, for example with credentials;
             None searches without a model, by measurements alone.
         out: Folder of the results. The same call continues a search that was stopped.
@@ -78,7 +75,10 @@ def tune(
         _connected(server) as client,
     ):
         predictor = Predictor(client, problem, model, trace) if client else None
-        return Tuner(problem, hardware, predictor, settings, journal, listener).run()
+        run = Tuner(problem, hardware, predictor, settings, journal, listener).run()
+    if isinstance(problem, FusionProblem) and run.best:
+        problem.save(problem.read(run.measurements[run.best].candidate), folder)
+    return run
 
 
 def _recording(
@@ -95,16 +95,31 @@ def _connected(server: str | Client | None) -> AbstractContextManager[Client | N
 
 def problem_of(subject: Program | TiledKernel) -> Problem:
     """Returns the search problem of a program or a kernel."""
-    return LayoutProblem(subject) if isinstance(subject, Program) else TileProblem(subject)
+    match subject:
+        case FusionProgram():
+            return FusionProblem(subject)
+        case Program():
+            return LayoutProblem(subject)
+        case TiledKernel():
+            return TileProblem(subject)
 
 
 def default_settings(problem: Problem) -> Settings:
     """Returns the default settings of a problem's task."""
-    return Settings((LAYOUT_STRATEGIES if problem.task == "layout" else TILE_STRATEGIES)[0])
+    return Settings(STRATEGIES[problem.task][0])
 
 
 def measuring(problem: Problem, folder: Path, threads: int = 1) -> Hardware:
-    """Returns the process that measures the programs of one problem."""
+    """Returns the process that measures the programs of one problem.
+
+    Raises:
+        HlorankError: if a program whose fusions are chosen should use several threads.
+    """
+    if problem.task == "fusion" and threads != 1:
+        raise HlorankError(
+            "chosen fusions run on one thread, so they are compared to a program on one thread; "
+            f"--threads is {threads}"
+        )
     setting = Setting(problem.compiler, problem.reference, problem.arguments, TOLERANCE, SLOW)
     return Hardware(setting, folder / "worker.log", threads=threads)
 

@@ -1,0 +1,110 @@
+"""The search for fusions of a program."""
+
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hlorank.errors import HlorankError
+from hlorank.fusions import Fusions
+from hlorank.graph import Graph
+from hlorank.measure.fusion.kernels import configuration
+from hlorank.measure.fusion.limits import UNLIMITED
+from hlorank.measure.fusion.passes import CHOSEN_FUSION, DEFAULT
+from hlorank.measure.fusion.write import fused_program
+from hlorank.task import Task
+from hlorank.tune.fusion.compiler import FusionCompiler
+from hlorank.tune.fusion.space import FusionSpace
+from hlorank.tune.hardware import HardwareError
+from hlorank.tune.program import FusionProgram, repeatable
+from hlorank.tune.space import Candidates
+from hlorank.tune.worker import first_line
+
+
+class FusionProblem:
+    """The search for fusions of a program on XLA:CPU.
+
+    The program itself is what XLA makes of it, with its own fusions and its library of matrix
+    kernels. The default has the compiler's own fusions too, written out as those of candidates.
+    """
+
+    task: Task = "fusion"
+    subject = "program"
+    compiler = FusionCompiler
+
+    def __init__(self, program: FusionProgram):
+        self.name = program.name
+        self.arguments = [np.asarray(argument) for argument in program.arguments]
+        module = repeatable(program.module)
+        self.reference = _compilation(module, DEFAULT).to_bytes()
+        prepared = _prepared(module)
+        self._graph = prepared.graph
+        if not self._graph.slots:
+            raise HlorankError(
+                f"'{self.name}' has no fusions to choose: none of its {len(self._graph.nodes)} "
+                "instructions can be computed inside the kernel of another one"
+            )
+        self._prepared = self._graph.module.SerializeToString(deterministic=True)
+        self.graph = Graph.from_hlo_proto(self._prepared, task="fusion")
+        self.space = FusionSpace(self._graph, prepared.compilers.fused)
+        self.default = self.space.compilers
+
+    def program(self, candidate: np.ndarray) -> bytes:
+        """Returns the ``Compilation`` of a candidate."""
+        return self._compilation(candidate).to_bytes() if candidate[0] else self.reference
+
+    def configurations(self, candidates: Candidates) -> Fusions:
+        """Converts candidates to the configurations that the model ranks."""
+        return Fusions(self.space.bits(candidates))
+
+    def written(self, candidate: np.ndarray) -> dict[str, list[int]]:
+        """Returns the numbers of the fused nodes; nothing for the program itself."""
+        if not candidate[0]:
+            return {}
+        return {"fused_nodes": np.array(self._graph.slot_numbers)[candidate[1:] != 0].tolist()}
+
+    def read(self, written: dict[str, list[int]]) -> np.ndarray:
+        """Converts a candidate back from JSON."""
+        if not written:
+            return self.space.default
+        fused = np.isin(self._graph.slot_numbers, written["fused_nodes"])
+        return np.array([1, *fused], np.int16)
+
+    def identity(self) -> str:
+        """Returns a digest of the program and of its form before fusion."""
+        return sha256(self.reference + self._prepared).hexdigest()
+
+    def save(self, candidate: np.ndarray, folder: Path) -> None:
+        """Writes what ``hlorank.measure.fusion.saved.load`` compiles and runs."""
+        from hlorank.measure.fusion.saved import save
+
+        more = {"program": self.name, **self.written(candidate)}
+        save(folder, self._compilation(candidate), more)
+
+    def _compilation(self, candidate: np.ndarray) -> Any:
+        # Bits of candidates are within the limits, and those of the compiler are kept as they are.
+        chosen = configuration(self._graph, self.space.fused(candidate), UNLIMITED)
+        return _compilation(fused_program(self._graph, chosen.kernels, self.name), CHOSEN_FUSION)
+
+
+def _compilation(module: Any, disabled_passes: str) -> Any:
+    from hlorank.measure.fusion.compilation import Compilation
+
+    return Compilation(module.SerializeToString(deterministic=True), disabled_passes)
+
+
+def _prepared(module: Any) -> Any:
+    from hlorank.measure.execute import backend
+    from hlorank.measure.fusion.prepare import prepare
+
+    if backend() != "xla:cpu":
+        raise HlorankError(
+            f"fusions are chosen for XLA:CPU, but jax compiles for {backend()}; "
+            "set the environment variable JAX_PLATFORMS=cpu"
+        )
+    try:
+        return prepare(module)
+    # jaxlib raises its own types.
+    except Exception as error:
+        raise HardwareError(f"the program does not run as it is: {first_line(error)}") from error
