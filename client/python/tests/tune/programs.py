@@ -8,7 +8,7 @@ import numpy as np
 
 from hlorank import Client
 from hlorank.measure.rounds import Protocol
-from hlorank.tune import Program, Settings, Tile, TiledKernel, search, tuning
+from hlorank.tune import FusionProgram, Program, Settings, Tile, TiledKernel, search, tuning
 
 HASTE = Protocol(warmups=1, rounds=2, most_rounds=3, seconds=0.005, stretch_seconds=0.01, tries=0)
 """Short measurements, which are worth as much."""
@@ -67,3 +67,15 @@ def rows():
 def _arrays(*shapes):
     random = np.random.default_rng(0)
     return [random.standard_normal(shape).astype(np.float32) for shape in shapes]
+
+
+@cache
+def smoothing():
+    """Shifted sums, a sigmoid and a reduction: two results and no dot."""
+
+    def smooth(image, scale):
+        shifted = sum(jax.numpy.roll(image, step, 1) for step in (-1, 1))
+        mask = jax.nn.sigmoid((image - shifted) * scale)
+        return mask * shifted + (1 - mask) * image, jax.numpy.exp(-shifted).sum(1)
+
+    return FusionProgram.from_function(smooth, *_arrays((16, 24), (1,)))
