@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -37,6 +37,16 @@ SEARCH = Protocol(warmups=1, rounds=5, most_rounds=32, seconds=0.3, tries=60)
 """Protocol of the measurements during a search."""
 CONFIRM = Protocol(warmups=1, rounds=4, most_rounds=32, seconds=0.4, tries=40)
 """Protocol of each part of the confirmation, which chooses the winner."""
+
+
+_PROCESS_TRIES = 2
+"""Maximum number of repeated stretches, for processor time."""
+
+
+def by_clock(protocol: Protocol, clock: str) -> Protocol:
+    """Returns the protocol with a clock; processor time hardly waits for a quiet machine."""
+    tries = min(protocol.tries, _PROCESS_TRIES) if clock == "process" else protocol.tries
+    return replace(protocol, clock=clock, tries=tries)
 
 
 class HardwareError(HlorankError):

@@ -39,6 +39,8 @@ class Problem(Protocol):
     compiler: type[Compiler]
     """Compiles the programs in the measuring process; made of ``arguments``."""
     arguments: Sequence[np.ndarray]
+    clock: str
+    """What run times are: ``monotonic`` or ``process``, as in a measurement's protocol."""
 
     def program(self, candidate: np.ndarray) -> bytes:
         """Returns a candidate's program, as ``compiler`` takes it; raises if there is none."""
@@ -67,6 +69,7 @@ class LayoutProblem:
     task: Task = "layout"
     subject = "program"
     compiler = XlaCompiler
+    clock = "monotonic"
 
     def __init__(self, program: Program):
         self.name = program.name
@@ -116,6 +119,7 @@ class TileProblem:
     task: Task = "tile"
     subject = "function"
     compiler = XlaCompiler
+    clock = "monotonic"
 
     def __init__(self, kernel: TiledKernel):
         from hlorank.measure.lower import flat_arguments, lower

@@ -13,7 +13,7 @@ from hlorank.measure.rounds import Protocol as Rounds
 from hlorank.task import Task
 from hlorank.tune.budget import CONFIRMED, PARTS, Budget
 from hlorank.tune.fusion.annealing import FusionAnnealing
-from hlorank.tune.hardware import CONFIRM, SEARCH, Outcome
+from hlorank.tune.hardware import CONFIRM, SEARCH, Outcome, by_clock
 from hlorank.tune.journal import Journal, JournalError
 from hlorank.tune.predictor import Predictor
 from hlorank.tune.problem import Problem
@@ -314,7 +314,8 @@ class Tuner:
         """Measures programs, which takes about ``seconds`` at most; ``part`` is for the display."""
         begin = self._budget.spent()
         own = [m.outcome.nanoseconds or 0 for m in self._run.measurements[:1]]
-        patient = self._budget.patient(protocol, (len(programs) + 1) * sum(own) / 1e9)
+        timed = by_clock(protocol, self._problem.clock)
+        patient = self._budget.patient(timed, (len(programs) + 1) * sum(own) / 1e9)
         outcomes = self._hardware.measure(
             programs, patient, seconds, lambda phase: self._phase(part + phase)
         )

@@ -15,7 +15,7 @@ from hlorank.errors import HlorankError
 from hlorank.measure.processor import processor
 from hlorank.model import model_reference
 from hlorank.tune.fusion.problem import FusionProblem
-from hlorank.tune.hardware import CONFIRM, Hardware, Outcome
+from hlorank.tune.hardware import CONFIRM, Hardware, Outcome, by_clock
 from hlorank.tune.journal import Journal, JournalError
 from hlorank.tune.predictor import Predictor
 from hlorank.tune.problem import LayoutProblem, Problem, TileProblem
@@ -159,7 +159,8 @@ def replay(
         programs["default"] = problem.program(problem.default)
     programs["winner"] = problem.program(_winner(problem, folder))
     with measuring(problem, folder, threads) as hardware:
-        outcomes = hardware.measure(list(programs.values()), CONFIRM)
+        protocol = by_clock(CONFIRM, problem.clock)
+        outcomes = hardware.measure(list(programs.values()), protocol)
     return dict(zip(programs, outcomes, strict=True))
 
 

@@ -7,6 +7,7 @@ import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from hlorank.measure import execute
 from hlorank.measure.fusion import saved
 from hlorank.measure.fusion.compilation import Compilation, OtherKernelsError
 from hlorank.measure.fusion.passes import CHOSEN_FUSION, DEFAULT
+from hlorank.measure.rounds import Protocol
 from hlorank.measure.schema import HloModuleProto
 from hlorank.tune import (
     FusionProgram,
@@ -37,6 +39,7 @@ from hlorank.tune import (
 )
 from hlorank.tune.__main__ import main
 from hlorank.tune.fusion.problem import FusionProblem
+from hlorank.tune.hardware import by_clock
 
 ABORTS = (DATA / "hlo/cnn_train.cpu_after_opt.hlo_module.pb").read_bytes()
 """Compiled again, a module after optimization breaks what XLA takes for granted."""
@@ -203,6 +206,7 @@ import sys
 sys.path.insert(0, {here!r})
 from programs import smoothing
 from hlorank.tune.fusion.problem import FusionProblem
+from hlorank.tune.hardware import by_clock
 print(FusionProblem(smoothing()).identity())
 """
 
@@ -310,6 +314,20 @@ def test_fusions_are_searched_with_a_server(fusion_server, tmp_path):
 def test_a_layout_model_does_not_rank_fusions(fusion_server, tmp_path):
     with pytest.raises(ServerError, match="does not rank this program"):
         tune(smoothing(), fusion_server, tmp_path, short("annealing"), model="layout-xla-cpu")
+
+
+def test_programs_on_one_thread_are_measured_by_processor_time(tmp_path):
+    class Recording(Machine):
+        protocols: ClassVar[list] = []
+
+        def measure(self, programs, protocol, seconds, report):
+            self.protocols.append(protocol)
+            return super().measure(programs, protocol, seconds, report)
+
+    tuned(tmp_path, Recording(), smoothing(), short("annealing"))
+    assert {protocol.clock for protocol in Recording.protocols} == {"process"}
+    waiting = Protocol(tries=60)
+    assert (by_clock(waiting, "process").tries, by_clock(waiting, "monotonic")) == (2, waiting)
 
 
 def _random():

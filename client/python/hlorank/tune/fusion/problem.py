@@ -32,6 +32,8 @@ class FusionProblem:
     task: Task = "fusion"
     subject = "program"
     compiler = FusionCompiler
+    clock = "process"
+    """Programs run on one thread, whose processor time other processes change little."""
 
     def __init__(self, program: FusionProgram):
         self.name = program.name
