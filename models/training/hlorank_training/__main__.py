@@ -50,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_replay(subparsers)
     _add_study(subparsers)
     _add_study_iree(subparsers)
+    _add_study_fusion(subparsers)
     _add_export(subparsers)
     _add_fixtures(subparsers)
     _add_whole_graph_fixtures(subparsers)
@@ -170,6 +171,21 @@ def _add_study_iree(subparsers) -> None:
         "--model", default="tile-iree-cpu", help="model that ranks (default: %(default)s)"
     )
     parser.add_argument("--out", type=Path, required=True, help="folder of the searches")
+
+
+def _add_study_fusion(subparsers) -> None:
+    parser = _add(subparsers, commands.study_fusion, tasks=())
+    parser.add_argument("--server", default="127.0.0.1:7070", help="address of the hlorank server")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the searches")
+    parser.add_argument(
+        "--programs", nargs="+", required=True, metavar="NAME", help="programs of the zoo"
+    )
+    parser.add_argument(
+        "--measurements",
+        type=int,
+        default=16,
+        help="measured candidates with the model (default: %(default)s)",
+    )
 
 
 def _add_export(subparsers) -> None:

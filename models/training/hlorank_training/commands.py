@@ -210,6 +210,13 @@ def study_iree(arguments: argparse.Namespace) -> None:
     print(run(arguments.server, arguments.out, arguments.model))
 
 
+def study_fusion(arguments: argparse.Namespace) -> None:
+    """Tune fusions with a server's model and by measurements alone, and compare the results."""
+    from hlorank_training.judging.study_fusion import study_fusion as run
+
+    print(run(arguments.programs, arguments.server, arguments.out, arguments.measurements))
+
+
 def export(arguments: argparse.Namespace) -> None:
     """Write the artifact of a trained model, or of the mean of several."""
     if arguments.task == "fusion":

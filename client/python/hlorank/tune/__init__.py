@@ -18,7 +18,7 @@ from hlorank.tune.predictor import ServerError
 from hlorank.tune.program import FusionProgram, Program, TiledKernel
 from hlorank.tune.run import Measurement, Run, read_run
 from hlorank.tune.search import Settings
-from hlorank.tune.tuning import executable, replay, tune
+from hlorank.tune.tuning import executable, replay, side_by_side, tune
 
 __all__ = [
     "RESULTS_FILE",
@@ -39,6 +39,7 @@ __all__ = [
     "executable",
     "read_run",
     "replay",
+    "side_by_side",
     "tune",
     "tune_tiles",
 ]

@@ -54,9 +54,12 @@ class Run:
     """Relative difference of two measurements of one program, at the end."""
     parts: list[dict[int, Outcome]] = field(default_factory=list)
     """The parts of the confirmation: measurements at the end, by number."""
+    seconds: float = 0.0
+    """Time that the search has taken until now."""
 
     def add(self, row: dict[str, Any]) -> None:
         """Adds a row of the results file."""
+        self.seconds = row.get("seconds", self.seconds)
         if "candidate" in row:
             number, score = len(self.measurements), row.get("score")
             self.measurements.append(

@@ -1,6 +1,6 @@
 """Tunes a program in one call."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, replace
 from importlib.metadata import version
@@ -13,6 +13,7 @@ import numpy as np
 from hlorank.client import Client
 from hlorank.errors import HlorankError
 from hlorank.measure.processor import processor
+from hlorank.measure.rounds import Protocol
 from hlorank.model import model_reference
 from hlorank.tune.fusion.problem import FusionProblem
 from hlorank.tune.hardware import CONFIRM, Hardware, Outcome, by_clock
@@ -153,15 +154,35 @@ def replay(
         JournalError: if the folder contains no completed run of this program.
         HardwareError: if the program does not run as it is.
     """
-    problem, folder = problem_of(subject), Path(folder)
+    return side_by_side(subject, {"winner": folder}, threads=threads)
+
+
+def side_by_side(
+    subject: Program | TiledKernel,
+    folders: Mapping[str, str | PathLike[str]],
+    *,
+    protocol: Protocol = CONFIRM,
+    threads: int = 1,
+) -> dict[str, Outcome]:
+    """Measures the user's program, the default and the winners of folders in the same rounds.
+
+    Returns outcomes by name: ``program`` or ``function``, ``default`` if it differs, and the names
+    of the folders. A winner that is the program itself is measured as that.
+
+    Raises:
+        JournalError: if a folder contains no completed run of this program.
+        HardwareError: if the program does not run as it is.
+    """
+    problem = problem_of(subject)
     programs = {problem.subject: problem.reference}
     if problem.default.any():
         programs["default"] = problem.program(problem.default)
-    programs["winner"] = problem.program(_winner(problem, folder))
-    with measuring(problem, folder, threads) as hardware:
-        protocol = by_clock(CONFIRM, problem.clock)
-        outcomes = hardware.measure(list(programs.values()), protocol)
-    return dict(zip(programs, outcomes, strict=True))
+    for name, folder in folders.items():
+        programs[name] = problem.program(_winner(problem, Path(folder)))
+    distinct = list(dict.fromkeys(programs.values()))
+    with measuring(problem, Path(next(iter(folders.values()))), threads) as hardware:
+        outcomes = hardware.measure(distinct, by_clock(protocol, problem.clock))
+    return {name: outcomes[distinct.index(program)] for name, program in programs.items()}
 
 
 def executable(subject: Program | TiledKernel, folder: str | PathLike[str]) -> Callable[[], list]:
