@@ -1,7 +1,8 @@
 //! The benefit of evaluating every distinct row once: the engine compared with the naive evaluation of the same model,
-//! its growth, the steps of a genetic search, tiles, every model of the registry, and its stages. Ratios are of one run.
+//! its growth, the steps of a genetic search, tiles, fusions, every model of the registry, and its stages. Ratios are of one run.
 
 mod architectures;
+mod fusion;
 mod growth;
 mod naive;
 mod overhead;
@@ -15,8 +16,8 @@ mod turns;
 use tokio::runtime::Runtime;
 
 /// Benchmarks, of which arguments select some by name.
-const PARTS: [&str; 8] =
-    ["naive", "growth", "search", "tiles", "architectures", "overhead", "turns", "stages"];
+const PARTS: [&str; 9] =
+    ["naive", "growth", "search", "tiles", "fusion", "architectures", "overhead", "turns", "stages"];
 
 fn main() {
     // Cargo adds `--bench`.
@@ -30,6 +31,7 @@ fn main() {
             "growth" => runtime.block_on(growth::over_configurations_and_nodes()),
             "search" => runtime.block_on(search::steps()),
             "architectures" => runtime.block_on(architectures::compare()),
+            "fusion" => runtime.block_on(fusion::steps_and_naive()),
             "tiles" => runtime.block_on(tiles::rank_kernel()),
             "overhead" => runtime.block_on(overhead::of_small_requests()),
             "turns" => runtime.block_on(turns::of_small_and_large()),
