@@ -208,3 +208,19 @@ def test_readers_that_do_not_know_fusion_configurations_skip_them():
     data.runs.add().module_config.fusion_config.fused = b"\x05"
     # Field 1000 as a tag, then its length and content.
     assert b"\xc2\x3e\x03\x0a\x01\x05" in data.SerializeToString()
+
+
+def test_a_bitcast_to_another_type_stays_a_conversion():
+    builder = Builder("bitcast")
+    main = builder.computation("main")
+    x = builder.parameter(main, 0, FLOATS)
+    numbers = ShapeProto(element_type=4, dimensions=[32])
+    module = builder.finish_module(main, builder.add(main, "bitcast", numbers, [x]).id)
+    flat, _ = logical(module, frozenset())
+    parameter, converted, reshaped = flat.computations[0].instructions
+    assert [converted.opcode, reshaped.opcode] == ["bitcast-convert", "reshape"]
+    assert (converted.shape.element_type, list(converted.shape.dimensions)) == (4, [4, 8])
+    assert list(converted.operand_ids) == [parameter.id] and not converted.dimensions
+    module.computations[0].instructions[1].shape.dimensions[:] = [64]
+    with pytest.raises(ValueError, match="changes the number of elements"):
+        logical(module, frozenset())

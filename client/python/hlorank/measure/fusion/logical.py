@@ -2,10 +2,12 @@
 
 The compiler expresses changes of layout as bitcasts and copies, whose meaning depends on layouts.
 A loop fusion loses layouts, so a bitcast becomes a reshape between transposes to and from the order
-in memory, and a copy that changes only the layout becomes its operand.
+in memory, and a copy that changes only the layout becomes its operand. A bitcast that also changes
+the type of the elements is a bitcast-convert as well, as it was before compilation.
 """
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from hlorank.measure.schema import HloInstructionProto, HloModuleProto
@@ -74,12 +76,16 @@ class _Rewriter:
                 self._written.append(copy)
 
     def _bitcast(self, instruction: Any, value: int) -> int:
-        """Transposes to the order in memory, reshapes, and transposes back."""
+        """Transposes to the order in memory, converts, reshapes, and transposes back."""
         source, target = self._shapes[instruction.operand_ids[0]], instruction.shape
         into, out = (list(reversed(s.layout.minor_to_major)) for s in (source, target))
         sizes = [source.dimensions[d] for d in into]
         wanted = [target.dimensions[d] for d in out]
         value = self._transpose(value, source, into, sizes)
+        if source.element_type != target.element_type:
+            if prod(sizes) != prod(wanted):
+                raise ValueError(f"{instruction.name} changes the number of elements")
+            value = self._append("bitcast-convert", value, target, (sizes, ()))
         if wanted != sizes:
             value = self._append("reshape", value, target, (wanted, ()))
         back = [out.index(d) for d in range(len(out))]
@@ -94,7 +100,7 @@ class _Rewriter:
         self, opcode: str, operand: int, like: Any, sizes_and_order: tuple[Sequence, Sequence]
     ) -> int:
         sizes, order = map(tuple, sizes_and_order)
-        key = opcode, operand, sizes, order
+        key = opcode, operand, sizes, order, like.element_type
         if key not in self._known:
             new = HloInstructionProto(opcode=opcode, id=self._next, operand_ids=[operand])
             new.name = f"{opcode}.{new.id}"

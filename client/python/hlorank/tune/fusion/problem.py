@@ -109,4 +109,7 @@ def _prepared(module: Any) -> Any:
         return prepare(module)
     # jaxlib raises its own types.
     except Exception as error:
-        raise HardwareError(f"the program does not run as it is: {first_line(error)}") from error
+        raise HardwareError(
+            f"the program does not compile, or its fusions cannot be taken apart: "
+            f"{first_line(error)}"
+        ) from error
