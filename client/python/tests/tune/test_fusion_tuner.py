@@ -30,10 +30,12 @@ from hlorank.measure.schema import HloModuleProto
 from hlorank.tune import (
     FusionProgram,
     HardwareError,
+    Outcome,
     Program,
     ServerError,
     executable,
     replay,
+    side_by_side,
     tune,
     tuning,
 )
@@ -328,6 +330,24 @@ def test_programs_on_one_thread_are_measured_by_processor_time(tmp_path):
     assert {protocol.clock for protocol in Recording.protocols} == {"process"}
     waiting = Protocol(tries=60)
     assert (by_clock(waiting, "process").tries, by_clock(waiting, "monotonic")) == (2, waiting)
+
+
+def test_the_winners_of_several_searches_are_measured_side_by_side(tmp_path, monkeypatch):
+    for place, name in enumerate("ab"):
+        times = [1000, 1100, *[900] * 40]
+        times[2 + place] = 500
+        machine = Machine(times=times.__getitem__)
+        monkeypatch.setattr(tuning, "measuring", lambda *_, machine=machine: nullcontext(machine))
+        tune(smoothing(), None, tmp_path / name, short("annealing"))
+    machine = Machine()
+    monkeypatch.setattr(tuning, "measuring", lambda *_: nullcontext(machine))
+    machine.measure = lambda programs, protocol: [
+        Outcome("measured", 1 + number, 1) for number in range(len(programs))
+    ]
+    folders = {name: tmp_path / name for name in "ab"}
+    outcomes = side_by_side(smoothing(), folders)
+    assert list(outcomes) == ["program", "default", "a", "b"]
+    assert [outcome.nanoseconds for outcome in outcomes.values()] == [1, 2, 3, 4]
 
 
 def _random():

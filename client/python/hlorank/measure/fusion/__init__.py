@@ -7,7 +7,10 @@
 * ``draw`` returns configurations: everything, nothing, random ones and neighbours
 * ``write`` returns a module with exactly these kernels, and each kernel as a module of its own
 * ``passes`` names the passes that are off, and ``proof`` compares the compiled kernels
+* ``compilation`` compiles a module with its passes off, and checks the kernels
+* ``saved`` keeps such a module on disk, and loads it
 * ``loop`` repeats a kernel inside a program, to time it
 
-Only ``prepare`` needs jax. Importing this package imports none of them.
+Only ``prepare``, ``compilation`` and ``saved`` need jax. Importing this package imports none of
+them.
 """
