@@ -181,7 +181,7 @@ train-setup: ## install the dependencies of training (about 5 GB)
 	cd $(TRAINING) && { [ -x $(TRAINING_PYTHON) ] || python3 -m venv .venv; } && $(TRAINING_PYTHON) -m pip install -e '../../client/python[tune,iree]' -e '.[dev]'
 
 # The shipped models, and the options in which they differ.
-MODEL ?= layout-xla-cpu tile-xla-cpu layout-xla-cpu-sage tile-xla-cpu-sage tile-iree-cpu
+MODEL ?= layout-xla-cpu tile-xla-cpu layout-xla-cpu-sage tile-xla-cpu-sage tile-iree-cpu fusion-xla-cpu
 train_task = $(firstword $(subst -, ,$(1)))
 train_data = data/$(train_task)$(if $(findstring -iree-,$(1)),-iree)
 train_options = $(if $(findstring -sage,$(1)),--architecture graphsage-segment)

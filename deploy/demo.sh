@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Starts a server on a free loopback port, ranks measured configurations of both tasks, and stops the server.
+# Starts a server on a free loopback port, ranks measured configurations of every task, and stops the server.
 # `make demo` builds what this needs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -35,6 +35,9 @@ printf '\nLayouts of a whole program, measured on XLA:CPU (%s):\n\n' "$measured/
 "$programs/hlorank" rank --graph "$measured/layout_random_window_nchw_train.pb" --top 5
 printf '\nTiles of one kernel, measured with IREE on a CPU (%s):\n\n' "$measured/tile_dispatches.pb"
 "$programs/hlorank" rank --graph "$measured/tile_dispatches.pb" --model tile-iree-cpu --module 0 --top 5
+fused=tests/data/fused/rotary.pb
+printf '\nFusions of a program, measured on XLA:CPU, and the kernels of the best (%s):\n\n' "$fused"
+"$programs/hlorank" rank --graph "$fused" --top 5 --explain
 
 trap - EXIT
 kill "$server"

@@ -49,10 +49,11 @@ def run(programs: Path, *command: str, **changed: str) -> subprocess.CompletedPr
     )
 
 
-def test_the_demo_ranks_layouts_and_tiles(programs):
+def test_the_demo_ranks_layouts_tiles_and_fusions(programs):
     demo = run(programs, "hlorank", "demo")
     assert demo.returncode == 0, demo.stderr
-    assert demo.stdout.count("rank  number") == 2 and "The best of the top 5" in demo.stdout
+    assert demo.stdout.count("rank  number") == 3 and "predicted" in demo.stdout
+    assert "The best of the top 5" in demo.stdout
 
 
 def test_the_server_answers_the_command_line_and_the_client(programs, tmp_path):

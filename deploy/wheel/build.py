@@ -17,7 +17,11 @@ REPOSITORY = HERE.parents[1]
 CLIENT = REPOSITORY / "client" / "python"
 PACKAGE = "hlorank_programs"
 PROGRAMS = ("hlorank", "hlorank-server")
-DEMO = ("layout_random_window_nchw_train.pb", "tile_dispatches.pb")
+DEMO = (
+    "measured/layout_random_window_nchw_train.pb",
+    "measured/tile_dispatches.pb",
+    "fused/rotary.pb",
+)
 ONNXRUNTIME = "onnxruntime>=1.24"
 """The oldest release with the interface that the server is built for."""
 SCRIPTS = """\
@@ -61,7 +65,7 @@ def stage(source: Path, programs: Path) -> None:
         subprocess.run(["strip", installed / name], check=True)
     (installed / "demo").mkdir()
     for name in DEMO:
-        shutil.copy(REPOSITORY / "tests" / "data" / "measured" / name, installed / "demo")
+        shutil.copy(REPOSITORY / "tests" / "data" / name, installed / "demo")
     (source / "pyproject.toml").write_text(project())
 
 

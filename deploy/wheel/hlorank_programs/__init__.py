@@ -21,6 +21,7 @@ _INSTALLED = Path(__file__).parent / "installed"
 _DEMO = {
     "Layouts of a whole program, measured on XLA:CPU": ("layout_random_window_nchw_train.pb",),
     "Tiles of one kernel, measured with IREE on a CPU": ("tile_dispatches.pb", "--module=0"),
+    "Fusions of a program, measured on XLA:CPU": ("rotary.pb", "--explain"),
 }
 _START_SECONDS = 60.0
 
