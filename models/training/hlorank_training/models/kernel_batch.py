@@ -1,7 +1,8 @@
 """Packs kernels into the inputs of a model of their run time."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import torch
@@ -26,8 +27,8 @@ class KernelBatch:
     """f32 [S,N,N]: 1 where the row consumes the column"""
     mask: Tensor
     """f32 [S,N]: 1 for a real node"""
-    numbers: np.ndarray
-    """i64 [S]: which of the kernels they are"""
+    numbers: np.ndarray = field(default_factory=partial(np.zeros, 0, np.int64))
+    """i64 [S]: which of the kernels they are, if they are measured ones"""
 
 
 def make_batch(kernels: Sequence[MeasuredKernel], numbers: np.ndarray) -> KernelBatch:

@@ -25,7 +25,7 @@ from hlorank_training.models.kernel_work import AMOUNTS, KernelWork, Work
 from hlorank_training.models.segment_batch import FEATURES, OPCODES
 
 _NANOSECONDS = 1e-9
-_NODE_EXTRAS = 6
+_NODE_EXTRAS = 11
 _HIDDEN_KEY = 1e9
 """Subtracted from the attention scores of padding nodes."""
 _CLIP = 5.0
@@ -92,7 +92,7 @@ class KernelTimeEncoder(nn.Module):
         self.amount_scale.copy_(1 / amounts.std(0).clamp(min=1e-3))
 
     def work(self, batch: KernelBatch) -> Work:
-        """Returns the work of the kernels of a batch."""
+        """Returns the work of the kernels of a batch, which has nothing to train."""
         with torch.no_grad():
             return self.kernel_work(batch.opcode, batch.features, batch.operands, batch.mask)
 
@@ -102,16 +102,13 @@ class KernelTimeEncoder(nn.Module):
         """Maps opcode i64 [S,N], features f32 [S,N,140], operands f32 [S,N,N], mask f32 [S,N] and
         segment i64 [B] to seconds f32 [B,1]."""
         edges = operands * mask.unsqueeze(-1) * mask.unsqueeze(-2)
-        logarithm = self.log_nanoseconds(opcode.clamp(0, OPCODES - 1), features, edges, mask)
-        seconds = torch.exp(logarithm) * _NANOSECONDS
+        batch = KernelBatch(opcode.clamp(0, OPCODES - 1), features, edges, mask)
+        seconds = torch.exp(self.log_nanoseconds(batch, self.work(batch))) * _NANOSECONDS
         return look_up(seconds.unsqueeze(-1), segment)
 
-    def log_nanoseconds(
-        self, opcode: Tensor, features: Tensor, edges: Tensor, mask: Tensor
-    ) -> Tensor:
+    def log_nanoseconds(self, batch: KernelBatch, work: Work) -> Tensor:
         """Returns the natural logarithm of nanoseconds: [S]."""
-        work = self.kernel_work(opcode, features, edges, mask)
-        nodes = self._nodes(opcode, features, edges, mask, work)
+        nodes, mask = self._nodes(batch, work), batch.mask
         real = mask.unsqueeze(-1)
         costs = self.cost(nodes).clamp(-9.0, 5.0)
         share = work.work / work.work.sum(-1, keepdim=True).clamp(min=1)
@@ -131,20 +128,24 @@ class KernelTimeEncoder(nn.Module):
         times = work.work * evaluation + work.bytes * byte + work.products * product
         return torch.log((times * mask).sum(-1) + call.clamp(-5.0, 8.0).exp()) + factor
 
-    def _nodes(
-        self, opcode: Tensor, features: Tensor, edges: Tensor, mask: Tensor, work: Work
-    ) -> Tensor:
+    def _nodes(self, batch: KernelBatch, work: Work) -> Tensor:
         """Returns what the network knows of every node: [S,N,H]."""
+        edges, mask = batch.operands, batch.mask
         elements, evaluations = torch.log1p(work.elements), torch.log1p(work.evaluations)
         extras = [
             elements / 5 - 2,
             evaluations / 5 - 2,
             torch.log1p(work.work) / 5 - 2,
             (evaluations - elements) / 2,
+            torch.log1p(work.rows) / 5 - 2,
+            torch.log((work.evaluations + 1) / (work.rows + 1)) / 3,
+            torch.log(work.access.minor) / 3 - 1,
+            torch.log1p(work.access.operand_minor) / 3 - 1,
+            work.access.changes,
             work.root,
             work.parameter,
         ]
-        known = [self.standardise(features), look_up(self.opcode.weight, opcode)]
+        known = [self.standardise(batch.features), look_up(self.opcode.weight, batch.opcode)]
         given = torch.cat([*known, torch.stack(extras, -1)], -1)
         nodes = self.dropout(torch.relu(self.input(given)))
         shape, neighbours = nodes.shape, neighbour_weights(edges)
@@ -179,11 +180,9 @@ class KernelTimeModel(nn.Module):
             raise ValueError(f"reduction '{settings.reduction}', expected {', '.join(REDUCTIONS)}")
         self.settings, self.encoder, self.head = settings, KernelTimeEncoder(settings), Total()
 
-    def forward(self, batch: KernelBatch) -> Tensor:
+    def forward(self, batch: KernelBatch, work: Work) -> Tensor:
         """Returns the natural logarithm of nanoseconds of the kernels of a batch: [S]."""
-        return self.encoder.log_nanoseconds(
-            batch.opcode, batch.features, batch.operands, batch.mask
-        )
+        return self.encoder.log_nanoseconds(batch, work)
 
     def nanoseconds(self, kernels: Sequence[MeasuredKernel]) -> np.ndarray:
         """Returns the predicted nanoseconds of kernels: f64 [k]."""
@@ -191,7 +190,8 @@ class KernelTimeModel(nn.Module):
         predicted = np.zeros(len(kernels))
         with torch.no_grad():
             for batch in batches(kernels):
-                predicted[batch.numbers] = self(batch).double().exp().numpy()
+                logarithms = self(batch, self.encoder.work(batch))
+                predicted[batch.numbers] = logarithms.double().exp().numpy()
         return predicted
 
 

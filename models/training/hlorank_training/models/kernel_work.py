@@ -12,6 +12,7 @@ import torch
 from hlorank.measure.fusion.opcodes import ELEMENTWISE, FREE
 from torch import Tensor, nn
 
+from hlorank_training.models.kernel_access import MINOR, Access, access
 from hlorank_training.models.opcode_ids import OPCODE_IDS
 from hlorank_training.models.segment_batch import OPCODES
 
@@ -23,7 +24,10 @@ GROUPS = (
     ("broadcast", "iota"),
     ("reshape", "bitcast"),
     ("transpose",),
-    ("concatenate", "dynamic-slice", "dynamic-update-slice", "pad", "reverse", "slice"),
+    ("concatenate",),
+    ("pad",),
+    ("dynamic-slice", "dynamic-update-slice"),
+    ("reverse", "slice"),
     ("gather", "scatter", "select-and-scatter", "sort"),
     ("reduce",),
     ("reduce-window",),
@@ -33,8 +37,12 @@ GROUPS = (
     ("convert",),
 )
 """Opcodes whose work is added up together; all others that compute are one more group."""
-AMOUNTS = len(GROUPS) + 5
-"""Work by group, bytes read and written, multiplications, and evaluations of parameters."""
+AMOUNTS = 2 * (2 * (len(GROUPS) + 1) + len(MINOR) + 7)
+"""Work and nodes by group, work that changes the minor dimension by opcode, bytes of parameters and
+of the result, multiplications, evaluations and rows of parameters, bytes that are read, and the
+minor dimension of the result; then all of them per element of the result."""
+_LINE = 64.0
+"""Bytes that memory moves at once."""
 _HOPS = 8
 """Changes of the index between the root and a node that are followed."""
 _DOUBLINGS = 6
@@ -54,7 +62,10 @@ class Work:
     work: Tensor
     """Elements that a node computes or reduces; 0 for what takes no time."""
     bytes: Tensor
-    """Bytes of the parameters and of the root, which are read and written."""
+    """Bytes of the parameters and of the root, which are read and written, in whole lines."""
+    rows: Tensor
+    """Rows of consecutive elements in which evaluations come."""
+    access: Access
     products: Tensor
     """Multiplications of dots and convolutions."""
     root: Tensor
@@ -84,42 +95,59 @@ class KernelWork(nn.Module):
         # Roots of called computations have their caller as a user.
         root = features[..., 0] * mask * (edges.sum(1) == 0).float()
         parameter, is_free = _is("parameter", opcode) * mask, self.free[opcode]
-        evaluations = self._evaluations(opcode, edges, root * elements, (elements, window))
-        evaluations = evaluations * mask
+        found = access(opcode, features, edges)
+        hops = self._hops(opcode, edges, (elements, window))
+        evaluations, rows = self._evaluations(opcode, edges, hops, root * elements, found)
+        evaluations, rows = evaluations * mask, rows * mask
         largest = (edges * elements.unsqueeze(1)).amax(-1)
         reduced = (largest / elements.clamp(min=1) - 1).clamp(min=0) * _is("reduce", opcode)
         windowed = (window.squeeze(-1) - 1) * _is("reduce-window", opcode)
         work = evaluations * (1 + reduced + windowed) * (1 - is_free)
         products = _products(opcode, elements, edges) * mask
-        size = elements * (features[..., _TYPES] @ self.bytes)
+        element = features[..., _TYPES] @ self.bytes
+        size = elements * element
+        read = torch.minimum(size, evaluations * element + rows * _LINE) * parameter
         sums = [size * parameter, size * root, products, evaluations * parameter]
-        by_group = (work.unsqueeze(-1) * self.groups[opcode]).sum(1)
-        amounts = torch.cat([by_group, torch.stack([one.sum(-1) for one in sums], -1)], -1)
-        moved = size * (parameter + root).clamp(max=1)
-        return Work(elements, evaluations, work, moved, products, root, parameter, amounts)
+        sums += [rows * parameter, read, found.minor * root]
+        sums += [work * found.changes * _is(name, opcode) for name in MINOR]
+        groups = self.groups[opcode]
+        by_group = [(work.unsqueeze(-1) * groups).sum(1), (mask.unsqueeze(-1) * groups).sum(1)]
+        amounts = torch.cat([*by_group, torch.stack([one.sum(-1) for one in sums], -1)], -1)
+        output = (elements * root).sum(-1, keepdim=True).clamp(min=1)
+        amounts = torch.cat([amounts, amounts / output], -1)
+        moved = read + size * root
+        return Work(
+            elements, evaluations, work, moved, rows, found, products, root, parameter, amounts
+        )
+
+    def _hops(self, opcode: Tensor, edges: Tensor, sizes: tuple[Tensor, Tensor]) -> Tensor:
+        """Returns how often a producer is computed per evaluation of a consumer with another
+        index: [S,N,N]."""
+        return edges * (1 - self.elementwise[opcode]).unsqueeze(-1) * _reads(opcode, *sizes)
 
     def _evaluations(
-        self, opcode: Tensor, edges: Tensor, start: Tensor, sizes: tuple[Tensor, Tensor]
-    ) -> Tensor:
-        """Spreads the evaluations of the root over its producers.
+        self, opcode: Tensor, edges: Tensor, hops: Tensor, start: Tensor, found: Access
+    ) -> tuple[Tensor, Tensor]:
+        """Spreads the evaluations of the root, and the rows in which they come, over its producers.
 
         Producers that elementwise users alone separate from a node are computed as often as it.
         Their paths are closed by squaring, so that a diamond counts once.
         """
-        elementwise = self.elementwise[opcode]
-        same_index = edges * elementwise.unsqueeze(-1) + torch.eye(edges.shape[-1])
+        same_index = edges * self.elementwise[opcode].unsqueeze(-1) + torch.eye(edges.shape[-1])
         for _ in range(_DOUBLINGS):
             same_index = (same_index @ same_index).clamp(max=1)
-        hops = edges * (1 - elementwise).unsqueeze(-1) * _reads(opcode, *sizes)
-        evaluations = _spread(same_index, start)
+        begin = torch.stack([start, start / found.minor], -1)
+        known = same_index.mT @ begin
+        keeps = 1 - found.scatters - found.restarts
         for _ in range(_HOPS):
-            evaluations = _spread(same_index, start + _spread(hops, evaluations))
-        return evaluations
-
-
-def _spread(weights: Tensor, amounts: Tensor) -> Tensor:
-    """Adds amounts [S,N] of consumers to their producers by weights [S,N,N]."""
-    return (weights.mT @ amounts.unsqueeze(-1)).squeeze(-1)
+            evaluations, rows = known.unbind(-1)
+            kept = rows * keeps + evaluations * found.scatters
+            new = hops.mT @ torch.stack([evaluations, kept, evaluations * found.restarts], -1)
+            count, rows, restarted = new.unbind(-1)
+            new = torch.stack([count, rows + restarted / found.minor], -1)
+            known = same_index.mT @ (begin + new)
+        evaluations, rows = known.unbind(-1)
+        return evaluations, torch.minimum(rows, evaluations)
 
 
 def _reads(opcode: Tensor, elements: Tensor, window: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Trains a model of the run times of kernels."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import mean
 
@@ -12,8 +12,9 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
 
 from hlorank_training.data.kernels import KernelData, MeasuredKernel
-from hlorank_training.models.kernel_batch import blocks, make_batch
+from hlorank_training.models.kernel_batch import KernelBatch, blocks, make_batch
 from hlorank_training.models.kernel_time import KernelTimeModel, KernelTimeSettings
+from hlorank_training.models.kernel_work import Work
 
 _SHORT = 2_000.0
 """Nanoseconds below which a kernel counts less, since the call of a kernel is most of its time."""
@@ -33,6 +34,8 @@ class KernelTraining:
     clip: float = 1.0
     averaging: float = 0.995
     """Decay of the moving average of the weights per step; the average is the trained model."""
+    orders: int = 2
+    """Different compositions of the steps, which epochs take in turn."""
     block_nodes: int = 2048
     """Nodes of a step, padding included."""
     linear_from: float = 0.7
@@ -56,7 +59,7 @@ def train_kernels(
     history = []
     with tqdm(range(training.epochs), desc="epochs") as epochs:
         for epoch in epochs:
-            history.append({"epoch": epoch, "loss": trainer.epoch()})
+            history.append({"epoch": epoch, "loss": trainer.epoch(epoch)})
             epochs.set_postfix(loss=f"{history[-1]['loss']:.4f}")
     return trainer.average.module.eval(), history
 
@@ -90,7 +93,9 @@ class _Trainer:
         self.optimizer = torch.optim.AdamW(
             model.parameters(), training.learning_rate, weight_decay=training.weight_decay
         )
-        steps = training.epochs * (len(self._blocks()) + 25)
+        orders = [self.random.permutation(len(kernels)) for _ in range(training.orders)]
+        self.orders = [list(self._prepared(order)) for order in orders]
+        steps = sum(len(self.orders[epoch % len(orders)]) for epoch in range(training.epochs))
         self.schedule = torch.optim.lr_scheduler.OneCycleLR(
             self.optimizer, training.learning_rate, steps, pct_start=training.warm_up
         )
@@ -98,18 +103,22 @@ class _Trainer:
             model, multi_avg_fn=get_ema_multi_avg_fn(training.averaging), use_buffers=True
         )
 
-    def epoch(self) -> float:
-        """Takes a step on every block; returns the mean loss."""
+    def epoch(self, number: int) -> float:
+        """Takes a step on every batch; returns the mean loss."""
         self.model.train()
-        return mean(self._step(numbers) for numbers in self._blocks())
+        prepared = self.orders[number % len(self.orders)]
+        order = self.random.permutation(len(prepared))
+        return mean(self._step(*prepared[place]) for place in order)
 
-    def _blocks(self) -> list[np.ndarray]:
-        order = self.random.permutation(len(self.kernels))
-        found = list(blocks(self.kernels, order, self.training.block_nodes))
-        return [found[number] for number in self.random.permutation(len(found))]
+    def _prepared(self, order: np.ndarray) -> Iterator[tuple[KernelBatch, Work]]:
+        """Yields all kernels in batches with their work, which training does not change."""
+        for numbers in blocks(self.kernels, order, self.training.block_nodes):
+            batch = make_batch(self.kernels, numbers)
+            yield batch, self.model.encoder.work(batch)
 
-    def _step(self, numbers: np.ndarray) -> float:
-        predicted = self.model(make_batch(self.kernels, numbers))
+    def _step(self, batch: KernelBatch, work: Work) -> float:
+        numbers = batch.numbers
+        predicted = self.model(batch, work)
         errors = F.huber_loss(
             predicted,
             self.logarithms[numbers],
