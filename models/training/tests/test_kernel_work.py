@@ -123,3 +123,31 @@ def test_padding_does_not_count():
     both = KernelWork()(beside.opcode, beside.features, beside.operands, beside.mask).amounts
     assert beside.opcode.shape[1] == bucket_of(10) and alone.shape == (1, AMOUNTS)
     assert torch.equal(both[:1], alone)
+
+
+def test_two_transposes_that_cancel_leave_a_walk_along_memory():
+    there = node("transpose", (4, 16, 8), (0,), (0, 2, 1))
+    back = node("transpose", (4, 8, 16), (1,), (0, 2, 1))
+    found = work_of(kernel(node("parameter", (4, 8, 16)), there, back)).walk
+    assert found.along[0, :3].tolist() == [1, 0, 1]
+    assert found.across[0, :3].tolist() == [0, 1, 0]
+    # Of the transposed array, 16 iterations pass between consecutive elements.
+    assert found.distance[0, :3].exp().tolist() == pytest.approx([1, 16, 1])
+
+
+def test_a_reshape_walks_the_dimension_with_its_stride():
+    split = node("reshape", (6, 4, 2), (0,))
+    found = work_of(kernel(node("parameter", (24, 2)), split))
+    assert found.access.moves[0, 1, :3, :2].tolist() == [[1, 0], [1, 0], [0, 1]]
+    assert found.walk.along[0, :2].tolist() == [1, 1]
+
+
+def test_a_reduction_is_a_loop_inside():
+    def walks(shape, dimension):
+        found = work_of(
+            kernel(node("parameter", (8, 16)), node("reduce", shape, (0,), (dimension,)))
+        ).walk
+        return found.along[0, 0], found.across[0, 0], found.reduced_along[0, 0]
+
+    assert walks((16,), 0) == (1, 0, 0)
+    assert walks((8,), 1) == (0, 1, 1)

@@ -25,7 +25,7 @@ from hlorank_training.models.kernel_work import AMOUNTS, KernelWork, Work
 from hlorank_training.models.segment_batch import FEATURES, OPCODES
 
 _NANOSECONDS = 1e-9
-_NODE_EXTRAS = 11
+_NODE_EXTRAS = 16
 _HIDDEN_KEY = 1e9
 """Subtracted from the attention scores of padding nodes."""
 _CLIP = 5.0
@@ -142,6 +142,11 @@ class KernelTimeEncoder(nn.Module):
             torch.log(work.access.minor) / 3 - 1,
             torch.log1p(work.access.operand_minor) / 3 - 1,
             work.access.changes,
+            work.walk.along,
+            work.walk.across,
+            work.walk.reduced_along,
+            work.walk.reduced_across,
+            work.walk.distance / 5,
             work.root,
             work.parameter,
         ]

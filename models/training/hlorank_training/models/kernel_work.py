@@ -12,7 +12,16 @@ import torch
 from hlorank.measure.fusion.opcodes import ELEMENTWISE, FREE
 from torch import Tensor, nn
 
-from hlorank_training.models.kernel_access import MINOR, Access, access
+from hlorank_training.models.kernel_access import (
+    DIMENSIONS,
+    LOOPS,
+    MINOR,
+    Access,
+    Walk,
+    access,
+    start,
+    walk,
+)
 from hlorank_training.models.opcode_ids import OPCODE_IDS
 from hlorank_training.models.segment_batch import OPCODES
 
@@ -66,6 +75,7 @@ class Work:
     rows: Tensor
     """Rows of consecutive elements in which evaluations come."""
     access: Access
+    walk: Walk
     products: Tensor
     """Multiplications of dots and convolutions."""
     root: Tensor
@@ -97,8 +107,12 @@ class KernelWork(nn.Module):
         parameter, is_free = _is("parameter", opcode) * mask, self.free[opcode]
         found = access(opcode, features, edges)
         hops = self._hops(opcode, edges, (elements, window))
-        evaluations, rows = self._evaluations(opcode, edges, hops, root * elements, found)
-        evaluations, rows = evaluations * mask, rows * mask
+        evaluations, walked = self._evaluations(opcode, edges, hops, root * elements, found)
+        evaluations = evaluations * mask
+        walks = walk(found, root, walked, evaluations)
+        ways = torch.maximum(walks.along, walks.reduced_along) / found.minor
+        ways = ways + torch.maximum(walks.across, walks.reduced_across)
+        rows = evaluations * ways.clamp(max=1)
         largest = (edges * elements.unsqueeze(1)).amax(-1)
         reduced = (largest / elements.clamp(min=1) - 1).clamp(min=0) * _is("reduce", opcode)
         windowed = (window.squeeze(-1) - 1) * _is("reduce-window", opcode)
@@ -117,7 +131,17 @@ class KernelWork(nn.Module):
         amounts = torch.cat([amounts, amounts / output], -1)
         moved = read + size * root
         return Work(
-            elements, evaluations, work, moved, rows, found, products, root, parameter, amounts
+            elements,
+            evaluations,
+            work,
+            moved,
+            rows,
+            found,
+            walks,
+            products,
+            root,
+            parameter,
+            amounts,
         )
 
     def _hops(self, opcode: Tensor, edges: Tensor, sizes: tuple[Tensor, Tensor]) -> Tensor:
@@ -126,9 +150,10 @@ class KernelWork(nn.Module):
         return edges * (1 - self.elementwise[opcode]).unsqueeze(-1) * _reads(opcode, *sizes)
 
     def _evaluations(
-        self, opcode: Tensor, edges: Tensor, hops: Tensor, start: Tensor, found: Access
+        self, opcode: Tensor, edges: Tensor, hops: Tensor, begin: Tensor, found: Access
     ) -> tuple[Tensor, Tensor]:
-        """Spreads the evaluations of the root, and the rows in which they come, over its producers.
+        """Spreads the evaluations of the root over its producers: [S,N], and by loop and walked
+        dimension [S,N,7,6].
 
         Producers that elementwise users alone separate from a node are computed as often as it.
         Their paths are closed by squaring, so that a diamond counts once.
@@ -136,18 +161,18 @@ class KernelWork(nn.Module):
         same_index = edges * self.elementwise[opcode].unsqueeze(-1) + torch.eye(edges.shape[-1])
         for _ in range(_DOUBLINGS):
             same_index = (same_index @ same_index).clamp(max=1)
-        begin = torch.stack([start, start / found.minor], -1)
-        known = same_index.mT @ begin
-        keeps = 1 - found.scatters - found.restarts
+        of_root = torch.cat([begin.unsqueeze(-1), start(found, begin).flatten(-2)], -1)
+        known = same_index.mT @ of_root
+        is_reduce = found.reduces.amax(-1)[..., None, None]
+        inner_loop = torch.zeros(LOOPS, 1)
+        inner_loop[-1] = 1
         for _ in range(_HOPS):
-            evaluations, rows = known.unbind(-1)
-            kept = rows * keeps + evaluations * found.scatters
-            new = hops.mT @ torch.stack([evaluations, kept, evaluations * found.restarts], -1)
-            count, rows, restarted = new.unbind(-1)
-            new = torch.stack([count, rows + restarted / found.minor], -1)
-            known = same_index.mT @ (begin + new)
-        evaluations, rows = known.unbind(-1)
-        return evaluations, torch.minimum(rows, evaluations)
+            count, walked = known[..., :1], known[..., 1:].unflatten(-1, (LOOPS, DIMENSIONS))
+            moved = walked @ found.moves * (1 - is_reduce * inner_loop)
+            moved = moved + inner_loop * (count * found.reduces).unsqueeze(-2)
+            new = hops.mT @ torch.cat([count, moved.flatten(-2)], -1)
+            known = same_index.mT @ (of_root + new)
+        return known[..., 0], known[..., 1:].unflatten(-1, (LOOPS, DIMENSIONS))
 
 
 def _reads(opcode: Tensor, elements: Tensor, window: Tensor) -> Tensor:
