@@ -1,27 +1,26 @@
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
-from hlorank.measure.atomic_files import write_json
 from hlorank.measure.fusion.builder import Builder
 from hlorank.measure.fusion.graph import FusionGraph
 from hlorank.measure.fusion.kernels import configuration
 from hlorank.measure.fusion.limits import UNLIMITED
 from hlorank.measure.fusion.write import lone_kernel
-from hlorank.measure.schema import ShapeProto, TuningData
+from hlorank.measure.schema import ModuleTuningData, ShapeProto
 
+from hlorank_training.data.kernels import FusedProgram, KernelData, MeasuredKernel
+from hlorank_training.judging.fusions import fusion_quality, fusion_tables, held_out_predictions
 from hlorank_training.judging.kernel_sums import kernel_sums
-from hlorank_training.judging.kernel_trees import _kernels, judge_trees
+from hlorank_training.judging.kernel_trees import KernelTrees
+from hlorank_training.measuring.kernel_times import ProgramKernels
 
 PER_EVALUATION = 0.8
 
 
-def chain(rows, length, users=1):
-    """A kernel of some tanh in a row, of which the last is read at several places."""
+def program(rows, length, users=1):
+    """A program of some tanh in a row, of which the last is read at several places."""
     floats = ShapeProto(element_type=11, dimensions=[rows, 64])
     builder = Builder("chain")
     main = builder.computation("main")
@@ -34,11 +33,17 @@ def chain(rows, length, users=1):
     graph = FusionGraph(
         builder.finish_module(main, builder.add(main, "negate", floats, [value]).id)
     )
+    return graph
+
+
+def chain(*sizes):
+    """The kernel in which everything of a program is fused."""
+    graph = program(*sizes)
     return lone_kernel(graph, configuration(graph, graph.slots, UNLIMITED).kernels[-1])
 
 
 def test_sums_count_evaluations_with_those_of_recomputation():
-    once, twice = kernel_sums(chain(100, 3)), kernel_sums(chain(100, 3, users=2))
+    once, twice = kernel_sums(chain(100, 3)), kernel_sums(chain(100, 3, 2))
     assert once.estimate == pytest.approx(100 + 0.4 * 4 * 6400 + 0.1 * 2 * 6400)
     # The three tanh are evaluated twice; reverse, add and negate once.
     assert twice.estimate == pytest.approx(100 + 0.4 * (6 + 3) * 6400 + 0.1 * 2 * 6400)
@@ -46,54 +51,58 @@ def test_sums_count_evaluations_with_those_of_recomputation():
 
 
 @pytest.fixture
-def data(tmp_path) -> Path:
-    """Three families, whose kernels take the same time per evaluation."""
+def data(tmp_path) -> KernelData:
+    """Three families, whose kernels take the same time per evaluation; one kernel is in all."""
     random = np.random.default_rng(0)
+    kernels: dict[str, MeasuredKernel] = {}
+    programs = []
     for family in "abc":
         shapes = [(int(rows), int(random.integers(1, 9))) for rows in random.integers(99, 999, 40)]
-        # Every program has this kernel.
-        write(tmp_path, family, [(500, 3), *shapes])
-    return tmp_path
+        for number, (rows, length) in enumerate([(500, 3), *shapes]):
+            file = tmp_path / f"{family}{number}.pb"
+            file.write_bytes(written(program(rows, length)))
+            module = ModuleTuningData.FromString(file.read_bytes())
+            (identity,) = ProgramKernels(module).modules
+            nanoseconds = PER_EVALUATION * rows * 64 * (length + 1)
+            families = {family} | set(kernels[identity].families if identity in kernels else ())
+            kernels[identity] = measured(identity, nanoseconds, frozenset(families))
+            run = np.array([list(kernels).index(identity)])
+            passes = np.full((2, 1), nanoseconds)
+            programs.append(FusedProgram(file.stem, family, file, (run,), passes))
+    return KernelData("0" * 64, tuple(kernels.values()), tuple(programs))
 
 
-def write(folder, family, shapes):
-    data, records = TuningData(), []
-    nanoseconds = [PER_EVALUATION * rows * 64 * (length + 1) for rows, length in shapes]
-    for shape, taken in zip(shapes, nanoseconds, strict=True):
-        fingerprint = hash(shape) % 2**60
-        kernel = data.modules.add(fingerprint=fingerprint, module=chain(*shape))
-        kernel.runs.add().profile.compute_time_ns = round(taken)
-        records.append({"digest": f"{fingerprint:016x}", "hot": [taken, taken]})
-    records.append({"digest": "f" * 16, "error": "the compiler crashed with SIGABRT"})
-    runs = [list(range(n, n + 5)) for n in range(30)] + [[0, len(shapes)]]
-    times = [500 + sum(nanoseconds[n] for n in run) for run in runs[:-1]] + [1.0]
-    described = {"name": family, "family": family, "kernels": records, "configurations": runs}
-    write_json(folder / "kernels" / f"{family}.json", described)
-    (folder / "kernels" / f"{family}.pb").write_bytes(data.SerializeToString())
-    program = {"call_nanoseconds": 500, "first_pass": times, "second_pass": times}
-    write_json(folder / "programs" / f"{family}.json", program)
+def measured(identity, nanoseconds, families):
+    opcode, features, edges = np.zeros(3, int), np.zeros((3, 140)), np.zeros((0, 2), int)
+    return MeasuredKernel(identity, opcode, features, edges, nanoseconds, families)
 
 
-def test_a_family_is_judged_by_trees_of_the_others(data):
-    table = judge_trees(data)
-    print(table)
-    lines = [line for line in table.splitlines() if line.startswith("|")]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    rows = {first: rest for first, *rest in cells}
-    assert [rows[family][0] for family in "abc"] == ["41", "41", "41"]
+def written(graph):
+    content = ModuleTuningData(module=graph.module)
+    bits = (1 << len(graph.slots)) - 1
+    size = (len(graph.slots) + 7) // 8
+    content.runs.add().module_config.fusion_config.fused = bits.to_bytes(size, "little")
+    return content.SerializeToString()
+
+
+def test_a_family_is_predicted_by_trees_of_the_others(data):
+    trees = KernelTrees(data)
     for family in "abc":
-        kernels, programs = rows[family][1:4], rows[family][4:]
-        assert int(kernels[0].rstrip("%")) < 20 and float(kernels[2]) > 0.8
-        assert programs[0] == "1", "the configuration with a kernel without a time is left out"
-        assert int(programs[1].rstrip("%")) < 20 and float(programs[2]) > 0.6
+        others = [name for name in "abc" if name != family]
+        quality = fusion_quality(data, trees.predict(data.known(others)), [family])
+        assert quality.kernels == 41
+        assert quality.error < 0.2 and quality.tau > 0.8
 
 
 def test_a_kernel_of_several_families_is_held_out_with_each(data):
-    names = ["a", "b", "c"]
-    records = {
-        name: json.loads((data / "kernels" / f"{name}.json").read_text(encoding="utf-8"))
-        for name in names
-    }
-    families = _kernels(data, records).families
-    assert families.count({"a", "b", "c"}) == 1
-    assert len(families) == 3 * 40 + 1
+    assert [len(data.known([family])) for family in "abc"] == [40, 40, 40]
+    assert [len(data.unseen([family])) for family in "abc"] == [41, 41, 41]
+    assert len(data.known("abc")) == 3 * 40 + 1
+
+
+def test_the_tables_have_a_row_for_each_family_and_the_mean(data):
+    tables = fusion_tables(data, {"trees": held_out_predictions(data, KernelTrees(data).predict)})
+    kernels, programs = tables.split("\n\n")
+    for table in (kernels, programs):
+        firsts = [line.split("|")[1].strip() for line in table.splitlines()]
+        assert firsts == ["family", "---", "a", "b", "c", "mean"]
