@@ -106,7 +106,10 @@ def _reshaped(sizes: Tensor, edges: Tensor) -> Tensor:
 
 def _inner(sizes: Tensor) -> Tensor:
     """Returns the product of the dimensions behind each: [S,N,6]."""
-    return sizes.flip(-1).cumprod(-1).flip(-1) / sizes
+    behind = [torch.ones_like(sizes[..., 0])]
+    for size in sizes.unbind(-1)[:0:-1]:
+        behind.append(behind[-1] * size)
+    return torch.stack(behind[::-1], -1)
 
 
 @dataclass(frozen=True)
@@ -141,8 +144,14 @@ def walk(found: Access, root: Tensor, walked: Tensor, evaluations: Tensor) -> Wa
         (inner.sum(-1) - along).clamp(min=0),
         reduced_along,
         (reduction.sum(-1) - reduced_along).clamp(min=0),
-        (minor * torch.log(behind).unsqueeze(1)).sum(-1),
+        (minor * torch.log(_by_fours(behind))[:, :DIMENSIONS].unsqueeze(1)).sum(-1),
     )
+
+
+def _by_fours(x: Tensor) -> Tensor:
+    """Adds ones to [S,6] so that it has [S,8]: ONNX Runtime rounds the logarithms of the last
+    numbers of an array differently if they are not a multiple of four."""
+    return F.pad(x, (0, 2), value=1.0)
 
 
 def start(found: Access, begin: Tensor) -> Tensor:

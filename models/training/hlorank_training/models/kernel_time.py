@@ -103,30 +103,43 @@ class KernelTimeEncoder(nn.Module):
         segment i64 [B] to seconds f32 [B,1]."""
         edges = operands * mask.unsqueeze(-1) * mask.unsqueeze(-2)
         batch = KernelBatch(opcode.clamp(0, OPCODES - 1), features, edges, mask)
-        seconds = torch.exp(self.log_nanoseconds(batch, self.work(batch))) * _NANOSECONDS
-        return look_up(seconds.unsqueeze(-1), segment)
+        logarithms = self.log_nanoseconds(batch, self.work(batch), segment)
+        return (torch.exp(logarithms) * _NANOSECONDS).unsqueeze(-1)
 
-    def log_nanoseconds(self, batch: KernelBatch, work: Work) -> Tensor:
-        """Returns the natural logarithm of nanoseconds: [S]."""
+    def log_nanoseconds(
+        self, batch: KernelBatch, work: Work, segment: Tensor | None = None
+    ) -> Tensor:
+        """Returns the natural logarithm of nanoseconds of every kernel, or of every row of
+        ``segment``: [B].
+
+        What has one number per kernel is computed per row: the server pads rows to a multiple of
+        four, without which ONNX Runtime rounds the last numbers of an array differently.
+        """
+
+        def every_row(static: Tensor) -> Tensor:
+            return static if segment is None else look_up(static, segment)
+
         nodes, mask = self._nodes(batch, work), batch.mask
         real = mask.unsqueeze(-1)
         costs = self.cost(nodes).clamp(-9.0, 5.0)
         share = work.work / work.work.sum(-1, keepdim=True).clamp(min=1)
-        amounts = (torch.log1p(work.amounts) - self.amount_mean) * self.amount_scale
+        amounts = torch.log1p(every_row(work.amounts)) - self.amount_mean
         pooled = [
             (nodes * real).sum(1) / real.sum(1),
             (nodes + (real - 1) * _HIDDEN_KEY).amax(1),
             (nodes * share.unsqueeze(-1)).sum(1),
-            amounts.clamp(-_CLIP, _CLIP),
         ]
         if self.reduction == "nodes":
-            return (costs[..., 0] * mask).sum(-1) + _LOG_NANOSECONDS
-        factor, call = self.kernel(torch.cat(pooled, -1)).unbind(-1)
+            return every_row((costs[..., 0] * mask).sum(-1)) + _LOG_NANOSECONDS
+        known = [every_row(torch.cat(pooled, -1))]
+        known.append((amounts * self.amount_scale).clamp(-_CLIP, _CLIP))
+        factor, call = self.kernel(torch.cat(known, -1)).unbind(-1)
         if self.reduction == "columns":
             return factor + call - float(np.log(_CALL)) + _LOG_NANOSECONDS
         evaluation, byte, product = costs.exp().unbind(-1)
         times = work.work * evaluation + work.bytes * byte + work.products * product
-        return torch.log((times * mask).sum(-1) + call.clamp(-5.0, 8.0).exp()) + factor
+        total = every_row((times * mask).sum(-1))
+        return torch.log(total + call.clamp(-5.0, 8.0).exp()) + factor
 
     def _nodes(self, batch: KernelBatch, work: Work) -> Tensor:
         """Returns what the network knows of every node: [S,N,H]."""
