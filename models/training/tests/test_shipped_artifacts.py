@@ -53,6 +53,8 @@ def test_inputs_and_outputs_are_those_of_the_contract(artifact):
     content = manifest(artifact)
     layout, whole = content["task"] == "layout", content["kind"] == "graph"
     expected = whole_graph_inputs(layout) if whole else encoder_inputs(layout)
+    if content["task"] == "fusion":
+        del expected["config"]
     file, output = ("model", ("score", 1)) if whole else ("encoder", ("embedding", 2))
     model = onnx.load(artifact / f"{file}.onnx").graph
     assert {value.name: kind(value) for value in model.input} == expected
@@ -100,6 +102,8 @@ def test_nothing_in_an_artifact_says_where_it_was_made(artifact):
 
 
 def test_golden_cases_are_whole_and_their_scores_differ(artifact):
+    if manifest(artifact)["task"] == "fusion":
+        pytest.skip("its golden cases are programs")
     with np.load(artifact / "golden.npz") as arrays:
         cases = {key.split("/")[0] for key in arrays.files}
         assert len(cases) == 4
@@ -109,6 +113,20 @@ def test_golden_cases_are_whole_and_their_scores_differ(artifact):
             assert 8 <= len(scores) <= golden_most(artifact) and np.isfinite(scores).all()
             assert len(np.unique(scores)) > 1
             assert features.shape == (len(arrays[f"{case}/node_opcode"]), 140)
+
+
+def test_golden_programs_have_bits_and_seconds(artifact):
+    content = manifest(artifact)
+    if content["task"] != "fusion":
+        pytest.skip("its golden cases are graphs")
+    assert (content["unit"], content["embedding_size"]) == ("seconds", 1)
+    with np.load(artifact / "golden.npz") as arrays:
+        cases = {key.split("/")[0] for key in arrays.files}
+        assert len(cases) >= 2
+        for case in cases:
+            scores, fused = arrays[f"{case}/score"], arrays[f"{case}/fused"]
+            assert fused.dtype == np.uint8 and len(fused) == len(scores) >= 8
+            assert (1e-6 < scores).all() and (scores < 1).all() and len(np.unique(scores)) > 1
 
 
 def golden_most(artifact: Path) -> int:
