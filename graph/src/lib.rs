@@ -14,6 +14,7 @@ mod file;
 mod file_kind;
 mod fusion;
 mod graph;
+mod graph_of_module;
 mod hash;
 mod limits;
 mod measured_graph;

@@ -1,7 +1,7 @@
 use hlorank_proto::xla::HloInstructionProto;
 use prost::Message as _;
 
-use crate::{FusionProgram, Graph, GraphError, HloModule, Scope, Task, module::Origin, text};
+use crate::{HloModule, module::Origin, text};
 
 /// Maximum number of dimensions in a description.
 const MAX_SHOWN_DIMENSIONS: usize = 16;
@@ -47,21 +47,5 @@ impl HloModule<'_> {
             dimensions,
             tensor_ranks: tensors.map(|&tensor| self.nodes.ranks[tensor as usize]).collect(),
         })
-    }
-
-    /// Returns the graph of this module and the descriptions of its configurable nodes. Those of a program before fusion
-    /// are its slots, whatever `configurable` has.
-    pub fn into_described_graph(
-        mut self,
-        task: Task,
-        configurable: Vec<u32>,
-    ) -> Result<(Graph, Vec<NodeDescription>), GraphError> {
-        let arrays = std::mem::take(&mut self.arrays);
-        let graph = match task.kind().scope {
-            Scope::Program => Graph::of_program(arrays, FusionProgram::new(&self)?)?,
-            Scope::Kernel | Scope::Nodes => Graph::new(task, arrays, configurable)?,
-        };
-        let nodes = graph.configurable().iter().filter_map(|&node| self.describe(node)).collect();
-        Ok((graph, nodes))
     }
 }

@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{computations::Computations, nodes::Nodes};
-use crate::{FusionProgram, Graph, GraphArrays, GraphError, Scope, Task};
+use crate::GraphArrays;
 
 /// A featurized HLO module.
 #[derive(Debug)]
@@ -24,17 +24,5 @@ impl HloModule<'_> {
     #[expect(clippy::len_without_is_empty, reason = "a module has at least one instruction")]
     pub fn len(&self) -> usize {
         self.nodes.len()
-    }
-
-    /// Returns the graph of this module. `configurable` lists the configurable nodes in slot order; those of a program
-    /// before fusion are its slots.
-    pub fn into_graph(self, task: Task, configurable: Vec<u32>) -> Result<Graph, GraphError> {
-        match task.kind().scope {
-            Scope::Program => {
-                let program = FusionProgram::new(&self)?;
-                Graph::of_program(self.arrays, program)
-            }
-            Scope::Kernel | Scope::Nodes => Graph::new(task, self.arrays, configurable),
-        }
     }
 }

@@ -1,0 +1,32 @@
+use crate::{FusionProgram, Graph, GraphError, HloModule, NodeDescription, Scope, Task};
+
+impl HloModule<'_> {
+    /// Returns the graph of this module. `configurable` lists the configurable nodes in slot order; those of a program
+    /// before fusion are its slots.
+    pub fn into_graph(mut self, task: Task, configurable: Vec<u32>) -> Result<Graph, GraphError> {
+        self.take_graph(task, configurable)
+    }
+
+    /// Returns the graph of this module, as [`Self::into_graph`] does, and the descriptions of its configurable nodes.
+    pub fn into_described_graph(
+        mut self,
+        task: Task,
+        configurable: Vec<u32>,
+    ) -> Result<(Graph, Vec<NodeDescription>), GraphError> {
+        let graph = self.take_graph(task, configurable)?;
+        let nodes = graph.configurable().iter().filter_map(|&node| self.describe(node)).collect();
+        Ok((graph, nodes))
+    }
+
+    fn take_graph(&mut self, task: Task, configurable: Vec<u32>) -> Result<Graph, GraphError> {
+        let program = match task.kind().scope {
+            Scope::Program => Some(FusionProgram::new(self)?),
+            Scope::Kernel | Scope::Nodes => None,
+        };
+        let arrays = std::mem::take(&mut self.arrays);
+        match program {
+            Some(program) => Graph::of_program(arrays, program),
+            None => Graph::new(task, arrays, configurable),
+        }
+    }
+}
