@@ -1,10 +1,10 @@
 //! The server returns the scores that the exporter of an artifact recorded.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use hlorank_client::{GraphHandle, ModelReference, RankRequest};
-use hlorank_graph::GoldenCase;
-use hlorank_tests::{Artifacts, TestServer, golden_cases};
+use hlorank_graph::{GoldenCase, Task};
+use hlorank_tests::{Arrays, Artifacts, TestServer, golden_cases};
 
 #[tokio::test]
 async fn golden_cases_are_reproduced() {
@@ -19,10 +19,30 @@ async fn golden_cases_are_reproduced() {
         let manifest: serde_json::Value =
             serde_json::from_slice(&fs::read(artifact.join("manifest.json")).unwrap()).unwrap();
         let model = format!("{}@{}", manifest["name"].as_str().unwrap(), manifest["version"]);
+        if manifest["task"] == "fusion" {
+            check_programs(&server, &model.parse().unwrap(), &artifact).await;
+            continue;
+        }
         let cases = golden_cases(&artifact);
         assert!(!cases.is_empty(), "{model} has no golden cases");
         for (number, case) in cases.iter().enumerate() {
             check(&server, &model.parse().unwrap(), number, case).await;
+        }
+    }
+}
+
+/// Checks golden cases that are programs, whose scores are seconds.
+async fn check_programs(server: &TestServer, model: &ModelReference, artifact: &Path) {
+    let mut arrays = Arrays::open(&artifact.join("golden.npz"));
+    for (number, case) in golden_cases(artifact).iter().enumerate() {
+        let module = arrays.values::<u8>(&format!("{number}/hlo_module"));
+        let graph = GraphHandle::hlo_module(module, Task::Fusion, Vec::new());
+        let request = RankRequest::new(&graph, &case.configurations).model(Some(model.clone())).with_scores();
+        let scores = server.client().await.rank(&request).await.unwrap().scores;
+        assert_eq!(scores.len(), case.scores.len());
+        for (config, (score, golden)) in scores.iter().zip(&case.scores).enumerate() {
+            let is_near = (score - golden).abs() <= 1e-4 * golden;
+            assert!(is_near, "{model}, case {number}, configuration {config}: {score}, not {golden}");
         }
     }
 }
