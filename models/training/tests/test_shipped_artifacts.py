@@ -126,7 +126,7 @@ def test_golden_programs_have_bits_and_seconds(artifact):
         for case in cases:
             scores, fused = arrays[f"{case}/score"], arrays[f"{case}/fused"]
             assert fused.dtype == np.uint8 and len(fused) == len(scores) >= 8
-            assert (1e-6 < scores).all() and (scores < 1).all() and len(np.unique(scores)) > 1
+            assert (scores > 1e-6).all() and (scores < 1).all() and len(np.unique(scores)) > 1
 
 
 def golden_most(artifact: Path) -> int:
