@@ -292,12 +292,13 @@ mod tests {
     }
 
     #[test]
-    fn scores_of_another_number_or_that_are_not_finite_are_invalid() {
+    fn scores_of_another_number_or_that_are_not_a_number_are_invalid() {
         let scores = |scores: &[f32]| RankConfigsResponse { scores: scores.to_vec(), ..answer() };
         let missing = InvalidAnswer::Scores { found: 2, expected: 3 };
         assert_eq!(ASKED.check(&scores(&[0.5, 0.75])), Err(missing));
-        let infinite = scores(&[0.5, f32::INFINITY, -1.5]);
-        assert_eq!(ASKED.check(&infinite), Err(InvalidAnswer::NotAScore(1)));
+        for no_score in [f32::NAN, f32::NEG_INFINITY] {
+            assert_eq!(ASKED.check(&scores(&[0.5, no_score, -1.5])), Err(InvalidAnswer::NotAScore(1)));
+        }
         let unrequested = Asked { scores: false, ..ASKED }.check(&answer());
         assert_eq!(unrequested, Err(InvalidAnswer::Scores { found: 3, expected: 0 }));
     }

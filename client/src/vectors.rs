@@ -7,8 +7,8 @@ use std::{
 };
 
 use hlorank_graph::{
-    Configurations, GraphFile, LAYOUT_VALUES, LayoutBatchBuilder, LayoutEntry, Limits, Task, TileBatch,
-    TileConfiguration,
+    Configurations, FusionBatch, GraphFile, LAYOUT_VALUES, LayoutBatchBuilder, LayoutEntry, Limits, Task,
+    TileBatch, TileConfiguration,
 };
 use hlorank_proto::v1::ConfigBatch;
 use prost::Message as _;
@@ -101,5 +101,17 @@ fn features_of_tiles_are_encoded_as_by_every_client() {
             batch.push_features(&features, &Limits::default()).unwrap();
         }
         assert_sent(&Configurations::Tile(batch), &case);
+    }
+}
+
+#[test]
+fn fusions_are_encoded_as_by_every_client() {
+    for case in cases("fusions") {
+        let configs: Vec<Vec<u8>> = list(&case["fused"]);
+        let slots = configs[0].len();
+        let byte = |bits: &[u8]| bits.iter().rev().fold(0, |byte, bit| byte << 1 | bit);
+        let fused = configs.iter().flat_map(|bits| bits.chunks(8).map(byte)).collect();
+        let batch = FusionBatch::new(configs.len(), slots, fused, &Limits::default()).unwrap();
+        assert_sent(&Configurations::Fusion(batch), &case);
     }
 }

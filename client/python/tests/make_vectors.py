@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hlorank import Graph, Layouts, Tiles
+from hlorank import Fusions, Graph, Layouts, Tiles
 from hlorank.messages import ConfigBatch
 
 DATA = Path(__file__).resolve().parents[3] / "tests" / "data"
@@ -34,7 +34,7 @@ def pattern(length: int) -> bytes:
     return bytes(index % 251 for index in range(length))
 
 
-def config_batch(configurations: Layouts | Tiles) -> bytes:
+def config_batch(configurations: Layouts | Tiles | Fusions) -> bytes:
     """The ``ConfigBatch`` that is sent."""
     form, message = configurations.wire
     return ConfigBatch(**{form: message}).SerializeToString()
@@ -80,6 +80,17 @@ def feature_cases() -> Iterable[tuple[str, np.ndarray]]:
     yield "lists of any length", ragged.features()
 
 
+def fusion_cases() -> Iterable[tuple[str, np.ndarray]]:
+    """Bits [configs, slots]."""
+    draw = np.random.default_rng(2026)
+    yield "one slot", np.array([[0], [1]])
+    yield "a byte that is not full", draw.integers(0, 2, (5, 11))
+    base = draw.integers(0, 2, (1, 170))
+    neighbours = np.repeat(base, 6, axis=0)
+    neighbours[np.arange(1, 6), draw.integers(0, 170, 5)] ^= 1
+    yield "few changes to the first", neighbours
+
+
 def vectors() -> dict[str, list[dict[str, Any]]]:
     """Every vector, by what it is about."""
     return {
@@ -103,6 +114,10 @@ def vectors() -> dict[str, list[dict[str, Any]]]:
                 "sent": config_batch(Tiles.from_features(features)).hex(),
             }
             for name, features in feature_cases()
+        ],
+        "fusions": [
+            {"name": name, "fused": fused.tolist(), "sent": config_batch(Fusions(fused)).hex()}
+            for name, fused in fusion_cases()
         ],
     }
 
