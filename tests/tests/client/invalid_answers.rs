@@ -52,8 +52,8 @@ async fn an_impossible_ranking_is_an_error() {
         (with(&[1, 2], &[-1.0, 1.0]), "configuration 2, but only 2 were scored"),
         (with(&[1, u32::MAX], &[-1.0, 1.0]), "configuration 4294967295"),
         (with(&[1, 1], &[-1.0, 1.0]), "configuration 1 twice"),
-        (with(&[1, 0], &[-1.0, f32::NAN]), "the score of configuration 0 is not finite"),
-        (with(&[1, 0], &[f32::NEG_INFINITY, 1.0]), "the score of configuration 1 is not finite"),
+        (with(&[1, 0], &[-1.0, f32::NAN]), "the score of configuration 0 is not a number"),
+        (with(&[1, 0], &[f32::NEG_INFINITY, 1.0]), "the score of configuration 1 is not a number"),
         (with(&[0, 1], &[1.0, -1.0]), "after one with a higher score"),
         (with(&[1], &[-1.0]), "1 configurations instead of 2"),
         (with(&[1, 0], &[-1.0]), "2 configurations, but 1 scores"),
@@ -82,7 +82,7 @@ async fn a_partial_ranking_covers_at_least_one_configuration_and_no_more_than_we
 async fn scores_of_another_number_are_an_error() {
     for (scores, words) in [
         (vec![1.0], "1 scores instead of 2"),
-        (vec![1.0, f32::NAN], "the score of configuration 1 is not finite"),
+        (vec![1.0, f32::NAN], "the score of configuration 1 is not a number"),
         (vec![1.0, -2.0], "configuration 1 has two different scores"),
     ] {
         let ranking = RankConfigsResponse { scores, ..valid_ranking() };
@@ -146,7 +146,7 @@ async fn a_stream_with_an_impossible_answer_is_an_error() {
         (vec![started(), scores(1, &[1.0, -1.0])], "begin at configuration 1 instead of 0"),
         (vec![started(), scores(0, &[1.0])], "1 scores instead of 2"),
         (vec![started(), first.clone(), scores(0, &[1.0])], "begin at configuration 0 instead of 2"),
-        (vec![started(), first.clone(), scores(2, &[f32::NAN])], "configuration 2 is not finite"),
+        (vec![started(), first.clone(), scores(2, &[f32::NAN])], "configuration 2 is not a number"),
         (vec![started(), first.clone(), end(&[1, 0], 3)], "it is not the scores of a batch"),
         (vec![started(), first.clone(), second.clone(), end(&[1, 3], 3)], "configuration 3, but only 3"),
         (vec![started(), first.clone(), second.clone(), end(&[1, 1], 3)], "configuration 1 twice"),

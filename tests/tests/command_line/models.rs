@@ -22,7 +22,8 @@ async fn the_default_models_are_listed() {
         report["models"].as_array().unwrap().iter().filter(|model| model["default_for_task"] == true);
     let defaults: Vec<(&str, &str)> =
         defaults.map(|model| (model["task"].as_str().unwrap(), model["name"].as_str().unwrap())).collect();
-    assert_eq!(defaults, [("layout", "layout-xla-cpu"), ("tile", "tile-xla-cpu")]);
+    let expected = [("fusion", "fusion-xla-cpu"), ("layout", "layout-xla-cpu"), ("tile", "tile-xla-cpu")];
+    assert_eq!(defaults, expected);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
