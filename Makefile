@@ -152,7 +152,7 @@ wheel: build $(WHEEL_READY) ## build the Python wheel with the programs and the 
 test-wheel: programs $(WHEEL_READY) $(PYTHON_READY) ## build the wheel, and install and use it without Rust
 	@rm -f target/wheel/*.whl
 	$(WHEEL_PYTHON) deploy/wheel/build.py target/wheel target/debug
-	cd deploy && $(abspath $(PYTHON)) -m pytest -q tests/test_wheel.py
+	cd deploy && WHEEL=$$(ls $(abspath target/wheel)/*.whl) $(abspath $(PYTHON)) -m pytest -q tests/test_wheel.py
 
 image: ## build the container image with docker or podman, or only its root file system if neither runs
 	@deploy/image/build.sh
