@@ -37,7 +37,7 @@ pub use error::{ConfigurationError, FileError, FusionError, GraphError, TextErro
 pub use features::{FEATURES, FeatureSet, Pad, SequenceLengths};
 pub use file::GraphFile;
 pub use file_kind::FileKind;
-pub use fusion::{FusionProgram, Kernel, KernelLimits, KernelTooLarge, KnownKernel};
+pub use fusion::{FusionProgram, Kernel, KernelLimits, KernelTooLarge};
 pub use graph::{Graph, GraphArrays};
 pub use limits::{LimitKind, Limits};
 pub use measured_graph::{GraphSource, MeasuredGraph, Measurements};

@@ -6,6 +6,7 @@ use prost::{Message as _, encoding::decode_varint};
 use crate::{
     ConfigurationError, Configurations, FusionBatch, GraphError, HloModule, LayoutBatchBuilder, LayoutEntry,
     Limits, Measurements, Task, TileBatch,
+    fusion::row_bytes,
     wire::{Fields, Payload},
 };
 
@@ -87,7 +88,7 @@ impl<'a> TuningModule<'a> {
         for run in self.runs(1) {
             let Config::ModuleConfig(config) = &run.config else { continue };
             let bits = config.fusion_config.as_ref().map(|fusion| &fusion.fused);
-            let Some(bits) = bits.filter(|bits| bits.len() == slots.div_ceil(8)) else { continue };
+            let Some(bits) = bits.filter(|bits| bits.len() == row_bytes(slots)) else { continue };
             fused.extend_from_slice(bits);
             measured.push(&run);
         }

@@ -33,12 +33,12 @@ pub fn program_graph(name: &str) -> Graph {
 #[must_use]
 pub fn random_fusions(program: &Graph, count: usize, random: &mut Rng) -> FusionBatch {
     let slots = program.configurable().len();
-    let mut fused = vec![0; count * slots.div_ceil(8)];
-    for row in fused.chunks_exact_mut(slots.div_ceil(8)) {
+    let fusion = |_| {
         let share = random.f64();
-        (0..slots).filter(|_| random.f64() < share).for_each(|slot| row[slot / 8] |= 1 << (slot % 8));
-    }
-    FusionBatch::new(count, slots, fused, &Limits::default()).expect("some fusions")
+        (0..slots).map(|_| random.f64() < share).collect()
+    };
+    let bits: Vec<Vec<bool>> = (0..count).map(fusion).collect();
+    FusionBatch::from_bits(slots, &bits, &Limits::default()).expect("some fusions")
 }
 
 /// Returns fusions that each differ from one of a batch in a few slots.

@@ -155,7 +155,7 @@ mod tests {
 
         #[test]
         fn fusions_come_back(fused in vec(vec(any::<bool>(), 11), 1..6)) {
-            let all = Configurations::Fusion(FusionBatch::of_bits(11, &fused));
+            let all = Configurations::Fusion(FusionBatch::from_bits(11, &fused, &Limits::default()).unwrap());
             prop_assert_eq!(round_trip(&all), all);
         }
 

@@ -1,7 +1,7 @@
 use hlorank_proto::v1;
 
 use super::{Element, FeatureRows, Scope};
-use crate::Limits;
+use crate::{Limits, fusion::row_bytes};
 
 /// The facts about one kind of configuration.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Kind {
         match self.scope {
             Scope::Kernel => self.width,
             Scope::Nodes => slots * self.width,
-            Scope::Program => slots.div_ceil(8),
+            Scope::Program => row_bytes(slots),
         }
     }
 }

@@ -6,6 +6,8 @@
 
 mod batch;
 mod canonical;
+mod changes;
+mod checks;
 mod configurations;
 mod count;
 mod distinct;

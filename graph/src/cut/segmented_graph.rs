@@ -2,9 +2,8 @@ use std::sync::Arc;
 
 use super::{cutter::Cutter, occurrence::Occurrence, pieces::connected_pieces, segment::Segment};
 use crate::{
-    Digest, FEATURES, FusionProgram, Graph, KernelTooLarge, KnownKernel, Pad, Pruned, Scope, SequenceLengths,
-    Task,
-    fusion::{KnownKernels, MAX_KNOWN_BYTES, Walk},
+    Digest, FEATURES, FusionProgram, Graph, KernelTooLarge, Pad, Pruned, Scope, SequenceLengths, Task,
+    fusion::{KnownKernel, KnownKernels, MAX_KNOWN_BYTES, Walk, row_bytes},
     prune,
 };
 
@@ -112,7 +111,7 @@ impl SegmentedGraph {
             },
             kernels: Arc::default(),
         };
-        let unfused = vec![0; program.slots().div_ceil(8)];
+        let unfused = vec![0; row_bytes(program.slots())];
         // A kernel of one node that calls large computations may be too large by itself.
         let kernels = program.kernels(&unfused, &mut Walk::default()).unwrap_or_default();
         let mut digests: Vec<Digest> = kernels.iter().map(|kernel| kernel.digest()).collect();

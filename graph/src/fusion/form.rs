@@ -1,6 +1,7 @@
 use std::collections::HashSet;
 
 use super::{
+    bits::is_set,
     kernel::{Kernel, KernelLimits, KernelTooLarge},
     places::check_places,
     program::FusionProgram,
@@ -109,7 +110,7 @@ impl FusionProgram {
     }
 
     fn is_fused(&self, node: u32, fused: &[u8]) -> bool {
-        self.slot(node).is_some_and(|slot| fused[slot / 8] >> (slot % 8) & 1 == 1)
+        self.slot(node).is_some_and(|slot| is_set(fused, slot))
     }
 }
 

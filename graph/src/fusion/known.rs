@@ -16,7 +16,7 @@ use crate::{Digest, Graph, Segment};
 
 /// A kernel of a program, and what identifies it in every program.
 #[derive(Debug)]
-pub struct KnownKernel {
+pub(crate) struct KnownKernel {
     kernel: Kernel,
     digest: Digest,
 }
@@ -43,15 +43,8 @@ struct Formed {
 pub(crate) const MAX_KNOWN_BYTES: usize = 16 << 20;
 
 impl KnownKernel {
-    /// The nodes of the kernel.
-    #[must_use]
-    pub fn kernel(&self) -> &Kernel {
-        &self.kernel
-    }
-
     /// The digest of the kernel's segment. Equal kernels of any programs have the same.
-    #[must_use]
-    pub fn digest(&self) -> Digest {
+    pub(crate) fn digest(&self) -> Digest {
         self.digest
     }
 

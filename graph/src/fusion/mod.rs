@@ -5,6 +5,7 @@
 //! with everything that is fused into it. It has one output, so every choice of bits is valid.
 //! `graph/README.md` has the rules.
 
+mod bits;
 mod callees;
 mod form;
 mod kernel;
@@ -17,11 +18,11 @@ mod program;
 mod segment;
 
 pub(crate) use self::{
+    bits::{flip, is_set, row_bytes},
     form::Walk,
-    known::{KnownKernels, MAX_KNOWN_BYTES},
+    known::{KnownKernel, KnownKernels, MAX_KNOWN_BYTES},
 };
 pub use self::{
     kernel::{Kernel, KernelLimits, KernelTooLarge},
-    known::KnownKernel,
     program::FusionProgram,
 };

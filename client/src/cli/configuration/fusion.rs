@@ -59,13 +59,7 @@ pub(crate) fn draw_fusions(
 }
 
 fn build(slots: usize, configs: &[Vec<bool>]) -> Result<Configurations, ConfigurationError> {
-    let mut fused = vec![0; configs.len() * slots.div_ceil(8)];
-    for (row, bits) in fused.chunks_exact_mut(slots.div_ceil(8).max(1)).zip(configs) {
-        for (slot, _) in bits.iter().enumerate().filter(|(_, fused)| **fused) {
-            row[slot / 8] |= 1 << (slot % 8);
-        }
-    }
-    Ok(Configurations::Fusion(FusionBatch::new(configs.len(), slots, fused, &FILE_LIMITS)?))
+    Ok(Configurations::Fusion(FusionBatch::from_bits(slots, configs, &FILE_LIMITS)?))
 }
 
 impl FusionForm {

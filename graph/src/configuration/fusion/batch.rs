@@ -1,4 +1,8 @@
-use crate::{ConfigurationError, Limits};
+use crate::{
+    ConfigurationError, Limits,
+    configuration::checks::{check_count, check_size},
+    fusion::{flip, is_set, row_bytes},
+};
 
 /// Fusion configurations of one program, a bit per slot.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +30,19 @@ impl FusionBatch {
             Some(config) => Err(ConfigurationError::UnusedBits { config, slots }),
             None => Ok(batch),
         }
+    }
+
+    /// Makes a batch of `[configs, slots]` bits, set where a slot is fused.
+    pub fn from_bits(
+        slots: usize,
+        configs: &[Vec<bool>],
+        limits: &Limits,
+    ) -> Result<Self, ConfigurationError> {
+        let mut fused = vec![0; configs.len() * row_bytes(slots)];
+        for (row, bits) in fused.chunks_exact_mut(row_bytes(slots).max(1)).zip(configs) {
+            (0..slots).filter(|&slot| bits[slot]).for_each(|slot| flip(row, slot));
+        }
+        Self::new(configs.len(), slots, fused, limits)
     }
 
     /// Number of configurations; at least 1.
@@ -70,52 +87,6 @@ impl FusionBatch {
         let used = self.slots % 8;
         used > 0 && self.row(config).last().is_some_and(|last| last >> used > 0)
     }
-
-    #[cfg(test)]
-    pub(in crate::configuration) fn of_bits(slots: usize, configs: &[Vec<bool>]) -> Self {
-        let mut fused = Vec::new();
-        for config in configs {
-            let mut row = vec![0; row_bytes(slots)];
-            (0..slots).filter(|&slot| config[slot]).for_each(|slot| flip(&mut row, slot));
-            fused.extend(row);
-        }
-        Self::new(configs.len(), slots, fused, &Limits::default()).unwrap()
-    }
-}
-
-/// Number of bytes of a configuration.
-pub(super) fn row_bytes(slots: usize) -> usize {
-    slots.div_ceil(8)
-}
-
-/// Whether the bit of a slot is set.
-pub(super) fn is_set(row: &[u8], slot: usize) -> bool {
-    row[slot / 8] >> (slot % 8) & 1 == 1
-}
-
-/// Changes the bit of a slot.
-pub(super) fn flip(row: &mut [u8], slot: usize) {
-    row[slot / 8] ^= 1 << (slot % 8);
-}
-
-pub(super) fn check_size(configs: usize, slots: usize, limits: &Limits) -> Result<(), ConfigurationError> {
-    if configs == 0 {
-        return Err(ConfigurationError::Empty);
-    }
-    if configs > limits.configs {
-        return Err(ConfigurationError::TooMany { found: configs, limit: limits.configs });
-    }
-    if configs.saturating_mul(slots) > limits.config_entries {
-        return Err(ConfigurationError::TooManyEntries { configs, slots, limit: limits.config_entries });
-    }
-    Ok(())
-}
-
-pub(super) fn check_count(what: &str, found: usize, expected: usize) -> Result<(), ConfigurationError> {
-    if found == expected {
-        return Ok(());
-    }
-    Err(ConfigurationError::WrongCount { what: what.to_owned(), found, expected })
 }
 
 #[cfg(test)]
@@ -145,8 +116,8 @@ mod tests {
 
     #[test]
     fn a_selection_holds_what_its_batch_does() {
-        let batch =
-            FusionBatch::of_bits(9, &[vec![true; 9], vec![false; 9], [[true; 5], [false; 5]].concat()]);
+        let bits = [vec![true; 9], vec![false; 9], [vec![true; 5], vec![false; 4]].concat()];
+        let batch = FusionBatch::from_bits(9, &bits, &Limits::default()).unwrap();
         let selected = batch.select(&[2, 0]);
         assert_eq!(selected.fused_slots(0).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
         assert_eq!((selected.len(), selected.row(1)), (2, batch.row(0)));

@@ -25,11 +25,12 @@ pub(super) fn describe(batch: &FusionBatch, config: usize, slots: &[u32]) -> Str
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Limits;
 
     #[test]
     fn the_shorter_list_of_nodes_is_shown() {
-        let batch =
-            FusionBatch::of_bits(3, &[vec![true, false, false], vec![true, true, false], vec![true; 3]]);
+        let bits = [vec![true, false, false], vec![true, true, false], vec![true; 3]];
+        let batch = FusionBatch::from_bits(3, &bits, &Limits::default()).unwrap();
         let text = |config| describe(&batch, config, &[7, 8, 9]);
         assert_eq!(text(0), "1 of 3 nodes fused: 7");
         assert_eq!(text(1), "2 of 3 nodes fused, not 9");
@@ -40,7 +41,8 @@ mod tests {
     fn many_nodes_are_cut_short() {
         let nodes: Vec<u32> = (1000..1100).collect();
         let bits = (0..100).map(|slot| slot % 2 == 0).collect();
-        let text = describe(&FusionBatch::of_bits(100, &[bits]), 0, &nodes);
+        let batch = FusionBatch::from_bits(100, &[bits], &Limits::default()).unwrap();
+        let text = describe(&batch, 0, &nodes);
         assert!(text.ends_with(", …") && text.len() < 100, "{text}");
     }
 }

@@ -5,16 +5,16 @@ use std::collections::HashMap;
 use hlorank_proto::v1::{DeltaFusionConfigs, FusionConfigs, PackedFusionConfigs};
 use prost::Message as _;
 
-use super::{
-    FusionBatch,
-    batch::{check_count, check_size, flip, is_set, row_bytes},
-};
+use super::FusionBatch;
 use crate::{
     ConfigurationError, Limits,
     configuration::{
         Configurations, Task,
+        changes::{check_change, uint32s},
+        checks::{check_count, check_size},
         encoded_form::{EncodedForm, EncodedSize},
     },
+    fusion::{flip, is_set, row_bytes},
     wire::{count_messages, count_numbers, last_bytes, last_number, messages, numbers, uint32},
 };
 
@@ -118,25 +118,18 @@ fn read_delta(message: &[u8], slots: usize, limits: &Limits) -> Result<FusionBat
     check_size(configs, slots, limits)?;
     let base = last_bytes(message, BASE)?;
     check_count("the base (in bytes)", base.len(), row_bytes(slots))?;
-    let counts = || numbers(message, CHANGE_COUNTS).map_while(Result::ok).map(uint32);
-    let changes = usize::try_from(counts().map(u64::from).sum::<u64>()).unwrap_or(usize::MAX);
+    let changes: u64 = uint32s(message, CHANGE_COUNTS).map(u64::from).sum();
+    let changes = usize::try_from(changes).unwrap_or(usize::MAX);
     check_count("change_slots", count_numbers(message, CHANGE_SLOTS)?, changes)?;
-    let mut changes = numbers(message, CHANGE_SLOTS).map_while(Result::ok).map(uint32);
+    let mut changes = uint32s(message, CHANGE_SLOTS);
     let mut changed_by = vec![usize::MAX; slots];
     let mut fused = Vec::with_capacity(configs * row_bytes(slots));
-    for (config, count) in counts().enumerate() {
+    for (config, count) in uint32s(message, CHANGE_COUNTS).enumerate() {
         let row = fused.len();
         fused.extend_from_slice(base);
-        for number in changes.by_ref().take(count as usize) {
-            let slot = number as usize;
-            match changed_by.get_mut(slot) {
-                None => return Err(ConfigurationError::NoSuchSlot { config, slot: number, slots }),
-                Some(last) if *last == config => {
-                    return Err(ConfigurationError::SetTwice { config, what: "slot", number });
-                }
-                Some(last) => *last = config,
-            }
-            flip(&mut fused[row..], slot);
+        for slot in changes.by_ref().take(count as usize) {
+            check_change(config, slot, &mut changed_by)?;
+            flip(&mut fused[row..], slot as usize);
         }
     }
     FusionBatch::new(configs, slots, fused, limits)

@@ -2,8 +2,8 @@
 
 use hlorank_proto::v1::{DeltaFusionConfigs, FusionConfig, FusionConfigs, PackedFusionConfigs};
 
-use super::{FusionBatch, batch::is_set};
-use crate::configuration::count::to_u32;
+use super::FusionBatch;
+use crate::{configuration::count::to_u32, fusion::is_set};
 
 impl FusionBatch {
     /// Writes the readable form; `nodes` holds the node of each slot.
@@ -57,7 +57,9 @@ mod tests {
         (1_usize..20, 1_usize..9).prop_flat_map(|(slots, configs)| {
             let nodes = (0..).step_by(3).take(slots).collect::<Vec<u32>>();
             let batch = vec(vec(any::<bool>(), slots), configs);
-            (batch.prop_map(move |configs| FusionBatch::of_bits(slots, &configs)), Just(nodes))
+            let made =
+                move |configs: Vec<_>| FusionBatch::from_bits(slots, &configs, &Limits::default()).unwrap();
+            (batch.prop_map(made), Just(nodes))
         })
     }
 

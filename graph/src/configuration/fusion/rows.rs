@@ -4,7 +4,7 @@ use foldhash::fast::RandomState;
 
 use super::FusionBatch;
 use crate::{
-    Digest, KnownKernel, Segment, SegmentedGraph,
+    Digest, Segment, SegmentedGraph,
     configuration::{
         ConfigValues,
         count::to_u32,
@@ -12,7 +12,7 @@ use crate::{
             FoundRows, LocalConfigurations, MAX_KERNELS, Row, RowFinder, SegmentFacts, TooManyRows, Unscored,
         },
     },
-    fusion::Walk,
+    fusion::{KnownKernel, Walk},
 };
 
 /// Finds the rows of fusions: each distinct kernel is one, whichever configurations run it.

@@ -1,8 +1,14 @@
 //! Fusion batches as messages hold them.
 
+use std::ops::Range;
+
 use hlorank_proto::v1::{DeltaFusionConfigs, FusionConfigs, PackedFusionConfigs, config_batch::Configs};
 
-use crate::configuration::{Form, form::cut_rows};
+use crate::configuration::{
+    Form,
+    changes::{changes_of, cut_changes},
+    form::cut_rows,
+};
 
 impl Form for FusionConfigs {
     fn count(&self) -> usize {
@@ -34,17 +40,10 @@ impl Form for DeltaFusionConfigs {
     }
 
     fn cut(&self, size: usize) -> Vec<Configs> {
-        let mut first = 0_usize;
-        let part = |counts: &[u32]| {
-            let range = first..first + counts.iter().map(|count| *count as usize).sum::<usize>();
-            first = range.end;
-            Configs::DeltaFusionConfigs(Self {
-                base: self.base.clone(),
-                change_counts: counts.to_vec(),
-                // A recorded call may hold another number of changes than it counts, which the server refuses.
-                change_slots: self.change_slots.get(range).unwrap_or_default().to_vec(),
-            })
+        let part = |(change_counts, range): (Vec<u32>, Range<usize>)| {
+            let change_slots = changes_of(&self.change_slots, range);
+            Configs::DeltaFusionConfigs(Self { base: self.base.clone(), change_counts, change_slots })
         };
-        self.change_counts.chunks(size).map(part).collect()
+        cut_changes(&self.change_counts, size).map(part).collect()
     }
 }

@@ -1,7 +1,10 @@
 use std::{collections::HashMap, iter};
 
 use super::LayoutEntry;
-use crate::{ConfigurationError, Limits};
+use crate::{
+    ConfigurationError, Limits,
+    configuration::checks::{check_count, check_size},
+};
 
 /// Layout configurations of one graph, packed: a table of distinct entries per slot, and one index per slot for each
 /// configuration. Indices of a slot are equal if and only if their entries are.
@@ -102,26 +105,6 @@ impl LayoutBatch {
     pub fn entry(&self, config: usize, slot: usize) -> LayoutEntry {
         self.tables[slot][usize::from(self.row(config)[slot])]
     }
-}
-
-pub(super) fn check_size(configs: usize, slots: usize, limits: &Limits) -> Result<(), ConfigurationError> {
-    if configs == 0 {
-        return Err(ConfigurationError::Empty);
-    }
-    if configs > limits.configs {
-        return Err(ConfigurationError::TooMany { found: configs, limit: limits.configs });
-    }
-    if configs.saturating_mul(slots) > limits.config_entries {
-        return Err(ConfigurationError::TooManyEntries { configs, slots, limit: limits.config_entries });
-    }
-    Ok(())
-}
-
-pub(super) fn check_count(what: &str, found: usize, expected: usize) -> Result<(), ConfigurationError> {
-    if found != expected {
-        return Err(ConfigurationError::WrongCount { what: what.to_owned(), found, expected });
-    }
-    Ok(())
 }
 
 pub(super) fn check_table(slot: usize, entries: usize) -> Result<(), ConfigurationError> {

@@ -5,13 +5,18 @@ use prost::Message as _;
 
 use super::{
     LayoutBatch, LayoutEntry,
-    batch::{check_count, check_size},
     encoded::{read_bytes, read_tables},
 };
 use crate::{
     ConfigurationError, Limits,
-    configuration::{Configurations, Task, count::to_u32, encoded_form::EncodedForm},
-    wire::{count_numbers, numbers, uint32},
+    configuration::{
+        Configurations, Task,
+        changes::{check_change, uint32s},
+        checks::{check_count, check_size},
+        count::to_u32,
+        encoded_form::EncodedForm,
+    },
+    wire::count_numbers,
 };
 
 /// Numbers of the fields of the message.
@@ -77,11 +82,6 @@ fn read_delta(message: &[u8], slots: usize, limits: &Limits) -> Result<LayoutBat
     LayoutBatch::new(configs, tables, indices, limits)
 }
 
-/// Iterates over the numbers of a field that was counted.
-fn uint32s(message: &[u8], number: u32) -> impl Iterator<Item = u32> {
-    numbers(message, number).map_while(Result::ok).map(uint32)
-}
-
 fn read_indices(
     message: &[u8],
     configs: usize,
@@ -103,19 +103,6 @@ fn read_indices(
         }
     }
     Ok(indices)
-}
-
-fn check_change(config: usize, slot: u32, changed_by: &mut [usize]) -> Result<(), ConfigurationError> {
-    match changed_by.get_mut(slot as usize) {
-        None => Err(ConfigurationError::NoSuchSlot { config, slot, slots: changed_by.len() }),
-        Some(last) if *last == config => {
-            Err(ConfigurationError::SetTwice { config, what: "slot", number: slot })
-        }
-        Some(last) => {
-            *last = config;
-            Ok(())
-        }
-    }
 }
 
 fn checked_index(

@@ -7,13 +7,14 @@ use prost::Message as _;
 
 use super::{
     LayoutBatch, LayoutBatchBuilder, LayoutEntry,
-    batch::{BYTE_TABLE, check_count, check_size, check_table},
+    batch::{BYTE_TABLE, check_table},
     entry::{check_dimensions, check_tensors},
 };
 use crate::{
     ConfigurationError, Limits,
     configuration::{
         Configurations, Task,
+        checks::{check_count, check_size},
         encoded_form::{EncodedForm, EncodedSize},
     },
     wire::{

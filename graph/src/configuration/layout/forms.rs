@@ -1,8 +1,14 @@
 //! Layout batches as messages hold them.
 
+use std::ops::Range;
+
 use hlorank_proto::v1::{DeltaLayoutConfigs, LayoutConfigs, PackedLayoutConfigs, config_batch::Configs};
 
-use crate::configuration::{Form, form::cut_rows};
+use crate::configuration::{
+    Form,
+    changes::{changes_of, cut_changes},
+    form::cut_rows,
+};
 
 impl Form for LayoutConfigs {
     fn count(&self) -> usize {
@@ -35,20 +41,15 @@ impl Form for DeltaLayoutConfigs {
     }
 
     fn cut(&self, size: usize) -> Vec<Configs> {
-        let mut first = 0_usize;
-        let part = |counts: &[u32]| {
-            let range = first..first + counts.iter().map(|count| *count as usize).sum::<usize>();
-            first = range.end;
-            // A recorded call may hold another number of changes than it counts, which the server refuses.
-            let part = |numbers: &[u32]| numbers.get(range.clone()).unwrap_or_default().to_vec();
+        let part = |(change_counts, range): (Vec<u32>, Range<usize>)| {
             Configs::DeltaLayoutConfigs(Self {
                 tables: self.tables.clone(),
                 base: self.base.clone(),
-                change_counts: counts.to_vec(),
-                change_slots: part(&self.change_slots),
-                change_entries: part(&self.change_entries),
+                change_counts,
+                change_slots: changes_of(&self.change_slots, range.clone()),
+                change_entries: changes_of(&self.change_entries, range),
             })
         };
-        self.change_counts.chunks(size).map(part).collect()
+        cut_changes(&self.change_counts, size).map(part).collect()
     }
 }
