@@ -1,6 +1,6 @@
 use std::{
     ops::Range,
-    sync::{Arc, OnceLock},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -96,14 +96,12 @@ impl SegmentEvaluator {
         read: impl FnOnce() -> Result<Configurations, E> + Send + 'static,
         terms: Terms,
     ) -> Result<Vec<Vec<KernelTime>>, E> {
-        let (formed, whole) = (Arc::new(OnceLock::new()), Arc::clone(graph));
-        let kernels = Arc::clone(&formed);
-        let read = move || {
-            let configurations = read()?;
-            // Nothing else sets it.
-            let _ = kernels.set(kernels_of(&whole, &configurations));
-            Ok::<_, E>(configurations)
-        };
+        let whole = Arc::clone(graph);
+        let form =
+            move |_| read().map(|configurations| (kernels_of(&whole, &configurations), configurations));
+        let formed = resources.pool.run(terms.class, form).await.map_err(EngineError::from)?.value?;
+        let (kernels, configurations) = formed;
+        let read = move || Ok::<_, E>(configurations);
         let preparation = Preparation::new(model, graph, &self.embeddings, &resources.memory)?;
         let prepared = preparation.run(resources, read, terms).await?.value;
         let Prepared { plan, looked_up, held, .. } = prepared;
@@ -118,8 +116,7 @@ impl SegmentEvaluator {
         let seconds = resources.pool.run(terms.class, score).await.map_err(EngineError::from)?.value;
         let seconds = seconds.map_err(EngineError::from)?;
         drop(held);
-        let formed = formed.get().into_iter().flatten();
-        let timed = formed.enumerate().map(|(config, kernels)| plan.timed(config, kernels, &seconds));
+        let timed = kernels.iter().enumerate().map(|(config, kernels)| plan.timed(config, kernels, &seconds));
         Ok(timed.collect())
     }
 

@@ -101,22 +101,22 @@ impl Embeddings {
         let first = embeddings.len() / size;
         let mut missing: BTreeMap<Queue, Vec<Missing>> = BTreeMap::new();
         let mut misses = 0;
-        for (row, planned) in (0..).zip(&plan.rows).skip(first) {
+        for row in (0..).take(plan.rows.len()).skip(first) {
             let found = embeddings.len() / size - first;
             if found > 0 && found.is_multiple_of(LOOK_UP_ROWS) && Instant::now() >= until {
                 break;
             }
-            let (facts, segment) = (plan.row(row, graph).facts(), planned.segment);
-            let key = RowKey::new(digest, plan.row(row, graph));
+            let planned = plan.row(row, graph);
+            let key = RowKey::new(digest, planned);
             if let Some(embedding) = self.0.cache.get(&key) {
                 embeddings.extend_from_slice(&embedding);
                 continue;
             }
             misses += 1;
             embeddings.resize(embeddings.len() + size, 0.0);
-            let nodes = model.settings().bucket(facts.nodes);
+            let nodes = model.settings().bucket(planned.facts().nodes);
             let queue = Queue { model: digest, nodes, class: Class::Bulk };
-            missing.entry(queue).or_default().push(Missing { row, key, segment });
+            missing.entry(queue).or_default().push(Missing { row, key, segment: planned.row.segment });
         }
         let end = embeddings.len() / size;
         self.0.cache.looked_up(end - first, misses);
