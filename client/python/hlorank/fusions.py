@@ -6,13 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hlorank.batch import Batch
 from hlorank.errors import ConfigurationError
-from hlorank.messages import (
-    ConfigBatch,
-    DeltaFusionConfigs,
-    PackedFusionConfigs,
-    RankConfigsRequest,
-)
+from hlorank.messages import DeltaFusionConfigs, PackedFusionConfigs
 
 _BITS = 8
 """Slots per byte, the first in the lowest bit."""
@@ -20,7 +16,7 @@ _CHANGE_BYTES = 2
 """Maximum encoded bytes of one change, for programs of at most 16,384 slots."""
 
 
-class Fusions:
+class Fusions(Batch):
     """Fusion configurations of one program, packed once.
 
     ``fused`` is [configs, slots], and has a bool for each slot in slot order: whether the node is
@@ -73,12 +69,6 @@ class Fusions:
         """Returns the unpacked configurations: bool [configs, slots]."""
         bits = np.unpackbits(self._rows, axis=1, count=self._slots, bitorder="little")
         return bits.astype(bool)
-
-    @cached_property
-    def serialized(self) -> bytes:
-        """A serialized ``RankConfigsRequest`` with the configurations alone."""
-        form, message = self.wire
-        return RankConfigsRequest(batch=ConfigBatch(**{form: message})).SerializeToString()
 
     @cached_property
     def wire(self) -> tuple[str, Any]:

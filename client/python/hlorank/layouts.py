@@ -6,14 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hlorank.batch import Batch
 from hlorank.errors import ConfigurationError
-from hlorank.messages import (
-    ConfigBatch,
-    DeltaLayoutConfigs,
-    LayoutTable,
-    PackedLayoutConfigs,
-    RankConfigsRequest,
-)
+from hlorank.messages import DeltaLayoutConfigs, LayoutTable, PackedLayoutConfigs
 from hlorank.whole_numbers import whole_numbers
 
 _TENSORS, _DIMENSIONS = 3, 6
@@ -29,7 +24,7 @@ _CHANGE_BYTES = 4
 """Maximum encoded bytes of one change, except in very large tables; a packed entry has 1 or 2."""
 
 
-class Layouts:
+class Layouts(Batch):
     """Layout configurations of one graph, packed once.
 
     ``values`` is [configs, slots, 3, 6] or, like TpuGraphs' ``node_config_feat``,
@@ -68,12 +63,6 @@ class Layouts:
             digits = table[:, None] // (7 ** np.arange(VALUES)) % 7
             values[:, slot] = (digits - 1).astype(np.int8)[self._indices[:, slot]]
         return values.reshape(len(self), self.slots, _TENSORS, _DIMENSIONS)
-
-    @cached_property
-    def serialized(self) -> bytes:
-        """A serialized ``RankConfigsRequest`` with the configurations alone."""
-        form, message = self.wire
-        return RankConfigsRequest(batch=ConfigBatch(**{form: message})).SerializeToString()
 
     @cached_property
     def wire(self) -> tuple[str, Any]:

@@ -8,14 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hlorank.batch import Batch
 from hlorank.errors import ConfigurationError
-from hlorank.messages import (
-    ConfigBatch,
-    PackedTileConfigs,
-    RankConfigsRequest,
-    TileConfig,
-    TileConfigs,
-)
+from hlorank.messages import PackedTileConfigs, TileConfig, TileConfigs
 from hlorank.whole_numbers import whole_numbers
 
 FEATURES = 24
@@ -41,7 +36,7 @@ class _BoundLists:
         return self.values[config, : self.counts[config]].tolist()
 
 
-class Tiles:
+class Tiles(Batch):
     """Tile configurations of one kernel.
 
     Bounds are sizes per dimension, the most minor first as in XLA. Each argument is
@@ -102,12 +97,6 @@ class Tiles:
             product = np.where(used, bounds.values, 1).prod(axis=1)
             features[:, number, _VALUES + 1] = np.where(bounds.counts > 0, product, 0)
         return features.reshape(len(self), FEATURES)
-
-    @cached_property
-    def serialized(self) -> bytes:
-        """A serialized ``RankConfigsRequest`` with the configurations alone."""
-        form, message = self.wire
-        return RankConfigsRequest(batch=ConfigBatch(**{form: message})).SerializeToString()
 
     @cached_property
     def wire(self) -> tuple[str, Any]:
