@@ -17,6 +17,16 @@ def symmetric_log(x: Tensor) -> Tensor:
     return torch.sign(x) * torch.log1p(torch.abs(x))
 
 
+def absent(mask: Tensor) -> Tensor:
+    """Maps ``mask`` [B,N] to 0 at real nodes and ``ABSENT`` at padding nodes."""
+    return (1 - mask) * ABSENT
+
+
+def hidden_keys(mask: Tensor) -> Tensor:
+    """Maps the mask [S,N] of nodes to [S,1,N,N], which is added to the attention scores."""
+    return absent(mask)[:, None, None].expand(-1, -1, mask.shape[1], -1)
+
+
 def look_up(table: Tensor, index: Tensor) -> Tensor:
     """Returns rows of ``table`` [R, ...] by an ``index`` of any shape.
 

@@ -17,6 +17,8 @@ from hlorank_training.models.graph_layers import (
     RootMeanSquareNorm,
     Sage,
     Standardise,
+    absent,
+    hidden_keys,
     look_up,
     neighbour_weights,
 )
@@ -26,8 +28,6 @@ from hlorank_training.models.segment_batch import FEATURES, OPCODES
 
 _NANOSECONDS = 1e-9
 _NODE_EXTRAS = 16
-_HIDDEN_KEY = 1e9
-"""Subtracted from the attention scores of padding nodes."""
 _CLIP = 5.0
 """Standardized amounts are clipped at this many deviations."""
 _COSTS = (0.15, 0.025, 0.02)
@@ -126,7 +126,7 @@ class KernelTimeEncoder(nn.Module):
         amounts = torch.log1p(every_row(work.amounts)) - self.amount_mean
         pooled = [
             (nodes * real).sum(1) / real.sum(1),
-            (nodes + (real - 1) * _HIDDEN_KEY).amax(1),
+            (nodes + absent(real)).amax(1),
             (nodes * share.unsqueeze(-1)).sum(1),
         ]
         if self.reduction == "nodes":
@@ -170,10 +170,9 @@ class KernelTimeEncoder(nn.Module):
         nodes = nodes.flatten(0, 1)
         for layer, norm in zip(self.sage, self.norms, strict=True):
             nodes = norm(layer(nodes, neighbours))
-        hidden_keys = ((mask - 1) * _HIDDEN_KEY).unsqueeze(1).unsqueeze(1)
-        hidden_keys = hidden_keys + torch.zeros_like(edges).unsqueeze(1)
+        hidden = hidden_keys(mask)
         for layer in self.attention:
-            nodes = layer(nodes, hidden_keys)
+            nodes = layer(nodes, hidden)
         return nodes.view(shape)
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from hlorank_training.models.graph_layers import ABSENT, rows_of
+from hlorank_training.models.graph_layers import absent, rows_of
 from hlorank_training.models.segment_batch import SegmentBatch
 
 
@@ -49,11 +49,6 @@ def mean_of_nodes(h: Tensor, mask: Tensor) -> Tensor:
 def max_of_nodes(h: Tensor, mask: Tensor) -> Tensor:
     """Takes the maximum of ``h`` [B,N,H] over the nodes whose ``mask`` [B,N] is 1: [B,H]."""
     return (h + absent(mask).unsqueeze(-1)).amax(1)
-
-
-def absent(mask: Tensor) -> Tensor:
-    """Maps ``mask`` [B,N] to 0 at real nodes and ``ABSENT`` at padding nodes."""
-    return (1 - mask) * ABSENT
 
 
 def with_tile(nodes: Tensor, tile: Tensor) -> Tensor:

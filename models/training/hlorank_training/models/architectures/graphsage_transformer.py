@@ -15,6 +15,7 @@ from hlorank_training.models.graph_layers import (
     RootMeanSquareNorm,
     Sage,
     Standardise,
+    hidden_keys,
     look_up,
     neighbour_weights,
     rows_of,
@@ -30,8 +31,6 @@ from hlorank_training.models.vector_part import VectorTilePart
 
 _AMOUNT_SHARES = {"layout": 12, "tile": 4}
 """Each amount has one of this many embedding channels as its cost."""
-_HIDDEN_KEY = 1e9
-"""Subtracted from the attention scores of padding nodes."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ class Encoder(SegmentEncoder):
         for sage in self.sages:
             h = sage(h, neighbours)
         if self.attention is not None:
-            h = self.attention(h, rows_of(_hidden_keys(batch.mask), rows))
+            h = self.attention(h, rows_of(hidden_keys(batch.mask), rows))
         parts = torch.relu(self.project(self.norm(h))).view(*joined.shape[:2], -1)
         free = joined.new_ones(joined.shape[0], 1, joined.shape[1])
         real = rows_of(batch.mask.unsqueeze(1), rows)
@@ -136,11 +135,6 @@ class Encoder(SegmentEncoder):
         every = torch.arange(static.shape[0])
         nodes = self._pooled(batch, every, static, batch.edges[:, :0])
         return torch.relu(self.configuration(batch.config, rows_of(nodes, batch.segment)))
-
-
-def _hidden_keys(mask: Tensor) -> Tensor:
-    """Maps [S,N] to [S,1,N,N], which is added to the attention scores."""
-    return ((mask - 1) * _HIDDEN_KEY)[:, None, None].expand(-1, -1, mask.shape[1], -1)
 
 
 class LateJoin(nn.Module):

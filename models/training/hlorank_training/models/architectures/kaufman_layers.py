@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hlorank_training.models.graph_layers import ABSENT, mean_weights
+from hlorank_training.models.graph_layers import absent, mean_weights
 
 _SLOPE = 0.2
 
@@ -49,7 +49,7 @@ class GraphAttention(nn.Module):
         own = (values * self.own.unsqueeze(1)).sum(-1, keepdim=True)
         other = (values * self.other.unsqueeze(1)).sum(-1, keepdim=True)
         real = edges.unsqueeze(1)
-        scores = F.leaky_relu(own + other.mT, _SLOPE) + (1 - real) * ABSENT
+        scores = F.leaky_relu(own + other.mT, _SLOPE) + absent(real)
         return ((torch.softmax(scores, -1) * real) @ values).transpose(1, 2).flatten(2)
 
 

@@ -4,12 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hlorank_training.models.tile_encoder import (
-    absent,
-    max_of_nodes,
-    mean_of_nodes,
-    sum_of_nodes,
-)
+from hlorank_training.models.graph_layers import absent
+from hlorank_training.models.tile_encoder import max_of_nodes, mean_of_nodes, sum_of_nodes
 
 _TRANSFORMER_HEADS = 4
 
