@@ -181,10 +181,10 @@ def _add_study_fusion(subparsers) -> None:
         "--programs", nargs="+", required=True, metavar="NAME", help="programs of the zoo"
     )
     parser.add_argument(
-        "--measurements",
-        type=int,
-        default=16,
-        help="measured candidates with the model (default: %(default)s)",
+        "--minutes", type=float, default=1, help="with the model (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--minutes-without", type=float, default=10, help="without it (default: %(default)s)"
     )
 
 

@@ -214,7 +214,8 @@ def study_fusion(arguments: argparse.Namespace) -> None:
     """Tune fusions with a server's model and by measurements alone, and compare the results."""
     from hlorank_training.judging.study_fusion import study_fusion as run
 
-    print(run(arguments.programs, arguments.server, arguments.out, arguments.measurements))
+    limits = arguments.minutes, arguments.minutes_without
+    print(run(arguments.programs, arguments.server, arguments.out, *limits))
 
 
 def export(arguments: argparse.Namespace) -> None:

@@ -1,6 +1,6 @@
-"""What fusions gain: with a server's model, and by measurements alone in the same time."""
+"""What fusions gain: with a server's model, and by measurements alone in a longer time."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,21 +15,11 @@ from hlorank_training.reports.tables import markdown
 
 PROTOCOL = Protocol(warmups=1, rounds=12, seconds=1.0, tries=2)
 _UNLIMITED = 10_000
-"""Measurements of searches that are limited by time."""
+"""Measurements of the searches, which are limited by time."""
 
 
-@dataclass(frozen=True)
-class Way:
-    """A way to choose the fusions of a program."""
-
-    name: str
-    strategy: str
-    with_model: bool = False
-
-
-MODEL = Way("with the model", "annealing", with_model=True)
-WAYS = (MODEL, Way("annealing, measured", "annealing"), Way("random, measured", "random"))
-"""Those without the model take as long as the first one."""
+WITH_MODEL, WITHOUT_MODEL = "with the model", "without"
+WAYS = (WITH_MODEL, WITHOUT_MODEL)
 
 
 @dataclass(frozen=True)
@@ -48,8 +38,10 @@ class Result:
         return np.array(self.times[1:]) / self.times[0]
 
 
-def study_fusion(names: Sequence[str], server: str, out: Path, measurements: int) -> str:
-    """Tunes programs in every way, and measures the results side by side.
+def study_fusion(
+    names: Sequence[str], server: str, out: Path, minutes: float, minutes_without: float
+) -> str:
+    """Tunes programs with and without the model, and measures the results side by side.
 
     Continues a study that was stopped. Returns a table.
 
@@ -57,29 +49,31 @@ def study_fusion(names: Sequence[str], server: str, out: Path, measurements: int
         KeyError: if a program does not exist.
     """
     known = {network.name: network for network in fusion_programs()}
-    return _table([_result(known[name], server, out / name, measurements) for name in names])
+    limits = {WITH_MODEL: minutes * 60, WITHOUT_MODEL: minutes_without * 60}
+    return _table([_result(known[name], server, out / name, limits) for name in names])
 
 
-def _result(network: Network, server: str, out: Path, measurements: int) -> Result:
+def _result(network: Network, server: str, out: Path, limits: Mapping[str, float]) -> Result:
     arguments = network.arguments()
     program = FusionProgram.from_function(network.function(), *arguments, name=network.name)
-    first = Settings(MODEL.strategy, measurements=measurements)
-    runs = [tune(program, server, _folder(out, MODEL), first)]
-    for way in WAYS[1:]:
-        settings = Settings(way.strategy, measurements=_UNLIMITED, seconds=runs[0].seconds)
-        runs.append(tune(program, None, _folder(out, way), settings))
+    runs = []
+    for way, seconds in limits.items():
+        settings = Settings("annealing", measurements=_UNLIMITED, seconds=seconds)
+        runs.append(
+            tune(program, server if way == WITH_MODEL else None, _folder(out, way), settings)
+        )
     return _side_by_side(program, runs, out)
 
 
-def _folder(out: Path, way: Way) -> Path:
-    return out / way.name.replace(",", "").replace(" ", "-")
+def _folder(out: Path, way: str) -> Path:
+    return out / way.replace(" ", "-")
 
 
 def _side_by_side(program: FusionProgram, runs: Sequence[Run], out: Path) -> Result:
     """Measures the program, the compiler's fusions and every winner in the same rounds."""
     path = out / "study.json"
     if not path.exists():
-        folders = {way.name: _folder(out, way) for way in WAYS}
+        folders = {way: _folder(out, way) for way in WAYS}
         outcomes = side_by_side(program, folders, protocol=PROTOCOL)
         times = [outcome.nanoseconds or np.inf for outcome in outcomes.values()]
         write_json(path, {"times": times, "noise": outcomes["program"].noise})
@@ -90,7 +84,7 @@ def _side_by_side(program: FusionProgram, runs: Sequence[Run], out: Path) -> Res
 
 def _table(results: Sequence[Result]) -> str:
     head = ["program", "its time, ms", "compiler's fusions"]
-    head += [text for way in WAYS for text in (way.name, "measured")]
+    head += [text for way in WAYS for text in (way, "measured")]
     rows = []
     for result in results:
         own, *ratios = (f"{ratio:.3f}" for ratio in result.ratios)
