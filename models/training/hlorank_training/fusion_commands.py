@@ -4,7 +4,6 @@ import argparse
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ def train(arguments: argparse.Namespace) -> None:
     """Train on all families but the first fold, and measure the quality on that fold."""
     data = read_kernels(arguments.data, arguments.hlorank)
     held_out = family_folds(data.families)[0]
-    seen = data.known([family for family in data.families if family not in held_out])
+    seen = data.seen(held_out)
     settings, training = KernelTimeSettings(), KernelTraining(seed=arguments.seed)
     model, history = train_kernels(data, seen, settings, training)
     save_weights(arguments.out / "checkpoint.pt", model)
@@ -55,11 +54,8 @@ def compare(arguments: argparse.Namespace) -> None:
     """Train on four fifths of the families at a time, and judge on the others."""
     data = read_kernels(arguments.data, arguments.hlorank)
     predictions = {"trees": held_out_predictions(data, KernelTrees(data).predict)}
-    jobs = [
-        _Fold(arguments.data, arguments.hlorank, fold, reduction, arguments.epochs)
-        for reduction in REDUCTIONS
-        for fold in range(len(family_folds(data.families)))
-    ]
+    folds = range(len(family_folds(data.families)))
+    jobs = [_Fold(arguments, fold, reduction) for fold in folds for reduction in REDUCTIONS]
     with ProcessPoolExecutor(arguments.workers, get_context("spawn")) as pool:
         found = list(pool.map(_Fold.predict, jobs))
     for reduction in REDUCTIONS:
@@ -96,19 +92,24 @@ def export(arguments: argparse.Namespace) -> None:
 class _Fold:
     """A training that leaves out one fold of families, in a process of its own."""
 
-    def __init__(self, data: Path, hlorank: Path, fold: int, reduction: str, epochs: int | None):
-        self._data, self._hlorank, self._fold, self._epochs = data, hlorank, fold, epochs
-        self.reduction = reduction
+    def __init__(self, arguments: argparse.Namespace, fold: int, reduction: str):
+        self._arguments, self._fold, self.reduction = arguments, fold, reduction
 
     def predict(self) -> np.ndarray:
-        """Returns the predicted nanoseconds of all kernels."""
-        data = read_kernels(self._data, self._hlorank)
-        held_out = family_folds(data.families)[self._fold]
-        seen = data.known([family for family in data.families if family not in held_out])
-        training = KernelTraining(epochs=self._epochs or KernelTraining.epochs)
+        """Returns the predicted nanoseconds of all kernels, and keeps them in a file."""
+        arguments = self._arguments
+        path = arguments.out / f"{self.reduction}-{self._fold}.json"
+        data = read_kernels(arguments.data, arguments.hlorank)
+        training = KernelTraining(epochs=arguments.epochs or KernelTraining.epochs)
+        identity = [data.feature_digest, len(data.kernels), asdict(training)]
+        if path.exists() and read_json(path)["identity"] == identity:
+            return np.array(read_json(path)["nanoseconds"])
+        seen = data.seen(family_folds(data.families)[self._fold])
         settings = KernelTimeSettings(reduction=self.reduction)
         model, _ = train_kernels(data, seen, settings, training)
-        return model.nanoseconds(data.kernels)
+        predicted = model.nanoseconds(data.kernels)
+        write_json(path, {"identity": identity, "nanoseconds": predicted.tolist()})
+        return predicted
 
 
 def _figures(data: KernelData, held_out: tuple[str, ...], quality: FusionQuality) -> dict[str, Any]:

@@ -1,5 +1,3 @@
-import json
-
 import pytest
 
 pytest.importorskip("scipy", reason="scipy is not installed")
@@ -7,7 +5,7 @@ pytest.importorskip("scipy", reason="scipy is not installed")
 from hlorank.measure.atomic_files import write_json
 
 from hlorank_training.measuring.describe_kernels import describe_kernels
-from hlorank_training.measuring.kernel_times import TIMES, label
+from hlorank_training.measuring.kernel_times import label
 
 KERNELS = [
     {"digest": "a", "hot": [1000.0, 1100.0], "warm": None, "cold": None},
@@ -32,8 +30,6 @@ def folder(tmp_path):
     runs = [[0, 1], [0, 1, 2], [0, 3], [0, 1, 4]]
     kernels = {"kernels": KERNELS, "configurations": runs, "family": "stencil", "name": "wave"}
     write_json(tmp_path / "kernels" / "wave.json", kernels)
-    lines = [json.dumps(kernel) for kernel in KERNELS]
-    (tmp_path / "kernels" / TIMES).write_text("\n".join(lines) + "\n", encoding="utf-8")
     return tmp_path
 
 

@@ -80,16 +80,17 @@ class KernelData:
         """Returns the run time of every kernel: f64 [k]."""
         return np.array([kernel.nanoseconds for kernel in self.kernels])
 
-    def known(self, families: Sequence[str]) -> np.ndarray:
-        """Returns the numbers of the kernels with a run time that only these families run."""
-        chosen = set(families)
+    def seen(self, held_out: Sequence[str]) -> np.ndarray:
+        """Returns the numbers of the kernels with a run time that no held-out family runs."""
+        chosen = set(held_out)
         return np.array(
-            [n for n, k in enumerate(self.kernels) if k.is_known and k.families <= chosen], np.int64
+            [n for n, k in enumerate(self.kernels) if k.is_known and not k.families & chosen],
+            np.int64,
         )
 
-    def unseen(self, families: Sequence[str]) -> np.ndarray:
-        """Returns the numbers of the kernels with a run time that any of these families runs."""
-        chosen = set(families)
+    def unseen(self, held_out: Sequence[str]) -> np.ndarray:
+        """Returns the numbers of the kernels with a run time that a held-out family runs."""
+        chosen = set(held_out)
         return np.array(
             [n for n, k in enumerate(self.kernels) if k.is_known and k.families & chosen], np.int64
         )

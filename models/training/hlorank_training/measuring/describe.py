@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from hlorank_training.measuring.describe_kernels import describe_kernels
-from hlorank_training.measuring.kernel_times import TIMES
 from hlorank_training.measuring.measured import Measured, MeasuredCollection, measured_collections
 from hlorank_training.reports.plots import Panel, Scale, plot_families
 
@@ -39,7 +38,7 @@ def describe(data: Path, out: Path) -> str:
         raise FileNotFoundError(f"no measurements in '{data}'")
     for collection in collections:
         _plot(collection, out / f"{collection.name.replace('/', '-')}.svg")
-    fusions = sorted(path.parents[1] for path in data.rglob(f"kernels/{TIMES}"))
+    fusions = sorted({path.parents[1] for path in data.rglob("kernels/*.json")})
     sections = [*map(_section, collections), _LEGEND, *map(describe_kernels, fusions)]
     return "\n\n".join(sections) + "\n"
 

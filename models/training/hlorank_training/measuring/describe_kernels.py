@@ -10,7 +10,7 @@ import numpy as np
 from hlorank.measure.atomic_files import read_json
 from scipy.stats import kendalltau
 
-from hlorank_training.measuring.kernel_times import TIMES, KernelTimes, label
+from hlorank_training.measuring.kernel_times import label
 from hlorank_training.reports.tables import markdown
 
 CACHES = ("hot", "warm", "cold")
@@ -27,10 +27,8 @@ _LEGEND = (
 def describe_kernels(folder: Path) -> str:
     """Returns Markdown on a folder with ``kernels`` and ``programs`` of fusions."""
     sums = [_Sums(folder, path.stem) for path in sorted((folder / "kernels").glob("*.json"))]
-    records = list(KernelTimes(folder / "kernels" / TIMES).records.values())
-    tables = [_times_table(records)]
-    if sums:
-        tables += [_sums_table(sums), _LEGEND]
+    records = list({kernel["digest"]: kernel for one in sums for kernel in one.kernels}.values())
+    tables = [_times_table(records), _sums_table(sums), _LEGEND]
     return f"### {folder.name}: kernels\n\n" + "\n\n".join([_counts(records), *tables])
 
 
@@ -81,12 +79,17 @@ class _Sums:
     name: str
 
     @cached_property
-    def _kernels(self) -> dict[str, Any]:
+    def _record(self) -> dict[str, Any]:
         return read_json(self.folder / "kernels" / f"{self.name}.json")
 
     @cached_property
     def _program(self) -> dict[str, Any]:
         return read_json(self.folder / "programs" / f"{self.name}.json")
+
+    @property
+    def kernels(self) -> list[dict[str, Any]]:
+        """The program's kernels and their times."""
+        return self._record["kernels"]
 
     @property
     def family(self) -> str:
@@ -99,8 +102,8 @@ class _Sums:
     @property
     def configurations(self) -> list[int]:
         """The configurations all of whose kernels were timed."""
-        timed = {n for n, kernel in enumerate(self._kernels["kernels"]) if "error" not in kernel}
-        runs = self._kernels["configurations"]
+        timed = {n for n, kernel in enumerate(self.kernels) if "error" not in kernel}
+        runs = self._record["configurations"]
         return [n for n, kernels in enumerate(runs) if timed.issuperset(kernels)]
 
     @property
@@ -112,12 +115,9 @@ class _Sums:
     def sums(self, caches: str) -> np.ndarray:
         """Returns the sums of lone times, with the given state of the caches if there is one."""
         times = np.array(
-            [
-                min(kernel.get(caches) or kernel.get("hot", [0]))
-                for kernel in self._kernels["kernels"]
-            ]
+            [min(kernel.get(caches) or kernel.get("hot", [0])) for kernel in self.kernels]
         )
-        runs = self._kernels["configurations"]
+        runs = self._record["configurations"]
         return np.array([times[runs[n]].sum() for n in self.configurations])
 
 

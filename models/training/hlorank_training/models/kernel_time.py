@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from hlorank_training.data.kernels import MeasuredKernel
+from hlorank_training.models.architectures.kaufman_reductions import LastState, TransformerSum
 from hlorank_training.models.graph_layers import (
     Attention,
     RootMeanSquareNorm,
@@ -36,7 +37,7 @@ _CALL = 55.0
 """Nanoseconds of a kernel before training."""
 _LOG_NANOSECONDS = 10.0
 """Logarithm of nanoseconds of a kernel before training, if nothing else is known."""
-REDUCTIONS = ("work", "columns", "nodes")
+REDUCTIONS = ("work", "columns", "nodes", "lstm", "transformer")
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,9 @@ class KernelTimeSettings:
     heads: int = 4
     dropout: float = 0.1
     reduction: str = "work"
-    """``work``: a sum of costs times work. Kaufman's are ``columns``, a network on mean and maximum
-    over the nodes, and ``nodes``, a sum over nodes; both predict the logarithm of the time."""
+    """``work``: a sum of costs times work. Kaufman's are ``nodes``, a sum over nodes, and a network
+    on mean and maximum over the nodes (``columns``), on the last state of an LSTM (``lstm``) or on
+    the sum of a Transformer layer (``transformer``); they predict the logarithm of the time."""
 
 
 class KernelTimeEncoder(nn.Module):
@@ -80,8 +82,11 @@ class KernelTimeEncoder(nn.Module):
         self.register_buffer("amount_scale", torch.ones(AMOUNTS))
         costs = np.log(_COSTS).tolist() if settings.reduction == "work" else [0.0] * len(_COSTS)
         self.cost = _network(hidden, hidden, settings.dropout, costs)
-        pooled = 3 * hidden + AMOUNTS
-        self.kernel = _network(pooled, hidden, settings.dropout, [0.0, float(np.log(_CALL))])
+        self.pool = _pool(settings)
+        pooled = self.pool.width if self.pool else 3 * hidden
+        self.kernel = _network(
+            pooled + AMOUNTS, hidden, settings.dropout, [0.0, float(np.log(_CALL))]
+        )
 
     def fit(self, kernels: Sequence[MeasuredKernel]) -> None:
         """Computes the statistics of the training kernels, which scale the inputs."""
@@ -120,26 +125,32 @@ class KernelTimeEncoder(nn.Module):
             return static if segment is None else look_up(static, segment)
 
         nodes, mask = self._nodes(batch, work), batch.mask
-        real = mask.unsqueeze(-1)
         costs = self.cost(nodes).clamp(-9.0, 5.0)
-        share = work.work / work.work.sum(-1, keepdim=True).clamp(min=1)
-        amounts = torch.log1p(every_row(work.amounts)) - self.amount_mean
-        pooled = [
-            (nodes * real).sum(1) / real.sum(1),
-            (nodes + absent(real)).amax(1),
-            (nodes * share.unsqueeze(-1)).sum(1),
-        ]
         if self.reduction == "nodes":
             return every_row((costs[..., 0] * mask).sum(-1)) + _LOG_NANOSECONDS
-        known = [every_row(torch.cat(pooled, -1))]
+        amounts = torch.log1p(every_row(work.amounts)) - self.amount_mean
+        known = [every_row(self._pooled(nodes, mask, work))]
         known.append((amounts * self.amount_scale).clamp(-_CLIP, _CLIP))
         factor, call = self.kernel(torch.cat(known, -1)).unbind(-1)
-        if self.reduction == "columns":
+        if self.reduction != "work":
             return factor + call - float(np.log(_CALL)) + _LOG_NANOSECONDS
         evaluation, byte, product = costs.exp().unbind(-1)
         times = work.work * evaluation + work.bytes * byte + work.products * product
         total = every_row((times * mask).sum(-1))
         return torch.log(total + call.clamp(-5.0, 8.0).exp()) + factor
+
+    def _pooled(self, nodes: Tensor, mask: Tensor, work: Work) -> Tensor:
+        """Reduces what is known of the nodes [S,N,H] to one vector per kernel."""
+        if self.pool:
+            return self.pool(nodes, mask)
+        real = mask.unsqueeze(-1)
+        share = work.work / work.work.sum(-1, keepdim=True).clamp(min=1)
+        pooled = [
+            (nodes * real).sum(1) / real.sum(1),
+            (nodes + absent(real)).amax(1),
+            (nodes * share.unsqueeze(-1)).sum(1),
+        ]
+        return torch.cat(pooled, -1)
 
     def _nodes(self, batch: KernelBatch, work: Work) -> Tensor:
         """Returns what the network knows of every node: [S,N,H]."""
@@ -210,6 +221,15 @@ class KernelTimeModel(nn.Module):
                 logarithms = self(batch, self.encoder.work(batch))
                 predicted[batch.numbers] = logarithms.double().exp().numpy()
         return predicted
+
+
+def _pool(settings: KernelTimeSettings) -> LastState | TransformerSum | None:
+    match settings.reduction:
+        case "lstm":
+            return LastState(settings.hidden)
+        case "transformer":
+            return TransformerSum(settings.hidden, layers=1)
+    return None
 
 
 def _network(inputs: int, hidden: int, dropout: float, bias: list[float]) -> nn.Sequential:
