@@ -1,9 +1,12 @@
 """Predictions of a server's model for the candidates of a search."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from hlorank.client import Client
 from hlorank.errors import DeadlineError, HlorankError, UnavailableError
+from hlorank.ranking import KernelTime
 from hlorank.tune.problem import Problem
 from hlorank.tune.space import Candidates
 from hlorank.tune.trace import Trace
@@ -66,6 +69,22 @@ class Predictor:
             configurations = self._problem.configurations(candidates)
             self._trace.write(configurations, top_k=1, model=self._model, with_scores=True)
         return self._rank(candidates, seconds)
+
+    def kernels(self, candidates: Candidates) -> list[Sequence[KernelTime]]:
+        """Returns the kernels of each candidate, a choice of fusions.
+
+        Raises:
+            HlorankError: if the call fails.
+        """
+        ranking = self._client.rank(
+            self._problem.graph,
+            self._problem.configurations(candidates),
+            model=self._model,
+            explain_top=len(candidates),
+            timeout=_TIMEOUT,
+        )
+        kernels = dict(zip(ranking.best.tolist(), ranking.kernels, strict=False))
+        return [kernels[number] for number in range(len(candidates))]
 
     def _rank(self, candidates: Candidates, seconds: float) -> np.ndarray:
         configurations = self._problem.configurations(candidates)

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
@@ -15,6 +16,8 @@ from hlorank.tune.run import Measurement, Run, read_run
 
 REPORT = "report.md"
 _SHOWN = 10
+_BAR = 20
+"""Letters of a bar that is the whole time."""
 _COLOURS = ("#2f6fab", "#c2410c", "#6b7785", "#4d7c0f", "#7e22ce")
 _STYLE = {
     "axes.grid": True,
@@ -94,11 +97,12 @@ def _summary(runs: Sequence[Run]) -> list[str]:
 def _section(run: Run) -> list[str]:
     lines = [f"### {label(run)}", ""]
     lines += [f"{run}.", ""] if run.best is not None else []
-    lines += ()
     head = ["number", "time", f"your {run.subject}", "ratio", score_name(run), "elapsed"]
     rows = [_measured_row(run, m) for m in run.fastest()[:_SHOWN]]
     lines += [f"The fastest of {len(run.measurements)} as the search measured them:", ""]
     lines += table(head, rows, words=0)
+    for explained in run.kernels or ():
+        lines += ["", *_kernels(run, explained)]
     failures = [m for m in run.measurements if not np.isfinite(m.outcome.ratio)]
     if failures:
         rows = [[str(m.number), m.outcome.status, m.outcome.message] for m in failures]
@@ -107,6 +111,32 @@ def _section(run: Run) -> list[str]:
         counted = [[str(run.errors.count(error)), error] for error in dict.fromkeys(run.errors)]
         lines += ["", "Steps without the model:", "", *table(["times", "error"], counted, words=2)]
     return lines
+
+
+def _kernels(run: Run, explained: Mapping[str, Any]) -> list[str]:
+    """Returns where a candidate's time goes: its longest kernels."""
+    kernels = explained["kernels"]
+    total = sum(kernel["seconds"] for kernel in kernels)
+    is_default = explained["candidate"] == run.default
+    what = "The compiler's own fusions" if is_default else "The winner"
+    if not kernels:
+        return [f"{what}: a kernel is larger than the model's limit."]
+    rows = [_kernel_row(kernel, kernel["seconds"] / total) for kernel in kernels[:_SHOWN]]
+    rest = sum(kernel["seconds"] for kernel in kernels[_SHOWN:])
+    others = f", and {len(kernels) - _SHOWN} others with {_predicted(rest)}" if rest else ""
+    count = f"{len(kernels)} kernel{'s' * (len(kernels) > 1)}"
+    title = f"{what}: {count}, {_predicted(total)} predicted{others}:"
+    return [title, "", *table(["writes", "", "computes", "time", "share"], rows, words=2)]
+
+
+def _kernel_row(kernel: Mapping[str, Any], share: float) -> list[str]:
+    bar = "█" * round(_BAR * share)
+    count = kernel["computed_nodes"]
+    return [kernel["name"], bar, str(count), _predicted(kernel["seconds"]), f"{share:.1%}"]
+
+
+def _predicted(seconds: float) -> str:
+    return duration(round(1e9 * seconds))
 
 
 def _measured_row(run: Run, measurement: Measurement) -> list[str]:

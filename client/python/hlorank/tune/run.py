@@ -54,6 +54,9 @@ class Run:
     """Relative difference of two measurements of one program, at the end."""
     parts: list[dict[int, Outcome]] = field(default_factory=list)
     """The parts of the confirmation: measurements at the end, by number."""
+    kernels: list[dict[str, Any]] | None = None
+    """Candidates with their kernels and predicted times, the longest first: of fusions, the default
+    and the winner if the server answered; None until they are known."""
     seconds: float = 0.0
     """Time that the search has taken until now."""
 
@@ -71,6 +74,8 @@ class Run:
             self.is_lost = "error" in row
         elif "best" in row:
             self.best, self.noise = self._number(row["best"]), row["noise"]
+        elif "kernels" in row:
+            self.kernels = row["kernels"]
         elif "confirmed" in row:
             self.parts.append({self._number(o["candidate"]): _outcome(o) for o in row["confirmed"]})
 

@@ -15,6 +15,7 @@ from hlorank.errors import HlorankError
 from hlorank.measure.processor import processor
 from hlorank.measure.rounds import Protocol
 from hlorank.model import model_reference
+from hlorank.tune.fusion.explain import explained
 from hlorank.tune.fusion.problem import FusionProblem
 from hlorank.tune.hardware import CONFIRM, Hardware, Outcome, by_clock
 from hlorank.tune.journal import Journal, JournalError
@@ -77,6 +78,9 @@ def tune(
     ):
         predictor = Predictor(client, problem, model, trace) if client else None
         run = Tuner(problem, hardware, predictor, settings, journal, listener).run()
+        if isinstance(problem, FusionProblem) and predictor and run.kernels is None:
+            journal.write(row := explained(problem, predictor, run))
+            run.add(row)
     if isinstance(problem, FusionProblem) and run.best:
         problem.save(problem.read(run.measurements[run.best].candidate), folder)
     return run

@@ -311,6 +311,13 @@ def test_fusions_are_searched_with_a_server(fusion_server, tmp_path):
     assert len(run.measurements) == 6 and run.errors == []
     assert run.predictions >= 2 * 128
     assert all(0 < m.score < 1 for m in run.measurements[2:]), "seconds"
+    default, *winner = run.kernels
+    assert default["candidate"] == run.default and len(winner) <= 1
+    times = [kernel["seconds"] for kernel in default["kernels"]]
+    assert times == sorted(times, reverse=True) and times[-1] > 0
+    names = {kernel["name"].split("(")[1] for kernel in default["kernels"]}
+    assert names <= {f"{opcode})" for opcode in ("add", "divide", "reduce", "multiply", "tanh")}
+    assert tune(smoothing(), fusion_server, tmp_path, short("annealing")) == run
 
 
 def test_a_layout_model_does_not_rank_fusions(fusion_server, tmp_path):

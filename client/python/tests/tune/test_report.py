@@ -41,6 +41,28 @@ def test_a_report_tells_what_was_tried_and_what_failed(tmp_path):
     assert all(len({len(line) for line in lines}) == 1 for lines in tables(page))
 
 
+def test_a_report_of_fusions_tells_where_the_time_goes(tmp_path):
+    default, best = {"fused_nodes": [1, 2]}, {"fused_nodes": [1]}
+    kernels = [
+        {"name": f"add.{number} (add)", "computed_nodes": number, "seconds": 1e-6 * (12 - number)}
+        for number in range(12)
+    ]
+    rows = [
+        {"candidate": default, "kernels": kernels},
+        {"candidate": best, "kernels": kernels[:1]},
+        {"candidate": {}, "kernels": []},
+    ]
+    a = folder(tmp_path / "a", *ROWS[1:], *END, {"kernels": rows}, task="fusion", default=default)
+    page = write_report([a], a).read_text()
+    of_default, of_best = tables(page)[2:4]
+    cells = [cell.strip() for cell in of_default[2].strip("|").split("|")]
+    assert cells == ["add.0 (add)", "███", "0", "12 µs", "15.4%"]
+    assert len(of_default) == 2 + 10 and len(of_best) == 2 + 1 and "█" * 20 in of_best[2]
+    title = "The compiler's own fusions: 12 kernels, 78 µs predicted, and 2 others with 3 µs:"
+    assert title in page and "The winner: 1 kernel, 12 µs predicted:" in page
+    assert "The winner: a kernel is larger than the model's limit." in page
+
+
 def test_plots_are_there_and_the_same_every_time(tmp_path):
     a = folder(tmp_path / "a", *ROWS[1:], *END)
     b = folder(tmp_path / "b", *ROWS[1:], with_model=False)

@@ -73,6 +73,15 @@ class FusionProblem:
         fused = np.isin(self._graph.slot_numbers, written["fused_nodes"])
         return np.array([1, *fused], np.int16)
 
+    def node_name(self, number: int) -> str:
+        """Returns name and opcode of a node, by its position in the flattened instruction list."""
+        for computation in self._graph.module.computations:
+            if number < len(computation.instructions):
+                instruction = computation.instructions[number]
+                return f"{instruction.name} ({instruction.opcode})"
+            number -= len(computation.instructions)
+        raise IndexError("the program has no such node")
+
     def identity(self) -> str:
         """Returns a digest of the program and of its form before fusion."""
         return sha256(self.reference + self._prepared).hexdigest()
