@@ -9,7 +9,6 @@ from hlorank_training import commands
 TASKS = ("layout", "tile")
 ALL_TASKS = (*TASKS, "fusion")
 # Repeats names of collect_tile, loss and registry, so that --help needs neither jax nor torch.
-SOURCES = ("xla", "halide", "iree")
 LOSSES = (
     "logistic",
     "hinge",
@@ -69,13 +68,15 @@ def _add(subparsers, command, tasks=TASKS) -> argparse.ArgumentParser:
 
 
 def _add_collect(subparsers) -> None:
-    parser = _add(subparsers, commands.collect, tasks=ALL_TASKS)
+    parser = _add(subparsers, commands.collect, tasks=tuple(commands.MEASURED))
     parser.add_argument("--out", type=Path, required=True, help="folder for the tuning files")
     parser.add_argument(
         "--minutes", type=float, default=240.0, help="maximum duration (default: %(default)s)"
     )
     parser.add_argument(
-        "--source", choices=SOURCES, default="xla", help="compiler of the tiles (default: xla)"
+        "--source",
+        choices=sorted({source for sources in commands.MEASURED.values() for source in sources}),
+        help="compiler (default: xla; halide for feature-set)",
     )
 
 

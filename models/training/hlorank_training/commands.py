@@ -9,14 +9,33 @@ import os
 from dataclasses import asdict, replace
 from typing import Any
 
+MEASURED = {
+    "layout": ("xla",),
+    "tile": ("xla", "halide", "iree"),
+    "fusion": ("xla",),
+    "feature-set": ("halide",),
+}
+"""The compilers with which configurations of a task are measured, the default first."""
+
 
 def collect(arguments: argparse.Namespace) -> None:
-    """Measure run times on the first JAX device."""
+    """Measure run times on the first JAX device, or of Halide's schedules."""
     # XLA reads NPROC when it starts; programs then run on one thread.
     os.environ["NPROC"] = "1"
-    if arguments.task != "tile" and arguments.source != "xla":
-        raise SystemExit(f"{arguments.task}s are measured with XLA only: omit --source")
-    if arguments.task == "fusion":
+    sources = MEASURED[arguments.task]
+    source = arguments.source or sources[0]
+    if source not in sources:
+        message = f"{arguments.task} is measured with {' or '.join(sources)}"
+        raise SystemExit(f"--source {source}: {message}")
+    if arguments.task == "feature-set":
+        from hlorank_training.measuring.halide.collect import (
+            PROTOCOL,
+            ScheduleLimits,
+            collect_halide,
+        )
+
+        collect_halide(arguments.out, arguments.minutes, PROTOCOL, ScheduleLimits())
+    elif arguments.task == "fusion":
         from hlorank_training.measuring.collect_fusion import PROTOCOL, collect_fusion
         from hlorank_training.measuring.draw_fusions import FusionLimits
 
@@ -25,7 +44,7 @@ def collect(arguments: argparse.Namespace) -> None:
         from hlorank_training.measuring.collect_layout import PROTOCOL, LayoutLimits, collect_layout
 
         collect_layout(arguments.out, arguments.minutes, PROTOCOL, LayoutLimits())
-    elif arguments.source == "iree":
+    elif source == "iree":
         from hlorank_training.measuring.collect_iree import PROTOCOL, collect_iree
 
         collect_iree(arguments.out, arguments.minutes, PROTOCOL)
@@ -35,7 +54,7 @@ def collect(arguments: argparse.Namespace) -> None:
         from hlorank_training.measuring.choose_tiles import TileLimits
         from hlorank_training.measuring.collect_tile import collect_tile
 
-        collect_tile(arguments.out, arguments.minutes, Protocol(), TileLimits(), arguments.source)
+        collect_tile(arguments.out, arguments.minutes, Protocol(), TileLimits(), source)
 
 
 def describe(arguments: argparse.Namespace) -> None:

@@ -11,6 +11,7 @@
 * programs whose fusion is measured: ``fusion_zoo``, with those of ``light_programs``
 * fusions: ``draw_fusions`` draws them, ``fused_programs`` and ``lone_kernels`` measure programs
   and kernels in the process of ``fusion_worker``, ``kernel_times`` keeps the kernels' times
+* schedules of random pipelines: ``halide``
 * collecting: ``collect_fusion``, ``collect_layout``, ``collect_tile``, and ``provenance``
   beside the results
 * reading back: ``measured``, ``describe``, ``describe_kernels``

@@ -14,7 +14,7 @@ from hlorank.measure.rounds import Protocol, Timing
 
 @dataclass(frozen=True)
 class Collection:
-    """A folder of measurements of one task: ``NAME.pb`` with its record ``NAME.json``."""
+    """A folder of measurements of one task: a file per graph, with its record ``NAME.json``."""
 
     folder: Path
     task: str
@@ -24,6 +24,8 @@ class Collection:
     """Compiler and device of the programs, such as ``xla:cpu``."""
     packages: tuple[str, ...] = ("jax", "jaxlib")
     """Python packages whose versions are recorded."""
+    suffix: str = ".pb"
+    """Of the files."""
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -33,7 +35,7 @@ class Collection:
 
     def path(self, name: str) -> Path:
         """Returns the path of the tuning file of a graph or kernel."""
-        return self.folder / f"{name}.pb"
+        return self.folder / f"{name}{self.suffix}"
 
     def has(self, name: str) -> bool:
         """Returns whether a graph or kernel was measured already."""

@@ -1,0 +1,71 @@
+"""Random Halide pipelines of about 10 to 30 stages."""
+
+from dataclasses import dataclass
+from random import Random
+
+import halide as hl
+
+from hlorank_training.measuring.halide.canvas import Canvas, Tensor
+from hlorank_training.measuring.halide.operations import MAX_ELEMENTS, MIN_ELEMENTS, OPERATIONS
+
+_EXTENTS, _CHANNELS = (48, 64, 96, 128, 192), (4, 8, 16, 32)
+_FUNCTIONS = (7, 18)
+"""Bounds of the number of functions that are asked for; updates make a function several stages."""
+_TASTES = (0.3, 1.0, 1.0, 3.0)
+"""Factors of the rates of operations, drawn for every pipeline, so that pipelines differ more."""
+_MAX_COST = 1.2e8
+"""Number of arithmetic operations from which on a pipeline does not grow further."""
+_TRIES = 400
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """What a schedule is applied to, and what a run needs."""
+
+    pipeline: hl.Pipeline
+    inputs: list[hl.ImageParam]
+    input_shapes: list[tuple[int, ...]]
+    output_shape: tuple[int, ...]
+
+
+def random_pipeline(seed: int) -> Pipeline:
+    """Draws a pipeline, the same one for equal seeds.
+
+    A schedule changes the functions that it is applied to, so each one needs its own pipeline.
+    """
+    random = Random(seed)
+    canvas = Canvas(is_planar=random.random() < 0.6)
+    tensors = [_source(canvas, random)]
+    wanted = random.randint(*_FUNCTIONS)
+    rates = [rate * random.choice(_TASTES) for rate in OPERATIONS.values()]
+    for _ in range(_TRIES):
+        if canvas.functions >= wanted or canvas.operations > _MAX_COST:
+            break
+        (operation,) = random.choices(list(OPERATIONS), rates)
+        recent = tensors[-1] if random.random() < 0.75 else random.choice(tensors[-4:])
+        tensor = operation(canvas, random, tensors, recent)
+        if tensor is not None and MIN_ELEMENTS <= tensor.elements <= MAX_ELEMENTS:
+            tensors.append(tensor)
+    return _finished(canvas, tensors)
+
+
+def _source(canvas: Canvas, random: Random) -> Tensor:
+    width, height = random.choice(_EXTENTS), random.choice(_EXTENTS)
+    channels = random.choice(_CHANNELS)
+    while width * height * channels > MAX_ELEMENTS:
+        channels //= 2
+    shape = width, height, channels
+    image = canvas.image(*canvas.order(*shape))
+    return canvas.define("input", image[canvas.place], shape)
+
+
+def _finished(canvas: Canvas, tensors: list[Tensor]) -> Pipeline:
+    """Adds the last tensors of the output's shape to it, so that fewer are unused."""
+    output = tensors[-1]
+    for tensor in [one for one in tensors[:-1] if one.shape == output.shape][-2:]:
+        output = canvas.define("join", canvas.here(output) + canvas.here(tensor), output.shape)
+    extents = canvas.order(*output.shape)
+    for variable, extent in zip(canvas.place, extents, strict=True):
+        output.function.set_estimate(variable, 0, extent)
+    pipeline = hl.Pipeline(output.function)
+    return Pipeline(pipeline, canvas.inputs, canvas.input_shapes, extents)
