@@ -50,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_study(subparsers)
     _add_study_iree(subparsers)
     _add_study_fusion(subparsers)
+    _add_compare_feature_set(subparsers)
     _add_export(subparsers)
     _add_fixtures(subparsers)
     _add_whole_graph_fixtures(subparsers)
@@ -186,6 +187,14 @@ def _add_study_fusion(subparsers) -> None:
     )
     parser.add_argument(
         "--minutes-without", type=float, default=10, help="without it (default: %(default)s)"
+    )
+
+
+def _add_compare_feature_set(subparsers) -> None:
+    parser = _add(subparsers, commands.compare_feature_set, tasks=())
+    parser.add_argument("--data", type=Path, required=True, help="folder of the measured graphs")
+    parser.add_argument(
+        "--epochs", type=int, default=60, help="epochs of every network (default: %(default)s)"
     )
 
 

@@ -175,6 +175,22 @@ def compare(arguments: argparse.Namespace) -> None:
     print(run(compared, prepared, arguments.workers))
 
 
+def compare_feature_set(arguments: argparse.Namespace) -> None:
+    """Compare models of a feature set on held-out graphs and on held-out configurations."""
+    from hlorank_training.data.feature_graphs import read_feature_graphs
+    from hlorank_training.judging.feature_sets import compare_known, compare_unseen, comparison
+
+    try:
+        graphs = read_feature_graphs(arguments.data)
+    except ValueError as error:
+        raise SystemExit(f"--data: {error}") from None
+    compared = comparison(graphs[0].feature_set, arguments.epochs)
+    unseen = compare_unseen(graphs, compared)
+    print(f"### Unseen graphs: {len(graphs)}\n\n{unseen}\n", flush=True)
+    known = compare_known(graphs, compared)
+    print(f"### Unseen configurations of known graphs\n\n{known}")
+
+
 def within_graph(arguments: argparse.Namespace) -> None:
     """Fit a model to one graph and rank its left-out configurations."""
     from hlorank import Client

@@ -22,6 +22,7 @@ def test_help_names_every_command():
         "study",
         "study-iree",
         "study-fusion",
+        "compare-feature-set",
         "export",
         "fixtures",
         "whole-graph-fixtures",

@@ -1,0 +1,108 @@
+"""A model of graphs with named features: Singh 2021, sections II to IV, for any columns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hlorank_training.data.feature_graphs import FeatureGraph
+from hlorank_training.models.architectures.singh import ScheduleNetwork, SinghSettings
+from hlorank_training.models.graph_layers import Standardise
+
+READOUTS = ("sum", "times")
+
+
+@dataclass(frozen=True)
+class FeatureSetSettings:
+    """Sizes of the network."""
+
+    node_columns: int
+    config_columns: int
+    invariant: int = 64
+    """Width that the features of a node have, without the configuration; the paper has 220."""
+    dependent: int = 32
+    """Width that a configuration has at a node; the paper has 60."""
+    convolutions: int = 2
+    readout: str = "sum"
+    """``sum``: the paper's, a linear map of sums over nodes. ``times``: the logarithm of a sum over
+    nodes, each of which has a positive time, as it is on hardware."""
+
+
+@dataclass(frozen=True)
+class FeatureBatch:
+    """Configurations of several graphs, padded to one number of nodes."""
+
+    nodes: Tensor
+    """f32 [B, N, F1]"""
+    configs: Tensor
+    """f32 [B, N, F2]"""
+    edges: Tensor
+    """f32 [B, N, N]: 1 where the row consumes the column"""
+    mask: Tensor
+    """f32 [B, N]: 1 for a real node"""
+    counts: tuple[int, ...]
+    """Number of configurations of each graph, in order"""
+
+
+class FeatureSetModel(nn.Module):
+    """Scores configurations by their milliseconds."""
+
+    def __init__(self, settings: FeatureSetSettings):
+        super().__init__()
+        if settings.readout not in READOUTS:
+            raise ValueError(f"readout '{settings.readout}', expected {' or '.join(READOUTS)}")
+        self.settings = settings
+        self.node_columns = Standardise(settings.node_columns)
+        self.config_columns = Standardise(settings.config_columns)
+        sizes = SinghSettings(settings.invariant, settings.dependent, settings.convolutions)
+        self.network = ScheduleNetwork((settings.node_columns, settings.config_columns), sizes)
+        self.bias = nn.Parameter(torch.zeros(1))
+
+    def fit(self, graphs: Sequence[FeatureGraph]) -> None:
+        """Computes the statistics of the training graphs, which scale the inputs."""
+        nodes = np.concatenate([graph.node_features for graph in graphs])
+        configs = [
+            graph.config_features.reshape(-1, self.settings.config_columns) for graph in graphs
+        ]
+        self.node_columns.fit(torch.from_numpy(nodes))
+        self.config_columns.fit(torch.from_numpy(np.concatenate(configs)))
+
+    def forward(self, batch: FeatureBatch) -> Tensor:
+        """Returns milliseconds, or with readout ``times`` their natural logarithms: [B]."""
+        static = self.network.invariant(self.node_columns(batch.nodes))
+        dynamic = self.network.dependent(self.config_columns(batch.configs))
+        first = torch.cat([static, dynamic], -1) * batch.mask.unsqueeze(-1)
+        if self.settings.readout == "sum":
+            return self.network(first, batch.edges, batch.mask).squeeze(-1) + self.bias
+        levels = torch.cat(self.network.levels(first, batch.edges, batch.mask), -1)
+        times = self.network.readout(levels).squeeze(-1).clamp(-20.0, 20.0).exp() * batch.mask
+        return torch.log(times.sum(-1)) + self.bias
+
+    def scores(self, graph: FeatureGraph) -> np.ndarray:
+        """Returns milliseconds of a graph's configurations: f64 [c]; some may be negative with
+        readout ``sum``."""
+        self.eval()
+        with torch.no_grad():
+            found = self(make_batch([graph])).double()
+        return (found.exp() if self.settings.readout == "times" else found).numpy()
+
+
+def make_batch(graphs: Sequence[FeatureGraph]) -> FeatureBatch:
+    """Packs all configurations of some graphs."""
+    most = max(len(graph.node_features) for graph in graphs)
+    parts = zip(*(_padded(graph, most) for graph in graphs), strict=True)
+    counts = tuple(len(graph.nanoseconds) for graph in graphs)
+    return FeatureBatch(*map(torch.cat, parts), counts)
+
+
+def _padded(graph: FeatureGraph, most: int) -> tuple[Tensor, ...]:
+    count, nodes, columns = graph.config_features.shape
+    static, mask = np.zeros((most, graph.node_features.shape[1]), np.float32), np.zeros(most)
+    edges, configs = np.zeros((most, most)), np.zeros((count, most, columns), np.float32)
+    static[:nodes], mask[:nodes], configs[:, :nodes] = graph.node_features, 1, graph.config_features
+    edges[graph.edges[:, 0], graph.edges[:, 1]] = 1
+    shared = (torch.from_numpy(array).float() for array in (static, edges, mask))
+    rows, relations, real = (tensor.expand(count, *tensor.shape) for tensor in shared)
+    return rows, torch.from_numpy(configs), relations, real

@@ -1,0 +1,96 @@
+"""Trains models of graphs with named features."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import mean
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from tqdm import tqdm
+
+from hlorank_training.data.feature_graphs import FeatureGraph
+from hlorank_training.models.feature_set_model import (
+    FeatureSetModel,
+    FeatureSetSettings,
+    make_batch,
+)
+from hlorank_training.models.paper_losses import logistic, rank_mean, relative_error
+
+_NANOSECONDS_PER_MILLISECOND = 1e6
+
+
+@dataclass(frozen=True)
+class FeatureSetTraining:
+    """Hyperparameters of a training."""
+
+    loss: str = "pairs"
+    """``relative``: the paper's. ``pairs``: logistic over the pairs of a graph. ``logarithm``:
+    squared error of the logarithm of milliseconds. ``both``: the sum of the last two."""
+    epochs: int = 60
+    learning_rate: float = 2e-3
+    weight_decay: float = 0.01
+    graphs_per_step: int = 4
+    averaging: float = 0.98
+    """Decay of the moving average of the weights per step; the average is the trained model."""
+    seed: int = 1
+
+
+def _log_error(scores: Tensor, nanoseconds: Tensor) -> Tensor:
+    return ((scores - torch.log(nanoseconds / _NANOSECONDS_PER_MILLISECOND)) ** 2).mean()
+
+
+def _pairs(scores: Tensor, nanoseconds: Tensor) -> Tensor:
+    return rank_mean(logistic, scores, nanoseconds)
+
+
+LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "relative": relative_error,
+    "pairs": _pairs,
+    "logarithm": _log_error,
+    "both": lambda scores, times: _pairs(scores, times) + _log_error(scores, times),
+}
+"""Losses of scores [c] and nanoseconds [c] of one graph."""
+
+
+def train_feature_set(
+    graphs: Sequence[FeatureGraph],
+    settings: FeatureSetSettings,
+    training: FeatureSetTraining,
+) -> FeatureSetModel:
+    """Trains on all configurations of graphs."""
+    torch.manual_seed(training.seed)
+    torch.set_num_threads(1)
+    random = np.random.default_rng(training.seed)
+    model = FeatureSetModel(settings)
+    model.fit(graphs)
+    average = AveragedModel(
+        model, multi_avg_fn=get_ema_multi_avg_fn(training.averaging), use_buffers=True
+    )
+    optimizer = torch.optim.AdamW(
+        model.parameters(), training.learning_rate, weight_decay=training.weight_decay
+    )
+    steps = -(-len(graphs) // training.graphs_per_step)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, training.learning_rate, training.epochs * steps, pct_start=0.15
+    )
+    times = [torch.from_numpy(graph.nanoseconds).float() for graph in graphs]
+    loss_of = LOSSES[training.loss]
+    with tqdm(range(training.epochs), desc=f"{settings.readout}, {training.loss}") as epochs:
+        for _ in epochs:
+            model.train()
+            losses = []
+            for chosen in np.array_split(random.permutation(len(graphs)), steps):
+                batch = make_batch([graphs[number] for number in chosen])
+                scores = zip(chosen, model(batch).split(batch.counts), strict=True)
+                loss = torch.stack([loss_of(of_graph, times[n]) for n, of_graph in scores]).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                optimizer.step()
+                schedule.step()
+                average.update_parameters(model)
+                losses.append(float(loss.detach()))
+            epochs.set_postfix(loss=f"{mean(losses):.4f}")
+    return average.module.eval()

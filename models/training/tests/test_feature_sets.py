@@ -1,0 +1,184 @@
+"""Graphs of named features: read, learned from, and judged."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+pytest.importorskip("scipy", reason="scipy is not installed")
+
+from hlorank.measure.atomic_files import write_json  # noqa: E402
+
+from hlorank_training.__main__ import main  # noqa: E402
+from hlorank_training.data.feature_graphs import held_out_folds, read_feature_graphs  # noqa: E402
+from hlorank_training.judging.feature_sets import (  # noqa: E402
+    boosted_trees,
+    compare_known,
+    compare_unseen,
+    network,
+)
+from hlorank_training.models.feature_set_model import (  # noqa: E402
+    FeatureSetModel,
+    FeatureSetSettings,
+    make_batch,
+)
+from hlorank_training.models.train_feature_sets import (  # noqa: E402
+    LOSSES,
+    FeatureSetTraining,
+    train_feature_set,
+)
+
+
+def write_graph(folder, number, **changed):
+    """A chain whose nodes take as long as they have steps, and twice as long if they are odd."""
+    random = np.random.default_rng(number)
+    nodes, configs = 3 + number % 4, 24
+    odd = (np.arange(nodes) % 2).astype(np.float32)
+    steps = random.integers(1, 1000, (configs, nodes, 1)).astype(np.float32)
+    arrays = {
+        "feature_set": np.frombuffer(b"loops-1", np.uint8),
+        "node_features": np.stack([odd, 1 - odd], 1),
+        "edge_index": np.array([[node + 1, node] for node in range(nodes - 1)], np.int64),
+        "config_features": np.concatenate([steps, np.sqrt(steps)], -1),
+        "config_runtime": (1000 * (steps[..., 0] * (1 + odd)).sum(1)).astype(np.int64),
+    }
+    np.savez(folder / f"g{number:02d}.npz", **{**arrays, **changed})
+    passes = arrays["config_runtime"].tolist()
+    write_json(folder / f"g{number:02d}.json", {"first_pass": passes, "second_pass": passes})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("graphs")
+    for number in range(16):
+        write_graph(folder, number)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def graphs(folder):
+    return read_feature_graphs(folder)
+
+
+def test_graphs_are_read_with_both_passes(graphs):
+    assert [graph.name for graph in graphs][:2] == ["g00", "g01"] and len(graphs) == 16
+    assert {graph.feature_set for graph in graphs} == {"loops-1"}
+    assert graphs[0].noise_ceiling == 1
+    names = [name for fold in held_out_folds(graphs, 4) for name in fold]
+    assert sorted(names) == [graph.name for graph in graphs]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"config_runtime": np.zeros(24, np.int64)}, "a value that is not positive"),
+        ({"node_features": np.full((3, 2), np.nan, np.float32)}, "a feature is not finite"),
+        ({"edge_index": np.array([[3, 0]])}, "names nodes that do not exist; there are 3"),
+        ({"config_features": np.zeros((24, 2, 2), np.float32)}, r"expected \[24, 3, columns\]"),
+        ({"feature_set": np.frombuffer(b"other", np.uint8)}, "must agree"),
+    ],
+)
+def test_a_wrong_file_is_named_with_what_is_wrong(tmp_path, changed, words):
+    write_graph(tmp_path, 0)
+    write_graph(tmp_path, 4, **changed)
+    with pytest.raises(ValueError, match=f"g04.*{words}"):
+        read_feature_graphs(tmp_path)
+
+
+def test_a_folder_without_graphs_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match="has no measured graphs"):
+        read_feature_graphs(tmp_path)
+    np.savez(tmp_path / "other.npz", numbers=np.zeros(3))
+    with pytest.raises(ValueError, match=r"other.npz' is not a measured graph"):
+        read_feature_graphs(tmp_path)
+
+
+@pytest.mark.parametrize("readout", ["sum", "times"])
+def test_a_configuration_has_the_same_score_beside_larger_graphs(graphs, readout):
+    torch.manual_seed(0)
+    model = FeatureSetModel(FeatureSetSettings(2, 2, 8, 8, readout=readout)).eval()
+    model.fit(graphs)
+    alone, beside = make_batch(graphs[:1]), make_batch(graphs[:4])
+    with torch.no_grad():
+        first, *_ = model(beside).split(beside.counts)
+        assert torch.allclose(model(alone), first, atol=1e-5)
+
+
+def test_edges_matter_with_convolutions_only(graphs):
+    torch.manual_seed(0)
+    cut = replace(graphs[3], edges=graphs[3].edges[:0])
+    for convolutions in (0, 2):
+        settings = FeatureSetSettings(2, 2, 8, 8, convolutions=convolutions, readout="times")
+        model = FeatureSetModel(settings)
+        model.fit(graphs)
+        differ = not np.allclose(model.scores(graphs[3]), model.scores(cut))
+        assert differ == (convolutions > 0)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_loss_is_smaller_for_the_right_order(loss):
+    times = torch.tensor([1e6, 2e6, 4e6])
+    right = times / 1e6 if loss == "relative" else torch.log(times / 1e6)
+    assert LOSSES[loss](right, times) < LOSSES[loss](right.flip(0), times)
+
+
+def test_a_model_learns_run_times_of_unseen_graphs(graphs):
+    settings = FeatureSetSettings(2, 2, 16, 16, readout="times")
+    training = FeatureSetTraining("both", epochs=60, learning_rate=5e-3, averaging=0.9)
+    model = train_feature_set(graphs[:12], settings, training)
+    errors = [np.abs(model.scores(g) * 1e6 / g.nanoseconds - 1).mean() for g in graphs[12:]]
+    assert np.mean(errors) < 0.25
+
+
+def test_tables_have_every_model_chance_and_the_noise_ceiling(graphs):
+    fits = {"trees": boosted_trees, "network": network("times", "both", epochs=8)}
+    for table in (compare_unseen(graphs, fits), compare_known(graphs, fits)):
+        rows = {line.split("|")[1].strip(): line.split("|")[2:] for line in table.splitlines()}
+        assert list(rows)[2:] == [
+            "trees",
+            "network",
+            "a random order",
+            "second pass (noise ceiling)",
+        ]
+        assert float(rows["trees"][0]) > 0.3 and float(rows["network"][0]) > 0.3
+        assert float(rows["second pass (noise ceiling)"][0]) == 1
+
+
+def test_the_command_names_the_folder_that_is_wrong(tmp_path, monkeypatch):
+    arguments = ["training", "compare-feature-set", "--data", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", arguments)
+    with pytest.raises(SystemExit, match=r"--data: .* has no measured graphs"):
+        main()
+
+
+def test_an_unknown_readout_is_refused():
+    with pytest.raises(ValueError, match="readout 'mean'"):
+        FeatureSetModel(FeatureSetSettings(2, 2, readout="mean"))
+
+
+def test_the_shipped_cost_model_predicts_what_halide_prints():
+    pytest.importorskip("halide", reason="halide is not installed")
+    from hlorank_training.data.feature_graphs import FeatureGraph
+    from hlorank_training.judging.halide_cost import HalideCostModel, trained_again
+    from hlorank_training.measuring.halide.adams2019 import FEATURE_SET, Draw, apply_schedule
+    from hlorank_training.measuring.halide.random_pipelines import random_pipeline
+
+    found = [apply_schedule(random_pipeline(6), Draw(0, beam=beam)) for beam in (1, 2, 4)]
+    printed = [schedule.predicted_milliseconds for schedule in found]
+    graph = FeatureGraph(
+        name="p00006",
+        feature_set=FEATURE_SET,
+        node_features=found[0].node_features,
+        edges=found[0].edges,
+        config_features=np.stack([schedule.config_features for schedule in found]),
+        nanoseconds=np.array([3_000_000, 2_000_000, 1_000_000]),
+    )
+    shipped = HalideCostModel().scores(graph)
+    assert shipped == pytest.approx(printed, rel=1e-3)
+    again = trained_again([graph], 40).scores(graph)
+    best = graph.nanoseconds.min() / 1e6
+    measured = graph.nanoseconds / 1e6
+    losses = [np.mean((best / scores - best / measured) ** 2) for scores in (shipped, again)]
+    assert losses[1] < losses[0]
