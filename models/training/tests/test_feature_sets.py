@@ -20,6 +20,7 @@ from hlorank_training.judging.feature_sets import (  # noqa: E402
     network,
 )
 from hlorank_training.models.feature_set_model import (  # noqa: E402
+    READOUTS,
     FeatureSetModel,
     FeatureSetSettings,
     make_batch,
@@ -95,7 +96,7 @@ def test_a_folder_without_graphs_is_an_error(tmp_path):
         read_feature_graphs(tmp_path)
 
 
-@pytest.mark.parametrize("readout", ["sum", "times"])
+@pytest.mark.parametrize("readout", READOUTS)
 def test_a_configuration_has_the_same_score_beside_larger_graphs(graphs, readout):
     torch.manual_seed(0)
     model = FeatureSetModel(FeatureSetSettings(2, 2, 8, 8, readout=readout)).eval()
@@ -124,8 +125,9 @@ def test_every_loss_is_smaller_for_the_right_order(loss):
     assert LOSSES[loss](right, times) < LOSSES[loss](right.flip(0), times)
 
 
-def test_a_model_learns_run_times_of_unseen_graphs(graphs):
-    settings = FeatureSetSettings(2, 2, 16, 16, readout="times")
+@pytest.mark.parametrize("readout", ["times", "work"])
+def test_a_model_learns_run_times_of_unseen_graphs(graphs, readout):
+    settings = FeatureSetSettings(2, 2, 16, 16, readout=readout)
     training = FeatureSetTraining("both", epochs=60, learning_rate=5e-3, averaging=0.9)
     model = train_feature_set(graphs[:12], settings, training)
     errors = [np.abs(model.scores(g) * 1e6 / g.nanoseconds - 1).mean() for g in graphs[12:]]

@@ -30,8 +30,9 @@ _NETWORKS = (
     ("sum", "relative", 2),
     ("sum", "pairs", 2),
     ("times", "pairs", 2),
-    ("times", "both", 2),
-    ("times", "both", 0),
+    ("work", "pairs", 2),
+    ("work", "both", 2),
+    ("work", "both", 0),
 )
 """Readouts, losses and convolutions; the first row is Singh's."""
 _HEAD = ("model", "tau", "pairs in order", "top 1", "top 5", "median error")

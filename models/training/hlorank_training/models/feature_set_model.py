@@ -11,7 +11,9 @@ from hlorank_training.data.feature_graphs import FeatureGraph
 from hlorank_training.models.architectures.singh import ScheduleNetwork, SinghSettings
 from hlorank_training.models.graph_layers import Standardise
 
-READOUTS = ("sum", "times")
+READOUTS = ("sum", "times", "work")
+_FIRST_COST = -4.0
+"""Logarithm of a cost before training, relative to the mean amount of its column."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,9 @@ class FeatureSetSettings:
     """Width that a configuration has at a node; the paper has 60."""
     convolutions: int = 2
     readout: str = "sum"
-    """``sum``: the paper's, a linear map of sums over nodes. ``times``: the logarithm of a sum over
-    nodes, each of which has a positive time, as it is on hardware."""
+    """``sum``: the paper's, a linear map of sums over nodes. The others are the logarithm of a sum
+    over nodes, each of which has a positive time: ``times`` gives it, ``work`` gives a cost for
+    every column of the configuration, and multiplies it with the amount in that column."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,12 @@ class FeatureSetModel(nn.Module):
         sizes = SinghSettings(settings.invariant, settings.dependent, settings.convolutions)
         self.network = ScheduleNetwork((settings.node_columns, settings.config_columns), sizes)
         self.bias = nn.Parameter(torch.zeros(1))
+        self.register_buffer("amounts", torch.ones(settings.config_columns))
+        if settings.readout == "work":
+            width = (settings.convolutions + 1) * (settings.invariant + settings.dependent)
+            self.costs = nn.Linear(width, settings.config_columns)
+            nn.init.zeros_(self.costs.weight)
+            nn.init.constant_(self.costs.bias, _FIRST_COST)
 
     def fit(self, graphs: Sequence[FeatureGraph]) -> None:
         """Computes the statistics of the training graphs, which scale the inputs."""
@@ -68,17 +77,26 @@ class FeatureSetModel(nn.Module):
         ]
         self.node_columns.fit(torch.from_numpy(nodes))
         self.config_columns.fit(torch.from_numpy(np.concatenate(configs)))
+        sums = np.concatenate([np.abs(graph.config_features).sum(1) for graph in graphs])
+        self.amounts.copy_(torch.from_numpy(sums.mean(0)).clamp(min=1e-6))
 
     def forward(self, batch: FeatureBatch) -> Tensor:
-        """Returns milliseconds, or with readout ``times`` their natural logarithms: [B]."""
+        """Returns milliseconds, with readout ``times`` and ``work`` their logarithms: [B]."""
         static = self.network.invariant(self.node_columns(batch.nodes))
         dynamic = self.network.dependent(self.config_columns(batch.configs))
         first = torch.cat([static, dynamic], -1) * batch.mask.unsqueeze(-1)
         if self.settings.readout == "sum":
             return self.network(first, batch.edges, batch.mask).squeeze(-1) + self.bias
         levels = torch.cat(self.network.levels(first, batch.edges, batch.mask), -1)
-        times = self.network.readout(levels).squeeze(-1).clamp(-20.0, 20.0).exp() * batch.mask
-        return torch.log(times.sum(-1)) + self.bias
+        times = self._times(levels, batch.configs) * batch.mask
+        return torch.log(times.sum(-1).clamp(min=1e-9)) + self.bias
+
+    def _times(self, levels: Tensor, configs: Tensor) -> Tensor:
+        """Returns the time of every node, before the bias: [B,N]."""
+        if self.settings.readout == "times":
+            return self.network.readout(levels).squeeze(-1).clamp(-20.0, 20.0).exp()
+        costs = self.costs(levels).clamp(-20.0, 10.0).exp()
+        return (costs * configs.abs() / self.amounts).sum(-1)
 
     def scores(self, graph: FeatureGraph) -> np.ndarray:
         """Returns milliseconds of a graph's configurations: f64 [c]; some may be negative with
@@ -86,7 +104,7 @@ class FeatureSetModel(nn.Module):
         self.eval()
         with torch.no_grad():
             found = self(make_batch([graph])).double()
-        return (found.exp() if self.settings.readout == "times" else found).numpy()
+        return (found if self.settings.readout == "sum" else found.exp()).numpy()
 
 
 def make_batch(graphs: Sequence[FeatureGraph]) -> FeatureBatch:
