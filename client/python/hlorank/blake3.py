@@ -20,6 +20,11 @@ _CHUNK_START, _CHUNK_END, _PARENT, _ROOT = 1, 2, 4, 8
 _CONTEXT, _MATERIAL = 32, 64
 
 
+def digest(data: bytes) -> bytes:
+    """Returns the 32 bytes of the BLAKE3 hash."""
+    return _hash(data, _INITIAL, 0)
+
+
 def derive_key(context: str, material: bytes) -> bytes:
     """Returns the 32 bytes that BLAKE3 derives from ``material`` under ``context``."""
     key = np.frombuffer(_hash(context.encode(), _INITIAL, _CONTEXT), "<u4").astype(np.uint32)

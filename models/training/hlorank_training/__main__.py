@@ -51,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_study_iree(subparsers)
     _add_study_fusion(subparsers)
     _add_compare_feature_set(subparsers)
+    _add_train_feature_set(subparsers)
     _add_export(subparsers)
     _add_fixtures(subparsers)
     _add_whole_graph_fixtures(subparsers)
@@ -191,7 +192,18 @@ def _add_study_fusion(subparsers) -> None:
 
 
 def _add_compare_feature_set(subparsers) -> None:
-    parser = _add(subparsers, commands.compare_feature_set, tasks=())
+    _add_feature_graphs(_add(subparsers, commands.compare_feature_set, tasks=()))
+
+
+def _add_train_feature_set(subparsers) -> None:
+    parser = _add(subparsers, commands.train_feature_set, tasks=())
+    _add_feature_graphs(parser)
+    parser.add_argument("--out", type=Path, required=True, help="registry of the artifact")
+    parser.add_argument("--name", required=True, help="name of the model")
+    parser.add_argument("--version", type=int, default=1, help="version (default: 1)")
+
+
+def _add_feature_graphs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the measured graphs")
     parser.add_argument(
         "--epochs", type=int, default=60, help="epochs of every network (default: %(default)s)"

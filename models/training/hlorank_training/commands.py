@@ -191,6 +191,42 @@ def compare_feature_set(arguments: argparse.Namespace) -> None:
     print(f"### Unseen configurations of known graphs\n\n{known}")
 
 
+def train_feature_set(arguments: argparse.Namespace) -> None:
+    """Train a model of a feature set, and write its artifact."""
+    from hlorank_training.data.feature_graphs import (
+        held_out_folds,
+        read_columns,
+        read_feature_graphs,
+    )
+    from hlorank_training.judging.feature_sets import FOLDS, SHIPPED, Network, held_out_quality
+    from hlorank_training.shipping.export import ArtifactIdentity, digest
+    from hlorank_training.shipping.feature_set_artifact import export_feature_set, feature_digest
+
+    try:
+        graphs = read_feature_graphs(arguments.data)
+        columns = read_columns(arguments.data, graphs)
+    except ValueError as error:
+        raise SystemExit(f"--data: {error}") from None
+    if len(graphs) < FOLDS:
+        raise SystemExit(f"--data: {len(graphs)} graphs; a model needs {FOLDS}, one to judge it")
+    held_out = held_out_folds(graphs, FOLDS)[0]
+    learned = [graph for graph in graphs if graph.name not in held_out]
+    judged = [graph for graph in graphs if graph.name in held_out]
+    model = Network(*SHIPPED, arguments.epochs).train(learned)
+    quality = held_out_quality(judged, model.scores)
+    identity = ArtifactIdentity(
+        name=arguments.name,
+        version=arguments.version,
+        feature_digest=feature_digest(columns),
+        training_data_digest=digest([arguments.data / f"{graph.name}.npz" for graph in learned]),
+    )
+    folder = arguments.out / identity.name / str(identity.version)
+    export_feature_set(folder, model, identity, columns, judged, quality)
+    for name, value in quality.items():
+        print(f"{name:28} {value}")
+    print(f"wrote {folder}")
+
+
 def within_graph(arguments: argparse.Namespace) -> None:
     """Fit a model to one graph and rank its left-out configurations."""
     from hlorank import Client

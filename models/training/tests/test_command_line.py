@@ -23,6 +23,7 @@ def test_help_names_every_command():
         "study-iree",
         "study-fusion",
         "compare-feature-set",
+        "train-feature-set",
         "export",
         "fixtures",
         "whole-graph-fixtures",

@@ -9,15 +9,15 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 pytest.importorskip("scipy", reason="scipy is not installed")
 
-from hlorank.measure.atomic_files import write_json  # noqa: E402
+from hlorank.measure.atomic_files import read_json, write_json  # noqa: E402
 
 from hlorank_training.__main__ import main  # noqa: E402
 from hlorank_training.data.feature_graphs import held_out_folds, read_feature_graphs  # noqa: E402
 from hlorank_training.judging.feature_sets import (  # noqa: E402
+    Network,
     boosted_trees,
     compare_known,
     compare_unseen,
-    network,
 )
 from hlorank_training.models.feature_set_model import (  # noqa: E402
     READOUTS,
@@ -135,7 +135,7 @@ def test_a_model_learns_run_times_of_unseen_graphs(graphs, readout):
 
 
 def test_tables_have_every_model_chance_and_the_noise_ceiling(graphs):
-    fits = {"trees": boosted_trees, "network": network("times", "both", epochs=8)}
+    fits = {"trees": boosted_trees, "network": Network("times", "both", epochs=8)}
     for table in (compare_unseen(graphs, fits), compare_known(graphs, fits)):
         rows = {line.split("|")[1].strip(): line.split("|")[2:] for line in table.splitlines()}
         assert list(rows)[2:] == [
@@ -148,11 +148,76 @@ def test_tables_have_every_model_chance_and_the_noise_ceiling(graphs):
         assert float(rows["second pass (noise ceiling)"][0]) == 1
 
 
+COLUMNS = {"name": "loops-1", "node_features": ["odd", "even"], "config_features": ["n", "root"]}
+
+
+def run(monkeypatch, *arguments):
+    monkeypatch.setattr("sys.argv", ["training", *map(str, arguments)])
+    main()
+
+
+@pytest.mark.parametrize("readout", READOUTS)
+def test_an_exported_model_scores_as_the_trained_one(tmp_path, graphs, readout):
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    from hlorank_training.shipping.feature_set_artifact import _arrays, _write_onnx
+    from hlorank_training.shipping.onnx_model import session
+
+    torch.manual_seed(0)
+    model = FeatureSetModel(FeatureSetSettings(2, 2, 8, 8, readout=readout))
+    model.fit(graphs)
+    _write_onnx(model.eval(), tmp_path / "model.onnx")
+    served = session(tmp_path / "model.onnx")
+    unit = 1.0 if readout == "sum" else 1e-3
+    for graph in graphs[:4]:
+        (scores,) = served.run(None, _arrays(graph))
+        assert scores == pytest.approx(model.scores(graph) * unit, rel=1e-4)
+
+
+def test_a_trained_model_becomes_an_artifact(tmp_path, folder, monkeypatch, capsys):
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    write_json(folder / "feature_set.json", COLUMNS)
+    common = ["--data", folder, "--out", tmp_path, "--name", "loops"]
+    run(monkeypatch, "train-feature-set", *common, "--epochs", 4)
+    assert "kendall_tau" in capsys.readouterr().out
+    manifest = read_json(tmp_path / "loops/1/manifest.json")
+    assert manifest["feature_set"] == COLUMNS and manifest["unit"] == "seconds"
+    assert (manifest["task"], manifest["kind"], manifest["chunk_configs"]) == (
+        "feature-set",
+        "graph",
+        64,
+    )
+    assert manifest["feature_digest"] == (
+        "7fb368bacafd318d6ca30150597010107ac0e0e469dfb7abf45189725a2516ef"
+    )
+    assert manifest["measured_quality"]["graphs"] == 4
+    with np.load(tmp_path / "loops/1/golden.npz") as golden:
+        assert golden["2/config_features"].shape[0] == len(golden["2/score"]) == 8
+        assert golden["0/feature_set"].tobytes() == b"loops-1"
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        (None, "should have `name`, `node_features` and `config_features`"),
+        ({"name": "loops-1"}, "should have `name`"),
+        (COLUMNS | {"node_features": ["odd"]}, "but the graphs have"),
+    ],
+)
+def test_columns_that_are_missing_or_others_are_told(tmp_path, monkeypatch, columns, words):
+    for number in range(4):
+        write_graph(tmp_path, number)
+    if columns is not None:
+        write_json(tmp_path / "feature_set.json", columns)
+    with pytest.raises(SystemExit, match=f"--data: .*{words}"):
+        run(
+            monkeypatch,
+            *("train-feature-set", "--data", tmp_path, "--out", tmp_path, "--name", "loops"),
+        )
+
+
 def test_the_command_names_the_folder_that_is_wrong(tmp_path, monkeypatch):
-    arguments = ["training", "compare-feature-set", "--data", str(tmp_path)]
-    monkeypatch.setattr("sys.argv", arguments)
     with pytest.raises(SystemExit, match=r"--data: .* has no measured graphs"):
-        main()
+        run(monkeypatch, "compare-feature-set", "--data", tmp_path)
 
 
 def test_an_unknown_readout_is_refused():

@@ -34,6 +34,41 @@ class FeatureGraph:
         return None if self.passes is None else float(kendalltau(*self.passes).statistic)
 
 
+COLUMNS = "feature_set.json"
+"""File beside the measured graphs, with the names of the columns."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The names of a feature set's columns, in order."""
+
+    name: str
+    node_features: tuple[str, ...]
+    config_features: tuple[str, ...]
+
+
+def read_columns(folder: Path, graphs: Sequence[FeatureGraph]) -> Columns:
+    """Reads ``feature_set.json`` of the folder that the graphs come from.
+
+    Raises:
+        ValueError: if the file is missing or broken, or the graphs have other columns.
+    """
+    path = folder / COLUMNS
+    try:
+        content = read_json(path)
+        columns = Columns(
+            content["name"], tuple(content["node_features"]), tuple(content["config_features"])
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"'{path}' should have `name`, `node_features` and `config_features`: {error}"
+        ) from error
+    named = columns.name, len(columns.node_features), len(columns.config_features)
+    if named != _columns(graphs[0]):
+        raise ValueError(f"'{path}' has {named}, but the graphs have {_columns(graphs[0])}")
+    return columns
+
+
 def read_feature_graphs(folder: Path) -> list[FeatureGraph]:
     """Reads the npz files of a folder, sorted by name, with their records if there are any.
 

@@ -1,15 +1,16 @@
 """Compares models of graphs with named features on held-out graphs and configurations."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import mean
+from typing import Any
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
 from hlorank_training.data.feature_graphs import FeatureGraph, held_out_folds
-from hlorank_training.models.feature_set_model import FeatureSetSettings
+from hlorank_training.models.feature_set_model import FeatureSetModel, FeatureSetSettings
 from hlorank_training.models.metrics import (
     kendall_tau,
     ordered_pair_accuracy,
@@ -35,18 +36,31 @@ _NETWORKS = (
     ("work", "both", 0),
 )
 """Readouts, losses and convolutions; the first row is Singh's."""
+SHIPPED = ("work", "both", 2)
+"""Those of the models that are exported."""
 _HEAD = ("model", "tau", "pairs in order", "top 1", "top 5", "median error")
 
 
-def network(readout: str, loss: str, convolutions: int = 2, epochs: int = 60) -> Fit:
-    """Returns how to train a network."""
+@dataclass(frozen=True)
+class Network:
+    """How a network is trained; calling it trains one and returns its scores."""
 
-    def fit(graphs: Sequence[FeatureGraph]) -> Score:
+    readout: str
+    loss: str
+    convolutions: int = 2
+    epochs: int = 60
+
+    def __call__(self, graphs: Sequence[FeatureGraph]) -> Score:
+        """Trains on graphs; returns what scores others."""
+        return self.train(graphs).scores
+
+    def train(self, graphs: Sequence[FeatureGraph]) -> FeatureSetModel:
+        """Trains on graphs of one feature set."""
         columns = graphs[0].node_features.shape[-1], graphs[0].config_features.shape[-1]
-        settings = FeatureSetSettings(*columns, convolutions=convolutions, readout=readout)
-        return train_feature_set(graphs, settings, FeatureSetTraining(loss, epochs)).scores
-
-    return fit
+        settings = FeatureSetSettings(
+            *columns, convolutions=self.convolutions, readout=self.readout
+        )
+        return train_feature_set(graphs, settings, FeatureSetTraining(self.loss, self.epochs))
 
 
 def boosted_trees(graphs: Sequence[FeatureGraph]) -> Score:
@@ -66,7 +80,7 @@ def comparison(feature_set: str, epochs: int) -> dict[str, Fit]:
     for readout, loss, convolutions in _NETWORKS:
         name = f"readout {readout}, loss {loss}"
         name += "" if convolutions else ", no convolution"
-        fits[name] = network(readout, loss, convolutions, epochs)
+        fits[name] = Network(readout, loss, convolutions, epochs)
     return fits
 
 
@@ -80,6 +94,25 @@ def _trained_again(graphs: Sequence[FeatureGraph]) -> Score:
     from hlorank_training.judging.halide_cost import trained_again
 
     return trained_again(graphs, _EPOCHS_AGAIN).scores
+
+
+def held_out_quality(graphs: Sequence[FeatureGraph], score: Score) -> dict[str, Any]:
+    """Returns the figures of a manifest: means over graphs, and their noise ceiling."""
+    found = [_quality(score(graph), graph.nanoseconds) for graph in graphs]
+    tau, pairs, top1, top5, error = np.mean(found, 0).round(4).tolist()
+    figures: dict[str, Any] = {
+        "split": "graphs that the model has not seen",
+        "graphs": len(graphs),
+        "kendall_tau": tau,
+        "ordered_pair_accuracy": pairs,
+        "top1_slowdown": top1,
+        "top5_slowdown": top5,
+    }
+    if np.isfinite(error):
+        figures["median_error"] = error
+    ceilings = [graph.noise_ceiling for graph in graphs]
+    known = [ceiling for ceiling in ceilings if ceiling is not None]
+    return figures | ({"kendall_tau_between_passes": round(mean(known), 4)} if known else {})
 
 
 def compare_unseen(graphs: Sequence[FeatureGraph], fits: Mapping[str, Fit]) -> str:

@@ -35,7 +35,10 @@ class FeatureSetSettings:
 
 @dataclass(frozen=True)
 class FeatureBatch:
-    """Configurations of several graphs, padded to one number of nodes."""
+    """Configurations of several graphs, padded to one number of nodes.
+
+    What does not depend on the configuration may have one row for all of them.
+    """
 
     nodes: Tensor
     """f32 [B, N, F1]"""
@@ -51,6 +54,8 @@ class FeatureBatch:
 
 class FeatureSetModel(nn.Module):
     """Scores configurations by their milliseconds."""
+
+    architecture = "singh-gcn-feature-set"
 
     def __init__(self, settings: FeatureSetSettings):
         super().__init__()
@@ -84,6 +89,7 @@ class FeatureSetModel(nn.Module):
         """Returns milliseconds, with readout ``times`` and ``work`` their logarithms: [B]."""
         static = self.network.invariant(self.node_columns(batch.nodes))
         dynamic = self.network.dependent(self.config_columns(batch.configs))
+        static = static.expand(dynamic.shape[0], -1, -1)
         first = torch.cat([static, dynamic], -1) * batch.mask.unsqueeze(-1)
         if self.settings.readout == "sum":
             return self.network(first, batch.edges, batch.mask).squeeze(-1) + self.bias

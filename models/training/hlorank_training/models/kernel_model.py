@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from hlorank_training.models.segment_model import SegmentModel
+from hlorank_training.models.whole_graph_layers import adjacency
 
 
 class KernelModel(nn.Module):
@@ -22,18 +23,9 @@ class KernelModel(nn.Module):
         static = (
             opcode,
             features,
-            _matrix(edges, opcode.shape[0]),
+            adjacency(edges, opcode.shape[0]),
             torch.ones_like(features[:, 0]),
         )
         segment = torch.zeros_like(config[:, 0], dtype=torch.int64)
         embedding = self.model.encoder(*(part.unsqueeze(0) for part in static), segment, config)
         return self.model.head(embedding)
-
-
-def _matrix(edges: Tensor, nodes: int) -> Tensor:
-    """Maps edges [2,E] to operands f32 [N,N]; an edge that is given twice counts once."""
-    place = edges[0] * nodes + edges[1]
-    counts = torch.zeros(nodes * nodes).index_add(
-        0, place, torch.ones_like(place, dtype=torch.float)
-    )
-    return counts.clamp(max=1).view(nodes, nodes)

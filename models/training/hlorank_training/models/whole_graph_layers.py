@@ -28,6 +28,15 @@ def mean_over(h: Tensor, at: Tensor, of: Tensor, kept: Tensor | None = None) -> 
     return total / degree(at, h.shape[1], kept).clamp(min=1).unsqueeze(-1)
 
 
+def adjacency(edges: Tensor, nodes: int) -> Tensor:
+    """Maps edges [2,E] to f32 [N,N], 1 where the row consumes the column, however often."""
+    place = edges[0] * nodes + edges[1]
+    counts = torch.zeros(nodes * nodes).index_add(
+        0, place, torch.ones_like(place, dtype=torch.float)
+    )
+    return counts.clamp(max=1).view(nodes, nodes)
+
+
 class CrossConfigurationAttention(nn.Module):
     """Concatenates channels with their product with the softmax over configurations.
 

@@ -4,7 +4,6 @@ Several processes may collect into one folder: each takes pipelines that no othe
 """
 
 import fcntl
-import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,11 +15,16 @@ from pathlib import Path
 import halide as hl
 import numpy as np
 from hlorank.iree.workers import Worker, WorkerError
-from hlorank.measure.atomic_files import write_atomically
+from hlorank.measure.atomic_files import write_atomically, write_json
 from hlorank.measure.rounds import Protocol, Timing
 from tqdm import tqdm
 
-from hlorank_training.measuring.halide.adams2019 import FEATURE_SET, Draw
+from hlorank_training.measuring.halide.adams2019 import (
+    CONFIG_FEATURES,
+    FEATURE_SET,
+    NODE_FEATURES,
+    Draw,
+)
 from hlorank_training.measuring.halide.worker import Compile, Compiled, Failed, Measure
 from hlorank_training.measuring.provenance import Collection, record
 
@@ -64,6 +68,8 @@ def collect_halide(
     collection = Collection(
         folder, "feature-set", protocol, limits, source, ("halide",), suffix=".npz"
     )
+    columns = {"node_features": NODE_FEATURES, "config_features": CONFIG_FEATURES}
+    write_json(folder / "feature_set.json", {"name": FEATURE_SET, **columns})
     end = time.monotonic() + 60 * minutes
     with Worker(WORKER) as worker, tqdm(desc="pipelines") as progress:
         for seed in count():
@@ -99,8 +105,8 @@ def _collect(collection: Collection, name: str, seed: int, worker: Worker) -> No
         _measure(collection, name, seed, worker)
     except (PipelineError, WorkerError) as error:
         tqdm.write(f"{name}: {error}")
-        refused = json.dumps({"name": name, "reason": str(error)}).encode()
-        write_atomically(collection.folder / f"{name}.refused.json", refused)
+        refused = {"name": name, "reason": str(error)}
+        write_json(collection.folder / f"{name}.refused.json", refused)
 
 
 def _measure(collection: Collection, name: str, seed: int, worker: Worker) -> None:
