@@ -14,13 +14,16 @@ from hlorank_training.measuring.kernel_times import label
 from hlorank_training.reports.tables import markdown
 
 CACHES = ("hot", "warm", "cold")
+_COMPARED = {"ratio": ".2f", "MAPE": ".1%", "scaled": ".1%", "tau": ".2f"}
+"""What compares sums with a program's times, and its format."""
 _RANGES = ((0, 5e3), (5e3, 2e4), (2e4, 1e5), (1e5, 1e6), (1e6, np.inf))
 """Nanoseconds between which kernels are counted."""
 _LEGEND = (
     "A sum adds the lone times of a configuration's kernels; it is compared with the program's "
-    "run time minus that of a call. MAPE: mean error relative to the program's time; scaled: after "
-    "one factor for the whole program; tau: agreement of the orders of configurations. Small "
-    "kernels have one time only, which is in every sum."
+    "run time minus that of a call. Ratio: of the sum to that time, the median over the program's "
+    "configurations; MAPE: mean error relative to the program's time; scaled: the MAPE after one "
+    "factor for the whole program; tau: agreement of the orders of configurations. Small kernels "
+    "have one time only, which is in every sum."
 )
 
 
@@ -122,15 +125,15 @@ class _Sums:
 
 
 def _comparison(sums: np.ndarray, measured: np.ndarray) -> list[float]:
-    """Returns the mean relative error, the same after one factor, and Kendall's tau."""
+    """Returns the values of ``_COMPARED``."""
     factor = np.median(measured / sums)
     errors = (np.mean(np.abs(scaled - measured) / measured) for scaled in (sums, sums * factor))
-    return [*errors, float(kendalltau(sums, measured).statistic)]
+    return [np.median(sums / measured), *errors, kendalltau(sums, measured).statistic]
 
 
 def _sums_table(programs: Sequence[_Sums]) -> str:
     head = ["program", "family", "configurations"]
-    head += [f"{caches} {what}" for caches in CACHES for what in ("MAPE", "scaled", "tau")]
+    head += [f"{caches} {what}" for caches in CACHES for what in _COMPARED]
     rows, figures = [], []
     for program in programs:
         if len(program.configurations) < 2:
@@ -148,7 +151,5 @@ def _sums_table(programs: Sequence[_Sums]) -> str:
 
 
 def _cells(values: Sequence[float]) -> list[str]:
-    is_tau = [place % 3 == 2 or place == 9 for place in range(len(values))]
-    return [
-        f"{value:.2f}" if tau else f"{value:.1%}" for value, tau in zip(values, is_tau, strict=True)
-    ]
+    formats = [*_COMPARED.values()] * len(CACHES) + [_COMPARED["tau"]]
+    return [format(value, form) for value, form in zip(values, formats, strict=True)]
