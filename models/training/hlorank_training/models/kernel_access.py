@@ -1,9 +1,9 @@
 """How a fused kernel walks through memory.
 
 XLA:CPU generates one loop nest for a fused kernel, over the dimensions of its root, and one inside
-for each reduction. LLVM vectorizes the innermost loop only if nothing in it depends on the index:
-a concatenation or padding of the minor dimension is a branch for each element. A node whose minor
-dimension is not walked by the innermost loop is read line by line of memory.
+for each reduction. A concatenation or padding of the minor dimension is a branch for each element,
+for which LLVM often does not vectorize the innermost loop. A node whose minor dimension is not
+walked by the innermost loop is read line by line of memory.
 """
 
 from dataclasses import dataclass

@@ -54,8 +54,9 @@ class KernelTimeSettings:
     dropout: float = 0.1
     reduction: str = "work"
     """``work``: a sum of costs times work. Kaufman's are ``nodes``, a sum over nodes, and a network
-    on mean and maximum over the nodes (``columns``), on the last state of an LSTM (``lstm``) or on
-    the sum of a Transformer layer (``transformer``); they predict the logarithm of the time."""
+    on mean and maximum over the nodes (``columns``; here also on the mean weighted by work), on the
+    last state of an LSTM (``lstm``) or on the sum of a Transformer layer (``transformer``); they
+    predict the logarithm of the time, and all but ``nodes`` see the kernel's amounts of work."""
 
 
 class KernelTimeEncoder(nn.Module):
