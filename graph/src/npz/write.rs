@@ -34,12 +34,11 @@ impl<'a> FeatureFile<'a> {
     }
 
     fn arrays(&mut self, measured: &MeasuredGraph, pad: Pad) -> Result<(), FileError> {
-        match measured.graph.feature_graph() {
-            Some(graph) => self.feature_graph(graph)?,
-            None => {
-                self.graph(measured, pad)?;
-                self.pruned(measured)?;
-            }
+        if let Some(graph) = measured.graph.feature_graph() {
+            self.feature_graph(graph)?;
+        } else {
+            self.graph(measured, pad)?;
+            self.pruned(measured)?;
         }
         self.measurements(measured)
     }
