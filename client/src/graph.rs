@@ -1,6 +1,6 @@
 use std::sync::{Mutex, PoisonError};
 
-use hlorank_graph::{Digest, Graph, GraphSource, MeasuredGraph, Pad, Task};
+use hlorank_graph::{Digest, FeatureGraph, Graph, GraphSource, MeasuredGraph, Pad, Task};
 use hlorank_proto::v1::{self, GraphFeatures, graph::Source};
 use tonic::metadata::{Ascii, MetadataValue};
 
@@ -31,7 +31,10 @@ impl GraphHandle {
             GraphSource::HloText(text) => {
                 Self::hlo_text(text.clone(), graph.task(), graph.configurable().to_vec())
             }
-            GraphSource::Features => Self::features(graph),
+            GraphSource::Features => match graph.feature_graph() {
+                Some(graph) => Self::feature_graph(graph),
+                None => Self::features(graph),
+            },
         }
     }
 
@@ -65,6 +68,18 @@ impl GraphHandle {
             pad_value,
         };
         Self::new(Source::Features(arrays), graph.task(), graph.configurable().to_vec())
+    }
+
+    /// Returns a graph of a named feature set.
+    #[must_use]
+    pub fn feature_graph(graph: &FeatureGraph) -> Self {
+        let message = v1::FeatureGraph {
+            feature_set: graph.set().to_owned(),
+            nodes: u32::try_from(graph.nodes()).unwrap_or(u32::MAX),
+            node_features: little_endian(graph.features(), f32::to_le_bytes).into(),
+            edges: graph.edges().as_flattened().to_vec(),
+        };
+        Self::new(Source::FeatureGraph(message), Task::FeatureSet, Vec::new())
     }
 
     fn new(source: Source, task: Task, configurable_nodes: Vec<u32>) -> Self {
@@ -115,6 +130,10 @@ fn route_of(source: &Source) -> MetadataValue<Ascii> {
         Source::Features(arrays) => {
             let edges = little_endian(&arrays.edge_index, u32::to_le_bytes);
             route_key([&arrays.node_opcode[..], &arrays.node_feat[..], &edges])
+        }
+        Source::FeatureGraph(graph) => {
+            let edges = little_endian(&graph.edges, u32::to_le_bytes);
+            route_key([graph.feature_set.as_bytes(), &graph.node_features[..], &edges])
         }
     };
     route.to_string().parse().expect("hexadecimal digits are ASCII")

@@ -95,7 +95,7 @@ impl<'a> SuggestRequest<'a> {
         let message = SuggestConfigsRequest { batch: Some(batch), ..SuggestConfigsRequest::default() };
         let slots = match candidates {
             Configurations::Layout(batch) => u32::try_from(batch.slots()).unwrap_or(u32::MAX),
-            Configurations::Tile(_) | Configurations::Fusion(_) => 0,
+            Configurations::Tile(_) | Configurations::Fusion(_) | Configurations::FeatureSet(_) => 0,
         };
         Self { graph, message, candidates: candidates.len(), slots, timeout: None }
     }

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use hlorank_graph::{
-    ConfigurationError, Configurations, EncodedBatch, FusionProgram, Graph, GraphArrays, HloModule,
-    LayoutBatch, LayoutEntry, Limits, MAX_SEGMENT_NODES, Pad, SegmentedGraph, Task,
+    ConfigurationError, Configurations, EncodedBatch, FeatureGraph, FusionProgram, Graph, GraphArrays,
+    HloModule, LayoutBatch, LayoutEntry, Limits, MAX_SEGMENT_NODES, Pad, SegmentedGraph, Task,
 };
 use hlorank_proto::v1::{ConfigBatch, config_batch::Configs};
 use prost::{Message as _, bytes::Bytes};
@@ -55,6 +55,10 @@ pub(crate) fn check_graph(graph: &Graph) {
     assert!(graph.raw_features().iter().all(|feature| feature.is_finite()), "a feature is not finite");
     assert!(graph.edges().is_sorted_by(|one, next| one < next), "edges are not sorted and distinct");
     let cut = SegmentedGraph::new(graph);
+    if let Some(features) = graph.feature_graph() {
+        assert_eq!((cut.slots(), cut.segments.len()), (features.nodes(), 0), "a graph of a feature set");
+        return check_feature_graph(features, graph);
+    }
     if let Some(program) = graph.program() {
         assert_eq!(program.slots(), graph.configurable(), "the slots of a program");
         assert!(cut.segments.is_empty() && cut.summary.segments <= cut.rows_per_config());
@@ -70,6 +74,13 @@ pub(crate) fn check_graph(graph: &Graph) {
     assert_eq!(nodes.len(), cut.summary.kept, "nodes in segments");
     assert!(slots.into_iter().eq(0..graph.configurable().len()), "slots in segments");
     assert!(cut.segments.iter().all(|segment| (1..=MAX_SEGMENT_NODES).contains(&segment.len())));
+}
+
+/// Checks that a graph of a feature set that is sent again has the same hash.
+fn check_feature_graph(features: &FeatureGraph, graph: &Graph) {
+    let (set, edges) = (features.set().to_owned(), features.edges().to_vec());
+    let again = FeatureGraph::new(set, features.nodes(), features.features().to_vec(), edges, &LIMITS);
+    assert_eq!(Graph::of_features(again.expect("arrays of a graph")).hash(), graph.hash(), "sent again");
 }
 
 /// Checks that a graph sent as arrays of features has the same hash.
@@ -135,6 +146,15 @@ fn slots_of(batch: &Configs) -> usize {
             8 * bytes.unwrap_or_default()
         }
         Configs::DeltaFusionConfigs(message) => 8 * message.base.len(),
+        Configs::NodeFeatureConfigs(message) => {
+            let row_bytes = message.column_count as usize * size_of::<f32>();
+            let (array, bytes) = if message.row_indices.is_empty() {
+                (&message.features, row_bytes)
+            } else {
+                (&message.row_indices, size_of::<u32>())
+            };
+            array.len().checked_div(message.config_count as usize * bytes).unwrap_or_default()
+        }
         Configs::TileConfigs(_) | Configs::PackedTileConfigs(_) => 0,
     }
 }
@@ -154,7 +174,8 @@ fn nodes_of(slots: usize) -> Vec<u32> {
 /// Checks that a batch is read at each limit and rejected one past it.
 fn check_limits(batch: &Configs, slots: usize, configurations: &Configurations) {
     let configs = configurations.len();
-    let at = Limits { configs, config_entries: configs * slots, ..LIMITS };
+    let entries = configs * slots * configurations.columns().unwrap_or(1);
+    let at = Limits { configs, config_entries: entries, ..LIMITS };
     assert_eq!(read_batch(batch, slots, &at).as_ref(), Ok(configurations), "at the limit");
     let past = [
         Limits { configs: configs - 1, ..at },
@@ -177,6 +198,7 @@ pub(crate) fn check_forms(configurations: &Configurations) {
     let slots = match configurations {
         Configurations::Layout(batch) => batch.slots(),
         Configurations::Fusion(batch) => batch.slots(),
+        Configurations::FeatureSet(batch) => batch.nodes(),
         Configurations::Tile(_) => 0,
     };
     for form in configurations.to_forms(&nodes_of(slots)) {

@@ -3,11 +3,12 @@
 
 use hlorank_graph::{
     ConfigurationError, Configurations, FusionBatch, LayoutBatch, LayoutBatchBuilder, LayoutEntry, Limits,
-    TileBatch, TileConfiguration,
+    NodeFeatureBatch, TileBatch, TileConfiguration,
 };
 use hlorank_proto::v1::{
     DeltaFusionConfigs, DeltaLayoutConfigs, FusionConfigs, LayoutConfig, LayoutConfigs, LayoutTable,
-    NodeLayout, PackedLayoutConfigs, PackedTileConfigs, TileConfigs, config_batch::Configs,
+    NodeFeatureConfigs, NodeLayout, PackedLayoutConfigs, PackedTileConfigs, TileConfigs,
+    config_batch::Configs,
 };
 
 /// Reads a decoded batch for a graph of `slots` configurable nodes, which are the nodes from 0. Returns `None` if the
@@ -32,7 +33,38 @@ pub(crate) fn read(configs: &Configs, slots: usize, limits: &Limits) -> Option<C
         Configs::DeltaFusionConfigs(message) => {
             changed_fusions(message, slots, limits).map(Configurations::Fusion)
         }
+        Configs::NodeFeatureConfigs(message) => {
+            node_features(message, slots, limits).map(Configurations::FeatureSet)
+        }
     }
+}
+
+fn node_features(message: &NodeFeatureConfigs, nodes: usize, limits: &Limits) -> Option<NodeFeatureBatch> {
+    let (configs, columns) = (message.config_count as usize, message.column_count as usize);
+    let is_within = configs <= limits.configs
+        && configs.saturating_mul(nodes).saturating_mul(columns) <= limits.config_entries;
+    let floats = |bytes: &[u8]| -> Option<Vec<f32>> {
+        let (quads, rest) = bytes.as_chunks::<4>();
+        rest.is_empty().then(|| quads.iter().map(|quad| f32::from_le_bytes(*quad)).collect())
+    };
+    let has_table = !(message.rows.is_empty() && message.row_indices.is_empty());
+    if configs == 0 || columns == 0 || !is_within || (has_table && !message.features.is_empty()) {
+        return None;
+    }
+    let values = if has_table {
+        let (rows, (quads, rest)) = (floats(&message.rows)?, message.row_indices.as_chunks::<4>());
+        if !rest.is_empty() || quads.len() != configs * nodes || !rows.len().is_multiple_of(columns) {
+            return None;
+        }
+        let row = |quad: &[u8; 4]| rows.chunks(columns).nth(u32::from_le_bytes(*quad) as usize);
+        quads.iter().map(row).collect::<Option<Vec<_>>>()?.concat()
+    } else {
+        floats(&message.features)?
+    };
+    if values.len() != configs * nodes * columns {
+        return None;
+    }
+    NodeFeatureBatch::from_values([nodes, columns], &values, limits).ok()
 }
 
 fn tiles(message: &TileConfigs, limits: &Limits) -> Result<TileBatch, ConfigurationError> {

@@ -10,27 +10,30 @@ use crate::{
     wire::{WireError, count_numbers, messages},
 };
 
-/// Numbers of the fields that hold lists: `Graph.features`, `Graph.configurable_nodes` and `GraphFeatures.edge_index`.
-const FEATURES: u32 = 3;
+/// Number of the field `Graph.configurable_nodes`.
 const CONFIGURABLE_NODES: u32 = 5;
-const EDGE_INDEX: u32 = 3;
+
+/// Numbers of the fields of messages with edges, and of the edges in them: `features` and `feature_graph`.
+const EDGES: [(u32, u32); 2] = [(3, 3), (7, 4)];
 
 /// Decodes an encoded `Graph` with lists of at most as many numbers as the limits allow. Bytes are not copied.
 pub fn decode_graph(graph: Bytes, limits: &Limits) -> Result<v1::Graph, GraphError> {
     if count_numbers(&graph, CONFIGURABLE_NODES)? > limits.nodes {
         return Err(GraphError::too_many_nodes(limits));
     }
-    let ends = messages(&graph, FEATURES)
-        .try_fold(0, |ends, features| Ok::<_, WireError>(ends + count_numbers(features?, EDGE_INDEX)?))?;
-    if ends / 2 > limits.edges {
-        return Err(GraphError::too_many_edges(limits));
+    for (field, edges) in EDGES {
+        let ends = messages(&graph, field)
+            .try_fold(0, |ends, message| Ok::<_, WireError>(ends + count_numbers(message?, edges)?))?;
+        if ends / 2 > limits.edges {
+            return Err(GraphError::too_many_edges(limits));
+        }
     }
     v1::Graph::decode(graph).map_err(|error| GraphError::Encoding { detail: error.to_string() })
 }
 
 #[cfg(test)]
 mod tests {
-    use hlorank_proto::v1::{Graph, GraphFeatures, graph::Source};
+    use hlorank_proto::v1::{FeatureGraph, Graph, GraphFeatures, graph::Source};
 
     use super::*;
 
@@ -49,6 +52,18 @@ mod tests {
         assert!(decode(4, 3).is_ok() && decode(5, 0).is_ok(), "the checks of arrays refuse half an edge");
         assert!(decode(6, 0).unwrap_err().to_string().contains("edges"));
         assert!(decode(0, 4).unwrap_err().to_string().contains("nodes"));
+    }
+
+    #[test]
+    fn edges_of_a_feature_graph_are_counted_too() {
+        let decode = |edges| {
+            let source =
+                Source::FeatureGraph(FeatureGraph { edges: vec![1; edges], ..FeatureGraph::default() });
+            let graph = Graph { source: Some(source), ..Graph::default() };
+            decode_graph(graph.encode_to_vec().into(), &LIMITS)
+        };
+        assert!(decode(4).is_ok());
+        assert!(decode(6).unwrap_err().to_string().contains("edges"));
     }
 
     #[test]

@@ -115,7 +115,7 @@ impl Reader<'_> {
 fn configurable(module: &HloModule<'_>, task: Task) -> Vec<u32> {
     match task.kind().scope {
         Scope::Nodes => module.arrays.default_configurable(),
-        Scope::Kernel | Scope::Program => Vec::new(),
+        Scope::Kernel | Scope::Program | Scope::EveryNode => Vec::new(),
     }
 }
 

@@ -21,7 +21,7 @@ impl HloModule<'_> {
     fn take_graph(&mut self, task: Task, configurable: Vec<u32>) -> Result<Graph, GraphError> {
         let program = match task.kind().scope {
             Scope::Program => Some(FusionProgram::new(self)?),
-            Scope::Kernel | Scope::Nodes => None,
+            Scope::Kernel | Scope::Nodes | Scope::EveryNode => None,
         };
         let arrays = std::mem::take(&mut self.arrays);
         match program {

@@ -29,9 +29,13 @@ impl CanonicalForm {
 
     pub(crate) fn nodes(&mut self, opcodes: &[u8], features: &[f32], lengths: Option<&[SequenceLengths]>) {
         self.bytes(opcodes);
-        self.buffered(features.iter().map(|feature| feature.to_le_bytes()));
+        self.floats(features);
         self.bytes(&[u8::from(lengths.is_some())]);
         self.buffered(lengths.unwrap_or(&[]).iter().map(|lengths| lengths.0));
+    }
+
+    pub(crate) fn floats(&mut self, floats: &[f32]) {
+        self.buffered(floats.iter().map(|float| float.to_le_bytes()));
     }
 
     pub(crate) fn numbers(&mut self, numbers: impl Iterator<Item = u32>) {

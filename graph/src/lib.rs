@@ -1,5 +1,5 @@
-//! HLO graphs as a cost model sees them: read, featurized, pruned, cut into segments and hashed; and the
-//! configurations of them, in every form they travel in.
+//! HLO graphs as a cost model sees them: read, featurized, pruned, cut into segments and hashed; graphs of named feature
+//! sets; and the configurations of them, in every form they travel in.
 //!
 //! Pure and synchronous: no network, no model. The server, the command line and, through it, training use this
 //! one featurizer.
@@ -34,11 +34,11 @@ pub use cut::{MAX_SEGMENT_NODES, Occurrence, Segment, SegmentedGraph, Summary};
 pub use digest::Digest;
 pub use encoded_graph::decode_graph;
 pub use error::{ConfigurationError, FileError, FusionError, GraphError, TextError};
-pub use features::{FEATURES, FeatureSet, Pad, SequenceLengths};
+pub use features::{FEATURES, FeatureSet, NamedFeatureSet, NamedSetError, Pad, SequenceLengths};
 pub use file::GraphFile;
 pub use file_kind::FileKind;
 pub use fusion::{FusionProgram, Kernel, KernelLimits, KernelTooLarge};
-pub use graph::{Graph, GraphArrays};
+pub use graph::{FeatureGraph, Graph, GraphArrays};
 pub use limits::{LimitKind, Limits};
 pub use measured_graph::{GraphSource, MeasuredGraph, Measurements};
 pub use module::HloModule;

@@ -18,13 +18,13 @@ impl Pruned {
 }
 
 /// Prunes a graph by `TGraph`'s rule: edges with a configurable end stay, and so do the ends of those edges and every
-/// configurable node. A kernel stays whole.
+/// configurable node. Other graphs stay whole.
 ///
 /// `TGraph`'s own code fails on a configurable node without edges; here it stays as a node of its own.
 #[must_use]
 pub fn prune(graph: &Graph) -> Pruned {
     match graph.task().kind().scope {
-        Scope::Kernel | Scope::Program => Pruned::whole(graph),
+        Scope::Kernel | Scope::Program | Scope::EveryNode => Pruned::whole(graph),
         Scope::Nodes => prune_around_configurable(graph),
     }
 }

@@ -59,6 +59,8 @@ impl<'a> TuningModule<'a> {
             Task::Tile => self.tiles(limits),
             Task::Layout => self.layouts(limits),
             Task::Fusion => self.fusions(limits),
+            // Such files are npz.
+            Task::FeatureSet => Ok(None),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::{
     listening::{Addresses, Listening},
     metrics::Metrics,
     monitoring::{Monitored, Monitoring, Readiness},
-    registry::{Defaults, Registry, RegistrySettings},
+    registry::{Registry, RegistrySettings},
     routers::Routers,
     runtime::Runtime,
     security::Credentials,
@@ -117,7 +117,7 @@ async fn open_registry(
     let library = settings.onnxruntime.clone();
     let settings = RegistrySettings {
         folder: settings.models.clone(),
-        defaults: Defaults(settings.default_models()),
+        defaults: settings.default_models(),
         workers: settings.workers.get(),
         retain: settings.retain_versions,
         max_slowdown: settings.max_slowdown,

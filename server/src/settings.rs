@@ -1,8 +1,8 @@
 //! Settings of the server, by flag or environment variable.
 
 use std::{
-    convert::Infallible, env, fmt, io, net::SocketAddr, num::NonZeroUsize, path::PathBuf, str::FromStr,
-    time::Duration,
+    collections::BTreeMap, convert::Infallible, env, fmt, io, net::SocketAddr, num::NonZeroUsize,
+    path::PathBuf, str::FromStr, time::Duration,
 };
 
 use clap::{
@@ -12,6 +12,7 @@ use clap::{
 use hlorank_graph::{Limits, Task};
 
 use crate::{
+    registry::Defaults,
     security::SecuritySettings,
     service::DeliverySettings,
     telemetry::{LogFormat, TraceSettings, ratio},
@@ -124,6 +125,13 @@ pub struct Settings {
     #[arg(long, env = "HLORANK_DEFAULT_FUSION_MODEL", value_name = "NAME", default_value = "fusion-xla-cpu")]
     #[arg(help_heading = MODELS)]
     pub default_fusion_model: String,
+
+    /// Models of feature sets that several models take
+    ///
+    /// A comma-separated list of SET=MODEL, or `none`. A set that only one model takes needs no entry.
+    #[arg(long, env = "HLORANK_DEFAULT_FEATURE_SET_MODELS", value_name = "LIST", default_value = "none")]
+    #[arg(help_heading = MODELS)]
+    pub default_feature_set_models: FeatureSetModels,
 
     /// File that keeps reported measurements
     ///
@@ -255,6 +263,15 @@ const LOGS: &str = "Logs and traces";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathOrOff(pub Option<PathBuf>);
 
+/// Models by feature set: `SET=MODEL,SET=MODEL`, or `none`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FeatureSetModels(pub Vec<(String, String)>);
+
+/// The text is no list of feature sets and models.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("expected SET=MODEL, separated by commas and each set once, or `none`")]
+pub struct NoFeatureSetModels;
+
 /// Address and port of a listener, or `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressOrOff(pub Option<SocketAddr>);
@@ -306,6 +323,26 @@ impl FromStr for PathOrOff {
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
         Ok(Self((text != "off").then(|| text.into())))
+    }
+}
+
+impl FromStr for FeatureSetModels {
+    type Err = NoFeatureSetModels;
+
+    fn from_str(text: &str) -> Result<Self, NoFeatureSetModels> {
+        if text == "none" {
+            return Ok(Self::default());
+        }
+        let mut models = BTreeMap::new();
+        for pair in text.split(',') {
+            // A set may have `=` in its name, a folder of models has not.
+            let (set, model) = pair.rsplit_once('=').ok_or(NoFeatureSetModels)?;
+            let is_new = models.insert(set.trim().to_owned(), model.trim().to_owned()).is_none();
+            if set.trim().is_empty() || model.trim().is_empty() || !is_new {
+                return Err(NoFeatureSetModels);
+            }
+        }
+        Ok(Self(models.into_iter().collect()))
     }
 }
 
@@ -374,12 +411,15 @@ impl Settings {
 
     /// Returns the models that answer requests which name none.
     #[must_use]
-    pub fn default_models(&self) -> Vec<(Task, String)> {
-        vec![
-            (Task::Layout, self.default_layout_model.clone()),
-            (Task::Tile, self.default_tile_model.clone()),
-            (Task::Fusion, self.default_fusion_model.clone()),
-        ]
+    pub fn default_models(&self) -> Defaults {
+        Defaults {
+            tasks: vec![
+                (Task::Layout, self.default_layout_model.clone()),
+                (Task::Tile, self.default_tile_model.clone()),
+                (Task::Fusion, self.default_fusion_model.clone()),
+            ],
+            feature_sets: self.default_feature_set_models.0.clone(),
+        }
     }
 }
 
@@ -444,7 +484,19 @@ mod tests {
             (Task::Tile, "tile-iree-cpu"),
             (Task::Fusion, "fusion-xla-cpu"),
         ];
-        assert_eq!(settings.default_models(), expected.map(|(task, name)| (task, name.to_owned())));
+        assert_eq!(settings.default_models().tasks, expected.map(|(task, name)| (task, name.to_owned())));
+        assert!(settings.default_models().feature_sets.is_empty());
+    }
+
+    #[test]
+    fn models_of_feature_sets_are_a_list() {
+        let read = |text: &str| text.parse().map(|FeatureSetModels(models)| models);
+        let pair = |set: &str, model: &str| (set.to_owned(), model.to_owned());
+        assert_eq!(read("b=2,a=b=1").unwrap(), [pair("a=b", "1"), pair("b", "2")]);
+        assert!(read("none").unwrap().is_empty());
+        for wrong in ["", "a", "a=", "=m", "a=1,a=2", "a=1,"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

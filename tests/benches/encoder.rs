@@ -62,7 +62,7 @@ fn config_input(task: Task, rows: usize, nodes: usize) -> Option<ConfigInput> {
     let shape = match kind.scope {
         Scope::Kernel => vec![rows, kind.width],
         Scope::Nodes => vec![rows, nodes, kind.width],
-        Scope::Program => return None,
+        Scope::Program | Scope::EveryNode => return None,
     };
     let count = shape.iter().product();
     let values = match kind.element {

@@ -107,7 +107,7 @@ fn local(
 ) -> Vec<f32> {
     let (kind, row) = (configurations.task().kind(), configurations.batch().feature_row(config));
     match kind.scope {
-        Scope::Kernel | Scope::Program => row,
+        Scope::Kernel | Scope::Program | Scope::EveryNode => row,
         Scope::Nodes => {
             let mut values = vec![NOT_CONFIGURABLE; nodes * kind.width];
             for (&node, &slot) in segment.configurable.iter().zip(&occurrence.slots) {
@@ -163,7 +163,7 @@ fn joined(configs: &[Vec<f32>], kind: &Kind) -> Option<ConfigInput> {
     let shape = match kind.scope {
         Scope::Kernel => vec![rows, kind.width],
         Scope::Nodes => vec![rows, values.len() / rows / kind.width, kind.width],
-        Scope::Program => return None,
+        Scope::Program | Scope::EveryNode => return None,
     };
     #[expect(clippy::cast_possible_truncation, reason = "whole numbers that were stored as f32")]
     let values = match kind.element {

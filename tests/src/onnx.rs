@@ -10,7 +10,7 @@ use prost::Message as _;
 
 /// Numbers of ONNX's `TensorProto.DataType`.
 pub const FLOAT32: i32 = 1;
-const INT64: i32 = 7;
+pub(crate) const INT64: i32 = 7;
 const BOOL: i32 = 9;
 /// Like [`FLOAT32`].
 pub const FLOAT64: i32 = 11;
@@ -64,12 +64,12 @@ pub fn node(operator: &str, inputs: &[&str], output: &str, attribute: Vec<Attrib
     }
 }
 
-fn integer(name: &str, i: i64) -> AttributeProto {
+pub(crate) fn integer(name: &str, i: i64) -> AttributeProto {
     const INT: i32 = 2;
     AttributeProto { name: name.to_owned(), i, r#type: INT, ..AttributeProto::default() }
 }
 
-fn integers(name: &str, values: &[i64]) -> TensorProto {
+pub(crate) fn integers(name: &str, values: &[i64]) -> TensorProto {
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
     TensorProto {
         dims: vec![values.len().try_into().unwrap_or_default()],
@@ -81,7 +81,7 @@ fn integers(name: &str, values: &[i64]) -> TensorProto {
 }
 
 /// Returns a value whose first dimension has this size, or any size if it is 0.
-fn value(name: &str, element: i32, rank: usize, first: i64) -> ValueInfoProto {
+pub(crate) fn value(name: &str, element: i32, rank: usize, first: i64) -> ValueInfoProto {
     let sizes = [first].into_iter().chain(iter::repeat(0)).take(rank);
     let dim = sizes.map(|dim_value| Dimension { dim_value, dim_param: String::new() });
     let shape = TensorShapeProto { dim: dim.collect() };
@@ -229,7 +229,7 @@ fn scalar(name: &str, value: i64) -> TensorProto {
     TensorProto { dims: vec![], ..integers(name, &[value]) }
 }
 
-fn floats(name: &str, dims: &[i64], values: &[f32]) -> TensorProto {
+pub(crate) fn floats(name: &str, dims: &[i64], values: &[f32]) -> TensorProto {
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
     TensorProto {
         dims: dims.to_vec(),

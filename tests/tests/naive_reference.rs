@@ -102,7 +102,7 @@ fn check(task: Task, cache: u64, calls: &[Call], cancelled: &[bool]) {
         let expected = score_naively(model.segment().unwrap(), Worker(0), graph, configurations, 1);
         match task {
             Task::Fusion => assert_same_seconds(&scores, &expected),
-            Task::Layout | Task::Tile => assert_near(&scores, &expected),
+            Task::Layout | Task::Tile | Task::FeatureSet => assert_near(&scores, &expected),
         }
     }
 }

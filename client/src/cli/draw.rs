@@ -85,6 +85,7 @@ impl Draw {
 fn check(graph: &MeasuredGraph, path: impl Fn() -> String) -> Result<(), CommandError> {
     match graph.graph.task() {
         Task::Tile => Err(CommandError::NoTiles { path: path() }),
+        Task::FeatureSet => Err(CommandError::NoNodeFeatures { path: path() }),
         Task::Layout if graph.graph.configurable().is_empty() => {
             Err(CommandError::NothingConfigurable { path: path() })
         }

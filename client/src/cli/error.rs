@@ -68,6 +68,14 @@ pub(crate) enum CommandError {
         /// File of the graph.
         path: String,
     },
+    /// A graph of a feature set without configurations.
+    #[error(
+        "{path}: contains no configurations, and columns of a feature set cannot be drawn; use --configs FILE"
+    )]
+    NoNodeFeatures {
+        /// File of the graph.
+        path: String,
+    },
     /// The graph has only one layout configuration.
     #[error("{path}: contains no convolution, dot or reshape, so there are no layouts to rank")]
     NothingConfigurable {

@@ -14,15 +14,14 @@ use super::{error::CommandError, progress::Progress};
 pub(crate) const GRAPH_FILE: &str = "File of graphs; `--help` lists the formats";
 
 /// Long help of an argument that is a file of graphs.
-pub(crate) const GRAPH_FILE_LONG: &str =
-    "File of graphs: HLO text, HloModuleProto, HloProto, TuningData, ModuleTuningData or TpuGraphs npz";
+pub(crate) const GRAPH_FILE_LONG: &str = "File of graphs: HLO text, HloModuleProto, HloProto, TuningData, ModuleTuningData, or npz of TpuGraphs or of a feature set";
 
 /// Help of an argument that is a file of graphs with run times.
 pub(crate) const MEASURED_FILE: &str = "Files with measured run times";
 
 /// Long help of an argument that is a file of graphs with run times.
 pub(crate) const MEASURED_FILE_LONG: &str =
-    "Files with measured run times: TuningData, ModuleTuningData or TpuGraphs npz";
+    "Files with measured run times: TuningData, ModuleTuningData, or npz of TpuGraphs or of a feature set";
 
 /// The arguments that select graphs of a file.
 #[derive(Clone, Debug, Args)]

@@ -18,7 +18,9 @@ const CONFIGS_LONG: &str = r#"JSON list of configurations to rank instead of tho
 or tiles
 {"kernel_bounds": [3, 1], "output_bounds": [8, 128], "input_bounds": []}
 or fusions
-{"fused_nodes": [17, 18]}"#;
+{"fused_nodes": [17, 18]}
+or columns of a feature set, a list for every node
+{"node_features": [[1.5, 2.0], [3.0, 4.0]]}"#;
 
 /// A graph, its configurations, what was measured of them, and the server and the model to ask.
 #[derive(Debug, Args)]

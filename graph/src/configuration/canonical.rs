@@ -3,7 +3,8 @@
 use prost::encoding::{decode_varint, encode_varint};
 
 use super::{
-    Configurations, FusionBatch, LayoutBatchBuilder, LayoutEntry, Task, TileBatch, TileConfiguration,
+    Configurations, FusionBatch, LayoutBatchBuilder, LayoutEntry, NodeFeatureBatch, Task, TileBatch,
+    TileConfiguration,
 };
 use crate::{ConfigurationError, Limits};
 
@@ -12,7 +13,7 @@ impl Configurations {
     ///
     /// A layout is the entry of each slot, its three numbers of 17 bits as one varint. A tile is a byte whose bits say which
     /// lists have bounds, then for each of these its length and its bounds as varints. A fusion is the number of slots as a
-    /// varint, and its bits.
+    /// varint, and its bits. Columns of a feature set are the numbers of nodes and columns as varints, and `[nodes, columns]` f32.
     #[must_use]
     pub fn canonical(&self, config: usize) -> Vec<u8> {
         match self {
@@ -30,6 +31,13 @@ impl Configurations {
                 bytes.extend_from_slice(batch.row(config));
                 bytes
             }
+            Self::FeatureSet(batch) => {
+                let mut bytes = Vec::new();
+                encode_varint(batch.nodes() as u64, &mut bytes);
+                encode_varint(batch.columns() as u64, &mut bytes);
+                bytes.extend(batch.values(config).flat_map(f32::to_le_bytes));
+                bytes
+            }
         }
     }
 
@@ -43,6 +51,7 @@ impl Configurations {
             Task::Tile => tiles(configs, limits).map(Self::Tile),
             Task::Layout => layouts(configs, limits),
             Task::Fusion => fusions(configs, limits).map(Self::Fusion),
+            Task::FeatureSet => node_features(configs, limits).map(Self::FeatureSet),
         }
     }
 }
@@ -109,6 +118,23 @@ fn fusions<'a>(
     FusionBatch::new(count, slots, fused, limits)
 }
 
+fn node_features<'a>(
+    configs: impl IntoIterator<Item = &'a [u8]>,
+    limits: &Limits,
+) -> Result<NodeFeatureBatch, ConfigurationError> {
+    let (mut shape, mut count, mut features) = (None, 0, Vec::new());
+    for mut config in configs {
+        let found = [number(&mut config)?, number(&mut config)?];
+        if *shape.get_or_insert(found) != found {
+            return Err(malformed("configurations have different numbers of nodes or columns"));
+        }
+        count += 1;
+        features.extend_from_slice(config);
+    }
+    let shape = shape.unwrap_or_default().map(|size| usize::try_from(size).unwrap_or(usize::MAX));
+    NodeFeatureBatch::from_bytes(count, shape, &features, limits)
+}
+
 fn number(bytes: &mut &[u8]) -> Result<u64, ConfigurationError> {
     decode_varint(bytes).map_err(|error| malformed(&error.to_string()))
 }
@@ -156,6 +182,13 @@ mod tests {
         #[test]
         fn fusions_come_back(fused in vec(vec(any::<bool>(), 11), 1..6)) {
             let all = Configurations::Fusion(FusionBatch::from_bits(11, &fused, &Limits::default()).unwrap());
+            prop_assert_eq!(round_trip(&all), all);
+        }
+
+        #[test]
+        fn columns_of_a_feature_set_come_back(rows in vec(vec(-9.0_f32..9.0, 6), 1..6)) {
+            let batch = NodeFeatureBatch::from_values([2, 3], &rows.concat(), &Limits::default()).unwrap();
+            let all = Configurations::FeatureSet(batch);
             prop_assert_eq!(round_trip(&all), all);
         }
 

@@ -1,6 +1,6 @@
 use hlorank_proto::v1::config_batch::Configs;
 
-use super::{Batch, FusionBatch, LayoutBatch, RowFinder, Task, TileBatch};
+use super::{Batch, FusionBatch, LayoutBatch, NodeFeatureBatch, RowFinder, Task, TileBatch};
 use crate::{ConfigurationError, Graph, SegmentedGraph};
 
 /// A batch of configurations of one graph.
@@ -12,6 +12,8 @@ pub enum Configurations {
     Tile(TileBatch),
     /// Fusions of a program.
     Fusion(FusionBatch),
+    /// Columns of a feature set for every node.
+    FeatureSet(NodeFeatureBatch),
 }
 
 impl Configurations {
@@ -22,6 +24,7 @@ impl Configurations {
             Self::Layout(batch) => batch,
             Self::Tile(batch) => batch,
             Self::Fusion(batch) => batch,
+            Self::FeatureSet(batch) => batch,
         }
     }
 
@@ -32,6 +35,7 @@ impl Configurations {
             Self::Layout(batch) => Box::new(batch),
             Self::Tile(batch) => Box::new(batch),
             Self::Fusion(batch) => Box::new(batch),
+            Self::FeatureSet(batch) => Box::new(batch),
         };
         batch.into_rows(graph)
     }
@@ -55,6 +59,16 @@ impl Configurations {
             Self::Layout(batch) => Self::Layout(batch.select(numbers)),
             Self::Tile(batch) => Self::Tile(batch.select(numbers)),
             Self::Fusion(batch) => Self::Fusion(batch.select(numbers)),
+            Self::FeatureSet(batch) => Self::FeatureSet(batch.select(numbers)),
+        }
+    }
+
+    /// Number of columns of a node, if they are of a feature set.
+    #[must_use]
+    pub fn columns(&self) -> Option<usize> {
+        match self {
+            Self::FeatureSet(batch) => Some(batch.columns()),
+            Self::Layout(_) | Self::Tile(_) | Self::Fusion(_) => None,
         }
     }
 
@@ -65,7 +79,7 @@ impl Configurations {
     }
 
     /// Checks that XLA accepts the configurations for a graph of their task and slots: layouts list each dimension of a
-    /// tensor at most once, and no other; bounds of tiles are at least 1. Every choice of fusions is accepted.
+    /// tensor at most once, and no other; bounds of tiles are at least 1. Every choice of fusions is accepted, and every feature.
     pub fn check(&self, graph: &Graph) -> Result<(), ConfigurationError> {
         self.batch().check(graph)
     }

@@ -8,6 +8,7 @@ use prost::Message as _;
 use super::{
     Configurations, Scope, Task,
     encoded_form::{EncodedForm, EncodedSize},
+    feature_set::{NODE_FEATURES, column_count},
     fusion::{DELTA_FUSIONS, PACKED_FUSIONS, READABLE_FUSIONS},
     layout::{DELTA_LAYOUTS, PACKED_LAYOUTS, READABLE_LAYOUTS},
     tile::{PACKED_TILES, READABLE_TILES},
@@ -17,7 +18,7 @@ use crate::{
     wire::{Fields, Payload, WireError},
 };
 
-const FORMS: [&EncodedForm; 8] = [
+const FORMS: [&EncodedForm; 9] = [
     &READABLE_LAYOUTS,
     &PACKED_LAYOUTS,
     &DELTA_LAYOUTS,
@@ -26,6 +27,7 @@ const FORMS: [&EncodedForm; 8] = [
     &READABLE_FUSIONS,
     &PACKED_FUSIONS,
     &DELTA_FUSIONS,
+    &NODE_FEATURES,
 ];
 
 /// A batch of configurations in one of its wire forms, before it is read and checked.
@@ -70,6 +72,12 @@ impl EncodedBatch {
     #[must_use]
     pub fn count(&self) -> usize {
         self.count
+    }
+
+    /// Number of columns of a node that the message claims to have, if they are of a feature set.
+    #[must_use]
+    pub fn columns(&self) -> Option<usize> {
+        (self.task() == Task::FeatureSet).then(|| column_count(&self.message))
     }
 
     /// Maximum number of bytes that [`Self::read`] takes beside the message, for a graph with this many slots.

@@ -21,6 +21,7 @@ pub fn form(configs: &Configs) -> &dyn Form {
         Configs::FusionConfigs(message) => message,
         Configs::PackedFusionConfigs(message) => message,
         Configs::DeltaFusionConfigs(message) => message,
+        Configs::NodeFeatureConfigs(message) => message,
     }
 }
 

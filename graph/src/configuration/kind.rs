@@ -15,7 +15,7 @@ pub struct Kind {
     /// Element type of the model input `config`.
     pub element: Element,
     /// Values per configuration ([`Scope::Kernel`]) or per configurable node ([`Scope::Nodes`]); 0 if the model takes no
-    /// configurations ([`Scope::Program`]).
+    /// configurations ([`Scope::Program`]) or if its feature set decides ([`Scope::EveryNode`]).
     pub width: usize,
     /// Name of the array of configurations in an npz file.
     pub array: &'static str,
@@ -30,13 +30,20 @@ impl Kind {
         u8::try_from(i32::from(self.wire)).unwrap_or(u8::MAX)
     }
 
-    /// Number of values per configuration in an npz file, for a graph with this many slots.
+    /// Number of values per configuration in an array of this shape in an npz file, for a graph with this many slots; `None`
+    /// if the array has another shape.
     #[must_use]
-    pub fn values(&self, slots: usize) -> usize {
-        match self.scope {
-            Scope::Kernel => self.width,
-            Scope::Nodes => slots * self.width,
-            Scope::Program => row_bytes(slots),
+    pub fn row_length(&self, slots: usize, shape: &[usize]) -> Option<usize> {
+        match (self.scope, shape) {
+            (Scope::Kernel, [_, width]) if *width == self.width => Some(self.width),
+            (Scope::Nodes, [_, nodes, width]) if [*nodes, *width] == [slots, self.width] => {
+                Some(slots * self.width)
+            }
+            (Scope::Program, [_, bytes]) if *bytes == row_bytes(slots) => Some(*bytes),
+            (Scope::EveryNode, [_, nodes, width]) if *nodes == slots && *width > 0 => {
+                slots.checked_mul(*width)
+            }
+            _ => None,
         }
     }
 }

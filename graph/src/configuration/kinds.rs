@@ -4,7 +4,7 @@ use std::fmt;
 
 use hlorank_proto::v1;
 
-use super::{Kind, Task, fusion, layout, tile};
+use super::{Kind, Task, feature_set, fusion, layout, tile};
 
 impl Task {
     /// The facts about its kind of configuration.
@@ -14,6 +14,7 @@ impl Task {
             Self::Tile => &tile::KIND,
             Self::Layout => &layout::KIND,
             Self::Fusion => &fusion::KIND,
+            Self::FeatureSet => &feature_set::KIND,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Configurations: what a tuner chooses, in every form that they travel in.
 //!
-//! Each kind of configuration is one folder here (`tile`, `layout`, `fusion`) and implements the same interface: [`Kind`] holds
+//! Each kind of configuration is one folder here (`tile`, `layout`, `fusion`,
+//! `feature_set`) and implements the same interface: [`Kind`] holds
 //! its facts, [`Batch`] its configurations, [`Form`] its wire forms, and [`RowFinder`] finds its distinct rows.
 //! To add a kind, write its folder, then add it to `task`, `kinds`, `configurations`, `encoded` and `form`.
 
@@ -14,6 +15,7 @@ mod distinct;
 mod encoded;
 mod encoded_form;
 mod feature_rows;
+mod feature_set;
 mod form;
 mod fusion;
 mod input;
@@ -31,6 +33,7 @@ pub use configurations::Configurations;
 pub use distinct::Distinct;
 pub use encoded::EncodedBatch;
 pub use feature_rows::FeatureRows;
+pub use feature_set::NodeFeatureBatch;
 pub use form::{Form, form};
 pub use fusion::FusionBatch;
 pub use input::{ConfigInput, ConfigValues};

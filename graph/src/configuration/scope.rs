@@ -7,6 +7,8 @@ pub enum Scope {
     Nodes,
     /// A program before fusion: configurations decide its segments, which are kernels.
     Program,
+    /// Every node of a graph, which is scored as a whole: the columns are those of a named feature set.
+    EveryNode,
 }
 
 /// Element type of a model input.

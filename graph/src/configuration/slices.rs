@@ -37,6 +37,11 @@ impl<T: Copy + Eq + Hash> SliceSet<T> {
         }
     }
 
+    /// Returns all slices, one after the other.
+    pub(super) fn into_flat(self) -> Vec<T> {
+        self.flat
+    }
+
     /// Returns the slice of a number.
     pub(super) fn get(&self, number: usize) -> &[T] {
         &self.flat[number * self.width..][..self.width]

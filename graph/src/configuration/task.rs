@@ -7,9 +7,11 @@ pub enum Task {
     Layout,
     /// A whole program before fusion; a configuration chooses which nodes are computed inside the kernels of their users.
     Fusion,
+    /// A graph of a named feature set; a configuration gives every node the configuration columns of the set.
+    FeatureSet,
 }
 
 impl Task {
     /// Every task.
-    pub const ALL: [Self; 3] = [Self::Layout, Self::Tile, Self::Fusion];
+    pub const ALL: [Self; 4] = [Self::Layout, Self::Tile, Self::Fusion, Self::FeatureSet];
 }

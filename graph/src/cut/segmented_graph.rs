@@ -22,7 +22,8 @@ pub struct SegmentedGraph {
     pub task: Task,
     /// Configurable nodes in slot order; empty for a kernel.
     pub configurable: Vec<u32>,
-    /// Segments that differ from each other; none for a program before fusion, whose configurations decide them.
+    /// Segments that differ from each other; none for a program before fusion, whose configurations decide them,
+    /// and for a graph of a feature set, which is not cut.
     pub segments: Vec<Segment>,
     /// Places where segments occur, by first node.
     pub occurrences: Vec<Occurrence>,
@@ -61,13 +62,15 @@ impl SegmentedGraph {
     #[must_use]
     pub fn cut(graph: &Graph, max_segment_nodes: usize) -> Self {
         let pruned = prune(graph);
-        if graph.program().is_some() {
-            return Self::of_program(graph, &pruned);
+        match graph.task().kind().scope {
+            Scope::Program => return Self::of_program(graph, &pruned),
+            Scope::EveryNode => return Self::uncut(graph, &pruned),
+            Scope::Kernel | Scope::Nodes => {}
         }
         let mut cutter = Cutter::new(graph, &pruned);
         let pieces = match graph.task().kind().scope {
-            Scope::Kernel | Scope::Program => vec![(0..).take(pruned.nodes.len()).collect()],
             Scope::Nodes => connected_pieces(&pruned),
+            _ => vec![(0..).take(pruned.nodes.len()).collect()],
         };
         let runs = pieces.iter().flat_map(|piece| piece.chunks(max_segment_nodes));
         let occurrences: Vec<Occurrence> = runs.map(|run| cutter.occurrence(run)).collect();
@@ -95,7 +98,22 @@ impl SegmentedGraph {
 
     /// The kernels of a program follow from configurations, so there is nothing to cut.
     fn of_program(graph: &Graph, pruned: &Pruned) -> Self {
-        let mut program = Self {
+        let mut program = Self::uncut(graph, pruned);
+        let unfused = vec![0; row_bytes(program.slots())];
+        // A kernel of one node that calls large computations may be too large by itself.
+        let kernels = program.kernels(&unfused, &mut Walk::default()).unwrap_or_default();
+        let mut digests: Vec<Digest> = kernels.iter().map(|kernel| kernel.digest()).collect();
+        digests.sort_unstable();
+        digests.dedup();
+        program.summary.segments = kernels.len();
+        program.summary.distinct_segments = digests.len();
+        program.summary.largest_segment = kernels.iter().map(|kernel| kernel.len()).max().unwrap_or(0);
+        program
+    }
+
+    /// A graph without segments: a program, or a graph of a feature set, which models take as a whole.
+    fn uncut(graph: &Graph, pruned: &Pruned) -> Self {
+        Self {
             hash: graph.hash(),
             whole: graph.clone(),
             task: graph.task(),
@@ -110,17 +128,7 @@ impl SegmentedGraph {
                 ..Summary::default()
             },
             kernels: Arc::default(),
-        };
-        let unfused = vec![0; row_bytes(program.slots())];
-        // A kernel of one node that calls large computations may be too large by itself.
-        let kernels = program.kernels(&unfused, &mut Walk::default()).unwrap_or_default();
-        let mut digests: Vec<Digest> = kernels.iter().map(|kernel| kernel.digest()).collect();
-        digests.sort_unstable();
-        digests.dedup();
-        program.summary.segments = kernels.len();
-        program.summary.distinct_segments = digests.len();
-        program.summary.largest_segment = kernels.iter().map(|kernel| kernel.len()).max().unwrap_or(0);
-        program
+        }
     }
 
     /// Returns the kernels that a configuration of a program before fusion runs, by root; none for other graphs.

@@ -23,15 +23,15 @@ pub enum ConfigurationError {
         /// Configurations allowed.
         limit: usize,
     },
-    /// The batch has too many entries: configurations times configurable nodes.
+    /// The batch has too many entries: configurations times configurable nodes, and times columns for a feature set.
     #[error(
-        "the batch has {configs} configurations of {slots} nodes each, {} entries in all, at most {limit} are accepted; send several batches",
+        "the batch has {configs} configurations of {slots} entries each, {} entries in all, at most {limit} are accepted; send several batches",
         configs.saturating_mul(*slots)
     )]
     TooManyEntries {
         /// Configurations.
         configs: usize,
-        /// Configurable nodes.
+        /// Entries of a configuration.
         slots: usize,
         /// Entries allowed.
         limit: usize,
@@ -55,6 +55,28 @@ pub enum ConfigurationError {
          fusion can compute and that has such a user"
     )]
     NothingToFuse,
+    /// Node features without a node or a column.
+    #[error(
+        "column_count is 0; set it to the number of configuration columns of the feature set, in both forms"
+    )]
+    NoColumns,
+    /// Node features in both forms.
+    #[error("the batch sets features and also rows or row_indices; send one of both forms")]
+    DenseAndTable,
+    /// Node features of another width than the model takes.
+    #[error("column_count is {found}, but the feature set of the model has {expected} configuration columns")]
+    WrongColumns {
+        /// Columns of the batch.
+        found: usize,
+        /// Columns of the feature set.
+        expected: usize,
+    },
+    /// A feature that is not a finite number.
+    #[error("{what} is not a finite number")]
+    NotFinite {
+        /// Configuration or row, node and column.
+        what: String,
+    },
     /// A configuration sets bits behind that of the last slot.
     #[error(
         "configuration {config} sets bits behind that of the last of {slots} slots; the unused bits of its last byte \

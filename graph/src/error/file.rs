@@ -13,7 +13,7 @@ pub enum FileError {
     },
     /// A file in none of the supported formats.
     #[error(
-        "{path}: the format is unknown, expected HLO text, HloModuleProto, HloProto, ModuleTuningData, TuningData or TpuGraphs npz"
+        "{path}: the format is unknown, expected HLO text, HloModuleProto, HloProto, ModuleTuningData, TuningData, or npz of TpuGraphs or of a feature set"
     )]
     UnknownFormat {
         /// The file.

@@ -1,5 +1,5 @@
 use super::{FusionError, TextError};
-use crate::{LimitKind, Limits, wire::WireError};
+use crate::{LimitKind, Limits, Task, wire::WireError};
 
 /// The error of a graph that is refused.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -47,6 +47,45 @@ pub enum GraphError {
          hlo_text"
     )]
     ProgramWithoutModule,
+    /// A graph whose form is not that of its task.
+    #[error(
+        "graphs for {task} are not sent in this form; feature_graph is for feature-set alone, and feature-set takes no other \
+         form"
+    )]
+    WrongSource {
+        /// The task.
+        task: Task,
+    },
+    /// A name that no feature set has.
+    #[error(
+        "the name of the feature set is not 1 to 128 printable ASCII characters without `\"` and `\\`; send the name in \
+         the manifest of the model"
+    )]
+    FeatureSetName,
+    /// Features that are not as many for every node.
+    #[error(
+        "node_features has {found} values for {nodes} nodes; every node has the same number of columns, at least 1"
+    )]
+    NodeFeatures {
+        /// Number of values.
+        found: usize,
+        /// Number of nodes.
+        nodes: usize,
+    },
+    /// Node features of another width than the model takes.
+    #[error(
+        "node_features has {found} columns, but the feature set `{set}` of model `{model}` has {expected} node columns"
+    )]
+    WrongColumns {
+        /// Columns of the graph.
+        found: usize,
+        /// The feature set.
+        set: String,
+        /// The model.
+        model: String,
+        /// Columns of the feature set.
+        expected: usize,
+    },
     /// A file of measured fusions whose slots are not those of its program.
     #[error(
         "config_index_to_node lists {found} slots, which are not the {expected} slots of the program; collect the \
@@ -160,7 +199,7 @@ pub enum GraphError {
     FeatureNotFinite {
         /// The node.
         node: usize,
-        /// The column, 0 to 139.
+        /// The column, from 0.
         column: usize,
     },
     /// A feature that is larger than any number of an HLO module.

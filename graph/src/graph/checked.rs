@@ -3,22 +3,31 @@ use std::sync::Arc;
 use super::{
     arrays::GraphArrays,
     edges::{check_acyclic, check_ends},
+    feature_graph::FeatureGraph,
     range::check_range,
 };
 use crate::{
-    Digest, FEATURES, FeatureSet, FusionProgram, GraphError, Pad, Scope, SequenceLengths, Task,
-    hash::CanonicalForm,
+    Digest, FEATURES, FusionProgram, GraphError, Pad, Scope, SequenceLengths, Task, hash::CanonicalForm,
 };
 
-/// One HLO module as nodes (instructions), edges, opcodes and features. Every edge joins two nodes of the graph, and
-/// edges form no cycle. A clone shares the arrays.
+/// One HLO module as nodes (instructions), edges, opcodes and features, or a graph of a named feature set. Every edge joins
+/// two nodes of the graph, and edges form no cycle. A clone shares the arrays.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graph {
     task: Task,
-    arrays: Arc<GraphArrays>,
+    nodes: Nodes,
     configurable: Vec<u32>,
     /// What the arrays do not tell of a program before fusion.
     program: Option<Arc<FusionProgram>>,
+}
+
+/// Nodes and edges by what the nodes are.
+#[derive(Clone, Debug, PartialEq)]
+enum Nodes {
+    /// Instructions of a module.
+    Instructions(Arc<GraphArrays>),
+    /// Nodes with the columns of a named feature set.
+    Columns(Arc<FeatureGraph>),
 }
 
 impl Graph {
@@ -26,16 +35,24 @@ impl Graph {
     /// of a program before fusion do not follow from arrays: [`HloModule::into_graph`](crate::HloModule::into_graph) makes
     /// its graph.
     pub fn new(task: Task, arrays: GraphArrays, configurable: Vec<u32>) -> Result<Self, GraphError> {
-        if task.kind().scope == Scope::Program {
-            return Err(GraphError::ProgramWithoutModule);
+        match task.kind().scope {
+            Scope::Program => Err(GraphError::ProgramWithoutModule),
+            Scope::EveryNode => Err(GraphError::WrongSource { task }),
+            Scope::Kernel | Scope::Nodes => Self::checked(task, arrays, configurable, None),
         }
-        Self::checked(task, arrays, configurable, None)
     }
 
     /// Checks the arrays of a program before fusion.
     pub(crate) fn of_program(arrays: GraphArrays, program: FusionProgram) -> Result<Self, GraphError> {
         let slots = program.slots().to_vec();
         Self::checked(Task::Fusion, arrays, slots, Some(Arc::new(program)))
+    }
+
+    /// Makes the graph of a feature set. Its configurations set every node.
+    #[must_use]
+    pub fn of_features(graph: FeatureGraph) -> Self {
+        let configurable = (0..).take(graph.nodes()).collect();
+        Self { task: Task::FeatureSet, nodes: Nodes::Columns(Arc::new(graph)), configurable, program: None }
     }
 
     fn checked(
@@ -49,13 +66,16 @@ impl Graph {
         check_configurable(task, arrays.opcodes.len(), &configurable)?;
         // The arrays were grown node by node, and the graph may stay in a cache.
         arrays.shrink_to_fit();
-        Ok(Self { task, arrays: Arc::new(arrays), configurable, program })
+        Ok(Self { task, nodes: Nodes::Instructions(Arc::new(arrays)), configurable, program })
     }
 
     /// Checks that the features are values that a valid HLO module can have: numbers of 64 bits, and tensors of at most
-    /// 2^63 elements. A model may overflow on larger ones.
+    /// 2^63 elements. A model may overflow on larger ones. Features of a named set may be any.
     pub fn check_range(&self) -> Result<(), GraphError> {
-        check_range(&self.arrays.features)
+        match &self.nodes {
+            Nodes::Instructions(arrays) => check_range(&arrays.features),
+            Nodes::Columns(_) => Ok(()),
+        }
     }
 
     /// Returns what is tuned.
@@ -68,28 +88,34 @@ impl Graph {
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a graph has at least one node")]
     pub fn len(&self) -> usize {
-        self.arrays.opcodes.len()
+        match &self.nodes {
+            Nodes::Instructions(arrays) => arrays.opcodes.len(),
+            Nodes::Columns(graph) => graph.nodes(),
+        }
     }
 
-    /// Returns the `[n]` opcode ids.
+    /// Returns the `[n]` opcode ids; empty for a graph of a named feature set.
     #[must_use]
     pub fn opcodes(&self) -> &[u8] {
-        &self.arrays.opcodes
+        self.arrays().map_or(&[], |arrays| &arrays.opcodes)
     }
 
     /// Returns the number of nodes whose opcode is not in the table.
     #[must_use]
     pub fn unknown_opcodes(&self) -> usize {
-        self.arrays.unknown_opcodes()
+        self.arrays().map_or(0, GraphArrays::unknown_opcodes)
     }
 
     /// Returns the `[m]` pairs (consumer, producer), sorted and without duplicates.
     #[must_use]
     pub fn edges(&self) -> &[[u32; 2]] {
-        &self.arrays.edges
+        match &self.nodes {
+            Nodes::Instructions(arrays) => &arrays.edges,
+            Nodes::Columns(graph) => graph.edges(),
+        }
     }
 
-    /// Returns the configurable nodes in slot order. A kernel has none.
+    /// Returns the configurable nodes in slot order. A kernel has none, and all nodes are those of a graph of a feature set.
     #[must_use]
     pub fn configurable(&self) -> &[u32] {
         &self.configurable
@@ -101,34 +127,53 @@ impl Graph {
         self.program.as_deref()
     }
 
-    /// Returns the set that the features of the nodes belong to.
+    /// Returns the nodes and edges of a graph of a named feature set.
     #[must_use]
-    pub fn feature_set(&self) -> &'static FeatureSet {
-        FeatureSet::TPUGRAPHS
+    pub fn feature_graph(&self) -> Option<&FeatureGraph> {
+        match &self.nodes {
+            Nodes::Instructions(_) => None,
+            Nodes::Columns(graph) => Some(graph),
+        }
     }
 
-    /// Returns the 140 features of a node. Sequences are padded with 0.
+    fn arrays(&self) -> Option<&GraphArrays> {
+        match &self.nodes {
+            Nodes::Instructions(arrays) => Some(arrays),
+            Nodes::Columns(_) => None,
+        }
+    }
+
+    /// Returns the number of features of a node: 140, or the columns of its named feature set.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.feature_graph().map_or(FEATURES, FeatureGraph::columns)
+    }
+
+    /// Returns the features of a node. Sequences are padded with 0.
     #[must_use]
     pub fn raw_row(&self, node: usize) -> &[f32] {
-        &self.arrays.features[node * FEATURES..][..FEATURES]
+        &self.raw_features()[node * self.columns()..][..self.columns()]
     }
 
-    /// Returns the `[n, 140]` features. Sequences are padded with 0.
+    /// Returns the `[n, columns]` features. Sequences are padded with 0.
     #[must_use]
     pub fn raw_features(&self) -> &[f32] {
-        &self.arrays.features
+        match &self.nodes {
+            Nodes::Instructions(arrays) => &arrays.features,
+            Nodes::Columns(graph) => graph.features(),
+        }
     }
 
     /// Returns the `[n]` lengths of the sequences, if they are known.
     #[must_use]
     pub fn sequence_lengths(&self) -> Option<&[SequenceLengths]> {
-        self.arrays.sequence_lengths.as_deref()
+        self.arrays()?.sequence_lengths.as_deref()
     }
 
-    /// Returns the `[n, 140]` features padded with `pad`; `None` for [`Pad::MinusOne`] if the lengths are not known.
+    /// Returns the `[n, columns]` features padded with `pad`; `None` for [`Pad::MinusOne`] if the lengths are not known.
     #[must_use]
     pub fn features(&self, pad: Pad) -> Option<Vec<f32>> {
-        let mut features = self.arrays.features.clone();
+        let mut features = self.raw_features().to_vec();
         if pad != Pad::Zero {
             for (row, lengths) in features.chunks_exact_mut(FEATURES).zip(self.sequence_lengths()?) {
                 lengths.pad_row(row, pad);
@@ -166,6 +211,9 @@ impl Graph {
     /// Returns the graph hash: BLAKE3-256 of the canonical form in `graph/README.md`.
     #[must_use]
     pub fn hash(&self) -> Digest {
+        if let Some(graph) = self.feature_graph() {
+            return graph.form().digest();
+        }
         let mut form = CanonicalForm::new(b"hlorank-graph");
         form.bytes(&[self.task.kind().number()]);
         form.count(self.len());

@@ -3,6 +3,7 @@
 mod arrays;
 mod checked;
 mod edges;
+mod feature_graph;
 mod range;
 
-pub use self::{arrays::GraphArrays, checked::Graph};
+pub use self::{arrays::GraphArrays, checked::Graph, feature_graph::FeatureGraph};

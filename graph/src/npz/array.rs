@@ -73,6 +73,14 @@ impl Arrays {
         })
     }
 
+    /// Returns the shape of a matrix.
+    pub(super) fn matrix(&mut self, name: &str) -> Result<[usize; 2], FileError> {
+        self.check_shape(name, &[None, None])?;
+        self.visit(name, |array| {
+            <[usize; 2]>::try_from(array.shape()).map_err(|_| format!("has shape {:?}", array.shape()))
+        })
+    }
+
     /// Reads at most `limit` f32 numbers.
     pub(super) fn floats(&mut self, name: &str, limit: usize) -> Result<Vec<f32>, FileError> {
         self.visit(name, |array| match array.at_most(limit)?.kind() {

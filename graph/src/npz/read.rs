@@ -2,8 +2,8 @@ use std::path::Path;
 
 use super::array::Arrays;
 use crate::{
-    Configurations, FEATURES, FileError, FileKind, Graph, GraphArrays, GraphError, GraphSource, HloModule,
-    Limits, MeasuredGraph, Measurements, Pad, Scope, Task,
+    Configurations, FEATURES, FeatureGraph, FileError, FileKind, Graph, GraphArrays, GraphError, GraphSource,
+    HloModule, Limits, MeasuredGraph, Measurements, Pad, Scope, Task,
 };
 
 /// One golden case of an artifact: a graph, configurations, and the scores that the model must return.
@@ -26,14 +26,23 @@ const MODULE: &str = "hlo_module";
 /// Maximum number of bytes of that array.
 const MAX_GOLDEN_MODULE: usize = 8 << 20;
 
+/// Name of the array of a graph of a feature set: the bytes of the set's name.
+pub(super) const FEATURE_SET: &str = "feature_set";
+
+/// Maximum number of bytes of that array that are read.
+const MAX_SET_NAME: usize = 1 << 10;
+
+/// Maximum number of features of all nodes of a graph.
+const MAX_NODE_FEATURES: usize = 64 << 20;
+
 /// Reads the bytes of `golden.npz` of an artifact, whose arrays may have 64 MiB. Each case `0/`, `1/` … holds the arrays of
 /// spec §7 and `score`. A case of fusions holds `hlo_module` in place of the graph, and the bits of each configuration as the
-/// bytes `fused`. Errors name the `path`.
+/// bytes `fused`. A case of a feature set holds the arrays of its measured files. Errors name the `path`.
 pub fn read_golden_cases(path: &Path, bytes: Vec<u8>, limits: &Limits) -> Result<Vec<GoldenCase>, FileError> {
     let mut arrays = Arrays::of(path, bytes, MAX_GOLDEN_BYTES)?;
     let mut cases = Vec::new();
     let has_case = |arrays: &Arrays, case: usize| {
-        ["node_feat", MODULE].iter().any(|array| arrays.has(&format!("{case}/{array}")))
+        ["node_feat", MODULE, FEATURE_SET].iter().any(|array| arrays.has(&format!("{case}/{array}")))
     };
     while has_case(&arrays, cases.len()) {
         let mut case = Section { arrays: &mut arrays, prefix: format!("{}/", cases.len()), limits };
@@ -50,7 +59,7 @@ pub fn read_golden_cases(path: &Path, bytes: Vec<u8>, limits: &Limits) -> Result
     Ok(cases)
 }
 
-/// Reads a `TpuGraphs` npz file. `bare_task` is the task of a file without configurations.
+/// Reads an npz file of `TpuGraphs` or of a feature set. `bare_task` is the task of a file without configurations.
 pub(crate) fn read_npz(
     path: &Path,
     bytes: Vec<u8>,
@@ -61,6 +70,7 @@ pub(crate) fn read_npz(
     let mut section = Section { arrays: &mut arrays, prefix: String::new(), limits };
     let task = section.task();
     let kind = task.map_or(FileKind::FeatureNpz, FileKind::ConfigurationNpz);
+    let bare_task = if section.has(FEATURE_SET) { Task::FeatureSet } else { bare_task };
     let graph = section.graph(task.unwrap_or(bare_task))?;
     let node_splits = if section.has("node_splits") {
         section.small_integers("node_splits", limits.nodes)?
@@ -120,6 +130,9 @@ impl Section<'_> {
     }
 
     fn graph(&mut self, task: Task) -> Result<Graph, FileError> {
+        if task.kind().scope == Scope::EveryNode {
+            return self.feature_graph();
+        }
         if task.kind().scope == Scope::Program {
             let bytes: Vec<u8> = self.small_integers(MODULE, MAX_GOLDEN_MODULE)?;
             let module = HloModule::read(&bytes, self.limits).map_err(|error| self.graph_error(error))?;
@@ -127,21 +140,38 @@ impl Section<'_> {
         }
         let opcodes: Vec<u8> = self.small_integers("node_opcode", self.limits.nodes)?;
         self.arrays.check_shape(&self.name("node_feat"), &[Some(opcodes.len()), Some(FEATURES)])?;
-        self.arrays.check_shape(&self.name("edge_index"), &[None, Some(2)])?;
         let features = self.floats("node_feat", opcodes.len() * FEATURES)?;
-        let edges = self.small_integers::<u32>("edge_index", 2 * self.limits.edges)?;
-        let (edges, _) = edges.as_chunks::<2>();
+        let edges = self.edges()?;
         let pad = Pad::of_features(&features);
-        let arrays = GraphArrays::from_features(opcodes, features, edges.to_vec(), pad, self.limits);
+        let arrays = GraphArrays::from_features(opcodes, features, edges, pad, self.limits);
         let arrays = arrays.map_err(|error| self.graph_error(error))?;
         let configurable = match task.kind().scope {
-            Scope::Kernel | Scope::Program => Vec::new(),
+            Scope::Kernel | Scope::Program | Scope::EveryNode => Vec::new(),
             Scope::Nodes if self.has("node_config_ids") => {
                 self.small_integers("node_config_ids", self.limits.nodes)?
             }
             Scope::Nodes => arrays.default_configurable(),
         };
         Graph::new(task, arrays, configurable).map_err(|error| self.graph_error(error))
+    }
+
+    fn feature_graph(&mut self) -> Result<Graph, FileError> {
+        let name: Vec<u8> = self.small_integers(FEATURE_SET, MAX_SET_NAME)?;
+        let name = String::from_utf8(name).map_err(|_| self.graph_error(GraphError::FeatureSetName))?;
+        let [nodes, columns] = self.arrays.matrix(&self.name("node_features"))?;
+        if nodes > self.limits.nodes {
+            return Err(self.graph_error(GraphError::too_many_nodes(self.limits)));
+        }
+        let features = self.floats("node_features", nodes.saturating_mul(columns).min(MAX_NODE_FEATURES))?;
+        let edges = self.edges()?;
+        let graph = FeatureGraph::new(name, nodes, features, edges, self.limits);
+        graph.map(Graph::of_features).map_err(|error| self.graph_error(error))
+    }
+
+    fn edges(&mut self) -> Result<Vec<[u32; 2]>, FileError> {
+        self.arrays.check_shape(&self.name("edge_index"), &[None, Some(2)])?;
+        let edges = self.small_integers::<u32>("edge_index", 2 * self.limits.edges)?;
+        Ok(edges.as_chunks::<2>().0.to_vec())
     }
 
     fn graph_error(&self, source: GraphError) -> FileError {
@@ -151,13 +181,10 @@ impl Section<'_> {
     fn configurations(&mut self, graph: &Graph) -> Result<Configurations, FileError> {
         let (kind, slots) = (graph.task().kind(), graph.configurable().len());
         let mut rows = (kind.feature_rows)(slots, *self.limits);
+        let limit = self.limits.config_entries;
+        // A row is in memory as a whole, and a shape may claim any.
         let row_length = |shape: &[usize]| {
-            let fits = match kind.scope {
-                Scope::Kernel => matches!(shape, [_, width] if *width == kind.width),
-                Scope::Nodes => matches!(shape, [_, nodes, width] if *nodes == slots && *width == kind.width),
-                Scope::Program => matches!(shape, [_, bytes] if *bytes == kind.values(slots)),
-            };
-            fits.then(|| kind.values(slots))
+            kind.row_length(slots, shape).filter(|length| kind.width > 0 || *length <= limit)
         };
         self.arrays.float_rows(&self.name(kind.array), row_length, |row| rows.push(row))?;
         let path = self.arrays.path().to_owned();

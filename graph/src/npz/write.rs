@@ -3,7 +3,8 @@ use std::{io, path::Path};
 use npyz::{AutoSerialize, WriteOptions, WriterBuilder, npz::file_name_from_array_name};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
-use crate::{FileError, MeasuredGraph, OutputFile, Pad, Scope, SegmentedGraph, prune};
+use super::read::FEATURE_SET;
+use crate::{FeatureGraph, FileError, MeasuredGraph, OutputFile, Pad, Scope, SegmentedGraph, prune};
 
 /// A writer of the npz file that training reads: the arrays of spec §7 and those of the pruned graph and its
 /// segments.
@@ -13,6 +14,8 @@ use crate::{FileError, MeasuredGraph, OutputFile, Pad, Scope, SegmentedGraph, pr
 /// | `pruned_node_ids` | i64 `[k]` | nodes kept, ascending |
 /// | `pruned_edge_index` | i64 `[e, 2]` | edges kept, as positions in `pruned_node_ids` |
 /// | `pruned_segment` | i64 `[k]` | segment of each node kept |
+///
+/// The file of a graph of a feature set has the arrays of its measured files instead.
 pub struct FeatureFile<'a> {
     path: &'a Path,
     writer: ZipWriter<OutputFile>,
@@ -31,9 +34,20 @@ impl<'a> FeatureFile<'a> {
     }
 
     fn arrays(&mut self, measured: &MeasuredGraph, pad: Pad) -> Result<(), FileError> {
-        self.graph(measured, pad)?;
-        self.pruned(measured)?;
+        if let Some(graph) = measured.graph.feature_graph() {
+            self.feature_graph(graph)?;
+        } else {
+            self.graph(measured, pad)?;
+            self.pruned(measured)?;
+        }
         self.measurements(measured)
+    }
+
+    fn feature_graph(&mut self, graph: &FeatureGraph) -> Result<(), FileError> {
+        self.array(FEATURE_SET, &[graph.set().len()], graph.set().bytes())?;
+        let shape = [graph.nodes(), graph.columns()];
+        self.array("node_features", &shape, graph.features().iter().copied())?;
+        self.array("edge_index", &[graph.edges().len(), 2], pairs(graph.edges()))
     }
 
     fn graph(&mut self, measured: &MeasuredGraph, pad: Pad) -> Result<(), FileError> {
@@ -45,7 +59,7 @@ impl<'a> FeatureFile<'a> {
                 "its features are padded with 0 and cannot be padded with -1; read the HLO module instead"
                     .to_owned(),
         })?;
-        self.array("node_feat", &[graph.len(), graph.feature_set().node_features()], features)?;
+        self.array("node_feat", &[graph.len(), graph.columns()], features)?;
         self.array("node_opcode", &[graph.len()], graph.opcodes().iter().copied())?;
         self.array("edge_index", &[graph.edges().len(), 2], pairs(graph.edges()))?;
         if graph.task().kind().scope == Scope::Nodes {
@@ -74,10 +88,11 @@ impl<'a> FeatureFile<'a> {
         let Some(measurements) = &measured.measurements else { return Ok(()) };
         let configs = measurements.configurations.len();
         let (batch, kind) = (measurements.configurations.batch(), measured.graph.task().kind());
+        let (slots, row) = (measured.graph.configurable().len(), batch.feature_row(0).len());
         let shape = match kind.scope {
-            Scope::Kernel => vec![configs, kind.width],
-            Scope::Nodes => vec![configs, measured.graph.configurable().len(), kind.width],
-            Scope::Program => vec![configs, kind.values(measured.graph.configurable().len())],
+            Scope::Kernel | Scope::Program => vec![configs, row],
+            Scope::Nodes => vec![configs, slots, kind.width],
+            Scope::EveryNode => vec![configs, slots, row / slots],
         };
         self.array(kind.array, &shape, (0..configs).flat_map(|config| batch.feature_row(config)))?;
         self.array("config_runtime", &[configs], measurements.run_times.iter().copied())?;

@@ -1,6 +1,8 @@
 use std::cmp::Ordering;
 
-use hlorank_graph::{ConfigInput, ConfigValues, FusionBatch};
+use hlorank_graph::{ConfigInput, ConfigValues, Digest, FusionBatch, NodeFeatureBatch};
+
+use crate::model::ScoreUnit;
 
 /// What the kernel compares of a configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -8,7 +10,7 @@ pub(crate) struct Point {
     /// The score of the model; the logarithm of it if it is seconds.
     pub(crate) score: f64,
     /// `[slots * 3]` the order of dimensions of every tensor, as one number; for fusions `[slots]` 1 if the slot is fused;
-    /// empty for tiles.
+    /// for node features the four parts of a digest; empty for tiles.
     pub(crate) orders: Vec<u64>,
     /// `[18]` logarithms of a tile's bounds; else empty.
     pub(crate) bounds: Vec<f64>,
@@ -37,8 +39,23 @@ impl Point {
     /// The point of a fusion, given the seconds that a model predicts.
     pub(crate) fn of_fusion(batch: &FusionBatch, config: usize, seconds: f32) -> Self {
         let orders = (0..batch.slots()).map(|slot| u64::from(batch.is_fused(config, slot))).collect();
-        let [least, most] = SECONDS;
-        Self { score: libm::log(f64::from(seconds).clamp(least, most)), orders, bounds: Vec::new() }
+        Self { score: log_seconds(seconds), orders, bounds: Vec::new() }
+    }
+
+    /// The point of a configuration of a feature set. How alike two of them are is not known, so only equal ones are alike.
+    pub(crate) fn of_node_features(
+        batch: &NodeFeatureBatch,
+        config: usize,
+        (score, unit): (f32, ScoreUnit),
+    ) -> Self {
+        let bytes: Vec<u8> = batch.values(config).flat_map(f32::to_le_bytes).collect();
+        let Digest(digest) = Digest::of_parts("hlorank 2026 node features", [bytes.as_slice()]);
+        let orders = digest.as_chunks::<8>().0.iter().map(|part| u64::from_le_bytes(*part)).collect();
+        let score = match unit {
+            ScoreUnit::Seconds => log_seconds(score),
+            ScoreUnit::None => score.into(),
+        };
+        Self { score, orders, bounds: Vec::new() }
     }
 
     /// A total order of points.
@@ -56,6 +73,11 @@ impl Point {
     pub(crate) fn is_same_configuration(&self, other: &Self) -> bool {
         self.orders == other.orders && self.bounds == other.bounds
     }
+}
+
+fn log_seconds(seconds: f32) -> f64 {
+    let [least, most] = SECONDS;
+    libm::log(f64::from(seconds).clamp(least, most))
 }
 
 fn coordinates(values: &ConfigValues, start: usize, size: usize) -> (Vec<u64>, Vec<f64>) {

@@ -1,5 +1,7 @@
 use hlorank_graph::Task;
 
+use crate::model::ScoreUnit;
+
 /// What is expected of the run times of a graph before any is measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prior {
@@ -11,12 +13,17 @@ pub(crate) struct Prior {
 
 impl Prior {
     /// Medians over the measured graphs of each task, for the models that ship. A model of fusions predicts the time itself.
-    pub(crate) fn of(task: Task) -> Self {
+    /// Scores of a feature set without unit may have any scale, so little is expected of them.
+    pub(crate) fn of(task: Task, unit: ScoreUnit) -> Self {
         match task {
             Task::Layout => Self { slope: 0.038, spread: 0.2 },
             Task::Tile => Self { slope: 0.076, spread: 0.5 },
             // The score is ln(seconds).
             Task::Fusion => Self { slope: 1.0, spread: 0.2 },
+            Task::FeatureSet => match unit {
+                ScoreUnit::Seconds => Self { slope: 1.0, spread: 0.5 },
+                ScoreUnit::None => Self { slope: 0.05, spread: 0.5 },
+            },
         }
     }
 }

@@ -3,7 +3,7 @@
 use hlorank_graph::{self as graph, Scope, Task};
 use hlorank_proto::onnx::{GraphProto, ValueInfoProto};
 
-use super::ArtifactError;
+use super::{ArtifactError, ModelFeatures};
 
 /// The inputs and the output of an ONNX model.
 pub(super) struct Interface {
@@ -27,7 +27,7 @@ pub(super) enum Element {
 }
 
 /// The input `config` for configurations of a task; `None` if models of the task take none.
-pub(super) fn config_outlet(task: Task) -> Option<Outlet> {
+pub(super) fn config_outlet(task: Task, features: &ModelFeatures) -> Option<Outlet> {
     let kind = task.kind();
     let element = match kind.element {
         graph::Element::Float32 => Element::Float32,
@@ -37,6 +37,10 @@ pub(super) fn config_outlet(task: Task) -> Option<Outlet> {
         Scope::Kernel => Some(outlet("config", element, &[None, Some(kind.width)])),
         Scope::Nodes => Some(outlet("config", element, &[None, None, Some(kind.width)])),
         Scope::Program => None,
+        Scope::EveryNode => {
+            let columns = features.named().map(|set| set.config_features().len());
+            Some(outlet("config", element, &[None, None, columns]))
+        }
     }
 }
 

@@ -1,12 +1,13 @@
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use hlorank_graph::{Digest, FeatureSet, Pad, Task, shortened};
+use hlorank_graph::{Digest, FeatureSet, NamedFeatureSet, Pad, Scope, Task, shortened};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
+    features::ModelFeatures,
     interface::Interface,
-    manifest_error::{ManifestError, SCHEMA, check_field, require_field, unreadable},
+    manifest_error::{ManifestError, SCHEMA, check_absent, check_field, require_field, unreadable},
     segment::{SegmentSettings, WrittenSegment},
     whole_graph::{WholeGraphSettings, WrittenWholeGraph},
 };
@@ -31,7 +32,7 @@ pub struct Manifest {
     pub licence: String,
     task: Task,
     kind: ModelKind,
-    feature_set: &'static FeatureSet,
+    features: ModelFeatures,
     pad: Pad,
     unit: ScoreUnit,
     training_data_digest: Digest,
@@ -64,7 +65,10 @@ struct Written {
     task: String,
     architecture: String,
     feature_digest: String,
-    pad_value: i32,
+    /// Only models of `feature-set` name the set.
+    feature_set: Option<Value>,
+    /// All other models have it.
+    pad_value: Option<Value>,
     #[serde(default)]
     unit: Option<String>,
     files: BTreeMap<String, String>,
@@ -74,6 +78,15 @@ struct Written {
     licence: String,
     #[serde(flatten)]
     kind: WrittenKind,
+}
+
+/// A named feature set.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenFeatureSet {
+    name: String,
+    node_features: Vec<String>,
+    config_features: Vec<String>,
 }
 
 /// The fields that depend on the kind.
@@ -126,15 +139,15 @@ impl Manifest {
     /// The ONNX files that the model consists of, with their interfaces.
     pub(super) fn onnx_files(&self) -> Vec<(&'static str, Interface)> {
         match &self.kind {
-            ModelKind::Segment(settings) => settings.files(self.task, self.feature_set),
-            ModelKind::WholeGraph(_) => WholeGraphSettings::files(self.task, self.feature_set),
+            ModelKind::Segment(settings) => settings.files(self.task, &self.features),
+            ModelKind::WholeGraph(_) => WholeGraphSettings::files(self.task, &self.features),
         }
     }
 
     /// The features that the model takes.
     #[must_use]
-    pub fn feature_set(&self) -> &'static FeatureSet {
-        self.feature_set
+    pub fn features(&self) -> &ModelFeatures {
+        &self.features
     }
 
     /// The value that pads the sequence features.
@@ -161,7 +174,8 @@ impl Written {
         let tasks = Task::ALL.map(Task::name).join(" or ");
         let task = require_field(Task::from_name(&self.task), "task", &self.task, &tasks)?;
         check_field(self.version > 0, "version", &self.version, "1 or more")?;
-        let pad = require_field(Pad::from_value(self.pad_value), "pad_value", &self.pad_value, "0 or -1")?;
+        let (features, pad) =
+            read_features(task, &self.feature_digest, self.feature_set.as_ref(), self.pad_value.as_ref())?;
         let unit = match self.unit {
             None => ScoreUnit::None,
             Some(written) => {
@@ -173,11 +187,6 @@ impl Written {
             WrittenKind::Segment(written) => ModelKind::Segment(written.checked(task)?),
             WrittenKind::WholeGraph(written) => ModelKind::WholeGraph(written.checked(task)?),
         };
-        let feature_set = Digest::from_hex(&self.feature_digest).and_then(FeatureSet::by_digest);
-        let feature_set = feature_set.ok_or_else(|| ManifestError::FeatureDigest {
-            found: shortened(&self.feature_digest),
-            expected: FeatureSet::TPUGRAPHS.digest(),
-        })?;
         let written = &self.training_data_digest;
         let digest = Digest::from_hex(written);
         let training_data_digest =
@@ -191,12 +200,53 @@ impl Written {
             licence: self.licence,
             task,
             kind,
-            feature_set,
+            features,
             pad,
             unit,
             training_data_digest,
         })
     }
+}
+
+/// Reads the features of a model: the name and the columns of a set for `feature-set`, and the padding of sequences for all
+/// other tasks.
+fn read_features(
+    task: Task,
+    digest: &str,
+    named: Option<&Value>,
+    pad: Option<&Value>,
+) -> Result<(ModelFeatures, Pad), ManifestError> {
+    let found = Digest::from_hex(digest);
+    let mismatch = |expected| ManifestError::FeatureDigest { found: shortened(digest), expected };
+    if task.kind().scope == Scope::EveryNode {
+        check_absent(pad, "pad_value", "none for a feature set")?;
+        let named = Arc::new(read_named(named)?);
+        return match named.digest() {
+            expected if found == Some(expected) => Ok((ModelFeatures::Named(named), Pad::Zero)),
+            expected => Err(mismatch(expected)),
+        };
+    }
+    check_absent(named, "feature_set", "none for models of HLO")?;
+    let written = pad.map_or("not set".to_owned(), Value::to_string);
+    let pad = pad.and_then(Value::as_i64).and_then(|pad| Pad::from_value(i32::try_from(pad).ok()?));
+    let pad = require_field(pad, "pad_value", &written, "0 or -1")?;
+    let set = found.and_then(FeatureSet::by_digest);
+    let set = set.ok_or_else(|| mismatch(FeatureSet::TPUGRAPHS.digest()))?;
+    Ok((ModelFeatures::Instructions(set), pad))
+}
+
+fn read_named(written: Option<&Value>) -> Result<NamedFeatureSet, ManifestError> {
+    let expected = "an object with name, node_features and config_features";
+    let found = written.map_or("not set".to_owned(), Value::to_string);
+    let set = written.and_then(|written| WrittenFeatureSet::deserialize(written).ok());
+    let WrittenFeatureSet { name, node_features, config_features } =
+        require_field(set, "feature_set", &found, expected)?;
+    let set = NamedFeatureSet::new(name, node_features, config_features);
+    set.map_err(|error| ManifestError::Field {
+        field: "feature_set",
+        found: shortened(&found),
+        expected: format!("names that are valid: {error}"),
+    })
 }
 
 impl ModelKind {
@@ -389,6 +439,51 @@ mod tests {
         let mut manifest = manifest();
         manifest["feature_digest"] = json!("00".repeat(32));
         assert!(matches!(read(&manifest), Err(ManifestError::FeatureDigest { .. })));
+    }
+
+    fn named_manifest() -> Value {
+        let mut manifest = whole_graph_manifest();
+        manifest.as_object_mut().unwrap().remove("pad_value");
+        manifest["task"] = json!("feature-set");
+        manifest["feature_set"] =
+            json!({"name": "loops", "node_features": ["depth", "flops"], "config_features": ["tile"]});
+        let json = r#"["loops",["depth","flops"],["tile"]]"#;
+        manifest["feature_digest"] = json!(blake3::hash(json.as_bytes()).to_string());
+        manifest
+    }
+
+    #[test]
+    fn a_model_of_a_feature_set_names_its_columns() {
+        let manifest = read(&named_manifest()).unwrap();
+        assert_eq!((manifest.task(), manifest.pad()), (Task::FeatureSet, Pad::Zero));
+        let set = manifest.features().named().unwrap();
+        assert_eq!((set.name(), set.node_features().len(), set.config_features().len()), ("loops", 2, 1));
+    }
+
+    #[test]
+    fn each_wrong_field_of_a_model_of_a_feature_set_is_named() {
+        let set = |name: &str, nodes: Value| json!({"name": name, "node_features": nodes, "config_features": ["t"]});
+        let wrong = vec![
+            ("pad_value", json!(0)),
+            ("feature_set", json!(null)),
+            ("feature_set", json!("loops")),
+            ("feature_set", json!({"name": "loops", "node_features": ["a"]})),
+            ("feature_set", set("a\"b", json!(["a"]))),
+            ("feature_set", set("loops", json!([]))),
+            ("feature_set", set("loops", json!(["a", "a"]))),
+            ("nodes", json!("pruned")),
+        ];
+        assert_each_is_named(&named_manifest(), wrong);
+        let mut other = named_manifest();
+        other["feature_set"]["config_features"] = json!(["tiles"]);
+        assert!(matches!(read(&other), Err(ManifestError::FeatureDigest { .. })));
+        let mut segment = manifest();
+        segment["task"] = json!("feature-set");
+        segment["feature_set"] = named_manifest()["feature_set"].clone();
+        segment["feature_digest"] = named_manifest()["feature_digest"].clone();
+        segment.as_object_mut().unwrap().remove("pad_value");
+        assert!(matches!(read(&segment), Err(ManifestError::Field { field: "kind", .. })));
+        assert_each_is_named(&manifest(), vec![("feature_set", set("loops", json!(["a"])))]);
     }
 
     #[test]

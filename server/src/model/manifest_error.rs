@@ -19,14 +19,15 @@ pub enum ManifestError {
         /// Format of the manifest.
         found: u32,
     },
-    /// The model was trained with a feature set that this server does not have.
+    /// The model was trained with a feature set that this server does not have, or that is not the one it names.
     #[error(
-        "{MANIFEST_FILE}: `feature_digest` is `{found}`, expected `{expected}`, the featurization of this server"
+        "{MANIFEST_FILE}: `feature_digest` is `{found}`, expected `{expected}`, the digest of the featurization of this \
+         server, or of the manifest's own feature_set"
     )]
     FeatureDigest {
         /// Digest in the manifest.
         found: String,
-        /// Digest of the server's feature set.
+        /// Digest of the feature set.
         expected: Digest,
     },
     /// A field makes no sense or does not fit this server.

@@ -9,6 +9,7 @@
 mod artifact;
 mod artifact_error;
 mod facts;
+mod features;
 mod interface;
 mod loaded;
 mod manifest;
@@ -23,6 +24,7 @@ mod whole_graph;
 pub use artifact::Artifact;
 pub use artifact_error::ArtifactError;
 pub use facts::ModelFacts;
+pub use features::ModelFeatures;
 pub use loaded::{LoadedModel, Model};
 pub use manifest::{Manifest, MeasuredQuality, ModelKind, ScoreUnit};
 pub use manifest_error::{MANIFEST_FILE, ManifestError};

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     engine::Engine,
     metrics::Metrics,
-    model::{ModelState, Rejection},
+    model::{Model, ModelState, Rejection},
     runtime::Runtime,
 };
 
@@ -94,16 +94,24 @@ impl Registry {
         self.shared.serving.load().select(name, wanted, task)
     }
 
+    /// Returns the versions that may answer a request about a graph of a feature set. An empty name means the default model of
+    /// the set.
+    pub fn select_for_set(&self, name: &str, wanted: &Wanted, set: &str) -> Result<Selection, SelectError> {
+        self.shared.serving.load().select_for_set(name, wanted, set)
+    }
+
     /// Reports every version of every model, by name, then version.
     #[must_use]
     pub fn models(&self) -> Vec<ModelReport> {
-        let catalogue = self.shared.catalogue();
+        let (catalogue, serving) = (self.shared.catalogue(), self.shared.serving.load());
+        let is_default = |model: &Model, name: &str| match model.manifest().features().named() {
+            Some(set) => serving.default_of_set(set.name()).is_ok_and(|default| default == name),
+            None => catalogue.defaults().name(model.manifest().task()) == name,
+        };
         let reports = catalogue.reports().map(|(versions, report)| {
             let (policy, name) = (versions.policy(), versions.name());
             let model = report.model;
-            let default = model
-                .as_ref()
-                .is_some_and(|model| catalogue.defaults().name(model.manifest().task()) == name);
+            let default = model.as_ref().is_some_and(|model| is_default(model, name));
             let canary = policy.canary.filter(|split| split.version == report.version);
             let canary = canary.filter(|_| report.state == ModelState::Serving);
             ModelReport {

@@ -52,6 +52,39 @@ pub enum SelectError {
         /// The model.
         name: String,
     },
+    /// No model that serves takes graphs of a feature set.
+    #[error(
+        "no model takes graphs of the feature set `{set}`; the served sets are {served}; name one of them, or publish a model of this set"
+    )]
+    UnknownFeatureSet {
+        /// The feature set of the graph.
+        set: String,
+        /// The sets that the models take.
+        served: String,
+    },
+    /// Several models take graphs of a feature set, and none is the default.
+    #[error(
+        "the models {names} take graphs of the feature set `{set}`; name one of them, or set \
+         --default-feature-set-models {set}=MODEL on the server"
+    )]
+    SeveralOfFeatureSet {
+        /// The feature set of the graph.
+        set: String,
+        /// The models that take it.
+        names: String,
+    },
+    /// The model takes graphs of another feature set.
+    #[error(
+        "model `{name}` takes graphs of the feature set `{model}`, but the graph is of the feature set `{graph}`"
+    )]
+    OtherFeatureSet {
+        /// The model.
+        name: String,
+        /// The feature set of the model.
+        model: String,
+        /// The feature set of the graph.
+        graph: String,
+    },
     /// The model ranks configurations of another task.
     #[error("model `{name}` ranks {model} configurations, but the batch holds {batch} configurations")]
     WrongTask {
@@ -69,6 +102,13 @@ impl Selection {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.stable.manifest().name
+    }
+
+    /// Leaves out a canary that takes other features than the stable version: it could not answer for a graph of these.
+    pub(super) fn with_canary_of_same_features(mut self) -> Self {
+        let features = self.stable.manifest().features();
+        self.canary = self.canary.filter(|(canary, _)| canary.manifest().features() == features);
+        self
     }
 
     /// Returns the version that answers for a graph. It stays the same as long as the percentage does, and a canary

@@ -1,4 +1,7 @@
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use hlorank_graph::Task;
 
@@ -39,6 +42,54 @@ impl ServingSnapshot {
         }
     }
 
+    /// Returns the versions that may answer a request about a graph of a feature set. An empty name means the default model of
+    /// the set: the one of the settings, or the only one that serves.
+    pub(super) fn select_for_set(
+        &self,
+        name: &str,
+        wanted: &Wanted,
+        set: &str,
+    ) -> Result<Selection, SelectError> {
+        let name = if name.is_empty() { self.default_of_set(set)? } else { name };
+        let selection = self.find(name, wanted)?;
+        let manifest = selection.stable.manifest();
+        let found = manifest.features().named();
+        let named = found.ok_or_else(|| SelectError::WrongTask {
+            name: name.to_owned(),
+            model: manifest.task(),
+            batch: Task::FeatureSet,
+        })?;
+        if named.name() != set {
+            return Err(SelectError::OtherFeatureSet {
+                name: name.to_owned(),
+                model: named.name().to_owned(),
+                graph: set.to_owned(),
+            });
+        }
+        Ok(selection.with_canary_of_same_features())
+    }
+
+    /// Returns the default model of a feature set.
+    pub(super) fn default_of_set(&self, set: &str) -> Result<&str, SelectError> {
+        if let Some(name) = self.defaults.of_feature_set(set) {
+            return Ok(name);
+        }
+        let of_set = self.models.iter().filter(|(_, served)| set_of(&served.stable.1) == Some(set));
+        let names: Vec<&str> = of_set.map(|(name, _)| name.as_str()).collect();
+        match names[..] {
+            [name] => Ok(name),
+            [] => Err(self.unknown_set(set)),
+            _ => Err(SelectError::SeveralOfFeatureSet { set: set.to_owned(), names: quoted(names) }),
+        }
+    }
+
+    fn unknown_set(&self, set: &str) -> SelectError {
+        let served: BTreeSet<&str> =
+            self.models.values().filter_map(|served| set_of(&served.stable.1)).collect();
+        let served = if served.is_empty() { "none".to_owned() } else { quoted(served) };
+        SelectError::UnknownFeatureSet { set: set.to_owned(), served }
+    }
+
     fn find(&self, name: &str, wanted: &Wanted) -> Result<Selection, SelectError> {
         let served = self.models.get(name).ok_or_else(|| self.unknown_name(name))?;
         let one = |model: &Arc<Model>| Selection { stable: Arc::clone(model), canary: None };
@@ -61,11 +112,20 @@ impl ServingSnapshot {
     }
 
     fn unknown_name(&self, name: &str) -> SelectError {
-        let names: Vec<String> = self.models.keys().map(|name| format!("`{name}`")).collect();
         // A client may send a name of megabytes.
         let name = name.chars().take(MAX_SHOWN_NAME).collect();
-        SelectError::UnknownName { name, serving: names.join(", ") }
+        SelectError::UnknownName { name, serving: quoted(self.models.keys()) }
     }
+}
+
+/// Returns the name of the feature set that a model takes.
+fn set_of(model: &Model) -> Option<&str> {
+    Some(model.manifest().features().named()?.name())
+}
+
+fn quoted(names: impl IntoIterator<Item: AsRef<str>>) -> String {
+    let names: Vec<String> = names.into_iter().map(|name| format!("`{}`", name.as_ref())).collect();
+    names.join(", ")
 }
 
 /// Returns whether two sets of versions of a model answer requests in the same way.

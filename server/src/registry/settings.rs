@@ -21,19 +21,30 @@ pub struct RegistrySettings {
     pub poll: Duration,
 }
 
-/// The models that answer requests which name none, by task.
-#[derive(Clone, Debug)]
-pub struct Defaults(pub Vec<(Task, String)>);
+/// The models that answer requests which name none.
+#[derive(Clone, Debug, Default)]
+pub struct Defaults {
+    /// By task, for all tasks but `feature-set`.
+    pub tasks: Vec<(Task, String)>,
+    /// By feature set, for those that several models take.
+    pub feature_sets: Vec<(String, String)>,
+}
 
 impl Defaults {
     /// The tasks whose default model must serve before the server is ready. Folders of models may have none of fusions.
     pub fn required(&self) -> impl Iterator<Item = Task> {
-        self.0.iter().map(|(task, _)| *task).filter(|task| *task != Task::Fusion)
+        self.tasks.iter().map(|(task, _)| *task).filter(|task| *task != Task::Fusion)
     }
 
     /// Returns the name of a task's default model; empty if it has none.
     #[must_use]
     pub fn name(&self, task: Task) -> &str {
-        self.0.iter().find(|(of, _)| *of == task).map_or("", |(_, name)| name)
+        self.tasks.iter().find(|(of, _)| *of == task).map_or("", |(_, name)| name)
+    }
+
+    /// Returns the name of the default model of a feature set, if it has one.
+    #[must_use]
+    pub fn of_feature_set(&self, set: &str) -> Option<&str> {
+        self.feature_sets.iter().find(|(of, _)| of == set).map(|(_, name)| name.as_str())
     }
 }

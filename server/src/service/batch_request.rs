@@ -6,8 +6,9 @@ use hlorank_graph::EncodedBatch;
 use super::ServiceError;
 use crate::session::Sessions;
 
-const CONFIGS_HINT: &str = "set layout_configs, packed_layout_configs, delta_layout_configs, tile_configs or \
-                            packed_tile_configs";
+const CONFIGS_HINT: &str = "set layout_configs, packed_layout_configs, delta_layout_configs, tile_configs, \
+                            packed_tile_configs, fusion_configs, packed_fusion_configs, delta_fusion_configs or \
+                            node_feature_configs";
 
 /// Returns the configurations of a batch, which are still encoded.
 pub(super) async fn read_batch(

@@ -38,6 +38,12 @@ pub(super) fn session(error: &SessionError) -> Class {
         SessionError::Select(SelectError::WrongTask { .. }) => {
             (InvalidArgument, Reason::ModelTaskMismatch, Some("model"))
         }
+        SessionError::Select(SelectError::OtherFeatureSet { .. }) => {
+            (InvalidArgument, Reason::FeatureSetMismatch, Some("model"))
+        }
+        SessionError::Select(SelectError::UnknownFeatureSet { .. }) => {
+            (NotFound, Reason::FeatureSetUnknown, Some("graph.feature_graph.feature_set"))
+        }
         SessionError::Select(_) => (NotFound, Reason::ModelNotFound, None),
         SessionError::Engine(error) => engine(error),
         SessionError::Worker(_) => (Internal, Reason::WorkerFailed, None),
@@ -124,6 +130,8 @@ fn graph_reason(error: &GraphError) -> Reason {
         GraphError::Text { source, .. } => text_reason(source),
         GraphError::Fusion(_) | GraphError::OtherSlots { .. } => Reason::ProgramNotPrepared,
         GraphError::ProgramWithoutModule => Reason::ModuleRequired,
+        GraphError::WrongSource { .. } => Reason::GraphTaskMismatch,
+        GraphError::FeatureSetName => Reason::FieldInvalid,
         GraphError::Empty => Reason::GraphEmpty,
         GraphError::DuplicateInstruction { .. } | GraphError::DuplicateComputation { .. } => {
             Reason::DuplicateId
@@ -142,6 +150,8 @@ fn graph_reason(error: &GraphError) -> Reason {
         GraphError::ArrayLength { .. }
         | GraphError::FeatureNotFinite { .. }
         | GraphError::FeatureTooLarge { .. }
+        | GraphError::NodeFeatures { .. }
+        | GraphError::WrongColumns { .. }
         | GraphError::PadValue { .. } => Reason::FeaturesInvalid,
     }
 }
@@ -162,7 +172,9 @@ fn text_reason(error: &TextError) -> Reason {
 
 fn configuration_reason(error: &ConfigurationError) -> Reason {
     match error {
-        ConfigurationError::Malformed { .. } | ConfigurationError::SeveralForms => Reason::RequestMalformed,
+        ConfigurationError::Malformed { .. }
+        | ConfigurationError::SeveralForms
+        | ConfigurationError::DenseAndTable => Reason::RequestMalformed,
         ConfigurationError::Empty => Reason::ConfigsEmpty,
         ConfigurationError::TooMany { .. } => Reason::TooManyConfigs,
         ConfigurationError::TooManyEntries { .. } => Reason::TooManyConfigEntries,
@@ -174,7 +186,7 @@ fn configuration_reason(error: &ConfigurationError) -> Reason {
         | ConfigurationError::NotFusible { .. }
         | ConfigurationError::NoSuchSlot { .. } => Reason::NodeNotConfigurable,
         ConfigurationError::SetTwice { .. } => Reason::NodeSetTwice,
-        ConfigurationError::WrongCount { .. } => Reason::WrongCount,
+        ConfigurationError::WrongCount { .. } | ConfigurationError::WrongColumns { .. } => Reason::WrongCount,
         ConfigurationError::TooLong { .. } => Reason::ListTooLong,
         ConfigurationError::DimensionTwice { .. } | ConfigurationError::NoSuchDimension { .. } => {
             Reason::LayoutInvalid
@@ -184,6 +196,8 @@ fn configuration_reason(error: &ConfigurationError) -> Reason {
         | ConfigurationError::OutOfRange { .. }
         | ConfigurationError::NotWhole { .. }
         | ConfigurationError::UnusedBits { .. }
+        | ConfigurationError::NoColumns
+        | ConfigurationError::NotFinite { .. }
         | ConfigurationError::NotBounds { .. } => Reason::ValueOutOfRange,
         ConfigurationError::IndexOutsideTable { .. } => Reason::IndexOutOfRange,
     }

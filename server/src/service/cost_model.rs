@@ -25,7 +25,7 @@ use super::{
     deadline,
     graph_request::read_graph,
     measurements_request::{delete, list, report},
-    model::select,
+    model::find,
     rank_stream::{Answers, RankStream},
     suggest_request::{read_source, read_wanted, suggestion},
 };
@@ -65,10 +65,9 @@ impl CostModel {
     ) -> Result<RankConfigsResponse, ServiceError> {
         let started = Instant::now();
         let batch = read_batch(&self.sessions, request.batch).await?;
-        let model = select(&self.sessions, request.model, batch.task(), &call.record)?;
-        let origin = read_graph(&self.sessions, request.graph, Some(batch.task())).await?;
-        let found = self.sessions.find(origin, &call.record).await?;
-        let session = Session::open(&self.sessions, call, model, &found);
+        let asked = (request.graph, request.model);
+        let (found, model) = find(&self.sessions, asked, batch.task(), &call.record).await?;
+        let session = Session::open(&self.sessions, call, model, &found)?;
         let mut session = session.ranking(request.top_k);
         adapt(&mut session, request.adapt).await?;
         let explained = read_explain_top(request.explain_top)?;
@@ -117,10 +116,9 @@ impl CostModel {
         let numbers = [request.count, request.since_improvement];
         let wanted = read_wanted(numbers, &request.pending, request.seed, batch.count())?;
         let source = read_source(request.source)?;
-        let model = select(&self.sessions, request.model, batch.task(), &call.record)?;
-        let origin = read_graph(&self.sessions, request.graph, Some(batch.task())).await?;
-        let found = self.sessions.find(origin, &call.record).await?;
-        let mut session = Session::open(&self.sessions, call, model, &found);
+        let asked = (request.graph, request.model);
+        let (found, model) = find(&self.sessions, asked, batch.task(), &call.record).await?;
+        let mut session = Session::open(&self.sessions, call, model, &found)?;
         adapt(&mut session, request.adapt).await?;
         let (scored, suggested, combined) = session.suggest(batch, wanted, source).await?;
         let timings = Timings { featurize: found.featurize, total: started.elapsed(), ..scored.timings() };
@@ -143,7 +141,7 @@ impl CostModel {
         record: &CallRecord,
     ) -> Result<PutGraphResponse, ServiceError> {
         let GraphOrigin::Sent(graph) = read_graph(&self.sessions, request.graph, None).await? else {
-            let hint = "PutGraph takes the graph itself: set hlo_module, hlo_text or features";
+            let hint = "PutGraph takes the graph itself: set hlo_module, hlo_text, features or feature_graph";
             return Err(ServiceError::Missing { field: "graph.source", hint });
         };
         let (source, featurize) = self.sessions.read(graph).await?;

@@ -7,7 +7,7 @@ use hlorank_proto::v1::{self, graph::Source};
 use super::ServiceError;
 use crate::session::{GraphContent, GraphOrigin, SentGraph, Sessions};
 
-const GRAPH_HINT: &str = "set graph_hash, hlo_module, hlo_text or features";
+const GRAPH_HINT: &str = "set graph_hash, hlo_module, hlo_text, features or feature_graph";
 
 /// Decodes a request's graph, and reads where it comes from. `task` is the task of the batch that comes with it.
 pub(super) async fn read_graph(
@@ -32,8 +32,10 @@ pub(super) fn origin(graph: v1::Graph, task: Option<Task>) -> Result<GraphOrigin
         Source::HloModule(module) => GraphContent::Module(module),
         Source::HloText(text) => GraphContent::Text(text),
         Source::Features(features) => GraphContent::Features(features),
+        Source::FeatureGraph(graph) => GraphContent::FeatureGraph(graph),
     };
-    let task = named.or(task).ok_or(ServiceError::Missing {
+    let implied = matches!(content, GraphContent::FeatureGraph(_)).then_some(Task::FeatureSet);
+    let task = named.or(task).or(implied).ok_or(ServiceError::Missing {
         field: "graph.task",
         hint: "TASK_TILE for a kernel, TASK_LAYOUT for a module whose layouts are tuned, TASK_FUSION for a program \
                before fusion",

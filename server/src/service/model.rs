@@ -1,17 +1,18 @@
 use std::sync::Arc;
 
-use hlorank_graph::Task;
+use bytes::Bytes;
+use hlorank_graph::{NamedFeatureSet, Task};
 use hlorank_proto::v1::{
     self, GetModelRequest, GetModelResponse, ListModelsRequest, ListModelsResponse, ModelSelector,
     model_service_server::ModelService,
 };
 use tonic::{Request, Response, Status};
 
-use super::ServiceError;
+use super::{ServiceError, graph_request::read_graph};
 use crate::{
     model::{Manifest, Model, ModelKind, ModelState, Rejection},
     registry::{ModelReport, Registry, Wanted},
-    session::{SelectedModel, Sessions},
+    session::{FoundGraph, SelectedModel, Sessions},
     telemetry::CallRecord,
 };
 
@@ -90,15 +91,34 @@ pub(super) fn wanted(selector: &ModelSelector) -> Result<Wanted, ServiceError> {
     }
 }
 
-/// Selects the model of a call.
-pub(super) fn select(
+/// Finds the graph of a call with configurations of a task, and selects its model. The feature set of a graph decides the
+/// model, so such a graph comes first; otherwise an unknown model is refused before the graph is read.
+pub(super) async fn find(
+    sessions: &Sessions,
+    (graph, selector): (Option<Bytes>, Option<ModelSelector>),
+    task: Task,
+    record: &CallRecord,
+) -> Result<(FoundGraph, SelectedModel), ServiceError> {
+    if task == Task::FeatureSet {
+        let found = sessions.find(read_graph(sessions, graph, Some(task)).await?, record).await?;
+        let model = select_for(sessions, selector, &found, record)?;
+        return Ok((found, model));
+    }
+    let selector = selector.unwrap_or_default();
+    let model = sessions.select(&selector.name, &wanted(&selector)?, task, record)?;
+    let found = sessions.find(read_graph(sessions, graph, Some(task)).await?, record).await?;
+    Ok((found, model))
+}
+
+/// Selects the model of a call about a graph.
+pub(super) fn select_for(
     sessions: &Sessions,
     selector: Option<ModelSelector>,
-    task: Task,
+    found: &FoundGraph,
     record: &CallRecord,
 ) -> Result<SelectedModel, ServiceError> {
     let selector = selector.unwrap_or_default();
-    Ok(sessions.select(&selector.name, &wanted(&selector)?, task, record)?)
+    Ok(sessions.select_for(&selector.name, &wanted(&selector)?, &found.graph.whole, record)?)
 }
 
 impl From<ModelReport> for v1::Model {
@@ -130,7 +150,8 @@ fn loaded(model: &Model) -> v1::Model {
         task: v1::Task::from(manifest.task()).into(),
         architecture: manifest.architecture.clone(),
         digest: model.digest().0.to_vec().into(),
-        feature_digest: manifest.feature_set().digest().0.to_vec().into(),
+        feature_digest: manifest.features().digest().0.to_vec().into(),
+        feature_set: manifest.features().named().map(feature_set),
         pad_value: if manifest.pad() == hlorank_graph::Pad::Zero { 0 } else { -1 },
         training_data_digest: manifest.training_data_digest().0.to_vec().into(),
         measured_quality: quality.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?))).collect(),
@@ -138,6 +159,14 @@ fn loaded(model: &Model) -> v1::Model {
         kind: manifest.kind().to_string(),
         unit: v1::ScoreUnit::from(manifest.unit()).into(),
         ..settings(manifest.kind())
+    }
+}
+
+fn feature_set(set: &NamedFeatureSet) -> v1::FeatureSet {
+    v1::FeatureSet {
+        name: set.name().to_owned(),
+        node_features: set.node_features().to_vec(),
+        config_features: set.config_features().to_vec(),
     }
 }
 

@@ -23,7 +23,7 @@ use super::{
     batch_request::read_batch,
     deadline::end_at,
     graph_request::read_graph,
-    model::select,
+    model::select_for,
     transport::explained,
 };
 use crate::{
@@ -100,8 +100,8 @@ impl RankStream {
         };
         let (started, sessions, record) = (Instant::now(), &self.sessions, &self.call.record);
         let found = sessions.find(read_graph(sessions, start.graph, None).await?, record).await?;
-        let model = select(sessions, start.model, found.graph.task, record)?;
-        let session = Session::open(sessions, self.call, model, &found);
+        let model = select_for(sessions, start.model, &found, record)?;
+        let session = Session::open(sessions, self.call, model, &found).map_err(ServiceError::from)?;
         let session = session.limited_to(sessions.bounds().stream_configs as usize);
         let mut session = session.ranking(start.top_k);
         adapt(&mut session, start.adapt).await?;

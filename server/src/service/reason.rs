@@ -31,6 +31,8 @@ reasons! {
     DeadlineTooShort "DEADLINE_TOO_SHORT",
     DuplicateId "DUPLICATE_ID",
     ExplainUnsupported "EXPLAIN_UNSUPPORTED",
+    FeatureSetMismatch "FEATURE_SET_MISMATCH",
+    FeatureSetUnknown "FEATURE_SET_UNKNOWN",
     FeaturesInvalid "FEATURES_INVALID",
     FieldInvalid "FIELD_INVALID",
     FieldMissing "FIELD_MISSING",

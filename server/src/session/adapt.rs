@@ -10,7 +10,7 @@ use crate::{
     compute::{Class, ComputePool},
     engine::{Engine, Terms, rank},
     memory::Held,
-    model::Model,
+    model::{Model, ScoreUnit},
     outcome::Evaluation,
 };
 
@@ -44,6 +44,7 @@ struct Batch {
     adapted: Arc<Adapted>,
     configurations: Arc<Configurations>,
     scores: Vec<f32>,
+    unit: ScoreUnit,
 }
 
 /// Number of configurations that a worker predicts before it is another call's turn.
@@ -71,10 +72,15 @@ pub(super) fn learning_bytes(measurements: usize) -> usize {
 }
 
 /// Learns from measured configurations and their evaluation.
-pub(super) fn learn(target: String, measured: &Measured, evaluation: &Evaluation, held: Held) -> Learned {
+pub(super) fn learn(
+    target: String,
+    measured: &Measured,
+    (evaluation, unit): (&Evaluation, ScoreUnit),
+    held: Held,
+) -> Learned {
     let Measured { configurations, outcomes, stored } = measured;
     let all: Vec<usize> = (0..configurations.len()).collect();
-    let points = points(configurations, &all, &evaluation.scores);
+    let points = points(configurations, &all, (&evaluation.scores, unit));
     // A configuration that the model gives no score tells nothing of how times rise with scores.
     let scored = points.iter().zip(outcomes).zip(&evaluation.scores).filter(|(_, score)| score.is_finite());
     let measured = scored.map(|((point, outcome), _)| Measurement {
@@ -85,7 +91,7 @@ pub(super) fn learn(target: String, measured: &Measured, evaluation: &Evaluation
     let measurements = Measurements::of(measured.collect());
     let measured = measurements.measured();
     let measurements = measurements.at_most(MAX_LEARNED);
-    let adapted = Adapted::of(Prior::of(configurations.task()), measurements).map(Arc::new);
+    let adapted = Adapted::of(Prior::of(configurations.task(), unit), measurements).map(Arc::new);
     Learned { target, measured, stored: *stored, adapted, points: Arc::new(points), _held: Some(held) }
 }
 
@@ -113,8 +119,8 @@ pub(super) async fn score(
     let configurations = all.clone();
     let read = move || Ok::<_, SessionError>(configurations);
     let mut evaluation = engine.score(model, graph, read, terms).await?;
-    let terms = (terms.class, top_k);
-    let deviations = predict(engine.pool(), adapted, Arc::new(all), &mut evaluation, terms).await?;
+    let (terms, all) = ((terms.class, top_k), (Arc::new(all), model.manifest().unit()));
+    let deviations = predict(engine.pool(), adapted, all, &mut evaluation, terms).await?;
     Ok(Scored { evaluation, deviations })
 }
 
@@ -123,12 +129,12 @@ pub(super) async fn score(
 async fn predict(
     pool: &ComputePool,
     adapted: &Arc<Adapted>,
-    configurations: Arc<Configurations>,
+    (configurations, unit): (Arc<Configurations>, ScoreUnit),
     evaluation: &mut Evaluation,
     (class, top_k): (Class, u32),
 ) -> Result<Vec<f32>, SessionError> {
     let scores = std::mem::take(&mut evaluation.scores);
-    let batch = Arc::new(Batch { adapted: Arc::clone(adapted), configurations, scores });
+    let batch = Arc::new(Batch { adapted: Arc::clone(adapted), configurations, scores, unit });
     evaluation.scores = batch.means(pool, class).await?;
     let best = rank(&evaluation.scores, top_k as usize);
     let mut deviations = vec![0.0; evaluation.scores.len()];
@@ -146,11 +152,10 @@ async fn predict(
 pub(super) async fn predicted_means(
     pool: &ComputePool,
     adapted: &Arc<Adapted>,
-    configurations: Arc<Configurations>,
-    scores: Vec<f32>,
+    (configurations, scores, unit): (Arc<Configurations>, Vec<f32>, ScoreUnit),
     class: Class,
 ) -> Result<Vec<f32>, SessionError> {
-    let batch = Arc::new(Batch { adapted: Arc::clone(adapted), configurations, scores });
+    let batch = Arc::new(Batch { adapted: Arc::clone(adapted), configurations, scores, unit });
     batch.means(pool, class).await
 }
 
@@ -167,7 +172,7 @@ impl Batch {
     fn layout_means(&self) -> Option<LayoutMeans> {
         match &*self.configurations {
             Configurations::Layout(batch) => self.adapted.layout_means(batch),
-            Configurations::Tile(_) | Configurations::Fusion(_) => None,
+            Configurations::Tile(_) | Configurations::Fusion(_) | Configurations::FeatureSet(_) => None,
         }
     }
 
@@ -215,7 +220,7 @@ impl Batch {
     ) -> Result<Vec<Prediction>, SessionError> {
         let batch = Arc::clone(self);
         let predict = move || {
-            let points = points(&batch.configurations, &numbers, &batch.scores);
+            let points = points(&batch.configurations, &numbers, (&batch.scores, batch.unit));
             points.iter().map(|point| batch.adapted.predict(point)).collect()
         };
         Ok(pool.run(class, move |_| predict()).await?.value)
@@ -223,13 +228,25 @@ impl Batch {
 }
 
 /// The points of the configurations of these numbers.
-pub(super) fn points(configurations: &Configurations, numbers: &[usize], scores: &[f32]) -> Vec<Point> {
-    if let Configurations::Fusion(batch) = configurations {
-        let point = |&number: &usize| Point::of_fusion(batch, number, scores[number]);
-        return numbers.iter().map(point).collect();
+pub(super) fn points(
+    configurations: &Configurations,
+    numbers: &[usize],
+    (scores, unit): (&[f32], ScoreUnit),
+) -> Vec<Point> {
+    match configurations {
+        Configurations::Fusion(batch) => {
+            let point = |&number: &usize| Point::of_fusion(batch, number, scores[number]);
+            numbers.iter().map(point).collect()
+        }
+        Configurations::FeatureSet(batch) => {
+            let point = |&number: &usize| Point::of_node_features(batch, number, (scores[number], unit));
+            numbers.iter().map(point).collect()
+        }
+        Configurations::Layout(_) | Configurations::Tile(_) => {
+            let input = configurations.batch().input(numbers);
+            Point::of_input(&input, numbers.iter().map(|&number| scores[number]))
+        }
     }
-    let input = configurations.batch().input(numbers);
-    Point::of_input(&input, numbers.iter().map(|&number| scores[number]))
 }
 
 /// Scores are finite, so a configuration that failed has the largest.

@@ -1,10 +1,10 @@
 use bytes::Bytes;
 use hlorank_graph::{Digest, GraphArrays, GraphError, HloModule, Limits, Task};
-use hlorank_proto::v1::GraphFeatures;
+use hlorank_proto::v1::{FeatureGraph, GraphFeatures};
 
 use super::{
     Bounds, SessionError,
-    read_graph::{read_features, read_module},
+    read_graph::{read_feature_graph, read_features, read_module},
 };
 use crate::{compute::Class, graphs::Source};
 
@@ -32,6 +32,8 @@ pub(crate) enum GraphContent {
     Text(String),
     /// Arrays.
     Features(GraphFeatures),
+    /// A graph of a named feature set.
+    FeatureGraph(FeatureGraph),
 }
 
 /// Maximum size of a small graph, which takes about a millisecond to read.
@@ -48,6 +50,10 @@ impl SentGraph {
                 let (nodes, edges) = (features.node_opcode.len(), features.edge_index.len() / 2);
                 return GraphArrays::check_sizes(nodes, edges, &bounds.limits).map_err(SessionError::Graph);
             }
+            GraphContent::FeatureGraph(graph) => {
+                let (nodes, edges) = (graph.nodes as usize, graph.edges.len() / 2);
+                return GraphArrays::check_sizes(nodes, edges, &bounds.limits).map_err(SessionError::Graph);
+            }
         };
         if found > limit { Err(SessionError::GraphBytes { field, found, limit }) } else { Ok(()) }
     }
@@ -58,6 +64,7 @@ impl SentGraph {
             GraphContent::Module(bytes) => bytes.len(),
             GraphContent::Text(text) => text.len(),
             GraphContent::Features(features) => features.node_feat.len() + 4 * features.edge_index.len(),
+            GraphContent::FeatureGraph(graph) => graph.node_features.len() + 4 * graph.edges.len(),
         };
         if bytes > INTERACTIVE_GRAPH_BYTES { Class::Bulk } else { Class::Interactive }
     }
@@ -67,7 +74,7 @@ impl SentGraph {
         let task = self.task.to_string();
         let configurable: Vec<u8> = self.configurable.iter().flat_map(|node| node.to_le_bytes()).collect();
         let mut parts: Vec<&[u8]> = vec![task.as_bytes(), &configurable];
-        let (edges, pad);
+        let (edges, pad, nodes);
         match &self.content {
             GraphContent::Module(bytes) => parts.push(bytes),
             // Two parts, so that it is not the digest of a module of these bytes.
@@ -76,6 +83,17 @@ impl SentGraph {
                 edges = features.edge_index.iter().flat_map(|node| node.to_le_bytes()).collect::<Vec<u8>>();
                 pad = features.pad_value.to_le_bytes();
                 parts.extend([&features.node_opcode[..], &features.node_feat, &edges, &pad]);
+            }
+            GraphContent::FeatureGraph(graph) => {
+                edges = graph.edges.iter().flat_map(|node| node.to_le_bytes()).collect::<Vec<u8>>();
+                nodes = graph.nodes.to_le_bytes();
+                parts.extend([
+                    &b"set"[..],
+                    graph.feature_set.as_bytes(),
+                    &nodes,
+                    &graph.node_features,
+                    &edges,
+                ]);
             }
         }
         Digest::of_parts("hlorank 2026 graph source", parts)
@@ -91,6 +109,7 @@ impl SentGraph {
                 read_module(HloModule::read_text(text, limits)?, self.task, self.configurable)
             }
             GraphContent::Features(features) => read_features(features, self.task, self.configurable, limits),
+            GraphContent::FeatureGraph(graph) => read_feature_graph(graph, self.task, limits),
         }
     }
 }

@@ -41,6 +41,6 @@ pub use measurements::MeasurementError;
 pub(crate) use measurements::{ADAPT, MeasurementFields, REPORT, SentMeasurements, SentTimes};
 pub(crate) use score::{Ranked, Session, answer_bytes};
 pub use sessions::Sessions;
-pub(crate) use sessions::{Calls, SelectedModel};
+pub(crate) use sessions::{Calls, FoundGraph, SelectedModel};
 pub(crate) use space::Combined;
 pub(crate) use suggest::Suggested;

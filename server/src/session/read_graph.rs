@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use hlorank_graph::{
-    FEATURES, Graph, GraphArrays, GraphError, HloModule, Limits, NodeDescription, Pad, Scope, SegmentedGraph,
-    Task, is_made_by_optimization, is_usually_configurable, opcode_name,
+    FEATURES, FeatureGraph, Graph, GraphArrays, GraphError, HloModule, Limits, NodeDescription, Pad, Scope,
+    SegmentedGraph, Task, is_made_by_optimization, is_usually_configurable, opcode_name,
 };
-use hlorank_proto::v1::GraphFeatures;
+use hlorank_proto::v1::{self, GraphFeatures};
 
 use crate::graphs::{Source, Warning};
 
@@ -37,8 +37,8 @@ pub(super) fn read_features(
         Pad::from_value(features.pad_value).ok_or(GraphError::PadValue { found: features.pad_value })?;
     let arrays = GraphArrays::from_features(
         features.node_opcode.to_vec(),
-        read_floats(&features.node_feat, features.node_opcode.len())?,
-        read_edges(&features.edge_index)?,
+        read_floats("node_feat (in bytes)", &features.node_feat, features.node_opcode.len() * FEATURES)?,
+        read_edges("edge_index", &features.edge_index)?,
         pad,
         limits,
     )?;
@@ -59,20 +59,39 @@ pub(super) fn read_features(
     Ok(Source { graph: Arc::new(SegmentedGraph::new(&graph)), nodes, warnings })
 }
 
-fn read_floats(bytes: &[u8], nodes: usize) -> Result<Vec<f32>, GraphError> {
+/// Makes the graph of a feature set. Its nodes have no descriptions.
+pub(super) fn read_feature_graph(
+    graph: &v1::FeatureGraph,
+    task: Task,
+    limits: &Limits,
+) -> Result<Source, GraphError> {
+    if task.kind().scope != Scope::EveryNode {
+        return Err(GraphError::WrongSource { task });
+    }
+    let (bytes, nodes) = (&graph.node_features, graph.nodes as usize);
+    let values = (bytes.len() / size_of::<f32>()).next_multiple_of(nodes.max(1));
+    let features = read_floats("node_features (in bytes)", bytes, values)?;
+    let edges = read_edges("edges", &graph.edges)?;
+    let graph = FeatureGraph::new(graph.feature_set.clone(), nodes, features, edges, limits)?;
+    let graph = SegmentedGraph::new(&Graph::of_features(graph));
+    Ok(Source { graph: Arc::new(graph), nodes: Vec::new(), warnings: Vec::new() })
+}
+
+/// Reads an array of floats, which should have `expected` values.
+fn read_floats(array: &'static str, bytes: &[u8], expected: usize) -> Result<Vec<f32>, GraphError> {
     let (quads, rest) = bytes.as_chunks::<4>();
     if !rest.is_empty() {
-        let expected = nodes * FEATURES * size_of::<f32>();
-        return Err(GraphError::ArrayLength { array: "node_feat (in bytes)", found: bytes.len(), expected });
+        let expected = expected * size_of::<f32>();
+        return Err(GraphError::ArrayLength { array, found: bytes.len(), expected });
     }
     Ok(quads.iter().map(|quad| f32::from_le_bytes(*quad)).collect())
 }
 
-fn read_edges(nodes: &[u32]) -> Result<Vec<[u32; 2]>, GraphError> {
+fn read_edges(array: &'static str, nodes: &[u32]) -> Result<Vec<[u32; 2]>, GraphError> {
     let (edges, rest) = nodes.as_chunks::<2>();
     if !rest.is_empty() {
         let expected = 2 * (edges.len() + 1);
-        return Err(GraphError::ArrayLength { array: "edge_index", found: nodes.len(), expected });
+        return Err(GraphError::ArrayLength { array, found: nodes.len(), expected });
     }
     Ok(edges.to_vec())
 }

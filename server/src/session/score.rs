@@ -5,7 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{Configurations, EncodedBatch, LayoutBatch, SegmentedGraph};
+use hlorank_graph::{
+    ConfigurationError, Configurations, EncodedBatch, GraphError, LayoutBatch, SegmentedGraph,
+};
 
 use super::{
     Adaptation, Call, Deadline, SessionError, Sessions,
@@ -83,12 +85,19 @@ const INTERACTIVE_CONFIGS: usize = 256;
 pub(super) const CONFIG_BYTES: usize = 56;
 
 impl Session {
-    /// Opens the session of a call for a model and a graph.
-    pub(crate) fn open(sessions: &Sessions, call: Call, model: SelectedModel, graph: &FoundGraph) -> Self {
+    /// Opens the session of a call for a model and a graph. Fails if the nodes of the graph have other columns than the model
+    /// takes.
+    pub(crate) fn open(
+        sessions: &Sessions,
+        call: Call,
+        model: SelectedModel,
+        graph: &FoundGraph,
+    ) -> Result<Self, SessionError> {
         let (series, graph) = (model.series, Arc::clone(&graph.graph));
         let model = model.selection.of_graph(graph.hash);
         call.record.answered_by(&model);
-        Self {
+        check_columns(&model, &graph)?;
+        Ok(Self {
             sessions: sessions.clone(),
             call,
             model,
@@ -103,7 +112,7 @@ impl Session {
             deviations: Vec::new(),
             reuse: Reuse::default(),
             unscored: None,
-        }
+        })
     }
 
     /// Sets the length of the ranking, 0 for all.
@@ -177,7 +186,8 @@ impl Session {
         combined: Option<Combined>,
     ) -> Result<(ScoredBatch, Vec<Suggested>, Option<LayoutBatch>), SessionError> {
         let asked = Instant::now();
-        let (class, field) = (self.accept(&batch)?, batch.field());
+        let field = batch.field();
+        let class = self.accept(&batch, field)?;
         let (engine, read) = (Arc::clone(self.sessions.engine()), self.reader(batch, field));
         let all = engine.pool().run(class, move |_| read()).await?.value?;
         let (mut evaluation, mut from) = self.predict(all, self.terms(class)).await?;
@@ -191,7 +201,8 @@ impl Session {
         let measured = self.learned.as_ref().map(|learned| Arc::clone(&learned.points)).unwrap_or_default();
         let others = wanted.count + wanted.pending.len();
         let _held = engine.memory().hold(choosing_bytes(measured.len(), others))?;
-        let choice = Choice { from, drawn, measured, adapted: self.adapted() };
+        let unit = self.model.manifest().unit();
+        let choice = Choice { from, drawn, measured, adapted: self.adapted(), unit };
         let choose = move |_| (choice.suggest(&wanted), choice.from.configurations);
         let (mut suggested, configurations) = engine.pool().run(Class::Bulk, choose).await?.value;
         let combinations = combined.and_then(|_| renumber(&mut suggested, &configurations));
@@ -213,7 +224,13 @@ impl Session {
             None => scores.clone(),
             Some(adapted) => {
                 let (pool, all) = (engine.pool(), Arc::clone(&configurations));
-                predicted_means(pool, &adapted, all, scores.clone(), terms.class).await?
+                predicted_means(
+                    pool,
+                    &adapted,
+                    (all, scores.clone(), self.model.manifest().unit()),
+                    terms.class,
+                )
+                .await?
             }
         };
         Ok((evaluation, Predicted { configurations, scores, log_seconds }))
@@ -222,7 +239,8 @@ impl Session {
     /// Scores the next batch of a stream.
     pub(crate) async fn score(&mut self, batch: EncodedBatch) -> Result<ScoredBatch, SessionError> {
         let asked = Instant::now();
-        let (class, first, field) = (self.accept(&batch)?, self.scores.len(), batch.field());
+        let (first, field) = (self.scores.len(), batch.field());
+        let class = self.accept(&batch, field)?;
         let (engine, read) = (Arc::clone(self.sessions.engine()), self.reader(batch, field));
         let terms = self.terms(class);
         let adapted = self.adapted();
@@ -252,7 +270,8 @@ impl Session {
         }
         let Some(deadline) = self.call.deadline else { return self.score(batch).await };
         let asked = Instant::now();
-        let (class, sent, field) = (self.accept(&batch)?, batch.count(), batch.field());
+        let (sent, field) = (batch.count(), batch.field());
+        let class = self.accept(&batch, field)?;
         let (engine, read) = (Arc::clone(self.sessions.engine()), self.reader(batch, field));
         let all = Arc::new(engine.pool().run(class, move |_| read()).await?.value?);
         let terms = (deadline, class);
@@ -266,8 +285,19 @@ impl Session {
         Ok(self.take(evaluation, asked))
     }
 
-    /// Holds memory for a batch, and returns its class.
-    fn accept(&self, batch: &EncodedBatch) -> Result<Class, SessionError> {
+    /// Number of configuration columns that the model takes, if it names them.
+    fn columns(&self) -> Option<usize> {
+        Some(self.model.manifest().features().named()?.config_features().len())
+    }
+
+    /// Checks the width of a batch, holds memory for it, and returns its class.
+    fn accept(&self, batch: &EncodedBatch, field: &'static str) -> Result<Class, SessionError> {
+        if let (Some(found), Some(expected)) = (batch.columns(), self.columns())
+            && found != expected
+        {
+            let source = ConfigurationError::WrongColumns { found, expected };
+            return Err(SessionError::Configuration { field, source });
+        }
         let (count, limits) = (batch.count(), &self.sessions.bounds().limits);
         let planned = self.graph.rows_per_config() * size_of::<u32>() + CONFIG_BYTES;
         // The engine gets a copy of configurations whose run times are predicted.
@@ -383,6 +413,21 @@ impl ScoredBatch {
     /// Time of each stage of an answer that is written now.
     pub(crate) fn timings(&self) -> Timings {
         self.stages.timings(self.asked)
+    }
+}
+
+/// Checks that the nodes of a graph of a feature set have the columns that the model takes.
+fn check_columns(model: &Model, graph: &SegmentedGraph) -> Result<(), SessionError> {
+    let manifest = model.manifest();
+    let (Some(set), Some(graph)) = (manifest.features().named(), graph.whole.feature_graph()) else {
+        return Ok(());
+    };
+    match (graph.columns(), set.node_features().len()) {
+        (found, expected) if found != expected => {
+            let (set, model) = (set.name().to_owned(), manifest.name.clone());
+            Err(SessionError::Graph(GraphError::WrongColumns { found, set, model, expected }))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -3,7 +3,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{SegmentedGraph, Task};
+use hlorank_graph::{Graph, SegmentedGraph, Task};
 
 use super::{
     Bounds, GraphOrigin, SentGraph, SessionError,
@@ -172,10 +172,27 @@ impl Sessions {
         task: Task,
         record: &CallRecord,
     ) -> Result<SelectedModel, SessionError> {
-        let selection = self.0.registry.select(name, wanted, task)?;
+        Ok(self.selected(self.0.registry.select(name, wanted, task)?, record))
+    }
+
+    /// Selects the model of a call about a graph: the default of its task or feature set if the name is empty.
+    pub(crate) fn select_for(
+        &self,
+        name: &str,
+        wanted: &Wanted,
+        graph: &Graph,
+        record: &CallRecord,
+    ) -> Result<SelectedModel, SessionError> {
+        let Some(features) = graph.feature_graph() else {
+            return self.select(name, wanted, graph.task(), record);
+        };
+        Ok(self.selected(self.0.registry.select_for_set(name, wanted, features.set())?, record))
+    }
+
+    fn selected(&self, selection: Selection, record: &CallRecord) -> SelectedModel {
         let series = self.0.metrics.model(selection.name());
         record.selected(&series);
-        Ok(SelectedModel { selection, series })
+        SelectedModel { selection, series }
     }
 
     /// Finds the graph of a call in the cache, or reads it.

@@ -27,6 +27,9 @@ const MEASUREMENT_BYTES: usize = 1 << 10;
 /// Maximum number of bytes of an entry of a layout: as it is kept, in a batch and to learn from.
 const ENTRY_BYTES: usize = 40;
 
+/// The same for a column of a node: as it is kept, in a batch and in the input of a model.
+const COLUMN_BYTES: usize = 4 * size_of::<f32>();
+
 impl Sessions {
     /// The store of measurements, if the server has one.
     pub(crate) fn store(&self) -> Result<&Arc<MeasurementStore>, StoreError> {
@@ -45,8 +48,10 @@ impl Sessions {
         let batch = batch
             .ok_or(SessionError::Configuration { field: REPORT.batch, source: ConfigurationError::Empty })?;
         let (graph, limits) = (Arc::clone(&found.graph), self.bounds().limits);
-        call.place
-            .hold(batch.read_bytes(graph.slots(), &limits) + measurement_bytes(&graph, batch.count()))?;
+        call.place.hold(
+            batch.read_bytes(graph.slots(), &limits)
+                + measurement_bytes((&graph, batch.columns()), batch.count()),
+        )?;
         let subject = Subject { target, graph: graph.hash };
         let measurements = move || {
             let configurations = read(&batch, &graph, &limits)?;
@@ -69,14 +74,14 @@ impl Sessions {
     pub(super) async fn stored(
         &self,
         call: &Call,
-        graph: &SegmentedGraph,
+        (graph, columns): (&SegmentedGraph, Option<usize>),
         target: &str,
     ) -> Result<Vec<Measurement>, SessionError> {
         let (store, mut stored, mut after) = (self.store()?, Vec::new(), None);
         loop {
             let left = MAX_STORED - stored.len();
             let page = store.list(Some(target), Some(graph.hash), after, left).await?;
-            call.place.hold(measurement_bytes(graph, page.measurements.len()))?;
+            call.place.hold(measurement_bytes((graph, columns), page.measurements.len()))?;
             stored.extend(page.measurements.into_iter().map(|(_, measurement)| measurement));
             after = page.next;
             if after.is_none() || stored.len() >= MAX_STORED {
@@ -86,8 +91,10 @@ impl Sessions {
     }
 }
 
-fn measurement_bytes(graph: &SegmentedGraph, measurements: usize) -> usize {
-    measurements * (MEASUREMENT_BYTES + graph.slots() * ENTRY_BYTES)
+/// Bytes of measurements of a graph whose configurations have this many columns of a feature set.
+fn measurement_bytes((graph, columns): (&SegmentedGraph, Option<usize>), measurements: usize) -> usize {
+    let slot_bytes = columns.map_or(ENTRY_BYTES, |columns| columns.saturating_mul(COLUMN_BYTES));
+    measurements.saturating_mul(graph.slots().saturating_mul(slot_bytes).saturating_add(MEASUREMENT_BYTES))
 }
 
 fn read(
@@ -101,9 +108,10 @@ fn read(
 }
 
 /// Joins measurements that a call sent with stored ones of the same graph. A stored one that was sent too counts once.
-/// Returns nothing if there are none, and why stored ones cannot be used.
+/// Returns nothing if there are none, and why stored ones cannot be used. `graph` has the number of columns that the model
+/// takes of a configuration, if it names them.
 pub(super) fn join(
-    graph: &SegmentedGraph,
+    graph: (&SegmentedGraph, Option<usize>),
     sent: Option<Configurations>,
     outcomes: Vec<Outcome>,
     ids: &[Vec<u8>],
@@ -121,7 +129,7 @@ pub(super) fn join(
 }
 
 fn joined(
-    graph: &SegmentedGraph,
+    (graph, columns): (&SegmentedGraph, Option<usize>),
     sent: Option<&Configurations>,
     (outcomes, ids): (&[Outcome], &[Vec<u8>]),
     stored: Vec<Measurement>,
@@ -140,5 +148,11 @@ fn joined(
     let configs = configs.iter().map(Vec::as_slice);
     let configurations = Configurations::from_canonical(graph.task, configs, &Limits::default())?;
     configurations.check(&graph.whole)?;
+    match (configurations.columns(), columns) {
+        (Some(found), Some(expected)) if found != expected => {
+            return Err(ConfigurationError::WrongColumns { found, expected });
+        }
+        _ => {}
+    }
     Ok(Measured { configurations, outcomes, stored })
 }

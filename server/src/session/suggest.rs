@@ -8,6 +8,7 @@ use super::{adapt::points, measurements::MAX_LEARNED};
 use crate::{
     adaptation::{Adapted, Candidates, LayoutRows, Point, Suggestion, Wanted},
     engine::rank,
+    model::ScoreUnit,
 };
 
 /// A configuration to measure, and what is predicted of it.
@@ -36,6 +37,8 @@ pub(super) struct Choice {
     /// The configurations that were measured or failed.
     pub(super) measured: Arc<Vec<Point>>,
     pub(super) adapted: Option<Arc<Adapted>>,
+    /// The unit of the model's scores.
+    pub(super) unit: ScoreUnit,
 }
 
 /// Number of configurations, those with the lowest predicted times, of which the expected improvement is computed.
@@ -60,7 +63,7 @@ impl Choice {
     pub(super) fn suggest(&self, wanted: &Wanted) -> Vec<Suggested> {
         let ranking = self.ranking();
         let from = &self.from;
-        let points = |configs: &[usize]| points(&from.configurations, configs, &from.scores);
+        let points = |configs: &[usize]| points(&from.configurations, configs, (&from.scores, self.unit));
         let drawn = self.drawn.clone();
         let candidates = Candidates { ranking: &ranking, considered: CONSIDERED, drawn, points: &points };
         let suggestions = match &self.adapted {
@@ -98,14 +101,14 @@ impl Choice {
                     .filter(|&config| rows.contain(batch.row(config)))
                     .for_each(|config| may_be[config] = false);
             }
-            Configurations::Tile(_) | Configurations::Fusion(_) => {
+            Configurations::Tile(_) | Configurations::Fusion(_) | Configurations::FeatureSet(_) => {
                 let bounds = |point: &Point| {
                     let bounds = point.bounds.iter().map(|bound| bound.to_bits());
                     point.orders.iter().copied().chain(bounds).collect::<Vec<_>>()
                 };
                 let measured: BTreeSet<_> = self.measured.iter().map(bounds).collect();
                 let all: Vec<usize> = places.collect();
-                let points = points(&self.from.configurations, &all, &self.from.scores);
+                let points = points(&self.from.configurations, &all, (&self.from.scores, self.unit));
                 points
                     .iter()
                     .zip(may_be)

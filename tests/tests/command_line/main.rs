@@ -6,6 +6,7 @@ mod completions;
 mod drawn_layouts;
 mod eval;
 mod failures;
+mod feature_set;
 mod given_configurations;
 mod graph_files;
 mod measured_file;

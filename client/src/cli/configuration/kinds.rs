@@ -9,6 +9,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{
+    feature_set::{self, NodeFeatureForm},
     fusion::{self, FusionForm},
     layout::{self, LayoutForm},
     tile::{self, TileForm},
@@ -22,6 +23,7 @@ pub(crate) enum ConfigurationForm {
     Layout(LayoutForm),
     Tile(TileForm),
     Fusion(FusionForm),
+    FeatureSet(NodeFeatureForm),
 }
 
 /// Reads a file with a JSON list of configurations of a graph.
@@ -33,6 +35,7 @@ pub(crate) fn read(path: &Path, graph: &Graph) -> Result<Configurations, Command
         Task::Layout => layout::from_forms(&parse(&name, &text)?, graph.configurable()),
         Task::Tile => tile::from_forms(&parse(&name, &text)?),
         Task::Fusion => fusion::from_forms(&parse(&name, &text)?, graph.configurable()),
+        Task::FeatureSet => feature_set::from_forms(&parse(&name, &text)?, graph.len()),
     };
     checked(name, configurations, graph)
 }
@@ -52,6 +55,9 @@ pub(crate) fn from_values(
         Task::Tile => tile::from_forms(&serde_json::from_value::<Vec<_>>(values).map_err(json)?),
         Task::Fusion => {
             fusion::from_forms(&serde_json::from_value::<Vec<_>>(values).map_err(json)?, graph.configurable())
+        }
+        Task::FeatureSet => {
+            feature_set::from_forms(&serde_json::from_value::<Vec<_>>(values).map_err(json)?, graph.len())
         }
     };
     checked(name, configurations, graph)
@@ -78,6 +84,7 @@ impl ConfigurationForm {
             Configurations::Layout(batch) => Self::Layout(LayoutForm::of(batch, configurable, config)),
             Configurations::Tile(batch) => Self::Tile(TileForm::of(batch.get(config).view())),
             Configurations::Fusion(batch) => Self::Fusion(FusionForm::of(batch, configurable, config)),
+            Configurations::FeatureSet(batch) => Self::FeatureSet(NodeFeatureForm::of(batch, config)),
         }
     }
 }
@@ -86,7 +93,7 @@ impl ConfigurationForm {
 pub(crate) fn default_number(configurations: &Configurations) -> Option<usize> {
     match configurations {
         Configurations::Layout(batch) => layout::default_number(batch),
-        Configurations::Tile(_) | Configurations::Fusion(_) => None,
+        Configurations::Tile(_) | Configurations::Fusion(_) | Configurations::FeatureSet(_) => None,
     }
 }
 
@@ -100,6 +107,7 @@ pub(crate) fn recombine(
         Configurations::Layout(own) => layout::recombine(own, count, random),
         Configurations::Tile(own) => tile::recombine(own, count, random),
         Configurations::Fusion(own) => fusion::recombine(own, count, random),
+        Configurations::FeatureSet(own) => feature_set::recombine(own, count, random),
     }
 }
 

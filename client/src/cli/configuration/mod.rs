@@ -1,6 +1,7 @@
 //! Configurations on the command line: JSON and draws.
 
 mod drawn;
+mod feature_set;
 mod fusion;
 mod kinds;
 mod layout;

@@ -27,7 +27,11 @@ impl ConfigurableNodes {
             let description = measured.nodes.get(slot);
             ConfigurableNode {
                 node,
-                opcode: opcode_name(measured.graph.opcodes()[node as usize]),
+                opcode: measured
+                    .graph
+                    .opcodes()
+                    .get(node as usize)
+                    .map_or("-", |&opcode| opcode_name(opcode)),
                 name: description.map(|description| description.name.clone()),
                 dimensions: description.map(|description| description.dimensions.clone()),
                 tensor_ranks: description.map(|description| description.tensor_ranks.clone()),

@@ -40,11 +40,21 @@ struct ModelReport {
     chunk_configs: u32,
     pad_value: i32,
     batch_dependent: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    feature_set: Option<FeatureSetReport>,
     training_data_digest: String,
     measured_quality: BTreeMap<String, f64>,
     licence: String,
     #[serde(skip)]
     style: Style,
+}
+
+/// The feature set that a model takes.
+#[derive(Debug, Serialize)]
+struct FeatureSetReport {
+    name: String,
+    node_features: Vec<String>,
+    config_features: Vec<String>,
 }
 
 /// The reason why a version was rejected.
@@ -75,6 +85,7 @@ impl From<v1::Model> for ModelReport {
             digest: hexadecimal(&model.digest),
             feature_digest: hexadecimal(&model.feature_digest),
             training_data_digest: hexadecimal(&model.training_data_digest),
+            feature_set: model.feature_set.map(FeatureSetReport::from),
             measured_quality: model.measured_quality.into_iter().collect(),
             name: model.name,
             version: model.version,
@@ -88,6 +99,12 @@ impl From<v1::Model> for ModelReport {
             batch_dependent: model.batch_dependent,
             licence: model.licence,
         }
+    }
+}
+
+impl From<v1::FeatureSet> for FeatureSetReport {
+    fn from(v1::FeatureSet { name, node_features, config_features }: v1::FeatureSet) -> Self {
+        Self { name, node_features, config_features }
     }
 }
 
@@ -168,6 +185,16 @@ impl Display for ModelsReport {
         let mut table = Table::new(&COLUMNS);
         self.models.iter().for_each(|model| table.styled_row(model.style, model.cells()));
         write!(formatter, "{table}")?;
+        for ModelReport { name, version, feature_set, .. } in &self.models {
+            if let Some(set) = feature_set {
+                let (nodes, configs) = (set.node_features.join(", "), set.config_features.join(", "));
+                let set = &set.name;
+                write!(
+                    formatter,
+                    "\n{name}@{version} takes the feature set {set}: {nodes}; configurations: {configs}"
+                )?;
+            }
+        }
         for ModelReport { name, version, rejection, .. } in &self.models {
             if let Some(RejectionReport { reason, message }) = rejection {
                 write!(formatter, "\n{name}@{version} was rejected, {reason}: {message}")?;

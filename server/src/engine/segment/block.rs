@@ -54,7 +54,7 @@ fn config_input(rows: &[PlannedRow<'_>], nodes: usize, kind: &Kind) -> Option<Co
     let shape = match kind.scope {
         Scope::Kernel => vec![rows.len(), kind.width],
         Scope::Nodes => vec![rows.len(), nodes, kind.width],
-        Scope::Program => return None,
+        Scope::Program | Scope::EveryNode => return None,
     };
     let mut values = ConfigValues::new(kind.element);
     for row in rows {

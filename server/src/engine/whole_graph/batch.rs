@@ -1,6 +1,6 @@
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
-use hlorank_graph::{Configurations, Distinct, FEATURES, Graph, Pad, Pruned, prune};
+use hlorank_graph::{Configurations, Distinct, Graph, Pad, Pruned, Scope, prune};
 
 use super::passes::Passes;
 use crate::{
@@ -19,19 +19,21 @@ pub(super) struct Batch {
     /// The order and the chunks in which they are evaluated, by position in `evaluated`.
     pub(super) passes: Passes,
     distinct_configs: usize,
-    _held: [Held; 2],
+    _held: [Held; 3],
 }
 
 /// Bytes of a configuration in a pass: its place in the order and its score.
 const PASS_BYTES: usize = size_of::<usize>() + size_of::<f32>();
 
 impl Batch {
-    /// Plans a batch. Chunks have a multiple of `multiple` configurations if a score does not depend on its chunk.
+    /// Plans a batch, whose chunks run on `workers` workers. Chunks have a multiple of `multiple` configurations if a score does
+    /// not depend on its chunk.
     pub(super) fn new(
         model: &WholeGraphModel,
         graph: &Graph,
         configurations: Configurations,
-        (memory, multiple): (&Arc<Memory>, usize),
+        memory: &Arc<Memory>,
+        (multiple, workers): (usize, usize),
     ) -> Result<Self, EngineError> {
         let (facts, settings) = (model.facts(), model.settings());
         let taken = taken_nodes(graph, settings.nodes);
@@ -46,13 +48,15 @@ impl Batch {
         let held_for_passes =
             memory.hold(Passes::scores(settings, evaluated.first.len()).saturating_mul(PASS_BYTES))?;
         let passes = Passes::new(settings, evaluated.first.len(), multiple);
-        let held = [held, held_for_passes];
+        let input = chunk_input_bytes(&configurations, &passes, multiple);
+        let held_for_chunks = memory.hold(input.saturating_mul(workers.min(passes.chunks.len())))?;
+        let held = [held, held_for_passes, held_for_chunks];
         Ok(Self { graph, configurations, evaluated, passes, distinct_configs, _held: held })
     }
 
     /// Work in nodes.
     pub(super) fn nodes(&self) -> usize {
-        self.graph.opcode.len().saturating_mul(self.passes.order.len())
+        self.graph.nodes.saturating_mul(self.passes.order.len())
     }
 
     pub(super) fn reuse(&self) -> Reuse {
@@ -76,27 +80,38 @@ fn taken_nodes(graph: &Graph, nodes: ModelNodes) -> Pruned {
 
 /// Number of bytes of a graph as the model takes it.
 fn graph_input_bytes(graph: &Graph, taken: &Pruned) -> usize {
-    let nodes = taken.nodes.len() * (size_of::<i64>() + FEATURES * size_of::<f32>());
+    let nodes = taken.nodes.len() * (size_of::<i64>() + graph.columns() * size_of::<f32>());
     nodes + (2 * taken.edges.len() + graph.configurable().len()) * size_of::<i64>()
+}
+
+/// Number of bytes of the configurations of the largest chunk, if they are columns of a feature set: a table is much smaller
+/// than what it stands for.
+fn chunk_input_bytes(configurations: &Configurations, passes: &Passes, multiple: usize) -> usize {
+    let Configurations::FeatureSet(batch) = configurations else { return 0 };
+    let largest = passes.chunks.iter().map(Range::len).max().unwrap_or_default().next_multiple_of(multiple);
+    largest.saturating_mul(batch.nodes() * batch.columns() * size_of::<f32>())
 }
 
 /// Makes the inputs for a graph; `None` if it cannot be padded as the model needs it.
 fn graph_input(graph: &Graph, taken: &Pruned, pad: Pad) -> Option<WholeGraphInput> {
     let ends = |end: usize| taken.edges.iter().map(move |edge| i64::from(edge[end]));
-    let opcode = |&node: &u32| i64::from(graph.opcodes()[node as usize]);
+    let opcode = |&node: &u32| graph.opcodes().get(node as usize).map(|&opcode| i64::from(opcode));
     let mut positions = vec![0; graph.len()];
     (0..).zip(&taken.nodes).for_each(|(position, &node)| positions[node as usize] = position);
+    // Configurations of a feature set are in the order of the nodes.
+    let slots = if graph.task().kind().scope == Scope::Nodes { graph.configurable() } else { &[] };
     Some(WholeGraphInput {
-        opcode: taken.nodes.iter().map(opcode).collect(),
+        nodes: taken.nodes.len(),
+        opcode: taken.nodes.iter().filter_map(opcode).collect(),
         features: graph.features_of(&taken.nodes, pad)?,
         edges: ends(0).chain(ends(1)).collect(),
-        configurable: graph.configurable().iter().map(|&node| positions[node as usize]).collect(),
+        configurable: slots.iter().map(|&node| positions[node as usize]).collect(),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use hlorank_graph::{GraphArrays, Limits, Task};
+    use hlorank_graph::{FEATURES, GraphArrays, Limits, Task};
 
     use super::*;
 

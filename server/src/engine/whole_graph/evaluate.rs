@@ -36,7 +36,8 @@ pub(in crate::engine) async fn score<E: From<EngineError> + Send + 'static>(
     let multiple = if model.settings().batch_dependent { 1 } else { resources.device().row_multiple };
     let prepared = {
         let (model, graph, memory) = (Arc::clone(model), Arc::clone(graph), Arc::clone(&resources.memory));
-        let read = move |_| Ok::<_, E>(Batch::new(&model, &graph.whole, read()?, (&memory, multiple))?);
+        let runs = (multiple, resources.pool.workers());
+        let read = move |_| Ok::<_, E>(Batch::new(&model, &graph.whole, read()?, &memory, runs)?);
         resources.pool.run(terms.class, read)
     };
     let Computed { value: batch, waited } = prepared.await.map_err(EngineError::from)?;
@@ -82,7 +83,7 @@ impl Chunks {
         let config = batch.configurations.batch().input(&chunk);
         let started = Instant::now();
         let mut scores = self.model.score(worker, &batch.graph, &config, interrupt)?;
-        self.work.ran(batch.graph.opcode.len() * count, started.elapsed());
+        self.work.ran(batch.graph.nodes * count, started.elapsed());
         scores.truncate(count);
         Ok(scores)
     }

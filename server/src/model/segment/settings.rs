@@ -1,8 +1,9 @@
-use hlorank_graph::{FeatureSet, MAX_SEGMENT_NODES, Scope, Task};
+use hlorank_graph::{MAX_SEGMENT_NODES, Scope, Task};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::model::{
+    ModelFeatures,
     interface::{Element::Float32, Element::Int64, Interface, config_outlet, outlet},
     manifest_error::{ManifestError, check_absent, check_field},
 };
@@ -47,6 +48,7 @@ const MAX_EMBEDDING: usize = 4096;
 impl WrittenSegment {
     pub(in crate::model) fn checked(self, task: Task) -> Result<SegmentSettings, ManifestError> {
         self.check_no_whole_graph_fields()?;
+        check_field(task.kind().scope != Scope::EveryNode, "kind", &"segment", "graph for a feature set")?;
         let max_segment_nodes = self.checked_max_segment_nodes(task)?;
         let Self { embedding_size, buckets, .. } = self;
         let sizes = 1..=MAX_EMBEDDING;
@@ -74,7 +76,7 @@ impl WrittenSegment {
     fn checked_max_segment_nodes(&self, task: Task) -> Result<usize, ManifestError> {
         let largest = match task.kind().scope {
             Scope::Kernel => MAX_BUCKET,
-            Scope::Nodes | Scope::Program => MAX_SEGMENT_NODES,
+            Scope::Nodes | Scope::Program | Scope::EveryNode => MAX_SEGMENT_NODES,
         };
         let nodes = self.max_segment_nodes.unwrap_or(MAX_SEGMENT_NODES);
         let expected = format!("{MAX_SEGMENT_NODES} to {MAX_BUCKET} for tiles, else {MAX_SEGMENT_NODES}");
@@ -94,7 +96,7 @@ impl SegmentSettings {
     pub(in crate::model) fn files(
         &self,
         task: Task,
-        features: &FeatureSet,
+        features: &ModelFeatures,
     ) -> Vec<(&'static str, Interface)> {
         let mut inputs = vec![
             outlet("opcode", Int64, &[None, None]),
@@ -103,7 +105,7 @@ impl SegmentSettings {
             outlet("mask", Float32, &[None, None]),
             outlet("segment", Int64, &[None]),
         ];
-        inputs.extend(config_outlet(task));
+        inputs.extend(config_outlet(task, features));
         let embedding = outlet("embedding", Float32, &[None, Some(self.embedding_size)]);
         let encoder = Interface::new(inputs, embedding);
         let sum = outlet("sum", Float32, &[None, Some(self.embedding_size)]);

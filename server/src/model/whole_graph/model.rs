@@ -1,4 +1,4 @@
-use hlorank_graph::{ConfigInput, FEATURES, Scope};
+use hlorank_graph::{ConfigInput, Scope};
 use ort::{session::Session, value::TensorRef};
 
 use super::{WholeGraphSettings, settings::MODEL};
@@ -14,9 +14,11 @@ use crate::{
 
 /// The inputs of `model.onnx` that all configurations of a graph share.
 pub struct WholeGraphInput {
-    /// `[nodes]`.
+    /// Number of nodes.
+    pub nodes: usize,
+    /// `[nodes]`; empty for a graph of a named feature set.
     pub opcode: Vec<i64>,
-    /// `[nodes, 140]`.
+    /// `[nodes, columns]`.
     pub features: Vec<f32>,
     /// `[2, edges]`: consumers, then producers.
     pub edges: Vec<i64>,
@@ -77,14 +79,17 @@ impl WholeGraphModel {
         config: &ConfigInput,
         interrupt: &Interrupt,
     ) -> ort::Result<Vec<f32>> {
-        let (nodes, slots) = (graph.opcode.len(), graph.configurable.len());
-        let opcode = TensorRef::from_array_view(([nodes], graph.opcode.as_slice()))?;
-        let features = TensorRef::from_array_view(([nodes, FEATURES], graph.features.as_slice()))?;
+        let (nodes, slots, scope) = (graph.nodes, graph.configurable.len(), self.facts.task.kind().scope);
+        let columns = graph.features.len() / nodes.max(1);
+        let features = TensorRef::from_array_view(([nodes, columns], graph.features.as_slice()))?;
         let edges = TensorRef::from_array_view(([2, graph.edges.len() / 2], graph.edges.as_slice()))?;
         let config = config_value(config)?;
-        let mut inputs =
-            ort::inputs! { "opcode" => opcode, "features" => features, "edges" => edges, "config" => config };
-        if self.facts.task.kind().scope == Scope::Nodes {
+        let mut inputs = ort::inputs! { "features" => features, "edges" => edges, "config" => config };
+        if scope != Scope::EveryNode {
+            let opcode = TensorRef::from_array_view(([nodes], graph.opcode.as_slice()))?;
+            inputs.push(("opcode".into(), opcode.into()));
+        }
+        if scope == Scope::Nodes {
             let configurable = TensorRef::from_array_view(([slots], graph.configurable.as_slice()))?;
             inputs.push(("configurable".into(), configurable.into()));
         }

@@ -1,9 +1,10 @@
-use hlorank_graph::{FeatureSet, Scope, Task};
+use hlorank_graph::{Scope, Task};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::permutations::{Permutations, WrittenPermutations};
 use crate::model::{
+    ModelFeatures,
     interface::{Element::Float32, Element::Int64, Interface, config_outlet, outlet},
     manifest_error::{ManifestError, check_absent, check_field, require_field},
 };
@@ -111,13 +112,15 @@ impl WholeGraphSettings {
     }
 
     /// The ONNX file of such a model, with its interface.
-    pub(in crate::model) fn files(task: Task, features: &FeatureSet) -> Vec<(&'static str, Interface)> {
+    pub(in crate::model) fn files(task: Task, features: &ModelFeatures) -> Vec<(&'static str, Interface)> {
         let mut inputs = vec![
-            outlet("opcode", Int64, &[None]),
             outlet("features", Float32, &[None, Some(features.node_features())]),
             outlet("edges", Int64, &[Some(2), None]),
         ];
-        inputs.extend(config_outlet(task));
+        inputs.extend(config_outlet(task, features));
+        if features.named().is_none() {
+            inputs.push(outlet("opcode", Int64, &[None]));
+        }
         if task.kind().scope == Scope::Nodes {
             inputs.push(outlet("configurable", Int64, &[None]));
         }

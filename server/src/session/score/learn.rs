@@ -27,13 +27,14 @@ impl Session {
         let sent = match batch {
             None => None,
             Some(batch) => {
-                let (class, read) = (self.accept(&batch)?, self.reader(batch, ADAPT.batch));
+                let (class, read) = (self.accept(&batch, ADAPT.batch)?, self.reader(batch, ADAPT.batch));
                 Some(pool.run(class, move |_| read()).await?.value?)
             }
         };
         let stored = if use_stored { self.stored(&target).await } else { Vec::new() };
         let is_quick = stored.is_empty();
-        let join = move || join(&graph, sent, outcomes, &ids, stored);
+        let columns = self.columns();
+        let join = move || join((&graph, columns), sent, outcomes, &ids, stored);
         let (measured, unusable) =
             if is_quick { join() } else { pool.run(Class::Bulk, move |_| join()).await?.value };
         if let Some(error) = unusable {
@@ -48,7 +49,7 @@ impl Session {
 
     /// Returns the stored measurements of a target. If they cannot be read, the call goes on without them.
     async fn stored(&mut self, target: &str) -> Vec<Measurement> {
-        let stored = self.sessions.stored(&self.call, &self.graph, target).await;
+        let stored = self.sessions.stored(&self.call, (&self.graph, self.columns()), target).await;
         stored.unwrap_or_else(|error| {
             self.warn_of_store(&error);
             Vec::new()
@@ -67,7 +68,8 @@ impl Session {
         let read = move || Ok::<_, SessionError>(configurations);
         let evaluation = engine.score(&self.model, &self.graph, read, self.terms(class)).await?;
         let held = engine.memory().hold(learning_bytes(measured.configurations.len()))?;
-        let learn = move || learn(target, &measured, &evaluation, held);
+        let unit = self.model.manifest().unit();
+        let learn = move || learn(target, &measured, (&evaluation, unit), held);
         Ok(engine.pool().run(Class::Bulk, move |_| learn()).await?.value)
     }
 }

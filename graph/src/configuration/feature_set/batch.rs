@@ -1,0 +1,229 @@
+use super::rows::DistinctRows;
+use crate::{
+    ConfigurationError, Limits,
+    configuration::checks::{check_count, check_size},
+};
+
+/// Configurations of one graph of a feature set: the row of columns of every node.
+///
+/// Equal rows are stored once, so that configurations are equal if their row numbers are, whatever form they were sent in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeFeatureBatch {
+    configs: usize,
+    nodes: usize,
+    columns: usize,
+    /// `[rows, columns]` distinct rows in the order of their first use.
+    rows: Vec<f32>,
+    /// `[configs, nodes]` number of each node's row.
+    numbers: Vec<u32>,
+}
+
+impl NodeFeatureBatch {
+    /// Makes a batch of `[configs, nodes, columns]` values.
+    pub fn from_values(
+        [nodes, columns]: [usize; 2],
+        values: &[f32],
+        limits: &Limits,
+    ) -> Result<Self, ConfigurationError> {
+        let configs = values.len().checked_div(nodes.saturating_mul(columns)).unwrap_or_default();
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        Self::from_bytes(configs, [nodes, columns], &bytes, limits)
+    }
+
+    /// Makes a batch of `[configs, nodes, columns]` little-endian values.
+    pub(in crate::configuration) fn from_bytes(
+        configs: usize,
+        [nodes, columns]: [usize; 2],
+        values: &[u8],
+        limits: &Limits,
+    ) -> Result<Self, ConfigurationError> {
+        check_shape(configs, [nodes, columns], limits)?;
+        let expected = configs * nodes * columns * size_of::<f32>();
+        check_count("features (in bytes)", values.len(), expected)?;
+        let (mut rows, mut row) = (DistinctRows::new(columns), Vec::with_capacity(columns));
+        let mut numbers = Vec::with_capacity(configs * nodes);
+        for (place, bytes) in values.chunks_exact(columns * size_of::<f32>()).enumerate() {
+            read_row(bytes, &mut row).map_err(|column| {
+                not_finite(&format!("configuration {}, node {}", place / nodes, place % nodes), column)
+            })?;
+            numbers.push(rows.insert(&row));
+        }
+        Ok(Self { configs, nodes, columns, rows: rows.into_values(), numbers })
+    }
+
+    /// Makes a batch of a table of `[rows, columns]` little-endian values and `[configs, nodes]` row numbers.
+    pub(super) fn from_table(
+        configs: usize,
+        [nodes, columns]: [usize; 2],
+        (table, indices): (&[u8], &[u8]),
+        limits: &Limits,
+    ) -> Result<Self, ConfigurationError> {
+        check_shape(configs, [nodes, columns], limits)?;
+        check_count("row_indices (in bytes)", indices.len(), configs * nodes * size_of::<u32>())?;
+        let row_bytes = columns * size_of::<f32>();
+        if !table.len().is_multiple_of(row_bytes) {
+            let expected = table.len().next_multiple_of(row_bytes);
+            check_count("rows (in bytes)", table.len(), expected)?;
+        }
+        let (entries, mut row) = (table.len() / row_bytes, Vec::with_capacity(columns));
+        let mut rows = DistinctRows::new(columns);
+        // Rows of the table may be equal or unused.
+        let mut number_of_entry = vec![u32::MAX; entries];
+        let mut numbers = Vec::with_capacity(configs * nodes);
+        let (quads, _) = indices.as_chunks::<4>();
+        for (place, quad) in quads.iter().enumerate() {
+            let index = u32::from_le_bytes(*quad);
+            let (config, slot) = (place / nodes, place % nodes);
+            let outside = ConfigurationError::IndexOutsideTable { config, slot, index, entries };
+            let number = number_of_entry.get_mut(index as usize).ok_or(outside)?;
+            if *number == u32::MAX {
+                let bytes = &table[index as usize * row_bytes..][..row_bytes];
+                read_row(bytes, &mut row)
+                    .map_err(|column| not_finite(&format!("row {index} of the table"), column))?;
+                *number = rows.insert(&row);
+            }
+            numbers.push(*number);
+        }
+        Ok(Self { configs, nodes, columns, rows: rows.into_values(), numbers })
+    }
+
+    /// Number of configurations; at least 1.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a batch has at least one configuration")]
+    pub fn len(&self) -> usize {
+        self.configs
+    }
+
+    /// Number of nodes.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    /// Number of columns of a node.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// The `[rows, columns]` distinct rows.
+    #[must_use]
+    pub fn rows(&self) -> &[f32] {
+        &self.rows
+    }
+
+    /// The number of each node's row in a configuration.
+    #[must_use]
+    pub fn numbers(&self, config: usize) -> &[u32] {
+        &self.numbers[config * self.nodes..][..self.nodes]
+    }
+
+    /// The `[nodes, columns]` values of a configuration.
+    pub fn values(&self, config: usize) -> impl Iterator<Item = f32> {
+        let row = |&number: &u32| &self.rows[number as usize * self.columns..][..self.columns];
+        self.numbers(config).iter().flat_map(row).copied()
+    }
+
+    /// Copies the configurations of these numbers, which must be below the length.
+    #[must_use]
+    pub fn select(&self, configs: &[usize]) -> Self {
+        let mut number_of_row = vec![u32::MAX; self.rows.len() / self.columns];
+        let (mut rows, mut numbers) = (Vec::new(), Vec::with_capacity(configs.len() * self.nodes));
+        let mut next = 0;
+        for &row in configs.iter().flat_map(|&config| self.numbers(config)) {
+            let number = &mut number_of_row[row as usize];
+            if *number == u32::MAX {
+                (*number, next) = (next, next + 1);
+                rows.extend_from_slice(&self.rows[row as usize * self.columns..][..self.columns]);
+            }
+            numbers.push(*number);
+        }
+        Self { configs: configs.len(), rows, numbers, ..*self }
+    }
+}
+
+/// Checks the sizes of a batch before memory is taken for it.
+fn check_shape(
+    configs: usize,
+    [nodes, columns]: [usize; 2],
+    limits: &Limits,
+) -> Result<(), ConfigurationError> {
+    check_size(configs, nodes.saturating_mul(columns), limits)?;
+    if columns == 0 || nodes == 0 { Err(ConfigurationError::NoColumns) } else { Ok(()) }
+}
+
+/// Reads a row, with 0 for −0. Fails with the number of a column that is not finite.
+fn read_row(bytes: &[u8], row: &mut Vec<f32>) -> Result<(), usize> {
+    let (quads, _) = bytes.as_chunks::<4>();
+    row.clear();
+    row.extend(quads.iter().map(|quad| f32::from_le_bytes(*quad) + 0.0));
+    row.iter().position(|value| !value.is_finite()).map_or(Ok(()), Err)
+}
+
+fn not_finite(place: &str, column: usize) -> ConfigurationError {
+    ConfigurationError::NotFinite { what: format!("{place}, column {column}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(values: &[f32]) -> Result<NodeFeatureBatch, ConfigurationError> {
+        NodeFeatureBatch::from_values([2, 2], values, &Limits::default())
+    }
+
+    fn bytes(values: &[f32]) -> Vec<u8> {
+        values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn equal_rows_are_stored_once() {
+        let batch = batch(&[1.0, 2.0, 0.0, 4.0, -0.0, 4.0, 1.0, 2.0]).unwrap();
+        assert_eq!((batch.len(), batch.rows()), (2, &[1.0, 2.0, 0.0, 4.0][..]));
+        assert_eq!([batch.numbers(0), batch.numbers(1)], [[0, 1], [1, 0]]);
+        assert!(batch.values(1).eq([0.0, 4.0, 1.0, 2.0]));
+    }
+
+    #[test]
+    fn a_selection_is_the_batch_of_what_it_selects() {
+        let values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 1.0, 2.0, 7.0, 8.0, 5.0, 6.0];
+        let expected = batch(&[&values[8..], &values[..4], &values[8..]].concat()).unwrap();
+        assert_eq!(batch(&values).unwrap().select(&[2, 0, 2]), expected);
+    }
+
+    #[test]
+    fn what_is_not_finite_is_named_by_its_place() {
+        let message = batch(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, f32::NAN]).unwrap_err().to_string();
+        assert!(message.contains("configuration 1, node 1, column 1"), "{message}");
+        let table = (&bytes(&[1.0, f32::INFINITY])[..], &[0; 8][..]);
+        let refused = NodeFeatureBatch::from_table(1, [2, 2], table, &Limits::default());
+        let message = refused.unwrap_err().to_string();
+        assert!(message.contains("row 0 of the table, column 1"), "{message}");
+    }
+
+    #[test]
+    fn limits_hold_before_the_values_are_looked_at() {
+        let limits = Limits { configs: 10, config_entries: 15, ..Limits::default() };
+        let made = |configs, columns| NodeFeatureBatch::from_bytes(configs, [2, columns], &[], &limits);
+        assert_eq!(made(0, 1), Err(ConfigurationError::Empty));
+        assert_eq!(made(1, 0), Err(ConfigurationError::NoColumns));
+        assert_eq!(made(11, 1), Err(ConfigurationError::TooMany { found: 11, limit: 10 }));
+        assert_eq!(made(4, 2), Err(ConfigurationError::TooManyEntries { configs: 4, slots: 4, limit: 15 }));
+        assert!(matches!(made(1, usize::MAX), Err(ConfigurationError::TooManyEntries { .. })));
+        assert!(matches!(made(3, 2), Err(ConfigurationError::WrongCount { found: 0, expected: 48, .. })));
+    }
+
+    #[test]
+    fn an_index_is_inside_the_table() {
+        let rows = bytes(&[1.0, 2.0, 3.0, 4.0]);
+        let read = |table: &[u8], indices: [u32; 4]| {
+            let indices: Vec<u8> = indices.iter().flat_map(|index| index.to_le_bytes()).collect();
+            NodeFeatureBatch::from_table(2, [2, 2], (table, &indices), &Limits::default())
+        };
+        assert_eq!(read(&rows, [1, 0, 1, 1]), batch(&[3.0, 4.0, 1.0, 2.0, 3.0, 4.0, 3.0, 4.0]));
+        let outside = ConfigurationError::IndexOutsideTable { config: 1, slot: 0, index: 2, entries: 2 };
+        assert_eq!(read(&rows, [0, 1, 2, 0]), Err(outside));
+        assert!(matches!(read(&rows[..15], [0; 4]), Err(ConfigurationError::WrongCount { .. })));
+        assert!(matches!(read(&[], [0; 4]), Err(ConfigurationError::IndexOutsideTable { .. })));
+    }
+}

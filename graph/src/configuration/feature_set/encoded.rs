@@ -1,0 +1,100 @@
+//! Reads the two forms of a batch of node features, which are equal in meaning, from the wire.
+
+use hlorank_proto::v1::NodeFeatureConfigs;
+use prost::Message as _;
+
+use super::NodeFeatureBatch;
+use crate::{
+    ConfigurationError, Limits,
+    configuration::{
+        Configurations, Task,
+        encoded_form::{EncodedForm, EncodedSize},
+    },
+    wire::{last_bytes, last_number, uint32},
+};
+
+/// Numbers of the fields.
+const CONFIG_COUNT: u32 = 1;
+const FEATURES: u32 = 2;
+const ROWS: u32 = 3;
+const ROW_INDICES: u32 = 4;
+const COLUMN_COUNT: u32 = 5;
+
+pub(in crate::configuration) const NODE_FEATURES: EncodedForm = EncodedForm {
+    number: 9,
+    field: "node_feature_configs",
+    task: Task::FeatureSet,
+    count: |message| Ok(uint32(last_number(message, CONFIG_COUNT)?) as usize),
+    read_bytes,
+    read: |message, nodes, limits| read(message, nodes.len(), limits).map(Configurations::FeatureSet),
+};
+
+/// Bytes of a node of a configuration: the number of its row and, at most, an entry in the table of distinct rows.
+const NODE_BYTES: usize = size_of::<u32>() + 16;
+
+/// The numbers of rows, and the distinct rows while they grow and once they are complete. A message of another length than its
+/// sizes ask for is refused before memory is taken.
+fn read_bytes(size: &EncodedSize, limits: &Limits) -> usize {
+    let nodes = size.configs.min(limits.configs).saturating_mul(size.slots);
+    3 * size.bytes + NODE_BYTES * nodes.min(size.bytes / size_of::<f32>())
+}
+
+/// Returns the number of columns that a message claims to have.
+pub(in crate::configuration) fn column_count(message: &[u8]) -> usize {
+    last_number(message, COLUMN_COUNT).map_or(0, |count| uint32(count) as usize)
+}
+
+impl NodeFeatureBatch {
+    /// Reads either form for a graph of `nodes` nodes.
+    pub fn from_message(
+        message: &NodeFeatureConfigs,
+        nodes: usize,
+        limits: &Limits,
+    ) -> Result<Self, ConfigurationError> {
+        read(&message.encode_to_vec(), nodes, limits)
+    }
+}
+
+fn read(message: &[u8], nodes: usize, limits: &Limits) -> Result<NodeFeatureBatch, ConfigurationError> {
+    let configs = uint32(last_number(message, CONFIG_COUNT)?) as usize;
+    let columns = uint32(last_number(message, COLUMN_COUNT)?) as usize;
+    let features = last_bytes(message, FEATURES)?;
+    let (rows, indices) = (last_bytes(message, ROWS)?, last_bytes(message, ROW_INDICES)?);
+    match (features.is_empty(), rows.is_empty() && indices.is_empty()) {
+        (false, false) => Err(ConfigurationError::DenseAndTable),
+        (_, true) => NodeFeatureBatch::from_bytes(configs, [nodes, columns], features, limits),
+        (true, false) => NodeFeatureBatch::from_table(configs, [nodes, columns], (rows, indices), limits),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(message: &NodeFeatureConfigs) -> ConfigurationError {
+        NodeFeatureBatch::from_message(message, 2, &Limits::default()).unwrap_err()
+    }
+
+    #[test]
+    fn one_form_is_sent_and_complete() {
+        let sizes = NodeFeatureConfigs { config_count: 1, column_count: 1, ..NodeFeatureConfigs::default() };
+        let dense = NodeFeatureConfigs { features: vec![0; 8].into(), ..sizes.clone() };
+        assert!(NodeFeatureBatch::from_message(&dense, 2, &Limits::default()).is_ok());
+        let both = NodeFeatureConfigs { row_indices: vec![0; 8].into(), ..dense.clone() };
+        assert_eq!(refused(&both), ConfigurationError::DenseAndTable);
+        let wrong = |message: &NodeFeatureConfigs, expected: usize| {
+            let refused = refused(message);
+            let found = matches!(refused, ConfigurationError::WrongCount { expected: found, .. } if found == expected);
+            assert!(found, "{refused}");
+        };
+        wrong(&sizes, 8);
+        wrong(&NodeFeatureConfigs { features: vec![0; 9].into(), ..sizes.clone() }, 8);
+        wrong(&NodeFeatureConfigs { rows: vec![0; 4].into(), ..sizes.clone() }, 8);
+        wrong(&NodeFeatureConfigs { rows: vec![0; 5].into(), row_indices: vec![0; 8].into(), ..sizes }, 8);
+        assert_eq!(
+            refused(&NodeFeatureConfigs { column_count: 0, ..dense.clone() }),
+            ConfigurationError::NoColumns
+        );
+        assert_eq!(refused(&NodeFeatureConfigs { config_count: 0, ..dense }), ConfigurationError::Empty);
+    }
+}

@@ -1,0 +1,41 @@
+use std::sync::Arc;
+
+use hlorank_graph::{Digest, FeatureSet, NamedFeatureSet};
+
+/// The features that a model takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModelFeatures {
+    /// Those of HLO instructions, which this server computes.
+    Instructions(&'static FeatureSet),
+    /// The columns of a set that the manifest names, which clients compute.
+    Named(Arc<NamedFeatureSet>),
+}
+
+impl ModelFeatures {
+    /// The digest of the set.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        match self {
+            Self::Instructions(set) => set.digest(),
+            Self::Named(set) => set.digest(),
+        }
+    }
+
+    /// Number of features of a node.
+    #[must_use]
+    pub fn node_features(&self) -> usize {
+        match self {
+            Self::Instructions(set) => set.node_features(),
+            Self::Named(set) => set.node_features().len(),
+        }
+    }
+
+    /// The set, if the manifest names it.
+    #[must_use]
+    pub fn named(&self) -> Option<&NamedFeatureSet> {
+        match self {
+            Self::Instructions(_) => None,
+            Self::Named(set) => Some(set),
+        }
+    }
+}
