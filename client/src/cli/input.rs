@@ -30,7 +30,7 @@ pub(crate) struct Selection {
     /// Use only this graph of the file, from 0
     #[arg(long, value_name = "K")]
     module: Option<usize>,
-    /// Kind of configurations
+    /// What is tuned
     ///
     /// It applies to a graph whose file contains none.
     #[arg(long, value_name = "TASK", default_value = "layout", value_parser = task_parser())]
