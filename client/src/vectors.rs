@@ -7,8 +7,8 @@ use std::{
 };
 
 use hlorank_graph::{
-    Configurations, FusionBatch, GraphFile, LAYOUT_VALUES, LayoutBatchBuilder, LayoutEntry, Limits, Task,
-    TileBatch, TileConfiguration,
+    Configurations, FeatureGraph, FusionBatch, Graph, GraphFile, LAYOUT_VALUES, LayoutBatchBuilder,
+    LayoutEntry, Limits, NamedFeatureSet, NodeFeatureBatch, Task, TileBatch, TileConfiguration,
 };
 use hlorank_proto::v1::ConfigBatch;
 use prost::Message as _;
@@ -113,5 +113,37 @@ fn fusions_are_encoded_as_by_every_client() {
         let fused = configs.iter().flat_map(|bits| bits.chunks(8).map(byte)).collect();
         let batch = FusionBatch::new(configs.len(), slots, fused, &Limits::default()).unwrap();
         assert_sent(&Configurations::Fusion(batch), &case);
+    }
+}
+
+#[test]
+fn digests_of_feature_sets_equal_those_of_every_client() {
+    for case in cases("feature_sets") {
+        let (nodes, configs) = (list(&case["node_features"]), list(&case["config_features"]));
+        let set = NamedFeatureSet::new(case["name"].as_str().unwrap().to_owned(), nodes, configs).unwrap();
+        assert_eq!(set.digest().to_string(), case["digest"].as_str().unwrap(), "{case}");
+    }
+}
+
+#[test]
+fn graphs_of_feature_sets_equal_those_of_every_client() {
+    for case in cases("feature_graphs") {
+        let features: Vec<Vec<f32>> = list(&case["node_features"]);
+        let (set, nodes) = (case["feature_set"].as_str().unwrap().to_owned(), features.len());
+        let edges = list(&case["edges"]);
+        let graph = FeatureGraph::new(set, nodes, features.concat(), edges, &Limits::default()).unwrap();
+        assert_route(&GraphHandle::feature_graph(&graph), &case);
+        assert_eq!(Graph::of_features(graph).hash().to_string(), case["hash"].as_str().unwrap(), "{case}");
+    }
+}
+
+#[test]
+fn columns_of_feature_sets_are_encoded_as_by_every_client() {
+    for case in cases("node_features") {
+        let configs: Vec<Vec<Vec<f32>>> = list(&case["values"]);
+        let shape = [configs[0].len(), configs[0][0].len()];
+        let values = configs.concat().concat();
+        let batch = NodeFeatureBatch::from_values(shape, &values, &Limits::default()).unwrap();
+        assert_sent(&Configurations::FeatureSet(batch), &case);
     }
 }

@@ -5,8 +5,9 @@ use std::{fs, path::PathBuf};
 
 use hlorank_fuzz::corpus_folder;
 use hlorank_graph::{
-    Configurations, FeatureFile, FusionBatch, FusionProgram, GraphFile, GraphSource, HloModule,
-    LayoutBatchBuilder, LayoutEntry, Limits, MeasuredGraph, Pad, Task,
+    Configurations, FeatureFile, FeatureGraph, FusionBatch, FusionProgram, GraphFile, GraphSource, HloModule,
+    LayoutBatchBuilder, LayoutEntry, Limits, MeasuredGraph, Measurements, NamedFeatureSet, NodeFeatureBatch,
+    Pad, Task,
 };
 use hlorank_proto::{
     tpu_graphs::{
@@ -224,6 +225,17 @@ fn batches() {
         &batch(Configs::FusionConfigs(fusions.to_readable(&nodes))),
     );
     write("packed_configurations", "fusion.pb", &batch(Configs::PackedFusionConfigs(fusions.to_packed())));
+    let columns = node_features();
+    write(
+        "packed_configurations",
+        "node_features.pb",
+        &batch(Configs::NodeFeatureConfigs(columns.to_dense())),
+    );
+    write(
+        "packed_configurations",
+        "node_feature_rows.pb",
+        &batch(Configs::NodeFeatureConfigs(columns.to_table())),
+    );
     write("delta_configurations", "fusion.pb", &batch(Configs::DeltaFusionConfigs(fusions.to_delta())));
 }
 
@@ -243,6 +255,51 @@ fn requests() {
     text_request();
     measured_request();
     fusion_request();
+    feature_set_request();
+}
+
+fn feature_set_request() {
+    let graph = feature_graph();
+    let message = v1::FeatureGraph {
+        feature_set: graph.set().to_owned(),
+        nodes: 2,
+        node_features: graph.features().iter().flat_map(|value| value.to_le_bytes()).collect(),
+        edges: graph.edges().as_flattened().to_vec(),
+    };
+    let columns = Configs::NodeFeatureConfigs(node_features().to_table());
+    request("feature_set", Source::FeatureGraph(message), &[], columns);
+}
+
+/// Two configurations of two nodes with three columns.
+fn node_features() -> NodeFeatureBatch {
+    let values = [0.5, 1.0, 2.0, 0.5, 1.0, 2.0, 0.5, 1.0, 2.0, -4.0, 0.0, 1e9];
+    NodeFeatureBatch::from_values([2, 3], &values, &Limits::default()).expect("a batch")
+}
+
+/// A graph of a feature set with two measured configurations.
+fn measured_columns() -> MeasuredGraph {
+    let measurements = Measurements {
+        configurations: Configurations::FeatureSet(node_features()),
+        run_times: vec![1000, 2000],
+        normalizers: None,
+        default: None,
+        numbers: vec![0, 1],
+        skipped: 0,
+    };
+    MeasuredGraph {
+        name: "loops".to_owned(),
+        source: GraphSource::Features,
+        graph: hlorank_graph::Graph::of_features(feature_graph()),
+        node_splits: vec![0, 2],
+        nodes: Vec::new(),
+        measurements: Some(measurements),
+    }
+}
+
+/// Two nodes with one column.
+fn feature_graph() -> FeatureGraph {
+    let (set, edges) = ("loops".to_owned(), vec![[1, 0]]);
+    FeatureGraph::new(set, 2, vec![1.5, 2.5], edges, &Limits::default()).expect("a graph")
 }
 
 fn measured_request() {
@@ -320,6 +377,15 @@ fn manifests() {
     ] {
         write("manifest", name, &fs::read(repository(path)).expect("a manifest"));
     }
+    let (nodes, configs) = (vec!["depth".to_owned()], vec!["tile".to_owned()]);
+    let digest = NamedFeatureSet::new("loops".to_owned(), nodes, configs).expect("a set").digest();
+    let manifest = serde_json::json!({
+        "schema": 1, "name": "loops-sum", "version": 1, "task": "feature-set", "kind": "graph", "architecture": "sum",
+        "chunk_configs": 5, "batch_dependent": false, "feature_digest": digest.to_string(), "files": {},
+        "feature_set": {"name": "loops", "node_features": ["depth"], "config_features": ["tile"]},
+        "training_data_digest": "00".repeat(32), "licence": "Apache-2.0",
+    });
+    write("manifest", "feature_set.json", manifest.to_string().as_bytes());
 }
 
 fn arrays() {
@@ -329,4 +395,6 @@ fn arrays() {
         let folder = corpus_folder("npz");
         FeatureFile::write(&folder.join(name), &read(file), Pad::MinusOne).expect("an npz file");
     }
+    FeatureFile::write(&corpus_folder("npz").join("feature_set.npz"), &measured_columns(), Pad::Zero)
+        .expect("an npz file");
 }

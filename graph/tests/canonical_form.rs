@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "how a test fails")]
 
 use hlorank_graph::{
-    Digest, FEATURES, Graph, GraphArrays, HloModule, LayoutEntry, Limits, Pad, SegmentedGraph, Task,
+    Digest, FEATURES, FeatureGraph, Graph, GraphArrays, HloModule, LayoutEntry, Limits, Pad, SegmentedGraph,
+    Task,
 };
 
 const README: &str = include_str!("../README.md");
@@ -148,6 +149,20 @@ ENTRY main {
     let form = form.numbers([0, 2]).counts([3]).bytes(&[4]).counts([0]);
     let form = form.bytes(&[3]).counts([1]).numbers([0]).bytes(&[3]).counts([2]).numbers([1, 1]).counts([0]);
     check(program.hash(), &form, "56c076310d8312e06ccc1441a205aa6f62761651a882f6d92c0c1378ab15b3fa");
+}
+
+/// Vector 5: a graph of a feature set.
+#[test]
+fn a_graph_of_two_columns() {
+    let (features, edges) = (vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0], vec![[2, 0], [1, 0]]);
+    let graph = FeatureGraph::new("loops".to_owned(), 3, features.clone(), edges, &Limits::default());
+    let form = Form::default().bytes(b"hlorank-feature-graph\x01\0\0\0").counts([5]).bytes(b"loops");
+    let form = form.counts([3, 2, 2]).floats(&features).numbers([1, 0, 2, 0]);
+    check(
+        Graph::of_features(graph.unwrap()).hash(),
+        &form,
+        "49ebca9ea1d9e1552a3ca19a6daaa6f0e39cd6662efc17d7d2057614265c19ab",
+    );
 }
 
 /// The worked example of the packed form.

@@ -32,8 +32,8 @@ pub(crate) struct Selection {
     module: Option<usize>,
     /// What is tuned
     ///
-    /// It applies to a graph whose file contains none.
-    #[arg(long, value_name = "TASK", default_value = "layout", value_parser = task_parser())]
+    /// It applies to a graph whose file contains none: layout, tile, fusion or feature-set.
+    #[arg(long, value_name = "TASK", default_value = "layout", value_parser = task_parser(), hide_possible_values = true)]
     task: Task,
 }
 
