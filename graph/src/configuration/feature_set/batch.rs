@@ -1,4 +1,4 @@
-use super::rows::DistinctRows;
+use super::distinct_rows::DistinctRows;
 use crate::{
     ConfigurationError, Limits,
     configuration::checks::{check_count, check_size},

@@ -2,6 +2,7 @@
 
 mod batch;
 mod describe;
+mod distinct_rows;
 mod encoded;
 mod facts;
 mod forms;
