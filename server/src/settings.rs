@@ -110,19 +110,19 @@ pub struct Settings {
     pub recompute_graphs: usize,
 
     /// Model of layouts if a request names none
-    #[arg(long, env = "HLORANK_DEFAULT_LAYOUT_MODEL", value_name = "NAME", default_value = "layout-xla-cpu")]
+    ///
+    /// A name other than the default must be that of a model in the folder, for this option and those of the other tasks.
+    #[arg(long, env = "HLORANK_DEFAULT_LAYOUT_MODEL", value_name = "NAME", default_value = LAYOUT_MODEL)]
     #[arg(help_heading = MODELS)]
     pub default_layout_model: String,
 
     /// Model of tiles if a request names none
-    #[arg(long, env = "HLORANK_DEFAULT_TILE_MODEL", value_name = "NAME", default_value = "tile-iree-cpu")]
+    #[arg(long, env = "HLORANK_DEFAULT_TILE_MODEL", value_name = "NAME", default_value = TILE_MODEL)]
     #[arg(help_heading = MODELS)]
     pub default_tile_model: String,
 
     /// Model of fusions if a request names none
-    ///
-    /// Unlike the others, the server starts without it: calls about fusions then name a model.
-    #[arg(long, env = "HLORANK_DEFAULT_FUSION_MODEL", value_name = "NAME", default_value = "fusion-xla-cpu")]
+    #[arg(long, env = "HLORANK_DEFAULT_FUSION_MODEL", value_name = "NAME", default_value = FUSION_MODEL)]
     #[arg(help_heading = MODELS)]
     pub default_fusion_model: String,
 
@@ -252,6 +252,11 @@ pub struct Settings {
 }
 
 /// Headings of `--help`.
+/// The models of tasks that hlorank brings.
+const LAYOUT_MODEL: &str = "layout-xla-cpu";
+const TILE_MODEL: &str = "tile-iree-cpu";
+const FUSION_MODEL: &str = "fusion-xla-cpu";
+
 const LISTENING: &str = "Listening";
 const MODELS: &str = "Models";
 const RESOURCES: &str = "Threads and caches";
@@ -409,15 +414,19 @@ impl Settings {
         Self::command().mut_args(|option| option.hide_env(is_summary).hide_default_value(is_summary))
     }
 
-    /// Returns the models that answer requests which name none.
+    /// Returns the models that answer requests which name none. The models of tasks are required if they are not the ones
+    /// that hlorank brings.
     #[must_use]
     pub fn default_models(&self) -> Defaults {
+        let tasks = [
+            (Task::Layout, &self.default_layout_model, LAYOUT_MODEL),
+            (Task::Tile, &self.default_tile_model, TILE_MODEL),
+            (Task::Fusion, &self.default_fusion_model, FUSION_MODEL),
+        ];
+        let named = tasks.iter().filter(|(_, name, default)| name != default);
         Defaults {
-            tasks: vec![
-                (Task::Layout, self.default_layout_model.clone()),
-                (Task::Tile, self.default_tile_model.clone()),
-                (Task::Fusion, self.default_fusion_model.clone()),
-            ],
+            required: named.map(|(task, ..)| *task).collect(),
+            tasks: tasks.iter().map(|(task, name, _)| (*task, (*name).clone())).collect(),
             feature_sets: self.default_feature_set_models.0.clone(),
         }
     }
@@ -486,6 +495,14 @@ mod tests {
         ];
         assert_eq!(settings.default_models().tasks, expected.map(|(task, name)| (task, name.to_owned())));
         assert!(settings.default_models().feature_sets.is_empty());
+        assert!(settings.default_models().required.is_empty());
+    }
+
+    #[test]
+    fn a_model_that_the_settings_name_is_required() {
+        let settings =
+            Settings::try_parse_from(["hlorank-server", "--default-tile-model", "tile-xla-cpu"]).unwrap();
+        assert_eq!(settings.default_models().required, [Task::Tile]);
     }
 
     #[test]

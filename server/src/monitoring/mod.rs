@@ -128,12 +128,13 @@ impl Readiness {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Returns why a call that names no model would not be answered, or `None` if it would be.
+    /// Returns why calls would not be answered, or `None` if they would be.
     fn obstacle(&self) -> Option<String> {
         if self.stopping.load(Ordering::Relaxed) {
             return Some("the server is stopping".to_owned());
         }
-        self.registry.failing_default().map(|(_, error)| error.to_string())
+        let failing = self.registry.failing_default().map(|(_, error)| error.to_string());
+        failing.or_else(|| self.registry.serves_nothing().then(|| "no model serves".to_owned()))
     }
 }
 

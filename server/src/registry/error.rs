@@ -42,6 +42,17 @@ pub enum RegistryError {
         /// Why its versions were rejected; empty if there are none.
         reason: String,
     },
+    /// The folder has no model that could be loaded.
+    #[error(
+        "no model could be loaded from `{path}`{reason}; set --models or HLORANK_MODELS to a folder with \
+         NAME/VERSION/manifest.json, such as models/registry"
+    )]
+    NoModel {
+        /// The folder.
+        path: String,
+        /// Why versions were rejected; empty if there are none.
+        reason: String,
+    },
     /// The threads that load and check models could not be started.
     #[error("cannot start the threads that load models: {0}")]
     Thread(std::io::Error),

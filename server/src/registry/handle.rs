@@ -31,18 +31,19 @@ pub struct Registry {
 impl Registry {
     /// Loads the versions that should serve, and starts the thread that scans for new ones. Blocks until every wanted
     /// version was tried; a version that takes long is waited for only if a default model has no other. Must be called
-    /// on a thread of a tokio runtime. A rejected version is logged and left out; a missing default model is an error. `engine`
-    /// forgets the embeddings of models that are freed.
+    /// on a thread of a tokio runtime. A rejected version is logged and left out. A required default model that does not serve is an
+    /// error, and so is a folder from which no model serves. `engine` forgets the embeddings of models that are freed.
     pub fn open(
-        settings: RegistrySettings,
+        mut settings: RegistrySettings,
         runtime: Runtime,
         engine: Arc<Engine>,
         metrics: Arc<Metrics>,
     ) -> Result<Self, RegistryError> {
-        folder::scan(&settings.folder).map_err(|source| RegistryError::Folder {
+        let found = folder::scan(&settings.folder).map_err(|source| RegistryError::Folder {
             path: settings.folder.display().to_string(),
             source,
         })?;
+        settings.defaults.require_found(|name| found.models.contains_key(name));
         Policies::read(&settings.folder)?;
         let (wake, woken) = bounded(1);
         let shared = Arc::new(Shared::new(&settings, wake, metrics));
@@ -52,7 +53,7 @@ impl Registry {
         let lanes = Lanes::start(versions).map_err(RegistryError::Thread)?;
         let mut loader = Loader::new(shared, lanes, woken);
         loader.update();
-        while registry.failing_default().is_some() && loader.is_loading() {
+        while loader.is_loading() && (registry.failing_default().is_some() || registry.serves_nothing()) {
             loader.update_again();
         }
         registry.check_defaults()?;
@@ -62,6 +63,7 @@ impl Registry {
 
     fn check_defaults(&self) -> Result<(), RegistryError> {
         match self.failing_default() {
+            None if self.serves_nothing() => Err(self.no_model()),
             None => Ok(()),
             Some((task, source @ SelectError::WrongTask { .. })) => {
                 Err(RegistryError::WrongDefault { task, source })
@@ -74,19 +76,37 @@ impl Registry {
     #[must_use]
     pub fn failing_default(&self) -> Option<(Task, SelectError)> {
         let serving = self.shared.serving.load();
-        let mut tasks = serving.defaults.required();
+        let mut tasks = serving.defaults.required.iter().copied();
         tasks.find_map(|task| Some((task, serving.select("", &Wanted::Any, task).err()?)))
+    }
+
+    /// Returns whether no model can answer any call.
+    #[must_use]
+    pub fn serves_nothing(&self) -> bool {
+        self.shared.serving.load().models.is_empty()
     }
 
     fn missing_default(&self, task: Task) -> RegistryError {
         let name = self.shared.serving.load().defaults.name(task).to_owned();
-        let reports = self.models().into_iter().filter(|report| report.name == name);
-        let rejected = reports.filter_map(|report| Some((report.version, report.rejection?)));
-        let rejected: Vec<String> = rejected
-            .map(|(version, Rejection { message, .. })| format!("{name}/{version}: {message}"))
-            .collect();
-        let reason = if rejected.is_empty() { String::new() } else { format!(" ({})", rejected.join("; ")) };
+        let reason = self.rejections(|of| of == name);
         RegistryError::MissingDefault { name, task, path: self.shared.folder.display().to_string(), reason }
+    }
+
+    fn no_model(&self) -> RegistryError {
+        RegistryError::NoModel {
+            path: self.shared.folder.display().to_string(),
+            reason: self.rejections(|_| true),
+        }
+    }
+
+    /// Says in parentheses why versions of some models were rejected; empty if none was.
+    fn rejections(&self, is_of: impl Fn(&str) -> bool) -> String {
+        let reports = self.models().into_iter().filter(|report| is_of(&report.name));
+        let rejected = reports.filter_map(|report| Some((report.name, report.version, report.rejection?)));
+        let rejected: Vec<String> = rejected
+            .map(|(name, version, Rejection { message, .. })| format!("{name}/{version}: {message}"))
+            .collect();
+        if rejected.is_empty() { String::new() } else { format!(" ({})", rejected.join("; ")) }
     }
 
     /// Returns the versions that may answer a request for a model. An empty name means the default model of the task.

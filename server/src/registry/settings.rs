@@ -26,14 +26,19 @@ pub struct RegistrySettings {
 pub struct Defaults {
     /// By task, for all tasks but `feature-set`.
     pub tasks: Vec<(Task, String)>,
+    /// The tasks whose default model must serve before the server is ready. Those whose model the folder has join them when the
+    /// registry opens.
+    pub required: Vec<Task>,
     /// By feature set, for those that several models take.
     pub feature_sets: Vec<(String, String)>,
 }
 
 impl Defaults {
-    /// The tasks whose default model must serve before the server is ready. Folders of models may have none of fusions.
-    pub fn required(&self) -> impl Iterator<Item = Task> {
-        self.tasks.iter().map(|(task, _)| *task).filter(|task| *task != Task::Fusion)
+    /// Requires the default models that the folder has.
+    pub(super) fn require_found(&mut self, is_found: impl Fn(&str) -> bool) {
+        let found = self.tasks.iter().filter(|(_, name)| is_found(name)).map(|(task, _)| *task);
+        let missing: Vec<Task> = found.filter(|task| !self.required.contains(task)).collect();
+        self.required.extend(missing);
     }
 
     /// Returns the name of a task's default model; empty if it has none.

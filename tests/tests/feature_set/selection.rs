@@ -2,7 +2,7 @@ use fastrand::Rng;
 use hlorank_client::Configurations;
 use hlorank_graph::{FeatureGraph, Limits};
 use hlorank_proto::v1::{self, GetModelRequest, ListModelsRequest, ModelState, RankConfigsRequest};
-use hlorank_tests::{Loops, RankRequestBuilder as _, graph_of, rank_request};
+use hlorank_tests::{Loops, RankRequestBuilder as _, graph_of, http_get, rank_request};
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
@@ -56,6 +56,23 @@ async fn the_set_of_the_graph_selects_the_model() {
     assert_eq!(reason(&refused), (Code::InvalidArgument, "FEATURE_SET_MISMATCH".to_owned()));
     let tiles = model_of(&subject, request("loops", 3).with_model("tile-xla-cpu")).await.unwrap_err();
     assert_eq!(reason(&tiles), (Code::InvalidArgument, "MODEL_TASK_MISMATCH".to_owned()));
+}
+
+#[tokio::test]
+async fn a_server_needs_only_models_that_it_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let models = format!("--models={}", folder.path().display());
+    let built_in = "--default-tile-model=tile-iree-cpu";
+    let empty = TestServer::try_start_with(&[&models, built_in]).await.err().unwrap().to_string();
+    assert!(empty.contains("no model could be loaded"), "{empty}");
+    other("loops", "loops-sum").write(folder.path(), 1);
+    let named = TestServer::try_start_with(&[&models, "--default-tile-model=tiles"]).await.err().unwrap();
+    assert!(named.to_string().contains("no version of model `tiles`"), "{named}");
+    let server = TestServer::start_with(&[&models, built_in]).await;
+    let (status, text) = http_get(server.metrics_address(), "/readyz").await;
+    assert_eq!((status, text.as_str()), (200, "ready\n"));
+    let ranked = server.cost_model().await.rank_configs(request("loops", 3)).await.unwrap().into_inner();
+    assert_eq!(ranked.model.unwrap().name, "loops-sum");
 }
 
 #[tokio::test]
