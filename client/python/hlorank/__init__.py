@@ -9,6 +9,7 @@
 from hlorank.adapt import Adapt, Adaptation
 from hlorank.aio import AsyncClient, AsyncRankStream
 from hlorank.client import Client, RankStream
+from hlorank.config_features import ConfigFeatures
 from hlorank.errors import (
     AnswerError,
     BatchTooLongError,
@@ -28,7 +29,7 @@ from hlorank.fusions import Fusions
 from hlorank.graph import Graph
 from hlorank.layouts import Layouts
 from hlorank.measurements import GraphMeasurements, MeasurementsPage, Reported
-from hlorank.model import Model, ModelReference
+from hlorank.model import FeatureSet, Model, ModelReference
 from hlorank.ranking import (
     BatchScores,
     CachedGraph,
@@ -54,9 +55,11 @@ __all__ = [
     "BatchTooLongError",
     "CachedGraph",
     "Client",
+    "ConfigFeatures",
     "ConfigurableNode",
     "ConfigurationError",
     "DeadlineError",
+    "FeatureSet",
     "Fusions",
     "Graph",
     "GraphFileError",

@@ -78,7 +78,8 @@ class Client:
             configurations: Its candidates.
             top_k: Length of the ranking; 0 for all configurations.
             model: For example ``layout-xla-cpu``, ``layout-xla-cpu@3`` or
-                ``layout-xla-cpu@canary``; None for the default model of the task.
+                ``layout-xla-cpu@canary``; None for the default model of the task, or
+                of the graph's feature set.
             with_scores: Whether to return the score of every configuration.
             allow_partial: Whether to rank only the first configurations if ``timeout`` is too
                 short for all; ``Ranking.scored`` is their number.

@@ -1,16 +1,20 @@
-"""TpuGraphs' feature arrays as a message, normalized so that every client sends equal bytes."""
+"""Feature arrays of graphs as messages, normalized so that every client sends equal bytes."""
 
+import re
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from hlorank.arrays import array_of, finite_floats
 from hlorank.errors import GraphFileError
-from hlorank.messages import GraphFeatures
+from hlorank.messages import FeatureGraph, GraphFeatures
 
 FEATURES = 140
 _OPCODES = 120
 _SEQUENCES = ((31, 6), (95, 4), (101, 4), (134, 6))
 """First column and width of the lists that the pad value fills up."""
+_SET_NAME = re.compile(r'(?!.*["\\])[ -~]{1,128}')
 
 
 def feature_message(node_opcode: np.ndarray, node_feat: np.ndarray, edge_index: np.ndarray) -> Any:
@@ -22,12 +26,10 @@ def feature_message(node_opcode: np.ndarray, node_feat: np.ndarray, edge_index: 
     nodes = len(node_opcode)
     _check_shape("node_opcode", node_opcode, (nodes,))
     _check_shape("node_feat", node_feat, (nodes, FEATURES))
-    _check_shape("edge_index", edge_index, (len(edge_index), 2))
     opcodes = _within("node_opcode", node_opcode, 1 << 8)
-    edges = _within("edge_index", edge_index, 1 << 32)
-    # Opcodes beyond the table mean "unknown"; edges are a set; -0 becomes 0.
+    # Opcodes beyond the table mean "unknown"; -0 becomes 0.
     opcodes = np.where(opcodes > _OPCODES, 0, opcodes).astype(np.uint8)
-    edges = np.unique(edges, axis=0) if len(edges) else edges
+    edges = _edges(edge_index, 1 << 32)
     features = node_feat.astype("<f4") + np.float32(0)
     return GraphFeatures(
         node_opcode=opcodes.tobytes(),
@@ -35,6 +37,36 @@ def feature_message(node_opcode: np.ndarray, node_feat: np.ndarray, edge_index: 
         edge_index=edges.ravel().tolist(),
         pad_value=_pad_value(features),
     )
+
+
+def feature_graph_message(feature_set: str, node_features: ArrayLike, edge_index: ArrayLike) -> Any:
+    """Returns ``FeatureGraph`` of a set's name, columns [n, columns] and edges [m, 2].
+
+    Raises:
+        GraphFileError: if the name or a shape is invalid, or a value is out of range.
+    """
+    if not _SET_NAME.fullmatch(feature_set):
+        raise GraphFileError(
+            f"the name of the feature set is {feature_set!r}, expected 1 to 128 "
+            'printable ASCII characters without `"` and `\\`'
+        )
+    features = finite_floats(node_features, "node_features", ("node", "column"), GraphFileError)
+    nodes = len(features)
+    return FeatureGraph(
+        feature_set=feature_set,
+        nodes=nodes,
+        node_features=features.tobytes(),
+        edges=_edges(edge_index, nodes).ravel().tolist(),
+    )
+
+
+def _edges(edge_index: ArrayLike, nodes: int) -> np.ndarray:
+    """Checks edges and returns them as a set: i64 [m, 2] in ascending order."""
+    edges = array_of(edge_index, "edge_index", GraphFileError)
+    if edges.size == 0:
+        return np.zeros((0, 2), np.int64)
+    _check_shape("edge_index", edges, (len(edges), 2) if edges.ndim else (0, 2))
+    return np.unique(_within("edge_index", edges, nodes), axis=0)
 
 
 def _pad_value(features: np.ndarray) -> int:
@@ -56,6 +88,8 @@ def _check_shape(name: str, array: np.ndarray, expected: tuple[int, ...]) -> Non
 
 def _within(name: str, array: np.ndarray, end: int) -> np.ndarray:
     """Checks that an array holds integers from 0 to ``end - 1``, and returns them."""
+    if array.dtype.kind not in "biuf":
+        raise GraphFileError(f"{name} has type {array.dtype}, expected integers")
     numbers = array.astype(np.int64)
     if (numbers != array).any() or numbers.min(initial=0) < 0 or numbers.max(initial=0) >= end:
         raise GraphFileError(f"{name} has values that are not integers from 0 to {end - 1}")

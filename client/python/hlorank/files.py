@@ -6,11 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from hlorank.configurations import Configurations
 from hlorank.graph import Graph
 from hlorank.graph_file import file_graphs
-from hlorank.layouts import Layouts
 from hlorank.task import Task
-from hlorank.tiles import Tiles
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +19,7 @@ class MeasuredGraph:
     name: str
     """Name of the module, or of the file."""
     graph: Graph
-    configurations: Layouts | Tiles | None
+    configurations: Configurations | None
     """The measured configurations; None if the file has none."""
     run_times: np.ndarray
     """i64 [configs] nanoseconds; all 0 in TpuGraphs' test files"""
@@ -30,8 +29,8 @@ def read_graphs(path: str | PathLike[str], *, task: Task = "layout") -> list[Mea
     """Reads every graph of a file.
 
     The file is a TpuGraphs npz (layout or tile) or protobuf (``TuningData``,
-    ``ModuleTuningData``), a serialized ``HloModuleProto`` or ``HloProto``, or HLO text. ``task``
-    applies if the file has no configurations.
+    ``ModuleTuningData``), the npz of a feature set, a serialized ``HloModuleProto`` or
+    ``HloProto``, or HLO text. ``task`` applies if the file does not determine it.
 
     Raises:
         GraphFileError: if the file has another format or is broken; the message names the file.

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hlorank.arrays import array_of
 from hlorank.batch import Batch
 from hlorank.errors import ConfigurationError
 from hlorank.messages import DeltaFusionConfigs, PackedFusionConfigs
@@ -110,10 +111,7 @@ def from_delta(message: Any) -> Fusions:
 
 def _checked(fused: ArrayLike) -> np.ndarray:
     """Checks configurations and returns them as bool [configs, slots]."""
-    try:
-        array = np.asarray(fused)
-    except ValueError as error:
-        raise ConfigurationError(f"fusions is not an array: {error}") from error
+    array = array_of(fused, "fused", ConfigurationError)
     if array.ndim != 2:
         raise ConfigurationError(
             f"fusions have shape {list(array.shape)}, expected [configs, slots]"

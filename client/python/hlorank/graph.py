@@ -8,7 +8,13 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from hlorank.graph_file import file_graph
-from hlorank.graph_source import GraphSource, features_source, hlo_proto_source, hlo_text_source
+from hlorank.graph_source import (
+    GraphSource,
+    feature_graph_source,
+    features_source,
+    hlo_proto_source,
+    hlo_text_source,
+)
 from hlorank.messages import WireGraph
 from hlorank.route import route_key
 from hlorank.task import Task, task_number
@@ -71,12 +77,23 @@ class Graph:
         return cls(features_source(node_opcode, node_feat, edge_index, task, configurable_nodes))
 
     @classmethod
+    def from_feature_set(
+        cls, feature_set: str, node_features: ArrayLike, edge_index: ArrayLike
+    ) -> "Graph":
+        """Takes a graph of any compiler.
+
+        ``node_features`` [n, columns] are the columns of the nodes in the named feature set, sent
+        as f32. ``edge_index`` [m, 2] has pairs of (consumer, producer), without cycles.
+        """
+        return cls(feature_graph_source(feature_set, node_features, edge_index))
+
+    @classmethod
     def from_file(
         cls, path: str | PathLike[str], *, module: int = 0, task: Task = "layout"
     ) -> "Graph":
         """Reads the graph with the index ``module`` of a file that ``read_graphs`` reads.
 
-        ``task`` applies if the file has no configurations.
+        ``task`` applies if the file does not determine it.
         """
         return cls(file_graph(path, module=module, task=task).source)
 

@@ -10,8 +10,16 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from hlorank.config_features import ConfigFeatures
+from hlorank.configurations import Configurations
 from hlorank.errors import ConfigurationError, GraphFileError, HlorankError
-from hlorank.graph_source import GraphSource, features_source, hlo_proto_source, hlo_text_source
+from hlorank.graph_source import (
+    GraphSource,
+    feature_graph_source,
+    features_source,
+    hlo_proto_source,
+    hlo_text_source,
+)
 from hlorank.layouts import VALUES, Layouts
 from hlorank.messages import HloModuleProto, HloProto, ModuleTuningData, TuningData
 from hlorank.task import Task
@@ -30,7 +38,7 @@ class FileGraph:
 
     name: str
     source: GraphSource
-    configurations: Layouts | Tiles | None
+    configurations: Configurations | None
     run_times: np.ndarray
 
 
@@ -188,6 +196,8 @@ def _npz_graph(path: Path, bare_task: Task) -> FileGraph:
 
 
 def _graph_of_arrays(name: str, arrays: Any, bare_task: Task) -> FileGraph:
+    if "feature_set" in arrays:
+        return _feature_graph(name, arrays)
     task: Task = bare_task
     configurations: Layouts | Tiles | None = None
     nodes: list[int] = []
@@ -201,6 +211,27 @@ def _graph_of_arrays(name: str, arrays: Any, bare_task: Task) -> FileGraph:
         nodes = _node_numbers("node_config_ids", ids.tolist())
     features = (arrays[key] for key in ("node_opcode", "node_feat", "edge_index"))
     source = features_source(*features, task, nodes)
+    return _with_run_times(name, source, configurations, arrays)
+
+
+def _feature_graph(name: str, arrays: Any) -> FileGraph:
+    """Reads the graph of a feature set, whose name is the bytes of an array."""
+    feature_set = arrays["feature_set"].astype(np.uint8).tobytes().decode(errors="replace")
+    source = feature_graph_source(feature_set, arrays["node_features"], arrays["edge_index"])
+    configurations = None
+    if "config_features" in arrays:
+        configurations = ConfigFeatures(arrays["config_features"])
+        nodes = len(arrays["node_features"])
+        if configurations.nodes != nodes:
+            raise GraphFileError(
+                f"config_features have {configurations.nodes} nodes, but the graph has {nodes}"
+            )
+    return _with_run_times(name, source, configurations, arrays)
+
+
+def _with_run_times(
+    name: str, source: GraphSource, configurations: Configurations | None, arrays: Any
+) -> FileGraph:
     if configurations is None:
         return _bare(name, source)
     run_times = arrays["config_runtime"]

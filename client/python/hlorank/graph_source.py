@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hlorank.features import feature_message
+from hlorank.features import feature_graph_message, feature_message
 from hlorank.task import Task
 
 
@@ -48,3 +48,13 @@ def features_source(
     edges = np.array(features.edge_index, "<u4").tobytes()
     parts = (features.node_opcode, features.node_feat, edges)
     return GraphSource({"features": features}, parts, task, nodes)
+
+
+def feature_graph_source(
+    feature_set: str, node_features: ArrayLike, edge_index: ArrayLike
+) -> GraphSource:
+    """Returns the source of a graph of a feature set: columns [n, columns], and edges [m, 2]."""
+    graph = feature_graph_message(feature_set, node_features, edge_index)
+    edges = np.array(graph.edges, "<u4").tobytes()
+    parts = (graph.feature_set.encode(), graph.node_features, edges)
+    return GraphSource({"feature_graph": graph}, parts, "feature-set")

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from hlorank.adapt import FAILURES, Adapt
+from hlorank.config_features import ConfigFeatures
 from hlorank.configurations import Configurations
 from hlorank.errors import AnswerError
 from hlorank.fusions import Fusions, from_delta
@@ -121,6 +122,8 @@ def _configurations_of(batch: Any) -> Configurations:
             return Fusions.from_packed(message)
         if form == "delta_fusion_configs":
             return from_delta(message)
+        if form == "node_feature_configs":
+            return ConfigFeatures.from_message(message)
     except (ValueError, IndexError) as error:
         raise AnswerError(f"the server's configurations are unreadable: {error}") from error
     raise AnswerError(f"the server sent configurations in the form {form}")

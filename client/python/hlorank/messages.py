@@ -54,6 +54,7 @@ def _message(name: str) -> Any:
 
 
 WireGraph = _message("hlorank.v1.Graph")
+FeatureGraph = _message("hlorank.v1.FeatureGraph")
 GraphFeatures = _message("hlorank.v1.GraphFeatures")
 ModelSelector = _message("hlorank.v1.ModelSelector")
 
@@ -66,6 +67,8 @@ PackedTileConfigs = _message("hlorank.v1.PackedTileConfigs")
 
 PackedFusionConfigs = _message("hlorank.v1.PackedFusionConfigs")
 DeltaFusionConfigs = _message("hlorank.v1.DeltaFusionConfigs")
+
+NodeFeatureConfigs = _message("hlorank.v1.NodeFeatureConfigs")
 
 Adapt = _message("hlorank.v1.Adapt")
 

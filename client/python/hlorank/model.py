@@ -57,6 +57,17 @@ def model_reference(model: "ModelReference | str") -> ModelReference:
 
 
 @dataclass(frozen=True)
+class FeatureSet:
+    """A named list of columns, which the manifest of a model defines."""
+
+    name: str
+    node_features: tuple[str, ...]
+    """Names of the columns of a node, in order."""
+    config_features: tuple[str, ...]
+    """Names of the columns of a node in a configuration, in order."""
+
+
+@dataclass(frozen=True)
 class Model:
     """One model version. The fields of its manifest are set only while it is loaded."""
 
@@ -96,6 +107,8 @@ class Model:
     licence: str
     unit: Unit | None
     """The unit of its scores before adaptation; None if they only order configurations."""
+    feature_set: FeatureSet | None
+    """The set of the graphs that it takes; None for graphs of HLO."""
 
     @property
     def reference(self) -> ModelReference:
@@ -119,9 +132,17 @@ def model_of(message: Any) -> Model:
         **{field: getattr(message, field) for field in _SAME},
         task=task_of(message.task),
         unit=unit_of(message.unit),
+        feature_set=_feature_set_of(message),
         state=state.name.removeprefix("MODEL_STATE_").lower() if state else str(message.state),
         state_since=time_of(message.state_since),
         rejection=f"{rejection.reason}: {rejection.message}" if rejection.reason else None,
         buckets=tuple(message.buckets),
         measured_quality=dict(message.measured_quality),
     )
+
+
+def _feature_set_of(message: Any) -> FeatureSet | None:
+    if not message.HasField("feature_set"):
+        return None
+    columns = message.feature_set
+    return FeatureSet(columns.name, tuple(columns.node_features), tuple(columns.config_features))

@@ -201,7 +201,7 @@ class CachedGraph:
     largest_segment: int
     """Number of nodes in the largest segment."""
     configurable_nodes: tuple[ConfigurableNode, ...]
-    """The slots of a layout or fusion configuration, in order; empty for a kernel."""
+    """The slots of a layout or fusion configuration, in order; empty for other tasks."""
     warnings: tuple[Warning, ...]
 
 

@@ -2,17 +2,17 @@
 
 from typing import Literal
 
-Task = Literal["tile", "layout", "fusion"]
+Task = Literal["tile", "layout", "fusion", "feature-set"]
 """``tile``: one kernel; ``layout``: the layouts of a whole module; ``fusion``: what a whole module
-computes in one kernel."""
+computes in one kernel; ``feature-set``: a graph of any compiler, with columns of a named set."""
 
-_NUMBERS: dict[Task, int] = {"tile": 1, "layout": 2, "fusion": 3}
+_NUMBERS: dict[Task, int] = {"tile": 1, "layout": 2, "fusion": 3, "feature-set": 4}
 
 
 def task_number(task: Task) -> int:
     """Returns the number of a task in the wire's ``Task``; raises a ValueError for other text."""
     if task not in _NUMBERS:
-        raise ValueError(f"the task is {task!r}, expected 'tile', 'layout' or 'fusion'")
+        raise ValueError(f"the task is {task!r}, expected one of {', '.join(_NUMBERS)}")
     return _NUMBERS[task]
 
 

@@ -5,6 +5,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hlorank.arrays import array_of
 from hlorank.errors import ConfigurationError
 
 _MIN, _MAX = -(1 << 63), (1 << 63) - 1
@@ -18,10 +19,7 @@ def whole_numbers(values: ArrayLike, what: str) -> np.ndarray:
     Raises:
         ConfigurationError: if a value is not such an integer; the message names its place.
     """
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise ConfigurationError(f"{what} is not an array: {error}") from error
+    array = array_of(values, what, ConfigurationError)
     if array.dtype.kind == "i" or array.size == 0:
         return array
     if array.dtype.kind not in "uf":

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from hlorank import Fusions, Graph, Layouts, Tiles
+from hlorank import ConfigFeatures, Fusions, Graph, Layouts, Tiles
+from hlorank.blake3 import digest
+from hlorank.configurations import Configurations
 from hlorank.messages import ConfigBatch
 
 DATA = Path(__file__).resolve().parents[3] / "tests" / "data"
@@ -34,7 +36,7 @@ def pattern(length: int) -> bytes:
     return bytes(index % 251 for index in range(length))
 
 
-def config_batch(configurations: Layouts | Tiles | Fusions) -> bytes:
+def config_batch(configurations: Configurations) -> bytes:
     """The ``ConfigBatch`` that is sent."""
     form, message = configurations.wire
     return ConfigBatch(**{form: message}).SerializeToString()
@@ -91,6 +93,82 @@ def fusion_cases() -> Iterable[tuple[str, np.ndarray]]:
     yield "few changes to the first", neighbours
 
 
+SETS = (
+    ("loops", ["depth"], ["tile"]),
+    ("halide-adams2019-3", ["points computed", "log(flops)"], ["unroll", "~x[0] <= 1"]),
+)
+"""Feature sets: name, columns of nodes, and columns of configurations."""
+
+
+def feature_graph_cases() -> Iterable[tuple[str, str, list[list[float]], list[list[int]]]]:
+    """Name, feature set, columns [nodes, columns] and edges [edges, 2]."""
+    yield "one node", "loops", [[1.5]], []
+    columns = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+    yield "two columns and edges", "loops", columns, [[1, 0], [2, 0]]
+    yield (
+        "edges in any order, one twice, and a zero with a sign",
+        "halide-adams2019-3",
+        [[0.5, -0.0, 1e30], [-2.25, 0.0, 3.0], [7.0, 8.0, 9.0]],
+        [[2, 1], [1, 0], [2, 1]],
+    )
+
+
+def graph_hash(graph: Graph) -> str:
+    """The hash that a server gives a graph of a feature set (graph/README.md)."""
+    sent = graph.whole().feature_graph
+    name, edges = sent.feature_set.encode(), np.array(sent.edges, "<u4")
+    columns = len(sent.node_features) // 4 // sent.nodes
+    counts = np.array([sent.nodes, len(edges) // 2, columns], "<u8")
+    parts = [b"hlorank-feature-graph", b"\1\0\0\0", len(name).to_bytes(8, "little"), name]
+    parts += [counts.tobytes(), sent.node_features, edges.tobytes()]
+    return digest(b"".join(parts)).hex()
+
+
+def node_feature_cases() -> Iterable[tuple[str, list[list[list[float]]]]]:
+    """Columns [configs, nodes, columns]."""
+    draw = np.random.default_rng(2026)
+    yield "one column", [[[1.0], [2.0]], [[1.0], [1.0]]]
+    yield "rows that differ", draw.integers(-99, 99, (3, 2, 3)).astype(float).tolist()
+    first, second = [0.25, 1.0, 2.0, -3.5], [8.0, 0.0, 0.0, 1.0]
+    signed = [8.0, 0.0, -0.0, 1.0]
+    yield (
+        "rows that are equal, and a zero with a sign",
+        [[first, first, first], [first, first, signed], [second, second, second]],
+    )
+
+
+def feature_set_vectors() -> dict[str, list[dict[str, Any]]]:
+    """The vectors of feature sets."""
+    graphs = [
+        (case, Graph.from_feature_set(case[1], case[2], case[3])) for case in feature_graph_cases()
+    ]
+    names = ("name", "node_features", "config_features")
+    return {
+        "feature_sets": [
+            {
+                **dict(zip(names, columns, strict=True)),
+                "digest": digest(json.dumps(columns, separators=(",", ":")).encode()).hex(),
+            }
+            for columns in SETS
+        ],
+        "feature_graphs": [
+            {
+                "name": name,
+                "feature_set": feature_set,
+                "node_features": node_features,
+                "edges": edges,
+                "route": graph.route,
+                "hash": graph_hash(graph),
+            }
+            for (name, feature_set, node_features, edges), graph in graphs
+        ],
+        "node_features": [
+            {"name": name, "values": values, "sent": config_batch(ConfigFeatures(values)).hex()}
+            for name, values in node_feature_cases()
+        ],
+    }
+
+
 def vectors() -> dict[str, list[dict[str, Any]]]:
     """Every vector, by what it is about."""
     return {
@@ -119,6 +197,7 @@ def vectors() -> dict[str, list[dict[str, Any]]]:
             {"name": name, "fused": fused.tolist(), "sent": config_batch(Fusions(fused)).hex()}
             for name, fused in fusion_cases()
         ],
+        **feature_set_vectors(),
     }
 
 

@@ -35,7 +35,7 @@ def test_the_route_is_that_of_the_bytes():
 
 
 def test_another_task_is_refused():
-    with pytest.raises(ValueError, match="'kernel', expected 'tile', 'layout' or 'fusion'"):
+    with pytest.raises(ValueError, match="'kernel', expected one of tile, layout, fusion"):
         Graph.from_hlo_proto(b"", task="kernel")
 
 

@@ -1,0 +1,269 @@
+import asyncio
+
+import grpc
+import numpy as np
+import pytest
+from recording_server import answering_server, recording_server
+
+from hlorank import (
+    Adapt,
+    AsyncClient,
+    Client,
+    ConfigFeatures,
+    ConfigurationError,
+    FeatureSet,
+    Graph,
+    GraphFileError,
+    RefusedError,
+    read_graphs,
+)
+from hlorank.messages import (
+    GetModelResponse,
+    ListMeasurementsResponse,
+    RankConfigsRequest,
+    RankConfigsResponse,
+    SuggestConfigsRequest,
+    SuggestConfigsResponse,
+)
+from hlorank.model import model_of
+
+MODEL = {"name": "loops", "version": 1}
+NODES = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+EDGES = [[1, 0]]
+
+
+def drawn(configs, nodes, columns, kinds=1000):
+    """Columns of every node, taken from some kinds of rows."""
+    draw = np.random.default_rng(7)
+    return draw.random((kinds, columns), np.float32)[draw.integers(kinds, size=(configs, nodes))]
+
+
+def loops():
+    return Graph.from_feature_set("loops", NODES, EDGES)
+
+
+@pytest.mark.parametrize("kinds", [1, 5, 1000])
+def test_values_come_back_in_either_form(kinds):
+    values = drawn(20, 4, 3, kinds)
+    configs = ConfigFeatures(values.astype(np.float64))
+    assert (len(configs), configs.nodes, configs.columns) == (20, 4, 3)
+    for message in (configs.dense(), configs.table()):
+        again = ConfigFeatures.from_message(message)
+        assert again.values().dtype == np.float32 and np.array_equal(again.values(), values)
+        assert again.wire == configs.wire
+
+
+def test_distinct_rows_are_sent_if_that_is_shorter():
+    form, often = ConfigFeatures(drawn(20, 4, 3, kinds=5)).wire
+    assert form == "node_feature_configs" and len(often.rows) == 5 * 3 * 4 and not often.features
+    _, seldom = ConfigFeatures(drawn(20, 4, 3)).wire
+    assert len(seldom.features) == 20 * 4 * 3 * 4 and not seldom.rows
+
+
+def test_rows_with_indices_are_the_values_that_they_stand_for():
+    rows = [[1, 2], [3, 4], [1, 2], [5, 6]]
+    configs = ConfigFeatures.from_rows(rows, [[3, 0], [2, 0], [0, 0]])
+    assert configs.values().tolist() == [[[5, 6], [1, 2]], [[1, 2], [1, 2]], [[1, 2], [1, 2]]]
+    table = configs.table()
+    assert np.frombuffer(table.rows, "<f4").tolist() == [5, 6, 1, 2], "used ones, each once"
+    assert np.frombuffer(table.row_indices, "<u4").tolist() == [0, 1, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (
+            [[[1.0, 2.0], [3.0, np.nan]]],
+            "configuration 0, node 1, column 1 is nan",
+        ),
+        ([[[1.0]], [[-np.inf]]], "config_features: configuration 1, node 0, column 0 is -inf"),
+        ([[[1e39]]], r"column 0 is 1e\+39, expected a finite f32"),
+        ([[1.0, 2.0]], r"shape \[1, 2\], expected \[configurations, nodes, columns\]"),
+        (np.zeros((0, 2, 3)), "at least one of each"),
+        (np.zeros((2, 0, 3)), "at least one of each"),
+        (np.zeros((2, 3, 0)), "at least one of each"),
+        ([[["a"]]], "expected numbers"),
+        ([[[1j]]], "expected numbers"),
+        ([[[1.0], [1.0, 2.0]]], "config_features is not an array"),
+    ],
+)
+def test_configurations_that_no_graph_has_are_refused_with_the_place(values, words):
+    with pytest.raises(ConfigurationError, match=words):
+        ConfigFeatures(values)
+
+
+@pytest.mark.parametrize(
+    ("rows", "indices", "words"),
+    [
+        ([[1.0]], [[0, 1]], "configuration 0, node 1 has row 1, but there are 1 rows"),
+        ([[1.0]], [[0], [-1]], "configuration 1, node 0 has row -1"),
+        ([[1.0]], [0], r"shape \[1\]"),
+        ([[1.0]], [[0.0]], "type float64"),
+        ([[1.0]], np.zeros((0, 2), int), "at least one"),
+        ([[1.0], [np.inf]], [[0]], "rows: row 1, column 0 is inf"),
+        ([1.0], [[0]], r"expected \[rows, columns\]"),
+    ],
+)
+def test_rows_and_indices_that_do_not_fit_are_refused(rows, indices, words):
+    with pytest.raises(ConfigurationError, match=words):
+        ConfigFeatures.from_rows(rows, indices)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"config_count": 0}, {"column_count": 0}, {"column_count": 5}, {"features": b"\0" * 7}],
+)
+def test_a_message_whose_arrays_do_not_fit_is_refused(changed):
+    dense = ConfigFeatures(drawn(3, 2, 2)).dense()
+    for field, value in changed.items():
+        setattr(dense, field, value)
+    with pytest.raises(ConfigurationError):
+        ConfigFeatures.from_message(dense)
+    table = ConfigFeatures(drawn(3, 2, 2)).table()
+    table.row_indices = b"\xff" * 24
+    with pytest.raises(ConfigurationError, match="has row 4294967295"):
+        ConfigFeatures.from_message(table)
+
+
+@pytest.mark.parametrize("edges", [[], np.zeros((0, 2), int)])
+def test_a_graph_has_the_name_the_columns_and_the_edges(edges):
+    sent = Graph.from_feature_set("loops", np.array(NODES), edges).whole()
+    assert sent.task == 4 and not sent.feature_graph.edges
+    assert (sent.feature_graph.feature_set, sent.feature_graph.nodes) == ("loops", 2)
+    columns = np.frombuffer(sent.feature_graph.node_features, "<f4").reshape(2, 3)
+    assert columns.tolist() == NODES
+    assert list(loops().whole().feature_graph.edges) == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"feature_set": ""}, "the name of the feature set is ''"),
+        ({"feature_set": 'a"b'}, "printable ASCII"),
+        ({"feature_set": "é"}, "printable ASCII"),
+        ({"feature_set": "a" * 129}, "expected 1 to 128"),
+        ({"node_features": [[1.0], [np.nan]]}, "node_features: node 1, column 0 is nan"),
+        ({"node_features": [1.0]}, r"shape \[1\], expected \[nodes, columns\]"),
+        ({"node_features": [[], []]}, "at least one of each"),
+        ({"node_features": [["a"]]}, "expected numbers"),
+        ({"edge_index": [[1, 2]]}, "edge_index has values that are not integers from 0 to 1"),
+        ({"edge_index": [[1, 0.5]]}, "not integers"),
+        ({"edge_index": [["a", "b"]]}, "expected integers"),
+        ({"edge_index": [1, 0]}, r"edge_index has shape \[2\], expected \[2, 2\]"),
+        ({"edge_index": [[1, 0], [1]]}, "edge_index is not an array"),
+    ],
+)
+def test_arrays_that_are_no_graph_are_refused_with_the_place(changed, words):
+    arrays = {"feature_set": "loops", "node_features": NODES, "edge_index": EDGES}
+    with pytest.raises(GraphFileError, match=words):
+        Graph.from_feature_set(**arrays | changed)
+
+
+def measured(path, **changed):
+    """A file of a feature set."""
+    arrays = {
+        "feature_set": np.frombuffer(b"loops", np.uint8),
+        "node_features": np.array(NODES, np.float32),
+        "edge_index": np.array(EDGES),
+        "config_features": drawn(5, 2, 3),
+        "config_runtime": np.arange(1, 6),
+    }
+    arrays |= changed
+    np.savez(path, **{name: array for name, array in arrays.items() if array is not None})
+    return path
+
+
+def test_a_file_has_the_graph_the_configurations_and_their_run_times(tmp_path):
+    [found] = read_graphs(measured(tmp_path / "nest.npz"))
+    assert (found.name, found.graph.task) == ("nest", "feature-set")
+    assert found.graph.whole() == loops().whole()
+    assert np.array_equal(found.configurations.values(), drawn(5, 2, 3))
+    assert found.run_times.tolist() == [1, 2, 3, 4, 5]
+    bare = measured(tmp_path / "bare.npz", config_features=None, config_runtime=None)
+    [found] = read_graphs(bare)
+    assert found.configurations is None and found.graph.whole() == loops().whole()
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"feature_set": np.frombuffer(b"\xff", np.uint8)}, "printable ASCII"),
+        ({"edge_index": None}, "edge_index"),
+        ({"config_runtime": None}, "config_runtime"),
+        ({"config_runtime": np.arange(4)}, r"config_runtime has shape \[4\], expected \[5\]"),
+        ({"config_features": drawn(1, 1, 3)[0]}, r"config_features has shape \[1, 3\]"),
+        ({"config_features": drawn(5, 3, 3)}, "have 3 nodes, but the graph has 2"),
+    ],
+)
+def test_a_file_whose_arrays_do_not_fit_is_refused_by_name(tmp_path, changed, words):
+    with pytest.raises(GraphFileError, match=rf"nest\.npz: .*{words}"):
+        read_graphs(measured(tmp_path / "nest.npz", **changed))
+
+
+def ranking(**fields):
+    valid = {"ranking": [1, 0], "ranking_scores": [0.001, 0.002], "scored_configs": 2}
+    valid |= {"graph_hash": bytes(32), "model": MODEL, "unit": 1}
+    return RankConfigsResponse(**(valid | fields)).SerializeToString()
+
+
+def test_the_request_has_the_task_the_graph_and_the_configurations():
+    configs, measured_ones = ConfigFeatures(drawn(2, 2, 3)), ConfigFeatures(drawn(3, 2, 3))
+    adapt = Adapt("this machine", measured_ones, [0.1, 0.2, 0.3])
+    with (
+        recording_server(grpc.StatusCode.INVALID_ARGUMENT) as server,
+        Client(server.address) as client,
+    ):
+        with pytest.raises(RefusedError):
+            client.rank(loops(), configs, adapt=adapt)
+        with pytest.raises(RefusedError):
+            client.suggest(loops(), configs, adapt=adapt)
+        [(_, _, ranked), (_, _, suggested)] = server.calls
+    for kind, message in (RankConfigsRequest, ranked), (SuggestConfigsRequest, suggested):
+        request = kind.FromString(message)
+        assert request.graph == loops().whole()
+        assert request.batch.node_feature_configs == configs.wire[1]
+        assert request.adapt.batch.node_feature_configs == measured_ones.wire[1]
+
+
+def test_both_clients_rank_and_suggest():
+    configs = ConfigFeatures(drawn(2, 2, 3))
+    suggested = SuggestConfigsResponse(
+        suggestions=[{"config": 1}], graph_hash=bytes(32), model=MODEL
+    ).SerializeToString()
+
+    async def ask(address, method):
+        async with AsyncClient(address) as client:
+            return await getattr(client, method)(loops(), configs)
+
+    for method, answer in (("rank", ranking()), ("suggest", suggested)):
+        with answering_server(answer) as server, Client(server.address) as client:
+            each = getattr(client, method)(loops(), configs)
+            again = asyncio.run(ask(server.address, method))
+        if method == "rank":
+            assert each.best.tolist() == again.best.tolist() == [1, 0]
+            assert each.unit == "seconds"
+        else:
+            assert each.configs.tolist() == again.configs.tolist() == [1]
+
+
+def test_a_model_has_its_feature_set():
+    columns = {"name": "loops", "node_features": ["depth"], "config_features": ["tile", "unroll"]}
+    model = model_of(GetModelResponse(model=MODEL | {"task": 4, "feature_set": columns}).model)
+    assert model.task == "feature-set"
+    assert model.feature_set == FeatureSet("loops", ("depth",), ("tile", "unroll"))
+    assert model_of(GetModelResponse(model=MODEL).model).feature_set is None
+
+
+def test_measured_configurations_are_listed():
+    kept = {"target": "a", "graph_hash": bytes(32), "seconds": [1, 2], "repeats": [1, 1]}
+    kept |= {"failures": [0, 0], "ids": [b"a", b"b"]}
+    for kinds in (1, 1000):
+        values = drawn(2, 2, 3, kinds)
+        form, message = ConfigFeatures(values).wire
+        page = ListMeasurementsResponse(graphs=[kept | {"batch": {form: message}}])
+        with (
+            answering_server(page.SerializeToString()) as server,
+            Client(server.address) as client,
+        ):
+            (listed,) = client.list_measurements().graphs
+        assert np.array_equal(listed.configurations.values(), values)
