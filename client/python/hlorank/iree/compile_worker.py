@@ -3,7 +3,7 @@
 from multiprocessing.connection import Connection
 
 from hlorank.iree.compiler import CONFIGURATIONS, CompileError, compile_text
-from hlorank.iree.workers import Worker, WorkerError
+from hlorank.measure.workers import Worker, WorkerError
 
 SECONDS = 20.0
 """How long one tile may compile by default; most take a fifth of a second."""

@@ -8,8 +8,8 @@ from multiprocessing.connection import Connection
 import numpy as np
 
 from hlorank.iree.runtime import DispatchSubject, ProgramSubject, Run
-from hlorank.iree.workers import Worker, WorkerError
 from hlorank.measure.rounds import Protocol, measure
+from hlorank.measure.workers import Worker, WorkerError
 
 TOLERANCE = 1e-3
 """Largest difference of a result from the reference's, relative to the largest number in it."""

@@ -10,6 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from hlorank.tune.duration import duration
 from hlorank.tune.heartbeat import Heartbeat
 from hlorank.tune.run import Measurement, Run
 
@@ -137,13 +138,3 @@ def headline(run: Run) -> str:
     guide = f"{run.predictions:,} predictions" if run.with_model else "no model"
     failed = f", {len(run.errors)} rounds without the model" if run.errors else ""
     return f"{run.program}, {run.task}, {run.strategy}: {found}{beside}; {guide}{failed}"
-
-
-def duration(nanoseconds: int | None) -> str:
-    """Formats a run time with a suitable unit."""
-    if nanoseconds is None:
-        return ""
-    for limit, unit, scale in ((1e3, "ns", 1), (1e6, "µs", 1e3), (1e9, "ms", 1e6)):
-        if nanoseconds < limit:
-            return f"{nanoseconds / scale:.4g} {unit}"
-    return f"{nanoseconds / 1e9:.4g} s"

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from hlorank.measure.atomic_files import file_name, write_atomically
-from hlorank.tune.live import duration, score_name, score_text
+from hlorank.tune.duration import duration
+from hlorank.tune.live import score_name, score_text
 from hlorank.tune.run import Measurement, Run, read_run
 
 REPORT = "report.md"

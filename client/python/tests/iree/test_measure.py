@@ -20,8 +20,8 @@ from hlorank.iree.dispatch import with_tile
 from hlorank.iree.harness import harness
 from hlorank.iree.measure import difference, measure_modules, measuring_worker
 from hlorank.iree.runtime import DispatchSubject
-from hlorank.iree.workers import Worker, WorkerError
 from hlorank.measure.rounds import Protocol
+from hlorank.measure.workers import Worker, WorkerError
 
 HASTE = Protocol(warmups=1, rounds=2, most_rounds=3, seconds=0.005, stretch_seconds=0.01, tries=0)
 SUBJECT = DispatchSubject(product().bindings)

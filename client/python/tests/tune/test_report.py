@@ -9,8 +9,9 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 from rich.console import Console
 from test_run import BEST, END, HEAD, PARTS, ROWS, measured
 
+from hlorank.tune.duration import duration
 from hlorank.tune.journal import RESULTS_FILE, JournalError
-from hlorank.tune.live import LiveTable, duration, headline
+from hlorank.tune.live import LiveTable, headline
 from hlorank.tune.report import REPORT, table, write_report
 from hlorank.tune.run import Run, read_run
 

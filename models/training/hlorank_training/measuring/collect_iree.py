@@ -27,11 +27,11 @@ from hlorank.iree.hlo import kernel_hlo
 from hlorank.iree.measure import Measured, measure_modules, measuring_worker
 from hlorank.iree.runtime import DispatchSubject
 from hlorank.iree.tiles import TileSizes
-from hlorank.iree.workers import Worker, WorkerError
 from hlorank.measure.atomic_files import read_json, write_atomically
 from hlorank.measure.rounds import Protocol, Timing
 from hlorank.measure.schema import HloModuleProto, TuningData
 from hlorank.measure.tuning_data import Tile, tile_tuning_data
+from hlorank.measure.workers import Worker, WorkerError
 from jaxlib import _hlo
 from tqdm import tqdm
 

@@ -15,7 +15,7 @@ from hlorank.tune.dispatches.subject import MLIR_SUFFIXES, StablehloProgram
 from hlorank.tune.dispatches.tuner import SPEC_FILE
 from hlorank.tune.dispatches.tuning import MODEL, tune_tiles
 from hlorank.tune.dispatches.whole_program import replay
-from hlorank.tune.live import duration
+from hlorank.tune.duration import duration
 from hlorank.tune.program import Program
 
 _REFUSED = ("strategy", "record", "report")

@@ -7,8 +7,8 @@ from rich.console import Console
 
 from hlorank.tune.dispatches.kernel import Kernel
 from hlorank.tune.dispatches.run import TileRun
+from hlorank.tune.duration import duration
 from hlorank.tune.heartbeat import Heartbeat
-from hlorank.tune.live import duration
 
 _QUIET_SECONDS = 8.0
 

@@ -10,7 +10,7 @@ from hlorank.measure.atomic_files import write_atomically
 from hlorank.tune.dispatches.kernel import Kernel
 from hlorank.tune.dispatches.run import TileRun
 from hlorank.tune.dispatches.tuner import SPEC_FILE
-from hlorank.tune.live import duration
+from hlorank.tune.duration import duration
 from hlorank.tune.report import table
 
 REPORT_FILE = "report.md"

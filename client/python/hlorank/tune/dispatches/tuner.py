@@ -19,9 +19,9 @@ from hlorank.iree.measure import Measured, measure_modules, measuring_worker
 from hlorank.iree.runtime import DispatchSubject, ProgramSubject
 from hlorank.iree.spec import applied, missing, tuning_spec
 from hlorank.iree.tiles import TileSizes
-from hlorank.iree.workers import Worker, WorkerError
 from hlorank.measure.atomic_files import write_atomically
 from hlorank.measure.rounds import Protocol
+from hlorank.measure.workers import Worker, WorkerError
 from hlorank.tune.dispatches.kernel import Kernel, TileOutcome, TilePredictor, proposals
 from hlorank.tune.dispatches.run import TileRun, TuneError, outcome_of, row_of
 from hlorank.tune.dispatches.settings import TileSettings

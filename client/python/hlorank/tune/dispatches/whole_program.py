@@ -6,8 +6,8 @@ from pathlib import Path
 from hlorank.iree.compiler import SPEC_FLAG, STABLEHLO_FLAGS, compile_text
 from hlorank.iree.measure import measure_modules, measuring_worker
 from hlorank.iree.runtime import ProgramSubject
-from hlorank.iree.workers import WorkerError
 from hlorank.measure.rounds import Protocol
+from hlorank.measure.workers import WorkerError
 from hlorank.tune.dispatches.run import TuneError
 from hlorank.tune.dispatches.subject import StablehloProgram
 

@@ -1,4 +1,4 @@
-"""Processes that compile and run tiles, since a tile may make either crash or hang."""
+"""Processes that compile and run what may make either crash or hang."""
 
 import os
 import signal
@@ -53,7 +53,7 @@ class Worker(Child):
 
     def _start(self) -> Connection:
         here, there = Pipe()
-        code = f"from hlorank.iree.workers import main; main({self.module!r})"
+        code = f"from hlorank.measure.workers import main; main({self.module!r})"
         numbers = [there.fileno(), *self.processors]
         self._process = subprocess.Popen(
             [sys.executable, "-c", code, *map(str, numbers)],
