@@ -28,11 +28,9 @@ def collect(arguments: argparse.Namespace) -> None:
         message = f"{arguments.task} is measured with {' or '.join(sources)}"
         raise SystemExit(f"--source {source}: {message}")
     if arguments.task == "feature-set":
-        from hlorank_training.measuring.halide.collect import (
-            PROTOCOL,
-            ScheduleLimits,
-            collect_halide,
-        )
+        from hlorank.halide.schedules import PROTOCOL
+
+        from hlorank_training.measuring.halide.collect import ScheduleLimits, collect_halide
 
         collect_halide(arguments.out, arguments.minutes, PROTOCOL, ScheduleLimits())
     elif arguments.task == "fusion":

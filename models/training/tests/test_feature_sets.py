@@ -227,9 +227,10 @@ def test_an_unknown_readout_is_refused():
 
 def test_the_shipped_cost_model_predicts_what_halide_prints():
     pytest.importorskip("halide", reason="halide is not installed")
+    from hlorank_training.measuring.halide.adams2019 import FEATURE_SET, Draw, apply_schedule
+
     from hlorank_training.data.feature_graphs import FeatureGraph
     from hlorank_training.judging.halide_cost import HalideCostModel, trained_again
-    from hlorank_training.measuring.halide.adams2019 import FEATURE_SET, Draw, apply_schedule
     from hlorank_training.measuring.halide.random_pipelines import random_pipeline
 
     found = [apply_schedule(random_pipeline(6), Draw(0, beam=beam)) for beam in (1, 2, 4)]

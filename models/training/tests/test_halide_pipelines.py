@@ -6,23 +6,20 @@ import pytest
 pytest.importorskip("scipy", reason="scipy is not installed")
 pytest.importorskip("halide", reason="halide is not installed")
 
-from hlorank.iree.workers import Worker
+from hlorank.halide.adams2019 import apply_schedule
+from hlorank.halide.features import CONFIG_FEATURES, FEATURE_SET, NODE_FEATURES
+from hlorank.halide.messages import Compile, Compiled, Failed, Search
+from hlorank.halide.schedule import Draw
+from hlorank.halide.stages import stage_graph
+from hlorank.halide.weights import shipped_weights
+from hlorank.halide.worker import Programs
 from hlorank.measure.atomic_files import read_json
 from hlorank.measure.rounds import Protocol
+from hlorank.measure.workers import Worker
 
 from hlorank_training.measuring.halide import collect
-from hlorank_training.measuring.halide.adams2019 import (
-    CONFIG_FEATURES,
-    FEATURE_SET,
-    NODE_FEATURES,
-    Draw,
-    apply_schedule,
-    shipped_weights,
-    stage_graph,
-)
-from hlorank_training.measuring.halide.collect import ScheduleLimits, collect_halide, draws
-from hlorank_training.measuring.halide.random_pipelines import random_pipeline
-from hlorank_training.measuring.halide.worker import Compile, Compiled, Failed
+from hlorank_training.measuring.halide.collect import ScheduleLimits, collect_halide
+from hlorank_training.measuring.halide.random_pipelines import RandomPipeline, random_pipeline
 
 SMALL = 6
 """A pipeline of ten stages."""
@@ -80,13 +77,6 @@ def test_pipelines_differ_and_are_of_a_wanted_size():
     assert len(set(sizes)) == 3 and min(sizes) >= 8 and max(sizes) <= 40
 
 
-def test_wide_beams_are_drawn_only_where_the_search_is_fast():
-    fast, slow = (list(draws(seconds, ScheduleLimits())) for seconds in (0.1, 1.6))
-    assert [draw.beam for draw in fast[:4]] == [8, 4, 2, 1] and max(d.beam for d in fast[4:]) == 8
-    assert {draw.beam for draw in slow} == {1}
-    assert len({(draw.number, draw.noise, draw.keep) for draw in fast}) == len(fast)
-
-
 @pytest.fixture
 def small(monkeypatch):
     monkeypatch.setattr(collect, "count", lambda: [SMALL])
@@ -122,30 +112,41 @@ def test_a_pipeline_with_few_schedules_is_left_out_with_the_reason(small, tmp_pa
 class Dying(Worker):
     """Its process dies of the second draw."""
 
+    dies_of = Compile
+
     def send(self, request):
         super().send(request)
-        if isinstance(request, Compile) and request.draw.number == 1:
+        if isinstance(request, self.dies_of) and request.draw.number == 1:
             self._process.kill()
 
 
-def test_a_draw_that_crashes_is_listed_and_the_others_are_measured(small, tmp_path, monkeypatch):
-    monkeypatch.setattr(collect, "Worker", Dying)
+class DyingOfSearch(Dying):
+    dies_of = Search
+
+
+@pytest.mark.parametrize(
+    ("worker", "reason"),
+    [
+        (Dying, "the compiler or the schedule crashed with SIGKILL"),
+        (DyingOfSearch, "the search crashed with SIGKILL"),
+    ],
+)
+def test_a_draw_that_crashes_is_listed_and_the_others_are_measured(
+    small, tmp_path, monkeypatch, worker, reason
+):
+    monkeypatch.setattr(collect, "Worker", worker)
     collect_halide(tmp_path, 10, PROTOCOL, ScheduleLimits(schedules=4, draws=12, least=2))
     record = read_json(tmp_path / "p00006.json")
-    draw, reason = record["refused"][0]
-    assert draw["number"] == 1 and reason == "the compiler crashed with SIGKILL"
+    draw, message = record["refused"][0]
+    assert draw["number"] == 1 and message == reason
     assert record["configurations"] == 4
 
 
-def test_a_slow_or_wrong_schedule_is_not_measured(monkeypatch):
-    from hlorank_training.measuring.halide import worker
-
-    programs = worker._Programs(SMALL)
-    first = programs.add(Draw(0))
-    assert isinstance(first, Compiled) and first.compile_seconds > 0
-    assert programs.add(Draw(0)) == Failed("repeats an earlier schedule")
-    monkeypatch.setattr(worker, "SLOWEST", 0.0)
-    assert "runs longer than" in programs._check(next(iter(programs.runs.values())))
-    monkeypatch.setattr(worker, "SLOWEST", 10.0)
+def test_a_slow_or_wrong_schedule_is_not_measured():
+    programs = Programs(RandomPipeline(SMALL))
+    first = programs.compile(Draw(0), slowest=10.0)
+    assert isinstance(first, Compiled) and first.seconds > 0 and first.run_seconds > 0
+    assert programs.compile(Draw(0), slowest=0.0) == Failed("runs longer than 0 s")
     programs._expected = programs._expected + 1.0
-    assert "the results differ by" in programs._check(next(iter(programs.runs.values())))
+    wrong = programs.compile(Draw(0), slowest=10.0)
+    assert isinstance(wrong, Failed) and "the results differ by" in wrong.message

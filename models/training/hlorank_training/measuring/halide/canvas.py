@@ -49,7 +49,6 @@ class Canvas:
         self.is_planar = is_planar
         self.x, self.y, self.c = hl.Var("x"), hl.Var("y"), hl.Var("c")
         self.inputs: list[hl.ImageParam] = []
-        self.input_shapes: list[tuple[int, ...]] = []
         self.functions = 0
         self.operations = 0.0
         """Approximate number of arithmetic operations of a run."""
@@ -108,5 +107,4 @@ class Canvas:
         for dimension, extent in enumerate(extents):
             image.dim(dimension).set_estimate(0, extent)
         self.inputs.append(image)
-        self.input_shapes.append(extents)
         return image

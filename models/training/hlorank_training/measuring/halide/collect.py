@@ -7,37 +7,28 @@ import fcntl
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import count
 from pathlib import Path
 
 import halide as hl
 import numpy as np
-from hlorank.iree.workers import Worker, WorkerError
+from hlorank.halide.drawing import GREEDY, PATIENCE, draws_after_greedy
+from hlorank.halide.features import CONFIG_FEATURES, FEATURE_SET, NODE_FEATURES
+from hlorank.halide.messages import Compiled, Failed, Searched
+from hlorank.halide.schedule import Draw
+from hlorank.halide.schedules import WORKER, ScheduleError, Schedules
 from hlorank.measure.atomic_files import write_atomically, write_json
 from hlorank.measure.rounds import Protocol, Timing
+from hlorank.measure.workers import Worker
 from tqdm import tqdm
 
-from hlorank_training.measuring.halide.adams2019 import (
-    CONFIG_FEATURES,
-    FEATURE_SET,
-    NODE_FEATURES,
-    Draw,
-)
-from hlorank_training.measuring.halide.worker import Compile, Compiled, Failed, Measure
+from hlorank_training.measuring.halide.random_pipelines import RandomPipeline
 from hlorank_training.measuring.provenance import Collection, record
 
-PROTOCOL = Protocol(warmups=1, rounds=10, most_rounds=40, seconds=1.0, tries=4, clock="process")
-WORKER = "hlorank_training.measuring.halide.worker"
-_NOISE = (0.15, 0.4, 0.8, 0.0, 0.3, 1.5, 0.4, 0.8)
-_KEEP = (100, 100, 100, 1, 50, 100, 1, 50)
-"""Noise on the weights and kept choices of a pipeline's draws, in turn."""
-_BEAMS = (8, 4, 2)
-"""Beams of the draws after the greedy one, and then of every eighth one in turn."""
-_SLOWER = 10
-"""How much longer than in the greedy search a state takes in the search of a beam, at most."""
-_MEASURE_SECONDS = 600.0
+SLOWEST = 0.15
+"""Maximum seconds of a run; slower schedules are not measured."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +44,29 @@ class ScheduleLimits:
     seconds: float = 240.0
     """After which no more schedules are drawn for a pipeline."""
     draw_seconds: float = 30.0
-    """How long a draw may take; a wider beam is only drawn if it is expected to take less."""
+    """Processor time of a draw; a wider beam is only drawn if it is expected to take less."""
 
 
 class PipelineError(Exception):
     """A pipeline is left out."""
+
+
+@dataclass(frozen=True)
+class Working:
+    """A schedule that compiles, and computes what the greedy one does."""
+
+    draw: Draw
+    searched: Searched
+    compiled: Compiled
+
+
+@dataclass
+class _Drawn:
+    """What was drawn for a pipeline."""
+
+    working: list[Working] = field(default_factory=list)
+    failed: list[tuple[Draw, str]] = field(default_factory=list)
+    """Why the others are not measured."""
 
 
 def collect_halide(
@@ -83,19 +92,6 @@ def collect_halide(
                 return
 
 
-def draws(greedy_seconds: float, limits: ScheduleLimits) -> Iterator[Draw]:
-    """Yields the draws after the greedy one; beams that would take too long are narrower."""
-    widest = max(1, int(limits.draw_seconds / _SLOWER / max(greedy_seconds, 1e-3)))
-    for number in range(1, limits.draws):
-        is_early = number <= len(_BEAMS)
-        beam = _BEAMS[(number - 1) % len(_BEAMS)] if is_early or number % 8 == 0 else 1
-        if is_early:
-            yield Draw(number, beam=min(beam, widest))
-        else:
-            place = number % len(_NOISE)
-            yield Draw(number, _NOISE[place], _KEEP[place], min(beam, widest))
-
-
 def _is_done(collection: Collection, name: str) -> bool:
     return collection.has(name) or (collection.folder / f"{name}.refused.json").exists()
 
@@ -103,7 +99,7 @@ def _is_done(collection: Collection, name: str) -> bool:
 def _collect(collection: Collection, name: str, seed: int, worker: Worker) -> None:
     try:
         _measure(collection, name, seed, worker)
-    except (PipelineError, WorkerError) as error:
+    except (PipelineError, ScheduleError) as error:
         tqdm.write(f"{name}: {error}")
         refused = {"name": name, "reason": str(error)}
         write_json(collection.folder / f"{name}.refused.json", refused)
@@ -111,74 +107,76 @@ def _collect(collection: Collection, name: str, seed: int, worker: Worker) -> No
 
 def _measure(collection: Collection, name: str, seed: int, worker: Worker) -> None:
     begin, limits = time.monotonic(), collection.limits
-    drawn, failed = _drawn(seed, worker, limits)
-    if len(drawn) < limits.least:
-        reasons = "; ".join(sorted({reason for _, reason in failed}))
-        raise PipelineError(f"{len(drawn)} of {limits.least} distinct schedules: {reasons}")
+    schedules = Schedules(worker, RandomPipeline(seed), PATIENCE * limits.draw_seconds)
+    drawn = _drawn(schedules, limits)
+    if len(drawn.working) < limits.least:
+        reasons = "; ".join(sorted({reason for _, reason in drawn.failed}))
+        message = f"{len(drawn.working)} of {limits.least} distinct schedules: {reasons}"
+        raise PipelineError(message)
     with _alone(collection.folder):
-        worker.send(Measure(collection.protocol))
-        timing = worker.receive(_MEASURE_SECONDS)
-    if isinstance(timing, Failed):
-        raise PipelineError(timing.message)
-    schedules = [compiled for _, compiled in drawn]
+        timing = schedules.measure(collection.protocol)
+    working = drawn.working
     details = {
         "seed": seed,
-        "stages": schedules[0].schedule.stages,
-        "draws": [vars(draw) for draw, _ in drawn],
-        "halide_milliseconds": [s.schedule.predicted_milliseconds for s in schedules],
-        "search_seconds": [round(s.search_seconds, 3) for s in schedules],
-        "compile_seconds": [round(s.compile_seconds, 3) for s in schedules],
+        "stages": working[0].searched.schedule.stages,
+        "draws": [vars(one.draw) for one in working],
+        "halide_milliseconds": [one.searched.schedule.predicted_milliseconds for one in working],
+        "search_seconds": [round(one.searched.seconds, 3) for one in working],
+        "compile_seconds": [round(one.compiled.seconds, 3) for one in working],
         "first_pass": timing.first.min(0).tolist(),
         "second_pass": timing.second.min(0).tolist(),
-        "refused": [[vars(draw), reason] for draw, reason in failed],
+        "refused": [[vars(draw), reason] for draw, reason in drawn.failed],
         "seconds": round(time.monotonic() - begin, 1),
     }
     record(collection, name, "random", timing, details)
-    write_atomically(collection.path(name), measured_file(schedules, timing))
+    write_atomically(collection.path(name), measured_file(working, timing))
 
 
-def _drawn(
-    seed: int, worker: Worker, limits: ScheduleLimits
-) -> tuple[list[tuple[Draw, Compiled]], list[tuple[Draw, str]]]:
-    """Draws schedules until there are enough; returns those that work, and why others do not."""
-    end = time.monotonic() + limits.seconds
-    greedy = Draw(0)
-    first = _asked(Compile(seed, greedy), worker, limits)
-    if isinstance(first, Failed):
-        raise PipelineError(f"the greedy schedule: {first.message}")
-    working: list[tuple[Draw, Compiled]] = [(greedy, first)]
-    failed: list[tuple[Draw, str]] = []
-    for draw in draws(first.search_seconds, limits):
-        if len(working) >= limits.schedules or time.monotonic() > end:
+def _drawn(schedules: Schedules, limits: ScheduleLimits) -> _Drawn:
+    """Draws schedules until there are enough.
+
+    Raises:
+        PipelineError: if the greedy schedule does not work, with which all are compared.
+    """
+    end, drawn, known = time.monotonic() + limits.seconds, _Drawn(), set()
+    _add(drawn, known, schedules, GREEDY, limits)
+    if drawn.failed:
+        raise PipelineError(f"the greedy schedule: {drawn.failed[0][1]}")
+    greedy_seconds = drawn.working[0].searched.seconds
+    for draw in draws_after_greedy(limits.draws - 1, greedy_seconds, limits.draw_seconds):
+        if len(drawn.working) >= limits.schedules or time.monotonic() > end:
             break
-        try:
-            found = _asked(Compile(seed, draw), worker, limits)
-        except WorkerError as error:
-            found = Failed(f"the compiler {error}")
-            # The process had the earlier schedules, which draws always give again.
-            for earlier, _ in working:
-                _asked(Compile(seed, earlier), worker, limits)
-        if isinstance(found, Failed):
-            failed.append((draw, found.message))
-        else:
-            working.append((draw, found))
-    return working, failed
+        _add(drawn, known, schedules, draw, limits)
+    return drawn
 
 
-def _asked(request: Compile, worker: Worker, limits: ScheduleLimits) -> Compiled | Failed:
-    worker.send(request)
-    return worker.receive(limits.draw_seconds)
+def _add(
+    drawn: _Drawn, known: set[str], schedules: Schedules, draw: Draw, limits: ScheduleLimits
+) -> None:
+    searched = schedules.search(draw, PATIENCE * limits.draw_seconds)
+    if isinstance(searched, Failed):
+        drawn.failed.append((draw, searched.message))
+        return
+    if searched.schedule.digest in known:
+        drawn.failed.append((draw, "repeats an earlier schedule"))
+        return
+    compiled = schedules.compile(draw, SLOWEST)
+    if isinstance(compiled, Failed):
+        drawn.failed.append((draw, compiled.message))
+        return
+    known.add(searched.schedule.digest)
+    drawn.working.append(Working(draw, searched, compiled))
 
 
-def measured_file(schedules: Sequence[Compiled], timing: Timing) -> bytes:
+def measured_file(working: Sequence[Working], timing: Timing) -> bytes:
     """Returns the npz file of a measured graph of a feature set; run times are nanoseconds."""
-    first, file = schedules[0].schedule, BytesIO()
+    schedules, file = [one.searched.schedule for one in working], BytesIO()
     np.savez_compressed(
         file,
         feature_set=np.frombuffer(FEATURE_SET.encode(), np.uint8),
-        node_features=first.node_features,
-        edge_index=first.edges,
-        config_features=np.stack([compiled.schedule.config_features for compiled in schedules]),
+        node_features=schedules[0].node_features,
+        edge_index=schedules[0].edges,
+        config_features=np.stack([schedule.config_features for schedule in schedules]),
         config_runtime=timing.label(),
     )
     return file.getvalue()

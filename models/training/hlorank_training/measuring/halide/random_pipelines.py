@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from random import Random
 
-import halide as hl
+from hlorank.halide.pipeline import Pipeline
 
 from hlorank_training.measuring.halide.canvas import Canvas, Tensor
 from hlorank_training.measuring.halide.operations import MAX_ELEMENTS, MIN_ELEMENTS, OPERATIONS
@@ -16,23 +16,23 @@ _TASTES = (0.3, 1.0, 1.0, 3.0)
 _MAX_COST = 1.2e8
 """Number of arithmetic operations from which on a pipeline does not grow further."""
 _TRIES = 400
+_MARGIN = 16
+"""Elements around every input: vectors that are longer than a dimension read beyond it."""
 
 
 @dataclass(frozen=True)
-class Pipeline:
-    """What a schedule is applied to, and what a run needs."""
+class RandomPipeline:
+    """Draws a pipeline, the same one for equal seeds."""
 
-    pipeline: hl.Pipeline
-    inputs: list[hl.ImageParam]
-    input_shapes: list[tuple[int, ...]]
-    output_shape: tuple[int, ...]
+    seed: int
+
+    def __call__(self) -> Pipeline:
+        """Builds the pipeline, since a schedule changes the one that it is applied to."""
+        return random_pipeline(self.seed)
 
 
 def random_pipeline(seed: int) -> Pipeline:
-    """Draws a pipeline, the same one for equal seeds.
-
-    A schedule changes the functions that it is applied to, so each one needs its own pipeline.
-    """
+    """Draws a pipeline, the same one for equal seeds."""
     random = Random(seed)
     canvas = Canvas(is_planar=random.random() < 0.6)
     tensors = [_source(canvas, random)]
@@ -64,8 +64,4 @@ def _finished(canvas: Canvas, tensors: list[Tensor]) -> Pipeline:
     output = tensors[-1]
     for tensor in [one for one in tensors[:-1] if one.shape == output.shape][-2:]:
         output = canvas.define("join", canvas.here(output) + canvas.here(tensor), output.shape)
-    extents = canvas.order(*output.shape)
-    for variable, extent in zip(canvas.place, extents, strict=True):
-        output.function.set_estimate(variable, 0, extent)
-    pipeline = hl.Pipeline(output.function)
-    return Pipeline(pipeline, canvas.inputs, canvas.input_shapes, extents)
+    return Pipeline(output.function, canvas.order(*output.shape), canvas.inputs, _MARGIN)

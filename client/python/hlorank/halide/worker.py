@@ -1,0 +1,134 @@
+"""Draws, compiles and measures schedules of one pipeline in a process of its own, which may die.
+
+``serve`` answers the requests of ``messages``.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from functools import partial
+from io import StringIO
+from multiprocessing.connection import Connection
+from typing import Any
+
+import halide as hl
+import numpy as np
+
+from hlorank.errors import HlorankError
+from hlorank.halide.adams2019 import apply_schedule
+from hlorank.halide.messages import (
+    Begin,
+    Compile,
+    Compiled,
+    Failed,
+    Measure,
+    Search,
+    Searched,
+)
+from hlorank.halide.pipeline import Pipeline
+from hlorank.halide.schedule import Draw
+from hlorank.halide.standard_error import printed
+from hlorank.measure.rounds import Protocol, Timing, measure
+
+_TOLERANCE = 1e-2
+"""Maximum difference of results, relative to the largest value."""
+
+
+class Programs:
+    """The schedules of one pipeline."""
+
+    def __init__(self, build: Callable[[], Pipeline]):
+        pipeline = build()
+        self.build = build
+        self._inputs, self._output = pipeline.input_values(), pipeline.result()
+        self._scheduled: dict[Draw, Pipeline] = {}
+        self._runs: list[Callable[[], Any]] = []
+        self._expected: np.ndarray | None = None
+
+    def search(self, draw: Draw) -> Searched:
+        """Draws a schedule."""
+        pipeline, begin = self.build(), time.process_time()
+        schedule = apply_schedule(pipeline, draw)
+        self._scheduled[draw] = pipeline
+        return Searched(schedule, time.process_time() - begin)
+
+    def compile(self, draw: Draw, slowest: float) -> Compiled | Failed:
+        """Compiles a schedule, and checks its results and its run time."""
+        if draw not in self._scheduled:
+            self.search(draw)
+        pipeline, begin = self._scheduled[draw], time.process_time()
+        # Halide prints what a schedule could do better, also to Python's standard output.
+        with printed(), redirect_stdout(StringIO()):
+            program = pipeline.pipeline.compile_to_callable(
+                pipeline.arguments, hl.get_host_target()
+            )
+        seconds = time.process_time() - begin
+        run = partial(program, *self._inputs, self._output)
+        run_seconds = _run_seconds(run, slowest)
+        if run_seconds > slowest:
+            return Failed(f"runs longer than {slowest:.3g} s")
+        if problem := self._difference():
+            return Failed(problem)
+        self._runs.append(run)
+        return Compiled(seconds, run_seconds)
+
+    def measure(self, protocol: Protocol) -> Timing:
+        """Measures the compiled schedules, in the order of compiling."""
+        return measure(self._runs, protocol)
+
+    def _difference(self) -> str:
+        """Says how the results differ from those of the first schedule; empty if they agree."""
+        result = np.asarray(self._output).astype("f8")
+        if self._expected is None:
+            self._expected = result
+        largest = max(1.0, float(np.abs(self._expected).max()))
+        difference = float(np.abs(result - self._expected).max()) / largest
+        # Not "greater than", since NaN is wrong too.
+        if not difference <= _TOLERANCE:
+            return f"the results differ by {difference:.1e} of the largest value"
+        return ""
+
+
+def _run_seconds(run: Callable[[], Any], slowest: float) -> float:
+    """Returns the processor time of a run, of the second one if the first is slow."""
+    seconds = 0.0
+    for _ in range(2):
+        begin = time.process_time()
+        run()
+        seconds = time.process_time() - begin
+        if seconds <= slowest:
+            break
+    return seconds
+
+
+_current: Programs | None = None
+
+
+def serve(connection: Connection, request: Begin | Search | Compile | Measure) -> None:
+    """Answers one request."""
+    try:
+        answer = _answer(request)
+    # Halide, the autoscheduler and the user's function raise errors of several types.
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [""]
+        is_told = isinstance(error, hl.HalideError | HlorankError)
+        name = "" if is_told else f"{type(error).__name__}: "
+        answer = Failed((name + lines[0])[:300])
+    connection.send(answer)
+
+
+def _answer(request: Begin | Search | Compile | Measure) -> Any:
+    global _current
+    if isinstance(request, Begin):
+        _current = None
+        _current = Programs(request.build)
+        return None
+    if _current is None:
+        return Failed("there is no pipeline")
+    match request:
+        case Search(draw):
+            return _current.search(draw)
+        case Compile(draw, slowest):
+            return _current.compile(draw, slowest)
+        case Measure(protocol):
+            return _current.measure(protocol)
