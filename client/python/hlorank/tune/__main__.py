@@ -1,27 +1,26 @@
 """The command ``hlorank-tune``."""
 
 import argparse
-import importlib.util
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from math import inf
 from pathlib import Path
-from typing import Any
 
 from hlorank.errors import HlorankError
 from hlorank.measure.atomic_files import file_name
+from hlorank.measure.script import load_module
 from hlorank.model import model_reference
 from hlorank.task import Task
 from hlorank.tune.program import FusionProgram, Program, TiledKernel
 
 _EPILOG = """\
 exit codes: 0 the search is complete, 1 it failed, 2 wrong arguments, 130 stopped by Ctrl-C.
-The same command continues a stopped search.
+The same command continues a stopped search; one for Halide begins again.
 
 examples:
   hlorank-tune --compiler iree model.py:program         tiles of IREE's dispatches: spec.mlir
   hlorank-tune --compiler iree model.mlir --no-measure  the same from the model alone
+  hlorank-tune --compiler halide blur.py:blur           schedules of a Halide pipeline: schedule.h
   hlorank-tune step.hlo                                 layouts of a dumped module
   hlorank-tune model.py:program --measurements 16       layouts of a hlorank.tune.Program
   hlorank-tune kernel.py:kernel --minutes 5             tiles of your own loops, a TiledKernel
@@ -38,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     if not given.report and given.program is None:
         parser.error("name a PROGRAM, or folders to --report")
+    if given.draws and given.compiler != "halide":
+        parser.error("--draws needs --compiler halide")
     try:
         if given.report:
             return _report(given)
@@ -47,6 +48,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from hlorank.tune.dispatches.command import tune_with_iree
 
             return tune_with_iree(given, load)
+        if given.compiler == "halide":
+            if given.fusion or given.no_measure:
+                parser.error("--fusion and --no-measure do not apply to --compiler halide")
+            from hlorank.tune.schedules.command import tune_with_halide
+
+            return tune_with_halide(given)
         if given.no_measure:
             parser.error("--no-measure needs --compiler iree, since only its result is a file")
         return _replay(given) if given.replay else _tune(given)
@@ -54,23 +61,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except ModuleNotFoundError as error:
-        print(f"error: {error}; install it with pip install 'hlorank[tune,iree]'", file=sys.stderr)
+        extras = "halide" if given.compiler == "halide" else "tune,iree"
+        print(f"error: {error}; install it with pip install 'hlorank[{extras}]'", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("stopped; the same command continues the search", file=sys.stderr)
+        continues = "begins" if given.compiler == "halide" else "continues"
+        print(f"stopped; the same command {continues} the search", file=sys.stderr)
         return 130
 
 
 def _parser() -> argparse.ArgumentParser:
     from hlorank.tune.dispatches.settings import TileSettings
+    from hlorank.tune.schedules.run import ScheduleSettings
     from hlorank.tune.search import STRATEGIES, Settings
 
     default = Settings("")
     parser = argparse.ArgumentParser(
         prog="hlorank-tune",
         description="Finds faster layouts or fusions of an XLA program, or faster tiles of your "
-        "own loops: a hlorank server ranks candidates, and the best are measured beside your "
-        "program.",
+        "own loops, of IREE's kernels, or faster schedules of a Halide pipeline: a hlorank server "
+        "ranks candidates, and the best are measured beside your program.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -79,15 +89,16 @@ def _parser() -> argparse.ArgumentParser:
         nargs="?",
         metavar="PROGRAM",
         help="file with an HLO module before optimization (text, HloModuleProto, HloProto or "
-        "ModuleTuningData) or, for IREE, StableHLO text (.mlir); or a Program or TiledKernel as "
-        "FILE.py:NAME or MODULE:NAME",
+        "ModuleTuningData) or, for IREE, StableHLO text (.mlir); or a Program or TiledKernel, or "
+        "for Halide a function that returns a pipeline, as FILE.py:NAME or MODULE:NAME",
     )
     parser.add_argument(
         "--compiler",
-        choices=["xla", "iree"],
+        choices=["xla", "iree", "halide"],
         default="xla",
         help="xla (default) tunes layouts, or the tiles of a TiledKernel; iree tunes the tiles of "
-        "every dispatch of a program and writes a tuning spec for iree-compile",
+        "every dispatch of a program and writes a tuning spec for iree-compile; halide tunes the "
+        "schedule of a pipeline",
     )
     parser.add_argument(
         "--fusion",
@@ -129,7 +140,15 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="maximum number of measured candidates, your program included (default: "
         f"{default.measurements}); with IREE, of measured tiles per dispatch (default: "
-        f"{TileSettings.measurements})",
+        f"{TileSettings.measurements}); with Halide, of schedules beside the greedy one (default: "
+        f"{ScheduleSettings.measurements})",
+    )
+    parser.add_argument(
+        "--draws",
+        type=_count,
+        metavar="N",
+        help="with Halide, schedules that are drawn and that the model ranks (default: "
+        f"{ScheduleSettings.draws})",
     )
     parser.add_argument(
         "--minutes",
@@ -290,7 +309,7 @@ def _report(given: argparse.Namespace) -> int:
 
 
 def _replay(given: argparse.Namespace) -> int:
-    from hlorank.tune.live import duration
+    from hlorank.tune.duration import duration
     from hlorank.tune.tuning import replay
 
     outcomes = replay(_subject(given), given.replay, threads=given.threads)
@@ -312,32 +331,12 @@ def load(name: str) -> Program | TiledKernel:
         if name.endswith(".py"):
             raise HlorankError(f"add the name of the program in the script, as in {name}:NAME")
         return Program.from_file(name)
-    module = _module(place)
+    module = load_module(place)
     found = getattr(module, attribute, None)
     if not isinstance(found, Program | TiledKernel):
         what = f"a {type(found).__name__}" if found is not None else "not defined"
         raise HlorankError(f"{name} is {what}, expected a hlorank.tune.Program or TiledKernel")
     return found
-
-
-def _module(place: str) -> Any:
-    path = Path(place)
-    try:
-        if path.suffix != ".py":
-            return import_module(place)
-        specification = importlib.util.spec_from_file_location(path.stem, path)
-        if specification is None or specification.loader is None:
-            raise HlorankError(f"{place} is not a Python file")
-        module = importlib.util.module_from_spec(specification)
-        sys.path.insert(0, str(path.parent))
-        specification.loader.exec_module(module)
-        return module
-    except HlorankError:
-        raise
-    # The user's script may raise anything.
-    except Exception as error:
-        message = f"{place} cannot be imported: {type(error).__name__}: {error}"
-        raise HlorankError(message) from error
 
 
 if __name__ == "__main__":

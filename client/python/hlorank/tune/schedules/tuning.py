@@ -1,0 +1,100 @@
+"""Finds a faster schedule of a pipeline in one call."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hlorank.client import Client
+from hlorank.errors import HlorankError
+from hlorank.halide.schedule import Schedule
+from hlorank.halide.schedules import WORKER, Schedules
+from hlorank.measure.workers import Worker
+from hlorank.tune.predictor import server_error
+from hlorank.tune.schedules.choosing import (
+    Listener,
+    Scores,
+    compile_first,
+    draw,
+    measure,
+    order,
+)
+from hlorank.tune.schedules.ranking import rank_schedules
+from hlorank.tune.schedules.report import write
+from hlorank.tune.schedules.run import ScheduleRun, ScheduleSettings
+
+_COMPILE_SECONDS = 120.0
+"""How long compiling a schedule, and its first runs, may take."""
+
+
+def tune_schedules(
+    name: str,
+    build: Callable[[], Any],
+    server: str | None,
+    out: Path,
+    settings: ScheduleSettings,
+    *,
+    model: str | None = None,
+    listener: Listener = lambda *_: None,
+) -> ScheduleRun:
+    """Draws schedules, ranks them, measures the first, and writes the fastest into ``out``.
+
+    Args:
+        name: Of the pipeline.
+        build: Returns a new ``hlorank.halide.pipeline.Pipeline`` at every call. It is called in
+            another process, so it must be picklable: a ``PipelineFunction``, or a function of a
+            module.
+        server: The address of a server; None takes the schedules in a random order.
+        out: Folder of the results.
+        settings: Limits.
+        model: The model that ranks, for example ``halide-adams2019@1``; None selects the server's
+            default for the feature set.
+        listener: Shows the progress.
+
+    Raises:
+        HlorankError: if the pipeline cannot be built, or no server answers.
+    """
+    run = ScheduleRun(name)
+    with Worker(WORKER) as worker, Client(server) if server else nullcontext() as client:
+        scores = _scores(run, client, model, settings.seed)
+        schedules = Schedules(worker, build, _COMPILE_SECONDS)
+        with _timed(run, "drawing"):
+            draw(run, schedules, settings, listener, lambda greedy: _check(scores, greedy))
+        with _timed(run, "ranking"):
+            order(run, scores)
+        with _timed(run, "compiling"):
+            compile_first(run, schedules, settings.measurements, listener)
+        with _timed(run, "measuring"):
+            measure(run, schedules, listener)
+    write(run, out)
+    return run
+
+
+def _check(scores: Scores, greedy: Schedule) -> None:
+    """Fails before more schedules are drawn if the server does not rank them."""
+    try:
+        scores([greedy])
+    except HlorankError as error:
+        raise server_error(error) from error
+
+
+def _scores(run: ScheduleRun, client: Client | None, model: str | None, seed: int) -> Scores:
+    if client is None:
+        return lambda schedules: np.random.default_rng(seed).permutation(len(schedules))
+
+    def scores(schedules: Sequence[Schedule]) -> np.ndarray:
+        ranking = rank_schedules(client, schedules, model)
+        run.model, run.unit = str(ranking.model), ranking.unit
+        return ranking.scores
+
+    return scores
+
+
+@contextmanager
+def _timed(run: ScheduleRun, step: str) -> Iterator[None]:
+    begin = time.monotonic()
+    yield
+    run.seconds[step] = time.monotonic() - begin
