@@ -50,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_study(subparsers)
     _add_study_iree(subparsers)
     _add_study_fusion(subparsers)
+    _add_study_halide(subparsers)
     _add_compare_feature_set(subparsers)
     _add_train_feature_set(subparsers)
     _add_export(subparsers)
@@ -189,6 +190,21 @@ def _add_study_fusion(subparsers) -> None:
     parser.add_argument(
         "--minutes-without", type=float, default=10, help="without it (default: %(default)s)"
     )
+
+
+def _add_study_halide(subparsers) -> None:
+    parser = _add(subparsers, commands.study_halide, tasks=())
+    parser.add_argument("--data", type=Path, required=True, help="folder of the measured graphs")
+    parser.add_argument(
+        "--pipelines",
+        nargs="+",
+        required=True,
+        metavar="NAME",
+        help="graphs that the model was not trained on",
+    )
+    parser.add_argument("--server", default="127.0.0.1:7070", help="address of the hlorank server")
+    parser.add_argument("--model", help="model that ranks (default: that of the feature set)")
+    parser.add_argument("--out", type=Path, required=True, help="file of the results")
 
 
 def _add_compare_feature_set(subparsers) -> None:

@@ -287,6 +287,24 @@ def study_fusion(arguments: argparse.Namespace) -> None:
     print(run(arguments.programs, arguments.server, arguments.out, *limits))
 
 
+def study_halide(arguments: argparse.Namespace) -> None:
+    """Compare a few schedules that a server's model ranks first with all measured ones."""
+    from hlorank_training.judging.study_halide import study_halide as run
+
+    try:
+        print(
+            run(
+                arguments.data,
+                arguments.pipelines,
+                arguments.server,
+                arguments.out,
+                arguments.model,
+            )
+        )
+    except ValueError as error:
+        raise SystemExit(f"--data: {error}") from None
+
+
 def export(arguments: argparse.Namespace) -> None:
     """Write the artifact of a trained model, or of the mean of several."""
     if arguments.task == "fusion":

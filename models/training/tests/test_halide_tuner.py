@@ -1,0 +1,139 @@
+"""The search for schedules of a user's pipeline, with Halide."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("halide", reason="halide is not installed")
+pytest.importorskip("rich", reason="rich is not installed")
+
+from hlorank.errors import HlorankError
+from hlorank.halide.schedule import Draw
+from hlorank.halide.script import PipelineFunction
+from hlorank.measure.rounds import Protocol
+from hlorank.tune.__main__ import main
+from hlorank.tune.schedules import choosing
+from hlorank.tune.schedules.run import ScheduleSettings
+from hlorank.tune.schedules.tuning import tune_schedules
+
+EXAMPLE = Path(__file__).parents[3] / "client/python/examples/tune_unsharp.py"
+SCRIPT = """
+import os
+import halide as hl
+from hlorank.halide.pipeline import Pipeline
+
+calls = []
+
+def blur(boundary=True, estimates=True):
+    x, y = hl.Var("x"), hl.Var("y")
+    image, scale = hl.ImageParam(hl.UInt(16), 2, "image"), hl.Param(hl.Float(32), "scale")
+    if estimates:
+        image.set_estimates([(0, 64), (0, 48)])
+    scale.set_estimate(0.5)
+    inside = hl.BoundaryConditions.repeat_edge(image) if boundary else image
+    across, out = hl.Func("across"), hl.Func("out")
+    across[x, y] = hl.f32(inside[x, y]) + hl.f32(inside[x + 1, y])
+    out[x, y] = scale * (across[x, y] + across[x, y + 1])
+    return Pipeline(out, (64, 48), [image, scale])
+
+def dies_once():
+    calls.append(1)
+    died = __file__ + ".died"
+    # The inputs are made of the first one, and the greedy schedule is drawn for the second.
+    if len(calls) == 3 and not os.path.exists(died):
+        open(died, "w").close()
+        os.abort()
+    return blur()
+
+def without_margin():
+    return blur(boundary=False)
+
+def without_estimates():
+    return blur(estimates=False)
+
+def without_input():
+    pipeline = blur()
+    return Pipeline(pipeline.output, (64, 48), pipeline.inputs[:1])
+
+def raises():
+    return 1 // 0
+
+def something_else():
+    return 7
+"""
+SETTINGS = ScheduleSettings(draws=5, measurements=2)
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / "pipelines.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch):
+    short = Protocol(warmups=1, rounds=3, most_rounds=3, seconds=0.01, tries=0, clock="process")
+    monkeypatch.setattr(choosing, "PROTOCOL", short)
+
+
+def tuned(script, name, out):
+    return tune_schedules(name, PipelineFunction(str(script), name), None, out, SETTINGS)
+
+
+def test_schedules_of_a_pipeline_are_drawn_and_measured(script, tmp_path, capsys):
+    command = ["--compiler=halide", f"{script}:blur", "--without-model", "--draws=5"]
+    assert main([*command, "--measurements=2", f"--out={tmp_path / 'out'}"]) == 0
+    printed = capsys.readouterr().out
+    assert "drawing ..." in printed and "draw 0: greedy" in printed
+    assert "distinct schedules" in printed and "blur: " in printed
+    text = (tmp_path / "out/schedule.h").read_text()
+    assert text.startswith("// blur: ") and "pipeline.get_func" in text
+
+
+def test_a_draw_of_which_the_process_dies_is_a_row(script, tmp_path):
+    run = tuned(script, "dies_once", tmp_path)
+    (failed,) = (one for one in run.candidates if one.problem)
+    assert failed.draw == Draw(1, beam=8) and failed.problem == "the search crashed with SIGABRT"
+    assert run.greedy.nanoseconds > 0 and run.fastest is not None
+
+
+def test_a_schedule_that_reads_beyond_its_input_is_a_row(script, tmp_path):
+    run = tuned(script, "without_margin", tmp_path)
+    assert run.fastest is None
+    assert all("Input buffer image is accessed at" in one.problem for one in run.ranked)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("without_estimates", "input image needs estimates"),
+        ("without_input", "the pipeline also reads scale"),
+        ("raises", "ZeroDivisionError"),
+        ("something_else", "returns a int, expected a hlorank.halide.pipeline.Pipeline"),
+        ("missing", "has no function missing"),
+    ],
+)
+def test_a_function_that_builds_no_pipeline_is_refused(script, tmp_path, name, message):
+    with pytest.raises(HlorankError, match=message):
+        tuned(script, name, tmp_path)
+
+
+def test_a_server_that_does_not_answer_ends_the_search_before_it_draws(script, tmp_path):
+    function = PipelineFunction(str(script), "blur")
+    with pytest.raises(HlorankError, match="no server answers"):
+        tune_schedules("blur", function, "127.0.0.1:1", tmp_path, SETTINGS)
+
+
+def test_the_example_is_a_pipeline():
+    pipeline = PipelineFunction(str(EXAMPLE), "unsharp")()
+    assert pipeline.extents == (1536, 1024, 3) and len(pipeline.arguments) == 1
+    assert pipeline.input_values()[0].width() == 1536
+
+
+def test_options_of_other_searches_are_refused(capsys):
+    assert main(["--compiler=halide", "a.py:f", "--strategy=random"]) == 1
+    assert "--strategy does not apply to --compiler halide" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["a.py:f", "--draws=5"])
+    assert "--draws needs --compiler halide" in capsys.readouterr().err
