@@ -3,6 +3,7 @@ import asyncio
 import grpc
 import numpy as np
 import pytest
+from conftest import DATA, run_server
 from recording_server import answering_server, recording_server
 
 from hlorank import (
@@ -27,6 +28,8 @@ from hlorank.messages import (
 )
 from hlorank.model import model_of
 
+REGISTRY = DATA / "loop_nests/registry"
+"""A model of the feature set of docs/bring-your-own-compiler.md, alone."""
 MODEL = {"name": "loops", "version": 1}
 NODES = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 EDGES = [[1, 0]]
@@ -267,3 +270,79 @@ def test_measured_configurations_are_listed():
         ):
             (listed,) = client.list_measurements().graphs
         assert np.array_equal(listed.configurations.values(), values)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    kept = tmp_path_factory.mktemp("kept") / "measurements"
+    with run_server(f"--models={REGISTRY}", f"--measurements={kept}") as address:
+        yield address
+
+
+@pytest.fixture
+def golden():
+    """A graph, configurations, and the scores that the model must return."""
+    with np.load(REGISTRY / "loop-nests/1/golden.npz") as arrays:
+        name = arrays["0/feature_set"].tobytes().decode()
+        graph = Graph.from_feature_set(name, arrays["0/node_features"], arrays["0/edge_index"])
+        return graph, arrays["0/config_features"], arrays["0/score"]
+
+
+def test_a_server_ranks_either_form_and_streams_alike(address, golden):
+    graph, values, expected = golden
+    often = ConfigFeatures(np.repeat(values, 4, axis=0))
+    assert often.wire[1].rows and not ConfigFeatures(values).wire[1].rows
+
+    async def ask():
+        async with AsyncClient(address) as client:
+            return await client.rank(graph, often, with_scores=True)
+
+    with Client(address) as client:
+        dense = client.rank(graph, ConfigFeatures(values), with_scores=True)
+        table = client.rank(graph, often, with_scores=True)
+        with client.rank_stream(graph) as stream:
+            stream.send(ConfigFeatures(values))
+            stream.send(often)
+            streamed = stream.finish()
+        cached = client.put_graph(graph)
+        model = client.get_model("loop-nests")
+    assert dense.scores == pytest.approx(expected, rel=1e-4)
+    assert dense.model.name == "loop-nests" and dense.unit == "seconds"
+    assert table.scores.tolist() == np.repeat(dense.scores, 4).tolist()
+    assert table.reuse.distinct_configs == len(values)
+    assert asyncio.run(ask()).best.tolist() == table.best.tolist()
+    assert len(streamed.best) == 5 * len(values) and streamed.best[0] == dense.best[0]
+    assert (cached.hash, cached.nodes) == (dense.graph_hash, values.shape[1])
+    assert len(model.feature_set.config_features) == values.shape[2]
+
+
+def test_a_server_learns_suggests_and_keeps_measurements(address, golden):
+    graph, values, _ = golden
+    configs = ConfigFeatures(values)
+    seconds = [0.001 * 2**number for number in range(len(values))]
+    adapt = Adapt("this machine", configs, seconds)
+    with Client(address) as client:
+        assert client.rank(graph, configs, adapt=adapt).adaptation.adapted
+        few = Adapt("this machine", ConfigFeatures(values[:4]), seconds[:4])
+        (suggested,) = client.suggest(graph, configs, adapt=few).suggestions
+        assert suggested.config >= 4
+        reported = client.report_measurements(graph, adapt)
+        (kept,) = client.list_measurements("this machine").graphs
+        assert client.delete_measurements("this machine") == reported.accepted
+    order = [seconds.index(each) for each in kept.seconds]
+    assert np.array_equal(kept.configurations.values(), values[order])
+
+
+def test_a_server_refuses_other_sets_widths_and_cycles(address, golden):
+    graph, values, _ = golden
+    with Client(address) as client:
+        for refused, configs, reason in (
+            (loops(), drawn(2, 2, 3), "FEATURE_SET_UNKNOWN"),
+            (Graph.from_feature_set("loop-nests-1", NODES, EDGES), values, "FEATURES_INVALID"),
+            (Graph.from_feature_set("loops", NODES, [[0, 1], [1, 0]]), values, "GRAPH_CYCLE"),
+            (graph, values[..., :2], "WRONG_COUNT"),
+            (graph, values[:, :1], "WRONG_COUNT"),
+        ):
+            with pytest.raises(RefusedError) as error:
+                client.rank(refused, ConfigFeatures(configs))
+            assert error.value.reason == reason

@@ -1,0 +1,82 @@
+"""docs/bring-your-own-compiler.md as printed, on fewer programs, and without what needs torch."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import DATA, REPOSITORY, command_line, run_server
+
+PAGE = REPOSITORY / "docs/bring-your-own-compiler.md"
+ARTIFACT = DATA / "loop_nests/registry"
+"""What the page's training wrote."""
+INSTALLS = ("make ", "python3 -m venv ", "pip install ")
+SHORTER = {
+    "python tune.py measure measured": " --programs 2 --schedules 4",
+    "python tune.py compare": " --programs 2 --schedules 16",
+    "python tune.py optimize 0": " --schedules 200",
+}
+"""Commands, and what the test adds to them so that they take seconds."""
+
+
+def commands(page: Path) -> list[str]:
+    """The commands in the code blocks of a page, without their comments."""
+    blocks = re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    return [line.removeprefix("$ ").split("#")[0].strip() for line in lines]
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """Runs a command in an empty folder; returns what it printed."""
+    if shutil.which("cc") is None:
+        pytest.skip("needs a C compiler: cc")
+    folders = Path(sys.executable).parent, command_line().parent, os.environ["PATH"]
+    path = ":".join(map(str, folders))
+
+    def run(command: str, **variables: str) -> str:
+        known = {"HLORANK": str(REPOSITORY), "PATH": path}
+        done = subprocess.run(
+            ["bash", "-euc", command],
+            cwd=tmp_path,
+            env=os.environ | known | variables,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        return done.stdout
+
+    return run
+
+
+def test_every_command_of_the_page_works_from_an_empty_folder(shell, tmp_path):
+    before, serve, after = partition(commands(PAGE))
+    assert serve == "hlorank-server --models registry"
+    for command in before:
+        if command.startswith("python -m hlorank_training train-feature-set "):
+            assert "--data measured --out registry --name loop-nests" in command
+            shutil.copytree(ARTIFACT, tmp_path / "registry")
+        else:
+            shell(command + SHORTER.get(command, ""))
+    assert len(list((tmp_path / "measured").glob("*.npz"))) == 2
+    with run_server(f"--models={tmp_path / 'registry'}") as address:
+        known = {"HLORANK_ENDPOINT": f"http://{address}"}
+        printed = {}
+        for command in after:
+            more = SHORTER.get(command, "")
+            more += f" --server {address}" if command.startswith("python tune.py") else ""
+            printed[command] = shell(command + more, **known)
+    assert "loop-nests" in printed["hlorank models"]
+    assert len(printed["python tune.py compare"].splitlines()) == 2 + 2 + 1
+    assert "after 5 measurements" in printed["python tune.py optimize 0"]
+    assert set(SHORTER) <= {*before, *after}
+
+
+def partition(found: list[str]) -> tuple[list[str], str, list[str]]:
+    """What comes before the server, the server, and what comes after it, without installations."""
+    found = [command for command in found if not command.startswith(INSTALLS)]
+    (at,) = (number for number, command in enumerate(found) if command.startswith("hlorank-server"))
+    return found[:at], found[at], found[at + 1 :]
