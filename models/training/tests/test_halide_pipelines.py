@@ -21,7 +21,7 @@ from hlorank_training.measuring.halide import collect
 from hlorank_training.measuring.halide.collect import ScheduleLimits, collect_halide
 from hlorank_training.measuring.halide.random_pipelines import RandomPipeline, random_pipeline
 
-SMALL = 6
+TEN = 6
 """A pipeline of ten stages."""
 PROTOCOL = Protocol(warmups=1, rounds=2, most_rounds=2, seconds=0.01, tries=0, clock="process")
 PRINTED = """
@@ -51,7 +51,7 @@ def test_stages_and_edges_are_read_from_what_the_autoscheduler_prints():
 def test_a_schedule_has_the_features_of_every_stage():
     assert (len(NODE_FEATURES), len(CONFIG_FEATURES)) == (287, 39)
     assert len(set(NODE_FEATURES) | set(CONFIG_FEATURES)) == 287 + 39
-    one, other = (apply_schedule(random_pipeline(SMALL), Draw(n, noise=n * 0.8)) for n in (0, 1))
+    one, other = (apply_schedule(random_pipeline(TEN), Draw(n, noise=n * 0.8)) for n in (0, 1))
     stages = len(one.stages)
     assert one.node_features.shape == (stages, 287) and one.config_features.shape == (stages, 39)
     assert np.array_equal(one.node_features, other.node_features)
@@ -61,9 +61,15 @@ def test_a_schedule_has_the_features_of_every_stage():
     assert one.predicted_milliseconds > 0 and "vectorize" in one.source + other.source
 
 
+def test_small_pipelines_have_seeds_of_their_own():
+    assert [collect._seed(number) for number in range(8)] == [0, *range(10_000, 10_005), 1, 10_005]
+    sizes = [len(apply_schedule(random_pipeline(seed), Draw(0)).stages) for seed in (10_006, TEN)]
+    assert sizes == [4, 10]
+
+
 def test_equal_draws_are_equal_schedules():
     draw = Draw(5, noise=0.4, keep=50)
-    one, other = (apply_schedule(random_pipeline(SMALL), draw) for _ in range(2))
+    one, other = (apply_schedule(random_pipeline(TEN), draw) for _ in range(2))
     assert np.array_equal(one.config_features, other.config_features)
 
 
@@ -73,13 +79,14 @@ def test_the_weights_are_those_of_the_cost_model():
 
 
 def test_pipelines_differ_and_are_of_a_wanted_size():
-    sizes = [len(apply_schedule(random_pipeline(seed), Draw(0)).stages) for seed in (2, 5, SMALL)]
+    sizes = [len(apply_schedule(random_pipeline(seed), Draw(0)).stages) for seed in (2, 5, TEN)]
     assert len(set(sizes)) == 3 and min(sizes) >= 8 and max(sizes) <= 40
 
 
 @pytest.fixture
 def small(monkeypatch):
-    monkeypatch.setattr(collect, "count", lambda: [SMALL])
+    # One of six pipelines is large: the seventh of them has seed 6.
+    monkeypatch.setattr(collect, "count", lambda: [6 * TEN])
 
 
 def test_a_pipeline_is_measured_once(small, tmp_path):
@@ -143,7 +150,7 @@ def test_a_draw_that_crashes_is_listed_and_the_others_are_measured(
 
 
 def test_a_slow_or_wrong_schedule_is_not_measured():
-    programs = Programs(RandomPipeline(SMALL))
+    programs = Programs(RandomPipeline(TEN))
     first = programs.compile(Draw(0), slowest=10.0)
     assert isinstance(first, Compiled) and first.seconds > 0 and first.run_seconds > 0
     assert programs.compile(Draw(0), slowest=0.0) == Failed("runs longer than 0 s")

@@ -14,13 +14,10 @@ _BEAMS = (8, 4, 2)
 _SLOWER = 10
 """How much longer than in the greedy search a state takes in the search of a beam, at most."""
 
-PATIENCE = 4
-"""A search is stopped after this many times the seconds that it is expected to take at most."""
 
-
-def draws_after_greedy(count: int, greedy_seconds: float, draw_seconds: float) -> Iterator[Draw]:
-    """Yields ``count`` draws; beams that would take longer than ``draw_seconds`` are narrower."""
-    widest = max(1, int(draw_seconds / _SLOWER / max(greedy_seconds, 1e-3)))
+def draws_after_greedy(count: int, greedy_seconds: float, beam_seconds: float) -> Iterator[Draw]:
+    """Yields ``count`` draws; beams that would take longer than ``beam_seconds`` are narrower."""
+    widest = max(1, int(beam_seconds / _SLOWER / max(greedy_seconds, 1e-3)))
     for number in range(1, count + 1):
         is_early = number <= len(_BEAMS)
         beam = _BEAMS[(number - 1) % len(_BEAMS)] if is_early or number % 8 == 0 else 1

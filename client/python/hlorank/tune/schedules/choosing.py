@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hlorank.halide.drawing import GREEDY, PATIENCE, draws_after_greedy
+from hlorank.halide.drawing import GREEDY, draws_after_greedy
 from hlorank.halide.messages import Compiled, Failed, Searched
 from hlorank.halide.schedule import Draw, Schedule
 from hlorank.halide.schedules import PROTOCOL
@@ -18,6 +18,8 @@ _SLOWEST, _SLOWEST_GREEDY = 0.1, 60.0
 """Seconds of a run that are always accepted, and those that the greedy schedule may take."""
 _GREEDY_SECONDS = 600.0
 """How long the greedy draw may take."""
+_LONGER = 5.0
+"""Another draw may take this many times as long as the greedy one."""
 
 Listener = Callable[[str, int, int], Any]
 """Takes a step, how much of it is done, and how much there is."""
@@ -52,8 +54,8 @@ def draw(
     greedy_seconds = _draw_one(run, known, compiler, GREEDY, _GREEDY_SECONDS)
     if run.greedy is not None:
         check(run.greedy.schedule)
-    after = draws_after_greedy(settings.draws - 1, greedy_seconds, settings.draw_seconds)
-    longest = PATIENCE * max(settings.draw_seconds, greedy_seconds)
+    after = draws_after_greedy(settings.draws - 1, greedy_seconds, settings.beam_seconds)
+    longest = max(settings.draw_seconds, _LONGER * greedy_seconds)
     for number, following in enumerate(after, 1):
         listener("drawing", number, settings.draws)
         _draw_one(run, known, compiler, following, longest)

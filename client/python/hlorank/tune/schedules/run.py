@@ -15,8 +15,10 @@ class ScheduleSettings:
     """Schedules that are drawn, the greedy one included; some repeat others."""
     measurements: int = 5
     """First schedules of the ranking that are measured, beside the greedy one."""
-    draw_seconds: float = 10.0
-    """Processor time of a draw; a wider beam is only drawn if it is expected to take less."""
+    draw_seconds: float = 30.0
+    """How long a draw may take; more if the greedy one takes long itself."""
+    beam_seconds: float = 8.0
+    """A wider beam is only drawn if it is expected to take less."""
     seed: int = 0
     """Of the order without a model."""
 

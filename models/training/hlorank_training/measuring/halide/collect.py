@@ -14,7 +14,7 @@ from pathlib import Path
 
 import halide as hl
 import numpy as np
-from hlorank.halide.drawing import GREEDY, PATIENCE, draws_after_greedy
+from hlorank.halide.drawing import GREEDY, draws_after_greedy
 from hlorank.halide.features import CONFIG_FEATURES, FEATURE_SET, NODE_FEATURES
 from hlorank.halide.messages import Compiled, Failed, Searched
 from hlorank.halide.schedule import Draw
@@ -24,9 +24,11 @@ from hlorank.measure.rounds import Protocol, Timing
 from hlorank.measure.workers import Worker
 from tqdm import tqdm
 
-from hlorank_training.measuring.halide.random_pipelines import RandomPipeline
+from hlorank_training.measuring.halide.random_pipelines import SMALL, RandomPipeline
 from hlorank_training.measuring.provenance import Collection, record
 
+_LARGE_EVERY = 6
+"""One of six pipelines is large."""
 SLOWEST = 0.15
 """Maximum seconds of a run; slower schedules are not measured."""
 
@@ -44,7 +46,9 @@ class ScheduleLimits:
     seconds: float = 240.0
     """After which no more schedules are drawn for a pipeline."""
     draw_seconds: float = 30.0
-    """Processor time of a draw; a wider beam is only drawn if it is expected to take less."""
+    """How long a draw, or compiling, may take."""
+    beam_seconds: float = 8.0
+    """A wider beam is only drawn if it is expected to take less."""
 
 
 class PipelineError(Exception):
@@ -81,7 +85,7 @@ def collect_halide(
     write_json(folder / "feature_set.json", {"name": FEATURE_SET, **columns})
     end = time.monotonic() + 60 * minutes
     with Worker(WORKER) as worker, tqdm(desc="pipelines") as progress:
-        for seed in count():
+        for seed in map(_seed, count()):
             name = f"p{seed:05d}"
             with _claimed(folder / f".{name}.lock") as is_ours:
                 if is_ours and not _is_done(collection, name):
@@ -90,6 +94,11 @@ def collect_halide(
             progress.set_postfix_str(name)
             if time.monotonic() > end:
                 return
+
+
+def _seed(number: int) -> int:
+    place, rest = divmod(number, _LARGE_EVERY)
+    return SMALL + number - place - 1 if rest else place
 
 
 def _is_done(collection: Collection, name: str) -> bool:
@@ -107,7 +116,7 @@ def _collect(collection: Collection, name: str, seed: int, worker: Worker) -> No
 
 def _measure(collection: Collection, name: str, seed: int, worker: Worker) -> None:
     begin, limits = time.monotonic(), collection.limits
-    schedules = Schedules(worker, RandomPipeline(seed), PATIENCE * limits.draw_seconds)
+    schedules = Schedules(worker, RandomPipeline(seed), limits.draw_seconds)
     drawn = _drawn(schedules, limits)
     if len(drawn.working) < limits.least:
         reasons = "; ".join(sorted({reason for _, reason in drawn.failed}))
@@ -143,7 +152,7 @@ def _drawn(schedules: Schedules, limits: ScheduleLimits) -> _Drawn:
     if drawn.failed:
         raise PipelineError(f"the greedy schedule: {drawn.failed[0][1]}")
     greedy_seconds = drawn.working[0].searched.seconds
-    for draw in draws_after_greedy(limits.draws - 1, greedy_seconds, limits.draw_seconds):
+    for draw in draws_after_greedy(limits.draws - 1, greedy_seconds, limits.beam_seconds):
         if len(drawn.working) >= limits.schedules or time.monotonic() > end:
             break
         _add(drawn, known, schedules, draw, limits)
@@ -153,7 +162,7 @@ def _drawn(schedules: Schedules, limits: ScheduleLimits) -> _Drawn:
 def _add(
     drawn: _Drawn, known: set[str], schedules: Schedules, draw: Draw, limits: ScheduleLimits
 ) -> None:
-    searched = schedules.search(draw, PATIENCE * limits.draw_seconds)
+    searched = schedules.search(draw, limits.draw_seconds)
     if isinstance(searched, Failed):
         drawn.failed.append((draw, searched.message))
         return
