@@ -217,6 +217,12 @@ def _add_train_feature_set(subparsers) -> None:
     parser.add_argument("--out", type=Path, required=True, help="registry of the artifact")
     parser.add_argument("--name", required=True, help="name of the model")
     parser.add_argument("--version", type=int, default=1, help="version (default: 1)")
+    parser.add_argument(
+        "--members",
+        type=int,
+        default=1,
+        help="models with different seeds, whose mean is exported (default: %(default)s)",
+    )
 
 
 def _add_feature_graphs(parser: argparse.ArgumentParser) -> None:

@@ -7,6 +7,7 @@ A command imports what it needs when it runs: ``--help`` needs neither torch nor
 import argparse
 import os
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 MEASURED = {
@@ -175,14 +176,10 @@ def compare(arguments: argparse.Namespace) -> None:
 
 def compare_feature_set(arguments: argparse.Namespace) -> None:
     """Compare models of a feature set on held-out graphs and on held-out configurations."""
-    from hlorank_training.data.feature_graphs import read_feature_graphs
     from hlorank_training.judging.feature_sets import compare_known, compare_unseen, comparison
 
-    try:
-        graphs = read_feature_graphs(arguments.data)
-    except ValueError as error:
-        raise SystemExit(f"--data: {error}") from None
-    compared = comparison(graphs[0].feature_set, arguments.epochs)
+    graphs, columns = _feature_graphs(arguments.data)
+    compared = comparison(columns, arguments.epochs)
     unseen = compare_unseen(graphs, compared)
     print(f"### Unseen graphs: {len(graphs)}\n\n{unseen}\n", flush=True)
     known = compare_known(graphs, compared)
@@ -191,26 +188,18 @@ def compare_feature_set(arguments: argparse.Namespace) -> None:
 
 def train_feature_set(arguments: argparse.Namespace) -> None:
     """Train a model of a feature set, and write its artifact."""
-    from hlorank_training.data.feature_graphs import (
-        held_out_folds,
-        read_columns,
-        read_feature_graphs,
-    )
-    from hlorank_training.judging.feature_sets import FOLDS, SHIPPED, Network, held_out_quality
+    from hlorank_training.data.feature_graphs import held_out_folds
+    from hlorank_training.judging.feature_sets import FOLDS, held_out_quality, shipped
     from hlorank_training.shipping.export import ArtifactIdentity, digest
     from hlorank_training.shipping.feature_set_artifact import export_feature_set, feature_digest
 
-    try:
-        graphs = read_feature_graphs(arguments.data)
-        columns = read_columns(arguments.data, graphs)
-    except ValueError as error:
-        raise SystemExit(f"--data: {error}") from None
+    graphs, columns = _feature_graphs(arguments.data)
     if len(graphs) < FOLDS:
         raise SystemExit(f"--data: {len(graphs)} graphs; a model needs {FOLDS}, one to judge it")
     held_out = held_out_folds(graphs, FOLDS)[0]
     learned = [graph for graph in graphs if graph.name not in held_out]
     judged = [graph for graph in graphs if graph.name in held_out]
-    model = Network(*SHIPPED, arguments.epochs).train(learned)
+    model = shipped(columns.products, arguments.epochs, arguments.members).train(learned)
     quality = held_out_quality(judged, model.scores)
     identity = ArtifactIdentity(
         name=arguments.name,
@@ -223,6 +212,17 @@ def train_feature_set(arguments: argparse.Namespace) -> None:
     for name, value in quality.items():
         print(f"{name:28} {value}")
     print(f"wrote {folder}")
+
+
+def _feature_graphs(folder: Path) -> tuple[list[Any], Any]:
+    """Returns the measured graphs of a folder, and their columns."""
+    from hlorank_training.data.feature_graphs import read_columns, read_feature_graphs
+
+    try:
+        graphs = read_feature_graphs(folder)
+        return graphs, read_columns(folder, graphs)
+    except ValueError as error:
+        raise SystemExit(f"--data: {error}") from None
 
 
 def within_graph(arguments: argparse.Namespace) -> None:

@@ -177,7 +177,7 @@ def test_a_trained_model_becomes_an_artifact(tmp_path, folder, monkeypatch, caps
     pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
     write_json(folder / "feature_set.json", COLUMNS)
     common = ["--data", folder, "--out", tmp_path, "--name", "loops"]
-    run(monkeypatch, "train-feature-set", *common, "--epochs", 4)
+    run(monkeypatch, "train-feature-set", *common, "--epochs", 4, "--members", 2)
     assert "kendall_tau" in capsys.readouterr().out
     manifest = read_json(tmp_path / "loops/1/manifest.json")
     assert manifest["feature_set"] == COLUMNS and manifest["unit"] == "seconds"
@@ -201,6 +201,7 @@ def test_a_trained_model_becomes_an_artifact(tmp_path, folder, monkeypatch, caps
         (None, "should have `name`, `node_features` and `config_features`"),
         ({"name": "loops-1"}, "should have `name`"),
         (COLUMNS | {"node_features": ["odd"]}, "but the graphs have"),
+        (COLUMNS | {"products": [["n", "steps"]]}, "may have `products`"),
     ],
 )
 def test_columns_that_are_missing_or_others_are_told(tmp_path, monkeypatch, columns, words):
@@ -220,6 +221,32 @@ def test_the_command_names_the_folder_that_is_wrong(tmp_path, monkeypatch):
         run(monkeypatch, "compare-feature-set", "--data", tmp_path)
 
 
+def test_an_ensemble_predicts_the_geometric_mean_of_its_members(graphs):
+    network = Network("work", "both", epochs=2, products=((0, 1),), members=2)
+    ensemble = network.train(graphs[:4])
+    assert ensemble.architecture == "singh-gcn-feature-set-ensemble-2"
+    first, second = (member.scores(graphs[5]) for member in ensemble.members)
+    assert not np.allclose(first, second)
+    assert ensemble.scores(graphs[5]) == pytest.approx(np.sqrt(first * second), rel=1e-5)
+
+
+def test_run_times_that_are_products_of_columns_are_learned_as_amounts(tmp_path):
+    for number in range(16):
+        write_graph(tmp_path, number)
+    graphs = [
+        replace(graph, nanoseconds=(10 * graph.config_features.prod(-1).sum(1)).astype(np.int64))
+        for graph in read_feature_graphs(tmp_path)
+    ]
+
+    def error(products):
+        model = Network("work", "both", 0, epochs=20, products=products).train(graphs[:12])
+        return np.mean(
+            [np.abs(model.scores(g) * 1e6 / g.nanoseconds - 1).mean() for g in graphs[12:]]
+        )
+
+    assert error(((0, 1),)) < error(())
+
+
 def test_an_unknown_readout_is_refused():
     with pytest.raises(ValueError, match="readout 'mean'"):
         FeatureSetModel(FeatureSetSettings(2, 2, readout="mean"))
@@ -227,7 +254,9 @@ def test_an_unknown_readout_is_refused():
 
 def test_the_shipped_cost_model_predicts_what_halide_prints():
     pytest.importorskip("halide", reason="halide is not installed")
-    from hlorank_training.measuring.halide.adams2019 import FEATURE_SET, Draw, apply_schedule
+    from hlorank.halide.adams2019 import apply_schedule
+    from hlorank.halide.features import FEATURE_SET
+    from hlorank.halide.schedule import Draw
 
     from hlorank_training.data.feature_graphs import FeatureGraph
     from hlorank_training.judging.halide_cost import HalideCostModel, trained_again

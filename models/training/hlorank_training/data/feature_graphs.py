@@ -45,6 +45,8 @@ class Columns:
     name: str
     node_features: tuple[str, ...]
     config_features: tuple[str, ...]
+    products: tuple[tuple[int, ...], ...] = ()
+    """Columns of configurations, by their places, whose products are amounts of work too"""
 
 
 def read_columns(folder: Path, graphs: Sequence[FeatureGraph]) -> Columns:
@@ -56,12 +58,17 @@ def read_columns(folder: Path, graphs: Sequence[FeatureGraph]) -> Columns:
     path = folder / COLUMNS
     try:
         content = read_json(path)
+        names = tuple(content["config_features"])
         columns = Columns(
-            content["name"], tuple(content["node_features"]), tuple(content["config_features"])
+            content["name"],
+            tuple(content["node_features"]),
+            names,
+            tuple(tuple(map(names.index, product)) for product in content.get("products", ())),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(
-            f"'{path}' should have `name`, `node_features` and `config_features`: {error}"
+            f"'{path}' should have `name`, `node_features` and `config_features`, and may have "
+            f"`products` of columns of configurations: {error}"
         ) from error
     named = columns.name, len(columns.node_features), len(columns.config_features)
     if named != _columns(graphs[0]):

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
-from hlorank_training.data.feature_graphs import FeatureGraph, held_out_folds
-from hlorank_training.models.feature_set_model import FeatureSetModel, FeatureSetSettings
+from hlorank_training.data.feature_graphs import Columns, FeatureGraph, held_out_folds
+from hlorank_training.models.feature_set_model import FeatureSetEnsemble, FeatureSetSettings
 from hlorank_training.models.metrics import (
     kendall_tau,
     ordered_pair_accuracy,
@@ -27,17 +27,6 @@ FOLDS = 4
 HALIDE = "halide-adams2019-3"
 """The feature set of Halide's autoscheduler."""
 _EPOCHS_AGAIN = 30
-_NETWORKS = (
-    ("sum", "relative", 2),
-    ("sum", "pairs", 2),
-    ("times", "pairs", 2),
-    ("work", "pairs", 2),
-    ("work", "both", 2),
-    ("work", "both", 0),
-)
-"""Readouts, losses and convolutions; the first row is Singh's."""
-SHIPPED = ("work", "both", 2)
-"""Those of the models that are exported."""
 _HEAD = ("model", "tau", "pairs in order", "top 1", "top 5", "median error")
 
 
@@ -49,18 +38,33 @@ class Network:
     loss: str
     convolutions: int = 2
     epochs: int = 60
+    products: tuple[tuple[int, ...], ...] = ()
+    members: int = 1
+    """Models with different seeds, whose mean is the trained model."""
 
     def __call__(self, graphs: Sequence[FeatureGraph]) -> Score:
         """Trains on graphs; returns what scores others."""
         return self.train(graphs).scores
 
-    def train(self, graphs: Sequence[FeatureGraph]) -> FeatureSetModel:
+    def train(self, graphs: Sequence[FeatureGraph]) -> FeatureSetEnsemble:
         """Trains on graphs of one feature set."""
         columns = graphs[0].node_features.shape[-1], graphs[0].config_features.shape[-1]
         settings = FeatureSetSettings(
-            *columns, convolutions=self.convolutions, readout=self.readout
+            *columns,
+            convolutions=self.convolutions,
+            readout=self.readout,
+            products=self.products,
         )
-        return train_feature_set(graphs, settings, FeatureSetTraining(self.loss, self.epochs))
+        seeds = range(1, self.members + 1)
+        trainings = [FeatureSetTraining(self.loss, self.epochs, seed=seed) for seed in seeds]
+        return FeatureSetEnsemble(
+            [train_feature_set(graphs, settings, training) for training in trainings]
+        )
+
+
+def shipped(products: tuple[tuple[int, ...], ...], epochs: int, members: int) -> Network:
+    """Returns how the models that are exported are trained."""
+    return Network("work", "both", 2, epochs, products, members)
 
 
 def boosted_trees(graphs: Sequence[FeatureGraph]) -> Score:
@@ -72,16 +76,20 @@ def boosted_trees(graphs: Sequence[FeatureGraph]) -> Score:
     return lambda graph: np.exp(trees.predict(_sums(graph)))
 
 
-def comparison(feature_set: str, epochs: int) -> dict[str, Fit]:
+def comparison(columns: Columns, epochs: int) -> dict[str, Fit]:
     """Returns the models that are compared, by name; Halide's features have its own model too."""
     fits: dict[str, Fit] = {"boosted trees": boosted_trees}
-    if feature_set == HALIDE:
+    if columns.name == HALIDE:
         fits = {"Halide's, as shipped": _shipped, "Halide's, trained again": _trained_again} | fits
-    for readout, loss, convolutions in _NETWORKS:
-        name = f"readout {readout}, loss {loss}"
-        name += "" if convolutions else ", no convolution"
-        fits[name] = Network(readout, loss, convolutions, epochs)
-    return fits
+    costs = shipped(columns.products, epochs, 1)
+    return fits | {
+        "Singh's network and loss": Network("sum", "relative", 2, epochs),
+        "Singh's network, loss of pairs": Network("sum", "pairs", 2, epochs),
+        "Singh's network, loss of pairs, no convolution": Network("sum", "pairs", 0, epochs),
+        "costs times amounts": costs,
+        "costs times amounts, no convolution": replace(costs, convolutions=0),
+        "costs times amounts, mean of three": replace(costs, members=3),
+    }
 
 
 def _shipped(_: Sequence[FeatureGraph]) -> Score:

@@ -30,7 +30,9 @@ class FeatureSetSettings:
     readout: str = "sum"
     """``sum``: the paper's, a linear map of sums over nodes. The others are the logarithm of a sum
     over nodes, each of which has a positive time: ``times`` gives it, ``work`` gives a cost for
-    every column of the configuration, and multiplies it with the amount in that column."""
+    every column of the configuration and every product, and multiplies it with that amount."""
+    products: tuple[tuple[int, ...], ...] = ()
+    """Columns of configurations, whose products are further amounts of the readout ``work``."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,21 @@ class FeatureBatch:
     """Number of configurations of each graph, in order"""
 
 
-class FeatureSetModel(nn.Module):
+class _Scorer(nn.Module):
+    """Maps a batch to milliseconds, with readout ``times`` and ``work`` to their logarithms."""
+
+    settings: FeatureSetSettings
+
+    def scores(self, graph: FeatureGraph) -> np.ndarray:
+        """Returns milliseconds of a graph's configurations: f64 [c]; some may be negative with
+        readout ``sum``."""
+        self.eval()
+        with torch.no_grad():
+            found = self(make_batch([graph])).double()
+        return (found if self.settings.readout == "sum" else found.exp()).numpy()
+
+
+class FeatureSetModel(_Scorer):
     """Scores configurations by their milliseconds."""
 
     architecture = "singh-gcn-feature-set"
@@ -67,10 +83,11 @@ class FeatureSetModel(nn.Module):
         sizes = SinghSettings(settings.invariant, settings.dependent, settings.convolutions)
         self.network = ScheduleNetwork((settings.node_columns, settings.config_columns), sizes)
         self.bias = nn.Parameter(torch.zeros(1))
-        self.register_buffer("amounts", torch.ones(settings.config_columns))
+        amounts = settings.config_columns + len(settings.products)
+        self.register_buffer("mean_amounts", torch.ones(amounts))
         if settings.readout == "work":
             width = (settings.convolutions + 1) * (settings.invariant + settings.dependent)
-            self.costs = nn.Linear(width, settings.config_columns)
+            self.costs = nn.Linear(width, amounts)
             nn.init.zeros_(self.costs.weight)
             nn.init.constant_(self.costs.bias, _FIRST_COST)
 
@@ -82,8 +99,9 @@ class FeatureSetModel(nn.Module):
         ]
         self.node_columns.fit(torch.from_numpy(nodes))
         self.config_columns.fit(torch.from_numpy(np.concatenate(configs)))
-        sums = np.concatenate([np.abs(graph.config_features).sum(1) for graph in graphs])
-        self.amounts.copy_(torch.from_numpy(sums.mean(0)).clamp(min=1e-6))
+        raw = (torch.from_numpy(graph.config_features).double() for graph in graphs)
+        sums = torch.cat([self._amounts(of_graph).sum(1) for of_graph in raw])
+        self.mean_amounts.copy_(sums.mean(0).clamp(min=1e-6))
 
     def forward(self, batch: FeatureBatch) -> Tensor:
         """Returns milliseconds, with readout ``times`` and ``work`` their logarithms: [B]."""
@@ -102,15 +120,29 @@ class FeatureSetModel(nn.Module):
         if self.settings.readout == "times":
             return self.network.readout(levels).squeeze(-1).clamp(-20.0, 20.0).exp()
         costs = self.costs(levels).clamp(-20.0, 10.0).exp()
-        return (costs * configs.abs() / self.amounts).sum(-1)
+        return (costs * (self._amounts(configs) / self.mean_amounts)).sum(-1)
 
-    def scores(self, graph: FeatureGraph) -> np.ndarray:
-        """Returns milliseconds of a graph's configurations: f64 [c]; some may be negative with
-        readout ``sum``."""
-        self.eval()
-        with torch.no_grad():
-            found = self(make_batch([graph])).double()
-        return (found if self.settings.readout == "sum" else found.exp()).numpy()
+    def _amounts(self, configs: Tensor) -> Tensor:
+        """Returns the columns and their products, made positive: [B,N,amounts]."""
+        products = [configs[..., list(columns)].prod(-1) for columns in self.settings.products]
+        return torch.cat([configs, *(product.unsqueeze(-1) for product in products)], -1).abs()
+
+
+class FeatureSetEnsemble(_Scorer):
+    """The mean of models that differ in their seed: of milliseconds or of their logarithms, as
+    the readout gives."""
+
+    def __init__(self, members: Sequence[FeatureSetModel]):
+        super().__init__()
+        self.settings = members[0].settings
+        self.architecture = members[0].architecture
+        if len(members) > 1:
+            self.architecture += f"-ensemble-{len(members)}"
+        self.members = nn.ModuleList(members)
+
+    def forward(self, batch: FeatureBatch) -> Tensor:
+        """Returns what a member returns: [B]."""
+        return torch.stack([member(batch) for member in self.members]).mean(0)
 
 
 def make_batch(graphs: Sequence[FeatureGraph]) -> FeatureBatch:

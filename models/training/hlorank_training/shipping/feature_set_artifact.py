@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.export import Dim
 
 from hlorank_training.data.feature_graphs import Columns, FeatureGraph
-from hlorank_training.models.feature_set_model import FeatureBatch, FeatureSetModel
+from hlorank_training.models.feature_set_model import FeatureBatch, FeatureSetEnsemble
 from hlorank_training.models.whole_graph_layers import adjacency
 from hlorank_training.shipping.export import ArtifactIdentity, manifest
 from hlorank_training.shipping.golden import npz_bytes
@@ -31,7 +31,7 @@ _MILLISECOND = 1e-3
 class ServedModel(nn.Module):
     """The model as the server calls it: one graph, and some configurations of it."""
 
-    def __init__(self, model: FeatureSetModel):
+    def __init__(self, model: FeatureSetEnsemble):
         super().__init__()
         self.model = model
 
@@ -49,7 +49,7 @@ class ServedModel(nn.Module):
 
 def export_feature_set(
     folder: Path,
-    model: FeatureSetModel,
+    model: FeatureSetEnsemble,
     identity: ArtifactIdentity,
     columns: Columns,
     held_out: Sequence[FeatureGraph],
@@ -89,7 +89,7 @@ def feature_digest(columns: Columns) -> str:
     return digest(dumps(written, separators=(",", ":")).encode()).hex()
 
 
-def _write_onnx(model: FeatureSetModel, path: Path) -> None:
+def _write_onnx(model: FeatureSetEnsemble, path: Path) -> None:
     settings = model.settings
     nodes, edges, configs = 5, 6, 3
     example = (

@@ -24,6 +24,7 @@ from hlorank.measure.rounds import Protocol, Timing
 from hlorank.measure.workers import Worker
 from tqdm import tqdm
 
+from hlorank_training.measuring.halide.products import PRODUCTS
 from hlorank_training.measuring.halide.random_pipelines import SMALL, RandomPipeline
 from hlorank_training.measuring.provenance import Collection, record
 
@@ -81,8 +82,13 @@ def collect_halide(
     collection = Collection(
         folder, "feature-set", protocol, limits, source, ("halide",), suffix=".npz"
     )
-    columns = {"node_features": NODE_FEATURES, "config_features": CONFIG_FEATURES}
-    write_json(folder / "feature_set.json", {"name": FEATURE_SET, **columns})
+    columns = {
+        "name": FEATURE_SET,
+        "node_features": NODE_FEATURES,
+        "config_features": CONFIG_FEATURES,
+        "products": PRODUCTS,
+    }
+    write_json(folder / "feature_set.json", columns)
     end = time.monotonic() + 60 * minutes
     with Worker(WORKER) as worker, tqdm(desc="pipelines") as progress:
         for seed in map(_seed, count()):
