@@ -91,6 +91,14 @@ pub(crate) enum CommandError {
         /// File of the graph.
         path: String,
     },
+    /// The parts of a configuration are not known.
+    #[error(
+        "{path}: is a graph of a feature set, whose configurations have no parts that could be explained"
+    )]
+    NotExplained {
+        /// File of the graph.
+        path: String,
+    },
     /// The number of weights differs from the number of files.
     #[error("--weights has {weights} numbers for {files} files")]
     Weights {
@@ -108,9 +116,9 @@ pub(crate) enum CommandError {
         /// File of the trace.
         path: String,
     },
-    /// The plot cannot be drawn or written.
+    /// A plot or a page cannot be written.
     #[error("{path}: {source}")]
-    PlotFile {
+    WrittenFile {
         /// Path of the file.
         path: String,
         /// Cause.
@@ -147,7 +155,7 @@ impl CommandError {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Graph { source: error, .. } | Self::Client(error) => error.into(),
-            Self::Output(_) | Self::PlotFile { .. } => Exit::Failed,
+            Self::Output(_) | Self::WrittenFile { .. } => Exit::Failed,
             _ => Exit::WrongInput,
         }
     }

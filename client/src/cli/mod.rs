@@ -8,15 +8,18 @@ mod draw;
 mod error;
 mod eval;
 mod exit;
+mod explain;
 mod failure;
 mod graph;
 mod input;
+mod job;
 mod measured;
 mod models;
 mod output;
 mod progress;
 mod rank;
 mod run_times;
+mod score;
 mod server;
 mod style;
 mod subject;
@@ -44,6 +47,8 @@ struct Cli {
 enum Command {
     /// Rank configurations of a graph by predicted run time
     Rank(rank::Rank),
+    /// Show what makes the best and the worst configuration differ from the default
+    Explain(explain::Explain),
     /// Propose which configurations of a graph to measure next
     Suggest(suggest::Suggest),
     /// Compare rankings with measured run times
@@ -90,6 +95,7 @@ impl Command {
     async fn run(self, format: Format) -> Result<(), CommandError> {
         match self {
             Self::Rank(rank) => Box::pin(rank.run(format)).await,
+            Self::Explain(explain) => Box::pin(explain.run(format)).await,
             Self::Suggest(suggest) => Box::pin(suggest.run(format)).await,
             Self::Eval(eval) => Box::pin(eval.run(format)).await,
             Self::Bench(bench) => bench.run(format).await,

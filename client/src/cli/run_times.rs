@@ -59,6 +59,11 @@ impl<'a> RunTimes<'a> {
         self.fastest(0..self.nanoseconds.len())
     }
 
+    /// Returns the number of the compiler's default in the order sent, if it is one of the configurations.
+    pub(crate) fn default_config(&self) -> Option<usize> {
+        self.default
+    }
+
     /// Returns the run time of the compiler's default in nanoseconds, if known.
     pub(crate) fn default(&self) -> Option<i64> {
         let normalizer = || self.normalizers.and_then(all_equal).filter(|time| *time > 0);

@@ -5,6 +5,7 @@ mod command_line;
 mod completions;
 mod drawn_layouts;
 mod eval;
+mod explain;
 mod failures;
 mod feature_set;
 mod given_configurations;

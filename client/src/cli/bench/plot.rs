@@ -27,7 +27,7 @@ pub(super) fn write(path: &Path, report: &BenchReport) -> Result<(), CommandErro
     let mut svg = String::new();
     let drawn = draw(&mut svg, report).map_err(|error| io::Error::other(error.to_string()));
     let written = drawn.and_then(|()| fs::write(path, svg));
-    written.map_err(|source| CommandError::PlotFile { path: path.display().to_string(), source })
+    written.map_err(|source| CommandError::WrittenFile { path: path.display().to_string(), source })
 }
 
 fn draw(svg: &mut String, report: &BenchReport) -> Drawn {

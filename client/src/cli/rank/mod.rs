@@ -1,22 +1,26 @@
 //! `hlorank rank`: ranks the configurations to measure first.
 
-mod job;
-mod kernels;
+mod page;
 mod report;
 mod text;
 
-use std::{path::Path, time::Instant};
+use std::{path::PathBuf, time::Instant};
 
 use clap::Args;
 use hlorank_client::{Client, GraphHandle, RankRequest};
 
 use self::{
-    job::Job,
+    page::Section,
     report::{GraphRanking, RankReport},
 };
 use super::{
-    configuration, draw::CONFIGURATIONS, error::CommandError, input::NumberedGraph, output::Format,
-    progress::Progress, subject::Subject,
+    draw::CONFIGURATIONS,
+    error::CommandError,
+    explain::{Explanation, Ranked},
+    job::Job,
+    output::Format,
+    progress::Progress,
+    subject::Subject,
 };
 
 const EXAMPLES: &str = "\
@@ -26,7 +30,8 @@ Examples:
   hlorank rank --graph module.hlo.txt --configs candidates.json --json
   hlorank rank --graph program.hlo.txt --task fusion --random 1000 --explain
   hlorank rank --graph kernels.pb --module 3 --model tile-xla-cpu@canary
-  hlorank rank --graph module.hlo.txt --random 1000 --measured measured.json";
+  hlorank rank --graph module.hlo.txt --random 1000 --measured measured.json
+  hlorank rank --graph module.hlo.txt --html report.html";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -49,62 +54,58 @@ pub(crate) struct Rank {
     #[arg(long, value_name = "K", num_args = 0..=1, default_value_t = 0, default_missing_value = "1")]
     #[arg(help_heading = CONFIGURATIONS, value_parser = clap::value_parser!(u32).range(0..=16))]
     explain: u32,
+    /// Also write a page that explains the ranking
+    ///
+    /// The file contains everything that a browser needs: the ranking, the segments or kernels as drawings, what each does
+    /// to the score of the best, the default and the worst, and measured run times if there are any.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 impl Rank {
     pub(crate) async fn run(self, format: Format) -> Result<(), CommandError> {
-        let report = match &self.subject.configs {
-            Some(configs) => self.rank_given(configs).await?,
-            None => self.rank_own().await?,
-        };
-        Ok(format.print(&report)?)
-    }
-
-    /// Ranks the configurations of a JSON file.
-    async fn rank_given(&self, configs: &Path) -> Result<RankReport, CommandError> {
         let progress = Progress::over(1);
-        let graph = self.subject.selection.read_one(&self.subject.graph, &progress)?;
-        let configurations = configuration::read(configs, &graph.measured.graph)?;
-        self.rank(&[Job::given(&graph, &configurations)], &progress).await
-    }
-
-    /// Ranks the configurations that come with the graphs, or drawn ones.
-    async fn rank_own(&self) -> Result<RankReport, CommandError> {
-        let progress = Progress::over(1);
-        let graphs = self.subject.selection.read(&self.subject.graph, &progress)?.graphs;
-        let draw =
-            |graph: &NumberedGraph| self.subject.draw.configurations(&self.subject.graph, &graph.measured);
-        let drawn: Vec<_> = graphs.iter().map(draw).collect::<Result<_, _>>()?;
-        let jobs = graphs.iter().zip(&drawn).filter_map(|(graph, drawn)| match drawn {
-            Some((configurations, drawn)) => Some(Job::drawn(graph, configurations, *drawn)),
-            None => Job::of_file(graph),
-        });
-        self.rank(&jobs.collect::<Vec<_>>(), &progress).await
-    }
-
-    async fn rank(&self, jobs: &[Job<'_>], progress: &Progress) -> Result<RankReport, CommandError> {
+        let loaded = self.subject.load(&progress)?;
         let client = self.subject.server.connect().await?;
-        let mut graphs = Vec::with_capacity(jobs.len());
-        for job in jobs {
-            graphs.push(self.rank_one(&client, job).await?);
+        let (mut graphs, mut sections) = (Vec::new(), Vec::new());
+        for job in loaded.iter().filter_map(|loaded| loaded.job()) {
+            let (ranking, section) = self.rank(&client, &job).await?;
+            graphs.push(ranking);
+            sections.extend(section);
             progress.advance();
         }
-        Ok(RankReport { graphs })
+        if let Some(path) = &self.html {
+            page::write(path, &graphs, &sections)?;
+        }
+        Ok(format.print(&RankReport { graphs })?)
     }
 
-    async fn rank_one(&self, client: &Client, job: &Job<'_>) -> Result<GraphRanking, CommandError> {
+    /// Ranks the configurations of a graph, and explains the ranking if there will be a page.
+    async fn rank(
+        &self,
+        client: &Client,
+        job: &Job<'_>,
+    ) -> Result<(GraphRanking, Option<Section>), CommandError> {
         let graph = GraphHandle::of(job.measured);
+        let learned = self.subject.measurements.read(&job.measured.graph)?;
+        let adapt = learned.map(|learned| learned.adapt);
         let request = RankRequest::new(&graph, job.configurations)
             .model(self.subject.model.model.clone())
             .top(self.top)
-            .explain(self.explain);
-        let learned = self.subject.measurements.read(&job.measured.graph)?;
-        let request = request.adapt(learned.map(|learned| learned.adapt));
+            .explain(self.explain)
+            .adapt(adapt.clone());
         let request = if self.allow_partial { request.allow_partial() } else { request };
-        let start = Instant::now();
+        let request = if self.html.is_some() { request.with_scores() } else { request };
+        let (path, start) = (&self.subject.graph, Instant::now());
         let ranking = client.rank(&request).await;
-        let ranking =
-            ranking.map_err(|source| CommandError::graph(&self.subject.graph, job.module, source))?;
-        Ok(GraphRanking::of(job, ranking, start.elapsed()))
+        let ranking = ranking.map_err(|source| CommandError::graph(path, job.module, source))?;
+        let round_trip = start.elapsed();
+        let section = if self.html.is_some() {
+            let ranked = Ranked { client, path, job, graph: &graph, adapt, ranking: &ranking };
+            Some(Section::of(job, &ranking.scores, Explanation::of(&ranked).await?))
+        } else {
+            None
+        };
+        Ok((GraphRanking::of(job, ranking, round_trip), section))
     }
 }

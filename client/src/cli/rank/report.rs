@@ -3,13 +3,14 @@ use std::time::Duration;
 use hlorank_client::{Ranked, Ranking, Timings, v1};
 use serde::Serialize;
 
-use super::{job::Job, kernels::Kernels};
 use crate::cli::{
     configuration::ConfigurationForm,
     draw::Drawn,
+    explain::Kernels,
+    job::Job,
     measured::{Lesson, Prediction},
-    output::seconds,
     run_times::RunTimes,
+    score::{score_text, unit_name},
 };
 
 /// The rankings of a file.
@@ -37,7 +38,7 @@ pub(super) struct GraphRanking {
     pub(super) scored: usize,
     pub(super) ranking: Vec<RankedConfiguration>,
     /// The kernels of the best configurations, if `--explain` asks for them.
-    pub(super) kernels: Vec<Kernels>,
+    pub(super) kernels: Vec<RankedKernels>,
     pub(super) measured: Option<MeasuredSummary>,
     /// What the server learned from `--measured`.
     pub(super) learned: Option<Lesson>,
@@ -64,6 +65,14 @@ pub(super) struct RankedConfiguration {
     pub(super) score_text: String,
     #[serde(skip)]
     pub(super) short: String,
+}
+
+/// The kernels of one of the best configurations.
+#[derive(Debug, Serialize)]
+pub(super) struct RankedKernels {
+    /// Rank of the configuration, from 1.
+    pub(super) rank: usize,
+    pub(super) kernels: Kernels,
 }
 
 /// The run times that measuring the best-ranked configurations would have found, in nanoseconds.
@@ -115,6 +124,10 @@ impl GraphRanking {
             score_text: score_text(ranking.unit, ranked.score),
             ..RankedConfiguration::of(job, rank, ranked)
         };
+        let kernels = |(kernels, rank): (&Vec<v1::KernelTime>, usize)| RankedKernels {
+            rank,
+            kernels: Kernels::of(job, kernels),
+        };
         let measured = job.run_times.as_ref();
         Self {
             module: job.module,
@@ -123,8 +136,8 @@ impl GraphRanking {
             nodes: job.measured.graph.len(),
             graph_hash: ranking.graph_hash.to_string(),
             model: ranking.model.to_string(),
-            unit: unit(ranking.unit),
-            kernels: Kernels::of(job, &ranking),
+            unit: unit_name(ranking.unit),
+            kernels: ranking.kernels.iter().zip(1..).map(kernels).collect(),
             drawn: job.drawn,
             configurations: job.configurations.len(),
             scored: ranking.scored,
@@ -142,34 +155,17 @@ impl GraphRanking {
 impl RankedConfiguration {
     fn of(job: &Job<'_>, rank: usize, ranked: &Ranked) -> Self {
         let (configurable, config) = (job.measured.graph.configurable(), ranked.config);
-        let run_times = job.run_times.as_ref();
         Self {
             rank,
-            number: run_times.map_or(config, |times| times.number(config)),
+            number: job.number(config),
             score: ranked.score,
             predicted: None,
-            run_time_ns: run_times.and_then(|times| times.measured(config)),
-            over_default: run_times.and_then(|times| times.over_default(config)),
+            run_time_ns: job.run_time(config),
+            over_default: job.run_times.as_ref().and_then(|times| times.over_default(config)),
             configuration: ConfigurationForm::of(job.configurations, configurable, config),
             score_text: String::new(),
             short: job.configurations.batch().describe(config, configurable),
         }
-    }
-}
-
-/// The name of a unit.
-fn unit(unit: v1::ScoreUnit) -> Option<&'static str> {
-    match unit {
-        v1::ScoreUnit::Unspecified => None,
-        v1::ScoreUnit::Seconds => Some("seconds"),
-        v1::ScoreUnit::LogSeconds => Some("ln(seconds)"),
-    }
-}
-
-fn score_text(unit: v1::ScoreUnit, score: f32) -> String {
-    match unit {
-        v1::ScoreUnit::Seconds if score.is_finite() => seconds(score),
-        _ => format!("{score:.4}"),
     }
 }
 

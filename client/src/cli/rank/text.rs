@@ -4,7 +4,9 @@ use std::fmt::{self, Display, Formatter};
 
 use clap::builder::styling::Style;
 
-use super::report::{GraphRanking, MeasuredSummary, RankReport, RankedConfiguration, Reuse, Stages};
+use super::report::{
+    GraphRanking, MeasuredSummary, RankReport, RankedConfiguration, RankedKernels, Reuse, Stages,
+};
 use crate::cli::{
     output::{Align, Table, counted, grouped, or_dash, printable, run_time},
     style::{GOOD, WARNING, styled},
@@ -28,8 +30,8 @@ impl Display for GraphRanking {
         }
         writeln!(formatter)?;
         write!(formatter, "{}", self.table())?;
-        for kernels in &self.kernels {
-            write!(formatter, "\n{kernels}")?;
+        for RankedKernels { rank, kernels } in &self.kernels {
+            write!(formatter, "\nRank {rank}: {kernels}")?;
         }
         writeln!(formatter, "\n{}; {}", self.server_ms, self.reuse)?;
         if self.scored < self.configurations {

@@ -2,29 +2,28 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use hlorank_client::{Ranking, v1::KernelTime};
+use hlorank_client::v1::KernelTime;
 use hlorank_graph::opcode_name;
 use serde::Serialize;
 
-use super::job::Job;
-use crate::cli::output::{Align, Table, counted, grouped, seconds};
+use crate::cli::{
+    job::Job,
+    output::{Align, Table, counted, grouped, seconds},
+};
 
-/// The kernels of one configuration.
+/// The kernels of one configuration, the longest first.
 #[derive(Debug, Serialize)]
-pub(super) struct Kernels {
-    /// Rank of the configuration, from 1.
-    rank: usize,
-    /// The kernels, the longest first.
-    kernels: Vec<Kernel>,
-}
+#[serde(transparent)]
+pub(crate) struct Kernels(pub(crate) Vec<Kernel>);
 
+/// A kernel and its predicted run time.
 #[derive(Debug, Serialize)]
-struct Kernel {
+pub(crate) struct Kernel {
     /// Number of the node that it writes.
-    node: u32,
-    opcode: &'static str,
-    computed_nodes: u32,
-    seconds: f32,
+    pub(crate) node: u32,
+    pub(crate) opcode: &'static str,
+    pub(crate) computed_nodes: u32,
+    pub(crate) seconds: f32,
 }
 
 /// Maximum number of kernels in a table.
@@ -34,20 +33,22 @@ const SHOWN: usize = 20;
 const BAR_LETTERS: f32 = 40.0;
 
 impl Kernels {
-    /// Returns the kernels of the best configurations of a ranking.
-    pub(super) fn of(job: &Job<'_>, ranking: &Ranking) -> Vec<Self> {
+    /// Returns the kernels of one configuration of an answer.
+    pub(crate) fn of(job: &Job<'_>, kernels: &[KernelTime]) -> Self {
         let kernel = |kernel: &KernelTime| Kernel {
             node: kernel.node,
             opcode: job.measured.graph.opcodes().get(kernel.node as usize).map_or("", |id| opcode_name(*id)),
             computed_nodes: kernel.computed_nodes,
             seconds: kernel.seconds,
         };
-        let of_config = |(kernels, rank): (&Vec<KernelTime>, usize)| {
-            let mut kernels: Vec<Kernel> = kernels.iter().map(kernel).collect();
-            kernels.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
-            Self { rank, kernels }
-        };
-        ranking.kernels.iter().zip(1..).map(of_config).collect()
+        let mut kernels: Vec<Kernel> = kernels.iter().map(kernel).collect();
+        kernels.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
+        Self(kernels)
+    }
+
+    /// Returns the sum of the predicted run times in seconds.
+    pub(crate) fn total(&self) -> f32 {
+        self.0.iter().map(|kernel| kernel.seconds).sum()
     }
 
     fn table(&self, total: f32) -> Table {
@@ -60,7 +61,7 @@ impl Kernels {
             ("", Align::Left),
         ];
         let mut table = Table::new(&columns);
-        for kernel in self.kernels.iter().take(SHOWN) {
+        for kernel in self.0.iter().take(SHOWN) {
             let share = kernel.seconds / total;
             table.row([
                 kernel.node.to_string(),
@@ -77,11 +78,11 @@ impl Kernels {
 
 impl Display for Kernels {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let total: f32 = self.kernels.iter().map(|kernel| kernel.seconds).sum();
-        let count = counted(self.kernels.len(), "kernel");
-        writeln!(formatter, "Rank {}: {count}, {} predicted\n", self.rank, seconds(total))?;
+        let total = self.total();
+        let count = counted(self.0.len(), "kernel");
+        writeln!(formatter, "{count}, {} predicted\n", seconds(total))?;
         write!(formatter, "{}", self.table(total))?;
-        let others = self.kernels.get(SHOWN..).unwrap_or_default();
+        let others = self.0.get(SHOWN..).unwrap_or_default();
         if !others.is_empty() {
             let time: f32 = others.iter().map(|kernel| kernel.seconds).sum();
             writeln!(formatter, "and {} others with {} in all", grouped(others.len()), seconds(time))?;
