@@ -15,10 +15,10 @@ use tower::{ServiceBuilder, ServiceExt as _, util::BoxCloneSyncService};
 
 use crate::{
     registry::Registry,
-    security::{CountCalls, Credentials, GrpcOnly, SecuritySettings},
+    security::{CallsOnly, CountCalls, Credentials, SecuritySettings},
     serve_connection::Http,
     service::{
-        AdmitCallsLayer, CostModel, DeadlinesLayer, DeliverySettings, ModelAdmin, Models,
+        AdmitCallsLayer, CostModel, DeadlinesLayer, DeliverySettings, JsonCalls, ModelAdmin, Models,
         compress_like_request, explain_response,
     },
     session::Sessions,
@@ -69,6 +69,12 @@ const MAX_RESETS: usize = 1 << 17;
 /// a stream would count against the limits forever.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
+/// Time that a client of HTTP/1.1 has to send the headers of its next call.
+const HTTP1_HEADERS: Duration = Duration::from_secs(75);
+
+/// The smallest buffer of HTTP/1.1.
+const MIN_HTTP1_BUFFER: usize = 8192;
+
 impl<H: Health> Routers<'_, H> {
     /// Returns the services of the gRPC listener.
     pub(crate) fn calls(&self) -> Result<CallService, StartError> {
@@ -96,7 +102,12 @@ impl<H: Health> Routers<'_, H> {
     /// Returns the HTTP settings of the gRPC and admin listeners.
     pub(crate) fn http(&self) -> Http {
         let window = self.delivery.stream_window_bytes;
-        let mut http = Http::new(TokioExecutor::new()).http2_only();
+        let mut http = Http::new(TokioExecutor::new());
+        // For JSON alone.
+        http.http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HTTP1_HEADERS)
+            .max_buf_size((self.settings.max_header_bytes as usize).max(MIN_HTTP1_BUFFER));
         http.http2()
             .timer(TokioTimer::new())
             .initial_connection_window_size(CONNECTION_WINDOWS * window)
@@ -112,7 +123,8 @@ impl<H: Health> Routers<'_, H> {
     /// Wraps services in the layers that every call passes, the outermost first.
     fn layered(&self, routes: Routes) -> CallService {
         let service = ServiceBuilder::new()
-            .layer_fn(GrpcOnly)
+            .layer_fn(CallsOnly)
+            .layer_fn(JsonCalls)
             .layer_fn(CountCalls)
             .map_response(|response: http::Response<_>| response.map(Body::new))
             .layer(ObserveCallsLayer(Arc::clone(&self.observer)))

@@ -1,5 +1,6 @@
 //! HTTP endpoints for operators: `/metrics` for Prometheus, `/healthz` (the process answers), `/readyz` (whether calls
-//! would be answered, and otherwise why not), and `/`, a page that shows the metrics.
+//! would be answered, and otherwise why not), `/openapi.json` (the calls that take JSON), and `/`, a page that shows the
+//! metrics.
 
 mod page;
 
@@ -14,6 +15,7 @@ use std::{
 
 use axum::{
     Router,
+    body::Bytes,
     extract::{Request, State},
     http::{StatusCode, header},
     middleware::{Next, from_fn},
@@ -29,6 +31,7 @@ use crate::{
     registry::Registry,
     security::{ConnectionActivity, ConnectionGate},
     serve_connection::Http,
+    service::openapi,
     session::Sessions,
     start_error::StartError,
 };
@@ -83,9 +86,13 @@ impl Monitoring {
     /// Serves the endpoints on an address.
     pub(crate) fn start(address: BoundAddress, monitored: Monitored) -> Result<Self, StartError> {
         let gate = ConnectionGate::new(MAX_CONNECTIONS, MAX_IDLE, &monitored.metrics.security.metrics);
-        let page = page::page();
+        let (page, openapi) = (page::page(), Bytes::from(openapi().to_string()));
         let router = Router::new()
             .route("/", get(async move || page.clone()))
+            .route(
+                "/openapi.json",
+                get(async move || ([(header::CONTENT_TYPE, "application/json")], openapi.clone())),
+            )
             .route("/metrics", get(metrics))
             .route("/healthz", get(async || "ok\n"))
             .route("/readyz", get(ready))

@@ -28,8 +28,8 @@ pub(super) struct Tls {
     pub(super) expiry: Duration,
 }
 
-/// HTTP/2, the protocol of gRPC.
-const ALPN: &[u8] = b"h2";
+/// HTTP/2, the protocol of gRPC, and HTTP/1.1, which calls with JSON may use.
+const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 impl TlsFiles {
     /// Returns the files that settings name; `None` if they name none.
@@ -94,7 +94,7 @@ impl Source for TlsFiles {
             }
         };
         let mut config = builder.with_single_cert(chain, key).map_err(|error| self.unusable(error))?;
-        config.alpn_protocols = vec![ALPN.to_vec()];
+        config.alpn_protocols = ALPN.map(<[u8]>::to_vec).into();
         Ok(Tls { config: Arc::new(config), expiry })
     }
 }

@@ -14,7 +14,10 @@ use http_body::Frame;
 use tonic::{Status, body::Body};
 use tower::{Layer, Service};
 
-use super::delivery::{DeliveredCall, DeliverySettings, Kind, deliver};
+use super::{
+    delivery::{DeliveredCall, DeliverySettings, Kind, deliver},
+    json::{JsonMethod, answer_json},
+};
 use crate::session::{Caller, SessionError, Sessions};
 
 /// Wraps services in [`AdmitCalls`].
@@ -100,9 +103,15 @@ where
         };
         request.extensions_mut().insert(call.place.clone());
         let arrival = self.sessions.arrive(call.caller.clone());
+        let json = request.extensions().get::<JsonMethod>().cloned();
         let response = self.inner.call(deliver(request, Arc::clone(&call), self.settings, arrival));
-        let answer_body = |body| Body::new(AnswerBody { body, rest: Bytes::new(), _call: call });
-        Box::pin(async { Ok(response.await?.map(answer_body)) })
+        Box::pin(async {
+            let mut response = response.await?;
+            if let Some(method) = json {
+                response = answer_json(response, method, call.place.clone(), call.sessions.pool()).await;
+            }
+            Ok(response.map(|body| Body::new(AnswerBody { body, rest: Bytes::new(), _call: call })))
+        })
     }
 }
 

@@ -98,6 +98,7 @@ pub(super) fn delivery(error: &DeliveryError) -> Class {
         | DeliveryError::NoEncoding
         | DeliveryError::Truncated
         | DeliveryError::Compression { .. }
+        | DeliveryError::Json { .. }
         | DeliveryError::TooManyFields { .. } => (InvalidArgument, Reason::RequestMalformed, None),
         DeliveryError::Late { .. } => (Code::DeadlineExceeded, Reason::MessageLate, None),
         DeliveryError::Idle { .. } => (Code::DeadlineExceeded, Reason::StreamIdle, None),

@@ -99,7 +99,7 @@ impl From<ServiceError> for Status {
         let session = error.session();
         let limit = error.limit().map(Limit::metadata).unwrap_or_default();
         let mut details = ErrorDetails::with_error_info(reason.name(), DOMAIN, limit);
-        if let Some(field) = field {
+        if let Some(field) = field.or_else(|| error.json_field()) {
             details.add_bad_request_violation(field, message.clone());
         }
         // A message that is too large stays so, and a store that is full until someone deletes.
@@ -134,6 +134,14 @@ impl ServiceError {
         match self {
             Self::Delivery(error) => error.limit(),
             error => error.session()?.limit(),
+        }
+    }
+
+    /// Where JSON could not be read.
+    fn json_field(&self) -> Option<&str> {
+        match self {
+            Self::Delivery(DeliveryError::Json { field, .. }) if field != "." => Some(field),
+            _ => None,
         }
     }
 

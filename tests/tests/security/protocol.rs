@@ -1,4 +1,4 @@
-//! Requests over HTTP/2 that are not gRPC.
+//! Requests over HTTP/2 that are no calls.
 
 use hlorank_tests::TestServer;
 use http::{Method, Request, StatusCode};
@@ -40,7 +40,7 @@ async fn only_posts_of_grpc_reach_a_method() {
         let (http, status, _) = send(&server, method.clone(), Some("application/grpc")).await;
         assert_eq!((http, status.is_none()), (StatusCode::METHOD_NOT_ALLOWED, true), "{method}");
     }
-    for content in [None, Some("text/plain"), Some("application/json"), Some("application/grpc-web+proto")] {
+    for content in [None, Some("text/plain"), Some("application/jsonp"), Some("application/grpc-web+proto")] {
         let (http, status, text) = send(&server, Method::POST, content).await;
         assert_eq!((http, status.is_none()), (StatusCode::UNSUPPORTED_MEDIA_TYPE, true), "{content:?}");
         assert!(text.contains("application/grpc"), "{text}");

@@ -15,7 +15,11 @@ use super::{
     fields::FieldCount,
     frames::{Frames, PREFIX, Part, prefix},
 };
-use crate::session::{Arrival, SessionError};
+use crate::{
+    compute::Class,
+    service::json::{JsonMessage, JsonMethod},
+    session::{Arrival, SessionError},
+};
 
 /// Receives the messages of a call.
 struct Delivery {
@@ -32,6 +36,8 @@ struct Delivery {
     arrived: Bytes,
     /// The message that arrives, if it is compressed.
     compressed: Option<Vec<u8>>,
+    /// The message that arrives, if it is JSON: the whole body, without frames.
+    json: Option<JsonMessage>,
     /// Bytes for tonic, of at most one message.
     ready: VecDeque<Bytes>,
     stage: Stage,
@@ -59,6 +65,9 @@ enum Stage {
 
 const ENCODING: &str = "grpc-encoding";
 
+/// Maximum size of JSON that is read on the thread that takes calls.
+const INLINE_JSON: usize = 32 << 10;
+
 /// Returns a request whose body has uncompressed messages within the limits.
 pub(in crate::service) fn deliver(
     request: Request<Body>,
@@ -67,6 +76,7 @@ pub(in crate::service) fn deliver(
     arrival: Arrival,
 ) -> Request<Body> {
     let (mut parts, body) = request.into_parts();
+    let json = parts.extensions.get::<JsonMethod>().cloned();
     let delivery = Delivery {
         body,
         call,
@@ -78,6 +88,7 @@ pub(in crate::service) fn deliver(
         waits: Waits::Message { since: Instant::now() },
         arrived: Bytes::new(),
         compressed: None,
+        json: json.map(|method| JsonMessage::new(method, settings.max_message_bytes)),
         ready: VecDeque::new(),
         stage: Stage::Receiving,
     };
@@ -196,6 +207,36 @@ impl Delivery {
         Ok(())
     }
 
+    fn take_json(&mut self, bytes: &Bytes) -> Result<(), Status> {
+        if let Some(arrival) = &self.arrival {
+            arrival.moved();
+        }
+        self.hold(bytes.len())?;
+        Ok(self.json.as_mut().map_or(Ok(()), |json| json.push(bytes))?)
+    }
+
+    /// Counts the call as in flight, and reads its message: a short one immediately, a long one on the compute threads.
+    async fn complete_json(&mut self) -> Result<(), Status> {
+        let Some(json) = self.json.take() else { return Ok(()) };
+        self.arrival = None;
+        self.call.delivered()?;
+        let (sent, to_read) = (json.len(), json.bytes_to_read());
+        self.hold(to_read)?;
+        let message = if sent <= INLINE_JSON {
+            json.read()
+        } else {
+            let read = self.call.sessions.pool().run(Class::Bulk, move |_| json.read()).await;
+            read.map_err(SessionError::from)?.value
+        };
+        let message = message?;
+        self.hold(message.len())?;
+        self.call.place.release(to_read + sent);
+        self.fields.read(&message)?;
+        self.ready.extend([prefix(message.len()), message]);
+        self.stage = Stage::Ended;
+        Ok(())
+    }
+
     /// Waits for more bytes of the client, within the time that it has.
     async fn receive(&mut self) -> Result<(), Status> {
         let (end, late) = self.waits.end(&self.settings);
@@ -210,6 +251,8 @@ impl Delivery {
         };
         // gRPC clients send no trailers.
         match frame.and_then(|frame| frame.into_data().ok()) {
+            Some(bytes) if self.json.is_some() => self.take_json(&bytes)?,
+            None if self.json.is_some() => self.complete_json().await?,
             Some(bytes) => self.arrived(bytes),
             None if self.frames.is_between_messages() => self.stage = Stage::Ended,
             None => return Err(DeliveryError::Truncated.into()),

@@ -60,6 +60,14 @@ pub enum DeliveryError {
         /// Fields allowed.
         limit: usize,
     },
+    /// The message is not JSON, or not that of its method.
+    #[error("the request is not readable JSON of this method: {reason}")]
+    Json {
+        /// Where: names and positions, such as `batch.tile.configs[3]`.
+        field: String,
+        /// The reason, with line and column.
+        reason: String,
+    },
     /// The message did not arrive in time.
     #[error(
         "the message did not arrive within {allowed:?}; send fewer configurations at a time, or raise \

@@ -2,17 +2,19 @@ use std::task::{Context, Poll};
 
 use futures::future::{Either, Ready, ready};
 use http::{
-    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version,
     header::{ALLOW, CONTENT_TYPE},
 };
 use tonic::body::Body;
 use tower::Service;
 
-/// Rejects requests that are not gRPC over HTTP/2, before any handler sees them.
-#[derive(Clone)]
-pub(crate) struct GrpcOnly<S>(pub(crate) S);
+use crate::service::is_json;
 
-impl<S, Incoming> Service<Request<Incoming>> for GrpcOnly<S>
+/// Rejects requests that are neither gRPC over HTTP/2 nor JSON, before any handler sees them.
+#[derive(Clone)]
+pub(crate) struct CallsOnly<S>(pub(crate) S);
+
+impl<S, Incoming> Service<Request<Incoming>> for CallsOnly<S>
 where
     S: Service<Request<Incoming>, Response = Response<Body>>,
 {
@@ -32,15 +34,23 @@ where
     }
 }
 
-/// Returns the response to a request that is not gRPC.
+/// Returns the response to a request that is no call.
 fn rejection<B>(request: &Request<B>) -> Option<Response<Body>> {
     if request.method() != Method::POST {
-        let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "gRPC calls are POST requests\n");
+        let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "calls are POST requests\n");
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
         return Some(response);
     }
-    let expected = "gRPC calls have the content type application/grpc or application/grpc+proto\n";
-    (!is_grpc(request.headers())).then(|| plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, expected))
+    if is_json(request.headers()) {
+        return None;
+    }
+    if !is_grpc(request.headers()) {
+        let expected =
+            "calls have the content type application/grpc, application/grpc+proto or application/json\n";
+        return Some(plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, expected));
+    }
+    let needs = "gRPC needs HTTP/2; calls with the content type application/json may use HTTP/1.1\n";
+    (request.version() != Version::HTTP_2).then(|| plain(StatusCode::HTTP_VERSION_NOT_SUPPORTED, needs))
 }
 
 fn plain(status: StatusCode, text: &'static str) -> Response<Body> {

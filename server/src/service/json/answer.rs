@@ -1,0 +1,105 @@
+//! Writes the answer of a call as JSON.
+
+use bytes::Bytes;
+use futures::stream;
+use http::{HeaderMap, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+use prost_reflect::{DynamicMessage, SerializeOptions};
+use tonic::{Status, body::Body};
+
+use super::method::JsonMethod;
+use crate::{
+    compute::{Class, ComputePool},
+    service::ServiceError,
+    session::{Place, SessionError},
+};
+
+/// Bytes before the message of an answer.
+const PREFIX: usize = 5;
+
+/// Maximum number of bytes that a byte of an answer takes while it is written: a number in a list takes one byte at least,
+/// and a value and its digits here.
+const BYTES_TO_WRITE: usize = 80;
+
+/// Maximum size of an answer that is written on the thread that takes calls. The rest is left to the compute threads.
+const INLINE_BYTES: usize = 8 << 10;
+
+/// Returns an answer whose message is JSON instead of protobuf. A failure, which has no message, stays as it is.
+pub(in crate::service) async fn answer_json(
+    response: Response<Body>,
+    method: JsonMethod,
+    place: Place,
+    pool: &ComputePool,
+) -> Response<Body> {
+    if Status::from_header_map(response.headers()).is_some() {
+        return response;
+    }
+    let (head, body) = response.into_parts();
+    match written(body, method, place, pool).await {
+        Ok((json, trailers)) => {
+            let frames = [Ok::<_, Status>(Frame::data(json)), Ok(Frame::trailers(trailers))];
+            Response::from_parts(head, Body::new(StreamBody::new(stream::iter(frames))))
+        }
+        Err(status) => status.into_http(),
+    }
+}
+
+async fn written(
+    body: Body,
+    method: JsonMethod,
+    place: Place,
+    pool: &ComputePool,
+) -> Result<(Bytes, HeaderMap), Status> {
+    let collected = body.collect().await?;
+    let trailers = collected.trailers().cloned().unwrap_or_default();
+    if let Some(status) = Status::from_header_map(&trailers).filter(|status| status.code() != tonic::Code::Ok)
+    {
+        return Err(status);
+    }
+    let message = collected.to_bytes().slice(PREFIX..);
+    let bytes = message.len() * BYTES_TO_WRITE;
+    place.hold(bytes).map_err(|full| ServiceError::from(SessionError::from(full)))?;
+    let write = move || write(message, &method);
+    let json = if bytes <= INLINE_BYTES * BYTES_TO_WRITE {
+        write()
+    } else {
+        let written = pool.run(Class::Bulk, move |_| write()).await;
+        written.map_err(|failed| ServiceError::from(SessionError::from(failed)))?.value
+    };
+    let json = json.map_err(|error| Status::internal(error.to_string()))?;
+    // The text is held until it is sent.
+    place.release(bytes.saturating_sub(json.len()));
+    Ok((json, trailers))
+}
+
+/// Writes a message in the canonical form of proto3.
+fn write(message: Bytes, method: &JsonMethod) -> Result<Bytes, Box<dyn std::error::Error + Send + Sync>> {
+    let message = DynamicMessage::decode(method.0.output(), message)?;
+    let mut json = Vec::new();
+    message.serialize_with_options(&mut serde_json::Serializer::new(&mut json), &SerializeOptions::new())?;
+    json.push(b'\n');
+    Ok(json.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use hlorank_proto::v1::RankConfigsResponse;
+    use prost::Message as _;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_has_the_canonical_form() {
+        let answer = RankConfigsResponse {
+            ranking: vec![1, 0],
+            ranking_scores: vec![-1.5, f32::INFINITY],
+            graph_hash: vec![1, 2, 3].into(),
+            ..RankConfigsResponse::default()
+        };
+        let method = JsonMethod::of("/hlorank.v1.CostModelService/RankConfigs").unwrap();
+        let json = write(answer.encode_to_vec().into(), &method).unwrap();
+        let expected = r#"{"ranking":[1,0],"rankingScores":[-1.5,"Infinity"],"graphHash":"AQID"}"#;
+        assert_eq!(json, format!("{expected}\n"));
+    }
+}

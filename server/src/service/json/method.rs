@@ -1,0 +1,52 @@
+use std::sync::LazyLock;
+
+use hlorank_proto::FILE_DESCRIPTOR_SET;
+use prost_reflect::{DescriptorPool, MethodDescriptor};
+
+/// Descriptors of every service and message.
+static DESCRIPTORS: LazyLock<DescriptorPool> = LazyLock::new(|| {
+    DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("the build has checked the descriptors")
+});
+
+/// The unary method of a call whose messages are JSON.
+#[derive(Clone, Debug)]
+pub(in crate::service) struct JsonMethod(pub(super) MethodDescriptor);
+
+impl JsonMethod {
+    /// Returns the method of a path, such as `/hlorank.v1.ModelService/ListModels`; `None` if there is none, or if it is a
+    /// stream.
+    pub(super) fn of(path: &str) -> Option<Self> {
+        let (service, name) = path.strip_prefix('/')?.split_once('/')?;
+        let service = DESCRIPTORS.get_service_by_name(service)?;
+        let method = service.methods().find(|method| method.name() == name)?;
+        (!method.is_client_streaming() && !method.is_server_streaming()).then_some(Self(method))
+    }
+
+    /// Returns every unary method of a service.
+    pub(super) fn of_service(name: &str) -> Vec<Self> {
+        let methods = DESCRIPTORS.get_service_by_name(name).into_iter().flat_map(|service| {
+            service
+                .methods()
+                .map(|method| format!("/{}/{}", service.full_name(), method.name()))
+                .collect::<Vec<_>>()
+        });
+        methods.filter_map(|path| Self::of(&path)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unary_methods_are_found_by_their_path() {
+        let method = JsonMethod::of("/hlorank.v1.CostModelService/RankConfigs").unwrap();
+        assert_eq!(method.0.input().full_name(), "hlorank.v1.RankConfigsRequest");
+        for path in
+            ["/hlorank.v1.CostModelService/RankConfigsStream", "/a.Service/Method", "/", "", "RankConfigs"]
+        {
+            assert!(JsonMethod::of(path).is_none(), "{path}");
+        }
+        assert!(JsonMethod::of_service("hlorank.v1.CostModelService").len() > 5);
+    }
+}
