@@ -25,12 +25,17 @@ BUF_VERSION := 1.75.0
 PYTHON := target/python/bin/python
 PYTHON_READY := target/python/ready
 PYTHON_REQUIREMENTS := .ci/python-requirements.txt
+# The commit or tag that the wire is compared with: the last release.
+RELEASED ?= $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null)
 # The environment of the tests that compile with IREE.
 IREE := target/iree
 IREE_READY := $(IREE)/ready
 # The environment that builds the wheel.
 WHEEL_PYTHON := target/wheel/python/bin/python
 WHEEL_READY := target/wheel/ready
+# The environment that builds the site of the documentation.
+SITE_PYTHON := target/site/python/bin/python
+SITE_READY := target/site/ready
 TRAINING := models/training
 TRAINING_PYTHON := .venv/bin/python
 # Other servers of the models, with which `make bench ARGS=baselines` compares.
@@ -53,7 +58,7 @@ export HLORANK_ONNXRUNTIME
 export ORT_DISABLE_TELEMETRY := 1
 
 .PHONY: help setup setup-prometheus setup-proxies build programs test test-rust test-python test-iree test-wheel lint lint-rust lint-deny \
-	lint-proto lint-python fuzz fuzz-replay cargo-fuzz demo serve wheel image bench attack soak baselines-setup client-messages figures \
+	lint-proto lint-python fuzz fuzz-replay cargo-fuzz demo serve wheel release docs image bench attack soak baselines-setup client-messages figures \
 	train-setup train train-test clean
 
 help: ## list the recipes
@@ -102,9 +107,15 @@ lint-rust: ## run rustfmt and clippy
 lint-deny: $(DENY) ## check licences and sources of dependencies
 	$(DENY) check bans licenses sources
 
-lint-proto: ## run buf
+lint-proto: ## run buf, and compare the wire with the last release
 	@if command -v npx >/dev/null; then \
 		echo "buf lint proto"; npx --yes @bufbuild/buf@$(BUF_VERSION) lint proto; \
+		if [ -n "$(RELEASED)" ]; then \
+			echo "buf breaking proto, against $(RELEASED)"; \
+			npx --yes @bufbuild/buf@$(BUF_VERSION) breaking proto --against '.git#ref=$(RELEASED),subdir=proto'; \
+		else \
+			echo "skipped: buf breaking proto, because no tag of a release can be reached from this commit"; \
+		fi; \
 	else \
 		echo "skipped: buf lint proto needs npx (Node.js)"; \
 	fi
@@ -147,6 +158,15 @@ serve: setup ## run the server in the foreground (ARGS='--listen 127.0.0.1:7070'
 wheel: build $(WHEEL_READY) ## build the Python wheel with the programs and the default models, into target/wheel
 	@rm -f target/wheel/*.whl
 	$(WHEEL_PYTHON) deploy/wheel/build.py target/wheel
+
+docs: $(SITE_READY) ## build the documentation as a site into target/site/html, checking its links
+	$(SITE_PYTHON) deploy/site/build.py target/site/html
+
+release: wheel setup ## write the files of a release into target/release-files: wheel, archives, checksums, SBOM, notes
+	rm -rf target/image target/release-files
+	deploy/image/root.sh target/image
+	@mkdir -p target/release-files
+	$(WHEEL_PYTHON) deploy/release/release.py target/release-files
 
 # With the programs of the tests, which are built already.
 test-wheel: programs $(WHEEL_READY) $(PYTHON_READY) ## build the wheel, and install and use it without Rust
@@ -225,6 +245,11 @@ $(PYTHON_READY): $(PYTHON_REQUIREMENTS)
 $(WHEEL_READY): deploy/wheel/requirements.txt
 	python3 -m venv target/wheel/python
 	$(WHEEL_PYTHON) -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+$(SITE_READY): deploy/site/requirements.txt
+	python3 -m venv target/site/python
+	$(SITE_PYTHON) -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
 $(IREE_READY): client/python/pyproject.toml

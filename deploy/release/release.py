@@ -1,0 +1,86 @@
+"""Writes the files of a release.
+
+Usage: release.py OUT: a folder that exists. The wheel is in ``target/wheel``, the programs in
+``target/release``, and the root file system of the image in ``target/image``.
+"""
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from archive import write_archive
+from sbom import sbom
+from version import REPOSITORY, release_notes, version
+
+PROGRAMS = ("hlorank", "hlorank-server")
+SHELLS = {"bash": "hlorank.bash", "fish": "hlorank.fish", "zsh": "_hlorank"}
+
+
+def release(out: Path) -> None:
+    """Writes all files into a folder."""
+    name, time = f"hlorank-{version()}", commit_time()
+    (wheel,) = (REPOSITORY / "target/wheel").glob(f"hlorank-{version()}-*.whl")
+    shutil.copy(wheel, out)
+    with TemporaryDirectory() as folder:
+        staged = Path(folder)
+        stage(staged)
+        write_archive(out / f"{name}-linux-x86_64.tar.gz", staged, name, time)
+    write_archive(out / f"{name}-image-root.tar.gz", REPOSITORY / "target/image", "", time)
+    source = out / f"{name}-source.tar.gz"
+    run("git", "archive", f"--prefix={name}/", f"--output={source}", "HEAD")
+    (out / f"{name}.cdx.json").write_text(json.dumps(sbom(), indent=1) + "\n")
+    (out / "RELEASE_NOTES.md").write_text(release_notes())
+    write_checksums(out)
+
+
+def stage(folder: Path) -> None:
+    """Lays out the programs, and what they need and are described by."""
+    programs = REPOSITORY / "target/release"
+    for kind in ("bin", "lib", "share/completions", "share/licenses"):
+        (folder / kind).mkdir(parents=True)
+    for program in PROGRAMS:
+        shutil.copy(programs / program, folder / "bin")
+        run("strip", "--strip-debug", str(folder / "bin" / program))
+    for shell, file in SHELLS.items():
+        script = run(str(programs / "hlorank"), "completions", shell)
+        (folder / "share/completions" / file).write_text(script)
+    shutil.copy(REPOSITORY / "target/onnxruntime/libonnxruntime.so", folder / "lib")
+    licences = REPOSITORY / "target/onnxruntime/licences"
+    shutil.copytree(licences, folder / "share/licenses/onnxruntime")
+    ignored = shutil.ignore_patterns("policy.json")
+    shutil.copytree(REPOSITORY / "models/registry", folder / "models", ignore=ignored)
+    for page in ("LICENSE", "README.md", "CHANGELOG.md"):
+        shutil.copy(REPOSITORY / page, folder)
+
+
+def write_checksums(out: Path) -> None:
+    """Writes SHA-256 sums as sha256sum does."""
+    files = sorted(file for file in out.iterdir() if file.name != "SHA256SUMS")
+    sums = (f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files)
+    (out / "SHA256SUMS").write_text("".join(sums))
+
+
+def commit_time() -> int:
+    """Returns the time of the commit in seconds."""
+    return int(run("git", "log", "-1", "--format=%ct"))
+
+
+def run(*command: str) -> str:
+    """Runs a command in the repository, and returns what it prints."""
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"release: {' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    if run("git", "status", "--porcelain"):
+        sys.exit("release: the tree has changes that are not committed; commit them first")
+    target = Path(sys.argv[1])
+    release(target)
+    for written in sorted(target.iterdir()):
+        print(f"{written.stat().st_size:>11,}  {written.name}")
