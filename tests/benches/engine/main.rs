@@ -1,5 +1,5 @@
 //! The benefit of evaluating every distinct row once: the engine compared with the naive evaluation of the same model,
-//! its growth, the steps of a genetic search, tiles, fusions, every model of the registry, and its stages. Ratios are of one run.
+//! its growth, the steps of a genetic search, tiles, fusions, schedules, every model of the registry, and its stages. Ratios are of one run.
 
 mod architectures;
 mod fusion;
@@ -7,6 +7,7 @@ mod growth;
 mod naive;
 mod overhead;
 mod plot;
+mod schedules;
 mod search;
 mod stages;
 mod subjects;
@@ -16,8 +17,18 @@ mod turns;
 use tokio::runtime::Runtime;
 
 /// Benchmarks, of which arguments select some by name.
-const PARTS: [&str; 9] =
-    ["naive", "growth", "search", "tiles", "fusion", "architectures", "overhead", "turns", "stages"];
+const PARTS: [&str; 10] = [
+    "naive",
+    "growth",
+    "search",
+    "tiles",
+    "fusion",
+    "schedules",
+    "architectures",
+    "overhead",
+    "turns",
+    "stages",
+];
 
 fn main() {
     // Cargo adds `--bench`.
@@ -32,6 +43,7 @@ fn main() {
             "search" => runtime.block_on(search::steps()),
             "architectures" => runtime.block_on(architectures::compare()),
             "fusion" => runtime.block_on(fusion::steps_and_naive()),
+            "schedules" => runtime.block_on(schedules::at_once_and_one_by_one()),
             "tiles" => runtime.block_on(tiles::rank_kernel()),
             "overhead" => runtime.block_on(overhead::of_small_requests()),
             "turns" => runtime.block_on(turns::of_small_and_large()),
