@@ -51,13 +51,11 @@ impl Loaded {
             run_times,
             drawn,
         };
-        match &self.others {
-            Some((configurations, drawn)) => Some(job(configurations, None, *drawn)),
-            None => {
-                let measurements = measured.measurements.as_ref()?;
-                Some(job(&measurements.configurations, RunTimes::of(measurements), None))
-            }
+        if let Some((configurations, drawn)) = &self.others {
+            return Some(job(configurations, None, *drawn));
         }
+        let measurements = measured.measurements.as_ref()?;
+        Some(job(&measurements.configurations, RunTimes::of(measurements), None))
     }
 }
 

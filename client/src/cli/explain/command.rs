@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::explanation::{Explanation, Ranked};
 use crate::cli::{
     error::CommandError,
-    job::Job,
+    job::{Job, Loaded},
     output::{Format, counted, printable},
     progress::Progress,
     subject::Subject,
@@ -51,7 +51,7 @@ impl Explain {
         let loaded = self.subject.load(&progress)?;
         let client = self.subject.server.connect().await?;
         let mut graphs = Vec::new();
-        for job in loaded.iter().filter_map(|loaded| loaded.job()) {
+        for job in loaded.iter().filter_map(Loaded::job) {
             graphs.push(self.explain(&client, &job).await?);
             progress.advance();
         }

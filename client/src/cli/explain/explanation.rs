@@ -87,8 +87,8 @@ impl Explanation {
         let (three, rest) = answer.scores.split_at(3);
         let exchanged: Vec<_> = parts.exchanged.into_iter().zip(rest.iter().copied()).collect();
         let scores = [three[0], three[1], three[2]];
-        let effects = effects(parts.parts.len(), scores, &exchanged);
-        let mut explained = parts.parts;
+        let effects = effects(parts.list.len(), scores, &exchanged);
+        let mut explained = parts.list;
         for (part, effects) in explained.iter_mut().zip(effects) {
             part.effects = effects;
         }

@@ -36,7 +36,7 @@ pub(crate) struct Choice {
 
 /// Parts, and the configurations that show what they do: the compared three, and one for each exchange.
 pub(super) struct Parts {
-    pub(super) parts: Vec<Part>,
+    pub(super) list: Vec<Part>,
     /// Number of parts beyond [`MAX_PARTS`].
     pub(super) left_out: usize,
     pub(super) exchanged: Vec<Exchange>,
@@ -66,7 +66,7 @@ pub(super) fn segments(measured: &MeasuredGraph, three: &LayoutBatch) -> Result<
         effects: [0.0; 3],
     };
     let parts = occurrences.into_iter().map(part).collect();
-    Ok(Parts { parts, left_out, exchanged, configurations: Configurations::Layout(batch.build()?) })
+    Ok(Parts { list: parts, left_out, exchanged, configurations: Configurations::Layout(batch.build()?) })
 }
 
 fn layout_choice(measured: &MeasuredGraph, three: &LayoutBatch, slot: usize) -> Choice {
@@ -115,7 +115,7 @@ pub(super) fn bounds(three: &TileBatch) -> Result<Parts, ConfigurationError> {
         let (output_bounds, input_bounds) = rest.split_at(lengths[0][1]);
         batch.push(TileConfiguration { kernel_bounds, output_bounds, input_bounds }, &FILE_LIMITS)?;
     }
-    Ok(Parts { parts, left_out: 0, exchanged, configurations: Configurations::Tile(batch) })
+    Ok(Parts { list: parts, left_out: 0, exchanged, configurations: Configurations::Tile(batch) })
 }
 
 fn lists(tile: TileConfiguration<'_>) -> [&[i64]; 3] {
@@ -150,9 +150,9 @@ mod tests {
     #[test]
     fn bounds_that_differ_are_parts() {
         let parts = bounds(&tiles([&[8, 128], &[8, 64], &[16, 64]])).unwrap();
-        let names: Vec<_> = parts.parts.iter().map(|part| part.name.as_str()).collect();
+        let names: Vec<_> = parts.list.iter().map(|part| part.name.as_str()).collect();
         assert_eq!(names, ["output[0]", "output[1]"]);
-        assert_eq!(parts.parts[1].choices[0].values, ["128", "64", "64"]);
+        assert_eq!(parts.list[1].choices[0].values, ["128", "64", "64"]);
         let of: Vec<_> = parts.exchanged.iter().map(|exchange| (exchange.part, exchange.of)).collect();
         assert_eq!(of, [(0, 2), (1, 0), (1, 1)]);
         let Configurations::Tile(batch) = parts.configurations else { unreachable!("tiles of tiles") };
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn tiles_of_different_shapes_have_no_parts() {
         let parts = bounds(&tiles([&[8, 128], &[8], &[16, 64]])).unwrap();
-        assert!(parts.parts.is_empty() && parts.exchanged.is_empty());
+        assert!(parts.list.is_empty() && parts.exchanged.is_empty());
     }
 
     #[test]

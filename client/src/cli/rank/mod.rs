@@ -17,7 +17,7 @@ use super::{
     draw::CONFIGURATIONS,
     error::CommandError,
     explain::{Explanation, Ranked},
-    job::Job,
+    job::{Job, Loaded},
     output::Format,
     progress::Progress,
     subject::Subject,
@@ -68,7 +68,7 @@ impl Rank {
         let loaded = self.subject.load(&progress)?;
         let client = self.subject.server.connect().await?;
         let (mut graphs, mut sections) = (Vec::new(), Vec::new());
-        for job in loaded.iter().filter_map(|loaded| loaded.job()) {
+        for job in loaded.iter().filter_map(Loaded::job) {
             let (ranking, section) = self.rank(&client, &job).await?;
             graphs.push(ranking);
             sections.extend(section);

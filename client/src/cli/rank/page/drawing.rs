@@ -135,7 +135,9 @@ fn curve(producer: &Node, consumer: &Node) -> String {
 fn places(nodes: usize, edges: &[[usize; 2]]) -> Vec<[usize; 2]> {
     let levels = levels(nodes, edges);
     let mut operands = vec![Vec::new(); nodes];
-    edges.iter().for_each(|&[consumer, producer]| operands[consumer].push(producer));
+    for &[consumer, producer] in edges {
+        operands[consumer].push(producer);
+    }
     let mut places = vec![[0, 0]; nodes];
     let mut first_row = 0;
     for level in 0..=levels.iter().copied().max().unwrap_or(0) {
