@@ -1,12 +1,12 @@
 use super::{
-    gram::Gram,
     kernel::{Kernel, Scaled},
-    linear_algebra::{Factor, dot},
+    linear_algebra::dot,
+    solution::{Covariance, Posterior, Related, Solution, Variances},
 };
 
 /// The Gaussian process after the measurements, around a given mean.
 pub(super) struct Fit {
-    /// The variance of each group.
+    /// The variance of each dense group and tensor of the kernel.
     pub(super) variances: Vec<f64>,
     /// The variance of a common offset.
     pub(super) offset: f64,
@@ -15,11 +15,11 @@ pub(super) struct Fit {
     pub(super) noises: Vec<f64>,
     /// The variance of one run.
     pub(super) noise: f64,
-    factor: Factor,
     /// `[measured]` A⁻¹ times the residuals.
     pub(super) weights: Vec<f64>,
     /// `[measured]` the diagonal of A⁻¹.
     precisions: Vec<f64>,
+    pub(super) posterior: Posterior,
     /// ln of how likely the measurements are.
     pub(super) evidence: f64,
     /// What deviations are multiplied by, since they are too small where the model is wrong.
@@ -27,13 +27,13 @@ pub(super) struct Fit {
 }
 
 /// The variances that are learned.
-struct Variances<'a> {
-    gram: &'a Gram,
+struct Learning<'a> {
+    covariance: &'a dyn Covariance,
     /// `[measured]` what is to be explained.
     residuals: &'a [f64],
     /// `[measured]` number of runs.
     counts: &'a [f64],
-    /// What is expected of each group of the Gram matrix.
+    /// What is expected of each group.
     expected: Vec<f64>,
     groups: Vec<f64>,
     noise: f64,
@@ -56,29 +56,40 @@ const EXPECTED_WIDTH: (f64, f64) = (1.5, 5.0);
 
 impl Fit {
     /// Learns the variances from the residuals of the measured configurations; `spread` is their expected deviation.
-    pub(super) fn of(kernel: &Kernel, gram: &Gram, residuals: &[f64], counts: &[f64], spread: f64) -> Self {
-        let mut variances = Variances::of(kernel, gram, (residuals, counts), spread);
+    pub(super) fn of(
+        kernel: &Kernel,
+        covariance: &dyn Covariance,
+        residuals: &[f64],
+        counts: &[f64],
+        spread: f64,
+    ) -> Self {
+        let mut learning = Learning::of(kernel, covariance, (residuals, counts), spread);
         for _ in 0..(residuals.len() / 4).clamp(4, 30) {
-            variances.improve();
+            learning.improve();
         }
-        variances.fit()
+        learning.fit(kernel)
+    }
+
+    /// How the measurements see a configuration.
+    pub(super) fn relate(&self, kernel: &Kernel, scaled: &Scaled) -> Related {
+        self.posterior.relate(kernel.relations(scaled, &self.variances, self.offset))
     }
 
     /// Mean and variance of a configuration, relative to the mean that the residuals are of, and without noise.
-    pub(super) fn predict(&self, kernel: &Kernel, scaled: &Scaled) -> (f64, f64) {
-        let (mean, variance, _) = self.posterior(kernel, scaled);
-        (mean, variance)
+    pub(super) fn predict(&self, kernel: &Kernel, scaled: &Scaled, related: &Related) -> (f64, f64) {
+        let variance = self.covariance(kernel, (scaled, related), (scaled, related));
+        (self.posterior.mean(related), variance.max(0.0))
     }
 
-    /// The same, and L⁻¹ times the covariances with the measured configurations.
-    pub(super) fn posterior(&self, kernel: &Kernel, scaled: &Scaled) -> (f64, f64, Vec<f64>) {
-        let mut covariances = kernel.covariances(scaled, &self.variances);
-        for covariance in &mut covariances {
-            *covariance += self.offset;
-        }
-        let reduced = self.factor.reduce(&covariances);
-        let before = kernel.variance(scaled, &self.variances) + self.offset;
-        (dot(&covariances, &self.weights), (before - dot(&reduced, &reduced)).max(0.0), reduced)
+    /// The covariance of two configurations.
+    pub(super) fn covariance(
+        &self,
+        kernel: &Kernel,
+        one: (&Scaled, &Related),
+        other: (&Scaled, &Related),
+    ) -> f64 {
+        let before = kernel.between(one.0, other.0, &self.variances) + self.offset;
+        before - self.posterior.lowered(one.1, other.1)
     }
 
     /// `[measured]` how far each measurement is from what the others predict.
@@ -87,15 +98,20 @@ impl Fit {
     }
 }
 
-impl<'a> Variances<'a> {
+impl<'a> Learning<'a> {
     #[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^53 measurements and groups")]
-    fn of(kernel: &Kernel, gram: &'a Gram, (residuals, counts): (&'a [f64], &'a [f64]), spread: f64) -> Self {
+    fn of(
+        kernel: &Kernel,
+        covariance: &'a dyn Covariance,
+        (residuals, counts): (&'a [f64], &'a [f64]),
+        spread: f64,
+    ) -> Self {
         let total = (spread * spread + dot(residuals, residuals)) / (1.0 + residuals.len() as f64);
         let family = total / kernel.families() as f64;
         let mut expected = vec![family; kernel.dense()];
-        expected.resize(gram.groups(), family / kernel.tensors().max(1) as f64);
+        expected.resize(covariance.groups(), family / kernel.tensors().max(1) as f64);
         let (groups, trust) = (expected.clone(), vec![1.0; residuals.len()]);
-        Self { gram, residuals, counts, expected, groups, noise: total / 10.0, total, trust }
+        Self { covariance, residuals, counts, expected, groups, noise: total / 10.0, total, trust }
     }
 
     /// The variance of each measurement.
@@ -104,68 +120,56 @@ impl<'a> Variances<'a> {
         self.counts.iter().zip(&self.trust).map(|(count, trust)| noise / (count * trust)).collect()
     }
 
-    fn factor(&self, noises: &[f64]) -> Factor {
-        let mut matrix = self.gram.covariance(&self.groups);
-        for value in &mut matrix {
-            *value += OFFSET * self.total;
-        }
-        for (row, noise) in noises.iter().enumerate() {
-            matrix[row * self.gram.size() + row] += noise;
-        }
-        Factor::of(matrix, self.gram.size())
+    fn variances<'b>(&'b self, noises: &'b [f64]) -> Variances<'b> {
+        Variances { groups: &self.groups, offset: OFFSET * self.total, noises }
     }
 
     /// Takes one step of majorization and minimization towards the variances that make the residuals most likely.
     fn improve(&mut self) {
-        let size = self.gram.size();
         let noises = self.noises();
-        let factor = self.factor(&noises);
-        let (weights, inverse) = (factor.solve(self.residuals), factor.inverse());
-        let explained = self.gram.weigh_products(&weights).into_iter().zip(self.gram.weigh(&inverse));
-        for ((group, expected), (product, trace)) in self.groups.iter_mut().zip(&self.expected).zip(explained)
+        let solution = self.covariance.solve(&self.variances(&noises), self.residuals);
+        for ((group, expected), explained) in
+            self.groups.iter_mut().zip(&self.expected).zip(&solution.explained)
         {
-            *group *= (product / (trace + expected.recip())).max(0.0).sqrt();
+            *group *= (explained.product / (explained.trace + expected.recip())).max(0.0).sqrt();
         }
         let (mut product, mut trace) = (0.0, 0.1 / self.total);
-        for (place, weight) in weights.iter().enumerate() {
+        for (place, weight) in solution.weights.iter().enumerate() {
             let share = (self.counts[place] * self.trust[place]).recip();
             product += weight * weight * share;
-            trace += inverse[place * size + place] * share;
+            trace += solution.precisions[place] * share;
         }
-        self.trust_less(&noises, &weights, &inverse);
+        self.trust_less(&noises, &solution);
         self.noise *= (product / trace).sqrt();
     }
 
     /// Trusts measurements less that noise is unlikely to explain.
-    fn trust_less(&mut self, noises: &[f64], weights: &[f64], inverse: &[f64]) {
-        for (place, noise) in noises.iter().enumerate() {
-            let error = noise * weights[place];
-            let uncertain = noise * (1.0 - noise * inverse[place * noises.len() + place]);
-            let squared = (error * error + uncertain.max(0.0)) / (noise * self.trust[place]);
-            self.trust[place] = (FREEDOM + 1.0) / (FREEDOM + squared);
+    fn trust_less(&mut self, noises: &[f64], solution: &Solution) {
+        let solved = solution.weights.iter().zip(&solution.precisions);
+        for ((trust, noise), (weight, precision)) in self.trust.iter_mut().zip(noises).zip(solved) {
+            let error = noise * weight;
+            let uncertain = noise * (1.0 - noise * precision);
+            let squared = (error * error + uncertain.max(0.0)) / (noise * *trust);
+            *trust = (FREEDOM + 1.0) / (FREEDOM + squared);
         }
     }
 
-    fn fit(self) -> Fit {
+    fn fit(self, kernel: &Kernel) -> Fit {
         let noises = self.noises();
-        let factor = self.factor(&noises);
-        let (size, inverse) = (self.gram.size(), factor.inverse());
-        let weights = factor.solve(self.residuals);
-        let precisions: Vec<f64> = (0..size).map(|row| inverse[row * size + row]).collect();
-        let evidence = -0.5 * (dot(self.residuals, &weights) + factor.log_determinant);
-        let widening = widening(&weights, &precisions);
-        let (offset, noise) = (OFFSET * self.total, self.noise + MIN_NOISE * MIN_NOISE);
+        let variances = self.variances(&noises);
+        let solution = self.covariance.solve(&variances, self.residuals);
+        let (weights, precisions) = (solution.weights.clone(), solution.precisions.clone());
         Fit {
-            variances: self.gram.of_kernel(&self.groups),
-            offset,
-            #[cfg(test)]
-            noises,
-            noise,
-            factor,
+            variances: kernel.of_tensors(&self.groups),
+            offset: variances.offset,
+            noise: self.noise + MIN_NOISE * MIN_NOISE,
+            evidence: -0.5 * (dot(self.residuals, &weights) + solution.log_determinant),
+            widening: widening(&weights, &precisions),
+            posterior: self.covariance.posterior(&variances, solution),
             weights,
             precisions,
-            evidence,
-            widening,
+            #[cfg(test)]
+            noises,
         }
     }
 }

@@ -7,6 +7,7 @@ use super::{
     kernel::{Kernel, Scaled},
     linear_algebra::dot,
     model::Hypothesis,
+    solution::Related,
 };
 
 /// The joint distribution of the run times of candidates.
@@ -30,10 +31,11 @@ struct Conditioned<'a> {
 /// One configuration.
 struct Posterior {
     scaled: Rc<Scaled>,
+    related: Related,
     mean: f64,
     variance: f64,
-    /// L⁻¹ times its covariances with the measured configurations and with those that are believed.
-    reduced: Vec<f64>,
+    /// How much each configuration that is believed tells of it.
+    told: Vec<f64>,
 }
 
 impl<'a> Joint<'a> {
@@ -112,17 +114,18 @@ impl Conditioned<'_> {
 
 impl Posterior {
     fn of(kernel: &Kernel, hypothesis: &Hypothesis, point: &Point, scaled: &Rc<Scaled>) -> Self {
-        let (mean, variance, reduced) = hypothesis.fit.posterior(kernel, scaled);
-        Self { scaled: Rc::clone(scaled), mean: mean + hypothesis.mean_of(point), variance, reduced }
+        let related = hypothesis.fit.relate(kernel, scaled);
+        let (mean, variance) = hypothesis.fit.predict(kernel, scaled, &related);
+        let (scaled, mean) = (Rc::clone(scaled), mean + hypothesis.mean_of(point));
+        Self { scaled, related, mean, variance, told: Vec::new() }
     }
 
     /// Lowers the variance by what another configuration, which is known up to a deviation, tells of this one.
     fn condition(&mut self, kernel: &Kernel, hypothesis: &Hypothesis, (known, deviation): (&Self, f64)) {
-        let fit = &hypothesis.fit;
-        let before = kernel.between(&self.scaled, &known.scaled, &fit.variances) + fit.offset;
-        let covariance = before - dot(&self.reduced[..known.reduced.len()], &known.reduced);
-        let told = covariance / deviation;
-        self.reduced.push(told);
+        let parts = ((&*self.scaled, &self.related), (&*known.scaled, &known.related));
+        let before = hypothesis.fit.covariance(kernel, parts.0, parts.1);
+        let told = (before - dot(&self.told[..known.told.len()], &known.told)) / deviation;
+        self.told.push(told);
         self.variance = (self.variance - told * told).max(0.0);
     }
 }

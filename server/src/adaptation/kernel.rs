@@ -1,32 +1,31 @@
 use std::collections::BTreeMap;
 
-use super::{
-    Point,
-    scale::{Scale, median_distance, squared_distance},
-};
+use super::{Point, columns::Columns, partitions::Partitions};
 
 /// The groups of properties whose variance is learned, and how alike two configurations are in each.
 ///
-/// Numbers are standardized over the measured configurations, so that a prediction depends on the measurements and on the
-/// predicted configuration alone.
+/// Scores and bounds have fixed units. Units that follow from the measured configurations would be wrong for few of them: three
+/// scores that happen to be alike would make the score look important.
 #[derive(Clone, Debug)]
 pub(super) struct Kernel {
-    score: Scale,
-    bounds: Scale,
-    /// What standardized bounds are divided by.
-    length: f64,
+    /// Mean of the measured configurations' scores.
+    mean_score: f64,
+    score_unit: f64,
     /// Per tensor, the measured configurations that have an order of dimensions.
     measured_with: Vec<BTreeMap<u64, Vec<usize>>>,
     measured: Vec<Scaled>,
     dense: Vec<Dense>,
+    partitions: Partitions,
+    /// If there are fewer columns than measured configurations, and no bounds.
+    columns: Option<Columns>,
 }
 
 /// A configuration in the units of the kernel.
 #[derive(Clone, Debug)]
 pub(super) struct Scaled {
-    score: Vec<f64>,
+    score: f64,
     bounds: Vec<f64>,
-    pub(super) orders: Vec<u64>,
+    orders: Vec<u64>,
 }
 
 /// A group of numbers.
@@ -38,26 +37,31 @@ enum Dense {
     Bounds,
 }
 
+/// Distance of the logarithms of bounds over which run times change, which is about twice their deviation in lists of tiles.
+pub(super) const BOUNDS_UNIT: f64 = 2.2;
+
 impl Kernel {
-    /// The kernel of these measured configurations, of which there is at least one.
-    pub(super) fn of(points: &[Point]) -> Self {
-        let scores: Vec<[f64; 1]> = points.iter().map(|point| [point.score]).collect();
-        let score = Scale::of(scores.iter().map(<[f64; 1]>::as_slice));
-        let bounds = Scale::of(points.iter().map(|point| point.bounds.as_slice()));
-        let scaled: Vec<_> = points.iter().map(|point| bounds.apply(&point.bounds, 1.0)).collect();
+    /// The kernel of these measured configurations, of which there is at least one. Scores count in `score_unit`.
+    #[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^53 measurements")]
+    pub(super) fn of(points: &[Point], score_unit: f64) -> Self {
         let mut dense = vec![Dense::Score];
         if !points[0].bounds.is_empty() {
             dense.push(Dense::Bounds);
         }
         let mut kernel = Self {
-            score,
-            bounds,
-            length: median_distance(&scaled),
+            mean_score: points.iter().map(|point| point.score).sum::<f64>() / points.len() as f64,
+            score_unit,
             measured_with: vec![BTreeMap::new(); points[0].orders.len()],
             measured: Vec::new(),
             dense,
+            partitions: Partitions::of(&points.iter().map(|point| &point.orders[..]).collect::<Vec<_>>()),
+            columns: None,
         };
         kernel.measured = points.iter().map(|point| kernel.scaled(point)).collect();
+        if kernel.dense == [Dense::Score] && Columns::count(&kernel.partitions) < points.len() {
+            let scores = kernel.measured.iter().map(|each| each.score).collect();
+            kernel.columns = Some(Columns::of(scores, &kernel.partitions));
+        }
         for (number, point) in points.iter().enumerate() {
             for (with, &order) in kernel.measured_with.iter_mut().zip(&point.orders) {
                 with.entry(order).or_default().push(number);
@@ -68,6 +72,40 @@ impl Kernel {
 
     pub(super) fn measured(&self) -> &[Scaled] {
         &self.measured
+    }
+
+    pub(super) fn partitions(&self) -> &Partitions {
+        &self.partitions
+    }
+
+    pub(super) fn columns(&self) -> Option<&Columns> {
+        self.columns.as_ref()
+    }
+
+    /// Number of rows of the matrices that learning takes: the number of columns or of measured configurations.
+    pub(super) fn size(&self) -> usize {
+        self.measured.len().min(Columns::count(&self.partitions))
+    }
+
+    /// Returns the variance of each dense group and of each tensor, given those of the dense groups and partitions.
+    pub(super) fn of_tensors(&self, variances: &[f64]) -> Vec<f64> {
+        let (dense, partitions) = variances.split_at(self.dense.len());
+        let of_tensor = self.partitions.of_tensor.iter().map(|&number| partitions[number]);
+        dense.iter().copied().chain(of_tensor).collect()
+    }
+
+    /// How a configuration is related to the measured ones: by its columns, or by its covariances with them.
+    pub(super) fn relations(&self, scaled: &Scaled, variances: &[f64], offset: f64) -> Vec<f64> {
+        let Some(columns) = &self.columns else {
+            let mut covariances = self.covariances(scaled, variances);
+            covariances.iter_mut().for_each(|covariance| *covariance += offset);
+            return covariances;
+        };
+        let tensors = self.measured_with.iter().zip(&scaled.orders).zip(&self.partitions.of_tensor);
+        let alike = |((with, order), &partition): ((&BTreeMap<u64, Vec<usize>>, &u64), &usize)| {
+            (partition, with.get(order).and_then(|numbers| numbers.first().copied()))
+        };
+        columns.relations(scaled.score, tensors.map(alike))
     }
 
     /// Number of families that share the variance evenly: every dense group is one, and so are all tensors together.
@@ -96,18 +134,18 @@ impl Kernel {
         tensors.map(sums).collect()
     }
 
-    /// Returns what a line in the standardized score adds per unit of score, and at a score of 0, if its value at the
-    /// measured configurations is weighted so.
+    /// Returns what a line in the score adds per unit of the model's score, and at a score of 0, if its value at the measured
+    /// configurations is weighted so.
     pub(super) fn line(&self, weights: &[f64]) -> (f64, f64) {
-        let (mean, factor) = self.score.of_place(0);
-        let sum: f64 = self.measured.iter().zip(weights).map(|(each, weight)| each.score[0] * weight).sum();
-        (sum * factor, -sum * factor * mean)
+        let values = self.measured.iter().zip(weights).map(|(each, weight)| each.score * weight);
+        let rise = values.sum::<f64>() / self.score_unit;
+        (rise, -rise * self.mean_score)
     }
 
     pub(super) fn scaled(&self, point: &Point) -> Scaled {
         Scaled {
-            score: self.score.apply(&[point.score], 1.0),
-            bounds: self.bounds.apply(&point.bounds, self.length.recip()),
+            score: (point.score - self.mean_score) / self.score_unit,
+            bounds: point.bounds.iter().map(|bound| bound / BOUNDS_UNIT).collect(),
             orders: point.orders.clone(),
         }
     }
@@ -115,7 +153,7 @@ impl Kernel {
     /// How alike two configurations are in each dense group.
     pub(super) fn alike<'a>(&'a self, one: &'a Scaled, other: &'a Scaled) -> impl Iterator<Item = f64> + 'a {
         self.dense.iter().map(|group| match group {
-            Dense::Score => one.score[0] * other.score[0],
+            Dense::Score => one.score * other.score,
             Dense::Bounds => matern(squared_distance(&one.bounds, &other.bounds)),
         })
     }
@@ -134,11 +172,6 @@ impl Kernel {
         covariances
     }
 
-    /// The variance of a configuration before anything is measured.
-    pub(super) fn variance(&self, scaled: &Scaled, variances: &[f64]) -> f64 {
-        self.between(scaled, scaled, variances)
-    }
-
     /// The covariance of two configurations before anything is measured.
     pub(super) fn between(&self, one: &Scaled, other: &Scaled, variances: &[f64]) -> f64 {
         let (dense, tensors) = variances.split_at(self.dense.len());
@@ -146,6 +179,10 @@ impl Kernel {
         let equal = one.orders.iter().zip(&other.orders).map(|(one, other)| one == other);
         dense + equal.zip(tensors).map(|(equal, variance)| if equal { *variance } else { 0.0 }).sum::<f64>()
     }
+}
+
+fn squared_distance(one: &[f64], other: &[f64]) -> f64 {
+    one.iter().zip(other).map(|(one, other)| (one - other) * (one - other)).sum()
 }
 
 /// The Matérn 5/2 function of a squared distance.
@@ -167,10 +204,10 @@ mod tests {
     #[test]
     fn tensors_are_alike_if_their_orders_are_equal() {
         let point = |orders: &[u64], score| Point { score, orders: orders.to_vec(), ..Point::default() };
-        let kernel = Kernel::of(&[point(&[1, 2], 0.0), point(&[1, 3], 2.0)]);
+        let kernel = Kernel::of(&[point(&[1, 2], 0.0), point(&[1, 3], 2.0)], 2.0);
         assert_eq!((kernel.dense(), kernel.tensors(), kernel.families()), (1, 2, 2));
         let candidate = kernel.scaled(&point(&[1, 3], 1.0));
         assert_eq!(kernel.covariances(&candidate, &[0.5, 0.25, 0.125]), [0.25, 0.375]);
-        assert_eq!(kernel.variance(&candidate, &[0.5, 0.25, 0.125]), 0.375);
+        assert_eq!(kernel.between(&candidate, &candidate, &[0.5, 0.25, 0.125]), 0.375);
     }
 }

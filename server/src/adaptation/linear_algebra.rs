@@ -16,13 +16,33 @@ pub(super) fn dot(one: &[f64], other: &[f64]) -> f64 {
     lanes.iter().sum::<f64>() + rest
 }
 
-/// The Cholesky factor L of a symmetric positive definite matrix A = L·Lᵀ, and its inverse.
-pub(super) struct Factor {
+/// A lower triangle.
+#[derive(Debug)]
+pub(super) struct Triangle {
     size: usize,
-    /// `[size, size]` the inverse of L, a lower triangle.
-    inverse: Vec<f64>,
+    /// `[size, size]`, zero above the diagonal.
+    rows: Vec<f64>,
+}
+
+/// The inverse of the Cholesky factor L of a symmetric positive definite matrix A = L·Lᵀ.
+pub(super) struct Factor {
+    pub(super) inverse: Triangle,
     /// ln |A|.
     pub(super) log_determinant: f64,
+}
+
+impl Triangle {
+    /// Returns the product with a vector.
+    pub(super) fn reduce(&self, vector: &[f64]) -> Vec<f64> {
+        (0..self.size).map(|row| dot(&self.rows[row * self.size..][..=row], &vector[..=row])).collect()
+    }
+
+    /// Multiplies each column by a factor.
+    pub(super) fn scale_columns(&mut self, factors: &[f64]) {
+        for row in self.rows.chunks_exact_mut(self.size.max(1)) {
+            row.iter_mut().zip(factors).for_each(|(value, factor)| *value *= factor);
+        }
+    }
 }
 
 impl Factor {
@@ -42,31 +62,27 @@ impl Factor {
             }
             log_determinant += 2.0 * libm::log(matrix[row * size + row]);
         }
-        Self { size, inverse: inverse_of(&matrix, size), log_determinant }
-    }
-
-    /// Returns the inverse of L times a vector: the squares of the result sum up to vᵀA⁻¹v.
-    pub(super) fn reduce(&self, vector: &[f64]) -> Vec<f64> {
-        let rows = (0..self.size).map(|row| dot(&self.inverse[row * self.size..][..=row], &vector[..=row]));
-        rows.collect()
+        Self { inverse: Triangle { size, rows: inverse_of(&matrix, size) }, log_determinant }
     }
 
     /// Returns A⁻¹v.
     pub(super) fn solve(&self, vector: &[f64]) -> Vec<f64> {
-        let mut solved = vec![0.0; self.size];
-        for (row, reduced) in self.reduce(vector).into_iter().enumerate() {
-            add_scaled(&mut solved[..=row], &self.inverse[row * self.size..][..=row], reduced);
+        let Triangle { size, rows } = &self.inverse;
+        let mut solved = vec![0.0; *size];
+        for (row, reduced) in self.inverse.reduce(vector).into_iter().enumerate() {
+            add_scaled(&mut solved[..=row], &rows[row * size..][..=row], reduced);
         }
         solved
     }
 
     /// Returns A⁻¹.
     pub(super) fn inverse(&self) -> Vec<f64> {
-        let mut inverse = vec![0.0; self.size * self.size];
-        for row in 0..self.size {
-            let factor = &self.inverse[row * self.size..][..=row];
+        let Triangle { size, rows } = &self.inverse;
+        let mut inverse = vec![0.0; size * size];
+        for row in 0..*size {
+            let factor = &rows[row * size..][..=row];
             for (column, &value) in factor.iter().enumerate() {
-                add_scaled(&mut inverse[column * self.size..][..=row], factor, value);
+                add_scaled(&mut inverse[column * size..][..=row], factor, value);
             }
         }
         inverse

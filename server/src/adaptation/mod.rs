@@ -5,9 +5,14 @@
 //! bounds of a tile. The variances are those that make the measurements likely, and noise has a Student-t distribution, so
 //! that an outlier has little influence.
 //!
+//! If few properties tell the measured configurations apart, learning takes time with the cube of their number (`columns`);
+//! otherwise with the cube of the number of measurements (`gram`).
+//!
 //! Everything here is a pure function of the set of measurements, in 64 bits: measurements are sorted, sums have a fixed
 //! order, and every step is taken a fixed number of times. Wire messages and the engine are unknown here.
 
+mod cache;
+mod columns;
 mod effects;
 mod fit;
 mod gram;
@@ -17,14 +22,18 @@ mod kernel;
 mod linear_algebra;
 mod measurements;
 mod model;
+mod partitions;
 mod point;
+mod pool;
 mod prior;
-mod scale;
+mod solution;
 mod suggest;
 
+pub(crate) use cache::AdaptedCache;
 pub(crate) use effects::{LayoutMeans, LayoutRows};
 pub(crate) use measurements::{Measurement, Measurements};
-pub(crate) use model::{Adapted, Basis, Prediction};
+pub(crate) use model::{Adapted, Basis, MAX_SIZE, Prediction};
 pub(crate) use point::Point;
+pub(crate) use pool::{Pool, PoolBasis};
 pub(crate) use prior::Prior;
 pub(crate) use suggest::{Candidates, Reason, Suggestion, Wanted};

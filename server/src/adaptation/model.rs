@@ -7,6 +7,7 @@ use super::{
     gram::Gram,
     kendall::tau,
     kernel::{Kernel, Scaled},
+    solution::Covariance,
 };
 
 /// A model of the run times of one graph on one target.
@@ -36,8 +37,8 @@ pub(super) struct Hypothesis {
 /// What predictions rest on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Basis {
-    /// Number of distinct configurations that have a time.
-    pub(crate) measured: usize,
+    /// Number of distinct configurations that teach.
+    pub(crate) learned: usize,
     /// Probability that the slope of the score holds here: 0 to 1.
     pub(crate) trust: f64,
     /// Standard deviation of the ln(seconds) of a run.
@@ -57,6 +58,13 @@ pub(crate) struct Prediction {
     pub(crate) deviation: f64,
 }
 
+/// Maximum number of rows of the matrices that learning takes, since it takes time with the cube of it. If there are more
+/// measurements than this and more columns, then as many teach.
+pub(crate) const MAX_SIZE: usize = 300;
+
+/// Number of tables that have an order of each tensor of every measured configuration.
+const TABLES: usize = 6;
+
 /// How probable each hypothesis is before anything is measured.
 const PROBABILITIES: [f64; 2] = [0.7, 0.3];
 
@@ -66,10 +74,19 @@ impl Adapted {
         if !measurements.teach() {
             return None;
         }
-        let kernel = Kernel::of(&measurements.points);
-        let gram = Gram::of(&kernel);
-        let mut hypotheses =
-            [prior.slope, 0.0].map(|slope| Hypothesis::of(slope, &kernel, &gram, &measurements, prior));
+        let mut measurements = measurements;
+        let mut kernel = Kernel::of(&measurements.points, prior.score_unit());
+        if kernel.size() > MAX_SIZE {
+            measurements = measurements.at_most(MAX_SIZE);
+            kernel = Kernel::of(&measurements.points, prior.score_unit());
+        }
+        let hypotheses = |covariance: &dyn Covariance| {
+            [prior.slope, 0.0].map(|slope| Hypothesis::of(slope, &kernel, covariance, &measurements, prior))
+        };
+        let mut hypotheses = match kernel.columns() {
+            Some(columns) => hypotheses(columns),
+            None => hypotheses(&Gram::of(&kernel, kernel.partitions())),
+        };
         weigh(&mut hypotheses);
         let (basis, effects) = (basis(&hypotheses, &measurements), effects(&kernel, &hypotheses));
         let fastest = measurements.times.iter().copied().fold(f64::INFINITY, f64::min);
@@ -78,6 +95,12 @@ impl Adapted {
 
     pub(crate) fn basis(&self) -> Basis {
         self.basis
+    }
+
+    /// Bytes that it takes, given those of an order of dimensions in each of its tables.
+    pub(super) fn bytes(&self) -> usize {
+        let (size, learned) = (self.kernel.size(), self.basis.learned);
+        size_of::<f64>() * (2 * size * size + learned * TABLES * (1 + self.kernel.tensors()))
     }
 
     /// What the entries of a batch of layouts add to the mean of ln(seconds); `None` if tiles were measured.
@@ -107,7 +130,13 @@ impl Adapted {
 
 impl Hypothesis {
     #[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^53 measurements")]
-    fn of(slope: f64, kernel: &Kernel, gram: &Gram, measurements: &Measurements, prior: Prior) -> Self {
+    fn of(
+        slope: f64,
+        kernel: &Kernel,
+        covariance: &dyn Covariance,
+        measurements: &Measurements,
+        prior: Prior,
+    ) -> Self {
         let Measurements { points, times, counts, .. } = measurements;
         let mut residuals: Vec<f64> =
             times.iter().zip(points).map(|(time, point)| time - slope * point.score).collect();
@@ -115,7 +144,7 @@ impl Hypothesis {
         for residual in &mut residuals {
             *residual -= mean;
         }
-        let fit = Fit::of(kernel, gram, &residuals, counts, prior.spread);
+        let fit = Fit::of(kernel, covariance, &residuals, counts, prior.spread);
         Self { slope, mean, weight: 0.0, fit }
     }
 
@@ -126,7 +155,7 @@ impl Hypothesis {
 
     /// Mean and widened variance of the ln(seconds) of a run.
     fn predict(&self, kernel: &Kernel, point: &Point, scaled: &Scaled) -> (f64, f64) {
-        let (mean, variance) = self.fit.predict(kernel, scaled);
+        let (mean, variance) = self.fit.predict(kernel, scaled, &self.fit.relate(kernel, scaled));
         let widening = self.fit.widening;
         (mean + self.mean_of(point), (variance + self.fit.noise) * widening * widening)
     }
@@ -173,7 +202,7 @@ fn basis(hypotheses: &[Hypothesis; 2], Measurements { points, times, .. }: &Meas
     let scores: Vec<f64> = points.iter().map(|point| point.score).collect();
     let noise: f64 = hypotheses.iter().map(|each| each.weight * each.fit.noise).sum();
     Basis {
-        measured: times.len(),
+        learned: times.len(),
         trust: hypotheses[0].weight,
         noise: noise.sqrt(),
         left_out_tau: tau(times, &predicted),

@@ -12,6 +12,23 @@ pub(crate) struct Prior {
 }
 
 impl Prior {
+    /// How much a score has to rise for ln(seconds) to rise by the spread.
+    pub(super) fn score_unit(self) -> f64 {
+        self.spread / self.slope
+    }
+
+    /// What is expected if scores are those of a pool.
+    pub(crate) fn pooled(self) -> Self {
+        Self { slope: 1.0, ..self }
+    }
+
+    /// All that it consists of.
+    pub(super) fn numbers(self) -> [f64; 2] {
+        [self.slope, self.spread]
+    }
+}
+
+impl Prior {
     /// Medians over the measured graphs of each task, for the models that ship. A model of fusions predicts the time itself.
     /// Scores of a feature set without unit may have any scale, so little is expected of them.
     pub(crate) fn of(task: Task, unit: ScoreUnit) -> Self {

@@ -76,6 +76,7 @@ pub(super) fn adaptation(adaptation: Adaptation) -> v1::Adaptation {
     let Some(basis) = basis else { return nothing };
     v1::Adaptation {
         adapted: true,
+        learned_configs: u32::try_from(basis.learned).unwrap_or(u32::MAX),
         trust: basis.trust,
         noise: basis.noise,
         leave_one_out_tau: basis.left_out_tau,

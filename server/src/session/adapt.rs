@@ -6,7 +6,10 @@ use hlorank_graph::{Configurations, SegmentedGraph};
 
 use super::{SessionError, measurements::MAX_LEARNED, stored::Measured};
 use crate::{
-    adaptation::{Adapted, Basis, LayoutMeans, Measurement, Measurements, Point, Prediction, Prior},
+    adaptation::{
+        Adapted, AdaptedCache, Basis, LayoutMeans, MAX_SIZE, Measurement, Measurements, Point, Prediction,
+        Prior,
+    },
     compute::{Class, ComputePool},
     engine::{Engine, Terms, rank},
     memory::Held,
@@ -50,6 +53,9 @@ struct Batch {
 /// Number of configurations that a worker predicts before it is another call's turn.
 const AT_ONCE: usize = 128;
 
+/// Bytes of a measured configuration for each slot: the orders of its tensors in ten tables.
+const SLOT_BYTES: usize = 10 * 3 * size_of::<u64>();
+
 /// The same for means alone, which are sums over a table.
 const MEANS_AT_ONCE: usize = 8_192;
 
@@ -65,14 +71,15 @@ impl Learned {
     }
 }
 
-/// Bytes that learning from this many measurements takes: about eight matrices over them.
-pub(super) fn learning_bytes(measurements: usize) -> usize {
-    let learned = measurements.min(MAX_LEARNED);
-    8 * size_of::<f64>() * learned * learned
+/// Bytes that learning takes: about eight matrices, and what the measured configurations have in each slot.
+pub(super) fn learning_bytes(measurements: usize, slots: usize) -> usize {
+    let size = measurements.min(MAX_SIZE);
+    8 * size_of::<f64>() * size * size + measurements.saturating_mul(slots).saturating_mul(SLOT_BYTES)
 }
 
 /// Learns from measured configurations and their evaluation.
 pub(super) fn learn(
+    cache: &AdaptedCache,
     target: String,
     measured: &Measured,
     (evaluation, unit): (&Evaluation, ScoreUnit),
@@ -80,7 +87,10 @@ pub(super) fn learn(
 ) -> Learned {
     let Measured { configurations, outcomes, stored } = measured;
     let all: Vec<usize> = (0..configurations.len()).collect();
-    let points = points(configurations, &all, (&evaluation.scores, unit));
+    let points: Vec<Point> = all
+        .chunks(AT_ONCE)
+        .flat_map(|some| points(configurations, some, (&evaluation.scores, unit)))
+        .collect();
     // A configuration that the model gives no score tells nothing of how times rise with scores.
     let scored = points.iter().zip(outcomes).zip(&evaluation.scores).filter(|(_, score)| score.is_finite());
     let measured = scored.map(|((point, outcome), _)| Measurement {
@@ -90,8 +100,7 @@ pub(super) fn learn(
     });
     let measurements = Measurements::of(measured.collect());
     let measured = measurements.measured();
-    let measurements = measurements.at_most(MAX_LEARNED);
-    let adapted = Adapted::of(Prior::of(configurations.task(), unit), measurements).map(Arc::new);
+    let adapted = cache.learn(Prior::of(configurations.task(), unit), measurements.at_most(MAX_LEARNED));
     Learned { target, measured, stored: *stored, adapted, points: Arc::new(points), _held: Some(held) }
 }
 

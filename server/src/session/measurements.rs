@@ -81,7 +81,7 @@ pub enum MeasurementError {
     },
 }
 
-/// `Adapt`. Learning takes time with the cube of the number of measurements.
+/// `Adapt`.
 pub(crate) const ADAPT: MeasurementFields = MeasurementFields {
     target: "adapt.target",
     batch: "adapt.batch",
@@ -105,8 +105,8 @@ pub(crate) const REPORT: MeasurementFields = MeasurementFields {
     hint: "send several reports",
 };
 
-/// Maximum number of configurations that are learned from.
-pub(super) const MAX_LEARNED: usize = 300;
+/// Maximum number of measurements of a graph on a target that a call learns from, of those that it sends and of stored ones.
+pub(super) const MAX_LEARNED: usize = 2_000;
 
 /// The shortest and the longest run time, in seconds.
 const SECONDS: [f64; 2] = [1e-12, 1e9];

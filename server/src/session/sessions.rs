@@ -13,6 +13,7 @@ use super::{
     call::Place,
 };
 use crate::{
+    adaptation::AdaptedCache,
     compute::ComputePool,
     engine::Engine,
     graphs::{GraphCache, Source, Warning},
@@ -31,6 +32,7 @@ struct Shared {
     engine: Arc<Engine>,
     graphs: GraphCache,
     store: Option<Arc<MeasurementStore>>,
+    adapted: Arc<AdaptedCache>,
     arrivals: Arrivals,
     admission: Admission,
     /// Health watches and reflection streams, which score nothing.
@@ -80,6 +82,7 @@ impl Sessions {
             engine,
             graphs,
             store,
+            adapted: Arc::default(),
             arrivals: Arrivals::new(limit, client_limit),
             admission: Admission::new(limit, client_limit),
             watches: Admission::new(limit, client_limit),
@@ -115,6 +118,11 @@ impl Sessions {
     /// The store of measurements, if there is one.
     pub(super) fn kept(&self) -> Option<&Arc<MeasurementStore>> {
         self.0.store.as_ref()
+    }
+
+    /// What earlier calls learned.
+    pub(super) fn adapted(&self) -> &Arc<AdaptedCache> {
+        &self.0.adapted
     }
 
     pub(crate) fn bounds(&self) -> &Bounds {

@@ -4,7 +4,11 @@ use std::{collections::HashSet, sync::Arc};
 
 use hlorank_graph::{ConfigurationError, Configurations, EncodedBatch, Limits, SegmentedGraph};
 
-use super::{Call, SentMeasurements, SessionError, Sessions, measurements::REPORT, sessions::FoundGraph};
+use super::{
+    Call, SentMeasurements, SessionError, Sessions,
+    measurements::{MAX_LEARNED, REPORT},
+    sessions::FoundGraph,
+};
 use crate::{
     compute::Class,
     store::{Measurement, MeasurementStore, Outcome, Reported, StoreError, Subject},
@@ -17,9 +21,6 @@ pub(super) struct Measured {
     /// Number of stored ones among them.
     pub(super) stored: usize,
 }
-
-/// Maximum number of stored measurements that a call reads.
-const MAX_STORED: usize = 2_000;
 
 /// Bytes of a measurement beside its configuration: key, record and what the file's pages add.
 const MEASUREMENT_BYTES: usize = 1 << 10;
@@ -79,12 +80,12 @@ impl Sessions {
     ) -> Result<Vec<Measurement>, SessionError> {
         let (store, mut stored, mut after) = (self.store()?, Vec::new(), None);
         loop {
-            let left = MAX_STORED - stored.len();
+            let left = MAX_LEARNED - stored.len();
             let page = store.list(Some(target), Some(graph.hash), after, left).await?;
             call.place.hold(measurement_bytes((graph, columns), page.measurements.len()))?;
             stored.extend(page.measurements.into_iter().map(|(_, measurement)| measurement));
             after = page.next;
-            if after.is_none() || stored.len() >= MAX_STORED {
+            if after.is_none() || stored.len() >= MAX_LEARNED {
                 return Ok(stored);
             }
         }

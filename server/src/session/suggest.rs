@@ -4,9 +4,9 @@ use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
 use hlorank_graph::{Configurations, LayoutBatch};
 
-use super::{adapt::points, measurements::MAX_LEARNED};
+use super::adapt::points;
 use crate::{
-    adaptation::{Adapted, Candidates, LayoutRows, Point, Suggestion, Wanted},
+    adaptation::{Adapted, Candidates, LayoutRows, MAX_SIZE, Point, Suggestion, Wanted},
     engine::rank,
     model::ScoreUnit,
 };
@@ -46,7 +46,7 @@ pub(super) const CONSIDERED: usize = 1_024;
 
 /// Bytes that choosing takes, given the number of measurements and of suggestions and pending configurations.
 pub(super) fn choosing_bytes(measured: usize, others: usize) -> usize {
-    2 * CONSIDERED * (measured.min(MAX_LEARNED) + others) * size_of::<f64>()
+    2 * CONSIDERED * (2 * measured.min(MAX_SIZE) + others) * size_of::<f64>()
 }
 
 /// Numbers suggestions of layouts from 0, and returns these in this order.

@@ -28,8 +28,18 @@ fn tile(number: u32) -> Point {
     Point { score: f64::from(number % 6), bounds, ..Point::default() }
 }
 
-/// Solves a system by Gauss-Jordan elimination with pivots, and returns the solution.
-fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
+/// Solves a system, and once more for what rounding left of it.
+fn solve(matrix: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
+    let mut solved = eliminate(matrix.to_vec(), right.to_vec());
+    let product = |row: &Vec<f64>| row.iter().zip(&solved).map(|(value, solved)| value * solved).sum::<f64>();
+    let left = matrix.iter().zip(right).map(|(row, right)| right - product(row)).collect();
+    let correction = eliminate(matrix.to_vec(), left);
+    solved.iter_mut().zip(correction).for_each(|(solved, correction)| *solved += correction);
+    solved
+}
+
+/// Solves a system by Gauss-Jordan elimination with pivots.
+fn eliminate(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
     let size = right.len();
     for column in 0..size {
         let pivot =
@@ -49,13 +59,9 @@ fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
 /// How alike two points are, computed group by group straight from the points.
 fn dense_kernel(all: &[Point], variances: &[f64], [one, other]: [&Point; 2]) -> f64 {
     let count = f64::from(u32::try_from(all.len()).unwrap());
-    let standard = |value: &dyn Fn(&Point) -> f64, point: &Point| {
-        let mean = all.iter().map(value).sum::<f64>() / count;
-        let deviation = (all.iter().map(|each| (value(each) - mean).powi(2)).sum::<f64>() / count).sqrt();
-        if deviation > 0.0 { (value(point) - mean) / deviation } else { 0.0 }
-    };
-    let product = |value: &dyn Fn(&Point) -> f64| standard(value, one) * standard(value, other);
-    let sum = variances[0] * product(&|point| point.score);
+    let mean = all.iter().map(|point| point.score).sum::<f64>() / count;
+    let unit = PRIOR.spread / PRIOR.slope;
+    let sum = variances[0] * (one.score - mean) * (other.score - mean) / (unit * unit);
     if all[0].bounds.is_empty() {
         let tensors = one.orders.iter().zip(&other.orders).zip(&variances[1..]);
         return sum
@@ -63,19 +69,9 @@ fn dense_kernel(all: &[Point], variances: &[f64], [one, other]: [&Point; 2]) -> 
                 .map(|((one, other), variance)| if one == other { *variance } else { 0.0 })
                 .sum::<f64>();
     }
-    let distance = |one: &Point, other: &Point| {
-        let squares = (0..one.bounds.len()).map(|place| {
-            let value = |point: &Point| point.bounds[place];
-            (standard(&value, one) - standard(&value, other)).powi(2)
-        });
-        squares.sum::<f64>().sqrt()
-    };
-    let mut distances: Vec<f64> = Vec::new();
-    for (place, first) in all.iter().enumerate() {
-        distances.extend(all[..place].iter().map(|second| distance(first, second)));
-    }
-    distances.sort_by(f64::total_cmp);
-    let scaled = 5_f64.sqrt() * distance(one, other) / distances[distances.len() / 2];
+    let squares = one.bounds.iter().zip(&other.bounds).map(|(one, other)| ((one - other) / 2.2).powi(2));
+    let distance = squares.sum::<f64>().sqrt();
+    let scaled = 5_f64.sqrt() * distance;
     sum + variances[1] * (1.0 + scaled + scaled * scaled / 3.0) * (-scaled).exp()
 }
 
@@ -102,13 +98,15 @@ fn difference_from_dense(measured: Vec<Measurement>, candidates: &[Point]) -> f6
             .zip(&points)
             .map(|(time, point)| time - each.slope * point.score - each.mean)
             .collect();
-        let weights = solve(matrix.clone(), residuals);
+        let weights = solve(&matrix, &residuals);
         for candidate in candidates {
             let cross: Vec<f64> = points.iter().map(|point| covariance(candidate, point)).collect();
             let mean: f64 = cross.iter().zip(&weights).map(|(cross, weight)| cross * weight).sum();
-            let solved = solve(matrix.clone(), cross.clone());
+            let solved = solve(&matrix, &cross);
             let explained: f64 = cross.iter().zip(&solved).map(|(cross, solved)| cross * solved).sum();
-            let (found, variance) = fit.predict(&adapted.kernel, &adapted.kernel.scaled(candidate));
+            let scaled = adapted.kernel.scaled(candidate);
+            let (found, variance) =
+                fit.predict(&adapted.kernel, &scaled, &fit.relate(&adapted.kernel, &scaled));
             let expected = covariance(candidate, candidate) - explained;
             largest = largest.max((found - mean).abs()).max((variance - expected).abs());
         }

@@ -67,9 +67,10 @@ impl Session {
         let class = class_of(configurations.len());
         let read = move || Ok::<_, SessionError>(configurations);
         let evaluation = engine.score(&self.model, &self.graph, read, self.terms(class)).await?;
-        let held = engine.memory().hold(learning_bytes(measured.configurations.len()))?;
+        let held = engine.memory().hold(learning_bytes(measured.configurations.len(), self.graph.slots()))?;
         let unit = self.model.manifest().unit();
-        let learn = move || learn(target, &measured, (&evaluation, unit), held);
+        let cache = Arc::clone(self.sessions.adapted());
+        let learn = move || learn(&cache, target, &measured, (&evaluation, unit), held);
         Ok(engine.pool().run(Class::Bulk, move |_| learn()).await?.value)
     }
 }

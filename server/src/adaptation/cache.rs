@@ -1,0 +1,87 @@
+use std::sync::Arc;
+
+use hlorank_graph::Digest;
+use quick_cache::{Weighter, sync::Cache};
+
+use super::{Adapted, Measurements, Point, Prior};
+
+/// What was learned from sets of measurements, so that the calls of a search learn once.
+pub(crate) struct AdaptedCache(Cache<Digest, Option<Arc<Adapted>>, WeightInBytes>);
+
+/// Maximum number of bytes.
+const BYTES: u64 = 64 << 20;
+
+/// Expected number of entries.
+const ENTRIES: usize = 1_024;
+
+/// Bytes of an entry beside what was learned.
+const ENTRY_BYTES: usize = 256;
+
+#[derive(Clone)]
+struct WeightInBytes;
+
+impl Weighter<Digest, Option<Arc<Adapted>>> for WeightInBytes {
+    fn weight(&self, _: &Digest, adapted: &Option<Arc<Adapted>>) -> u64 {
+        (ENTRY_BYTES + adapted.as_ref().map_or(0, |adapted| adapted.bytes())) as u64
+    }
+}
+
+impl Default for AdaptedCache {
+    fn default() -> Self {
+        Self(Cache::with_weighter(ENTRIES, BYTES, WeightInBytes))
+    }
+}
+
+impl AdaptedCache {
+    /// Learns from measurements, unless that was done before. Concurrent calls for one set learn once.
+    pub(crate) fn learn(&self, prior: Prior, measurements: Measurements) -> Option<Arc<Adapted>> {
+        let digest = digest(prior, &measurements);
+        let learn = || Ok::<_, std::convert::Infallible>(Adapted::of(prior, measurements).map(Arc::new));
+        match self.0.get_or_insert_with(&digest, learn) {
+            Ok(adapted) => adapted,
+            Err(never) => match never {},
+        }
+    }
+}
+
+/// Identifies all that learning depends on.
+fn digest(prior: Prior, measurements: &Measurements) -> Digest {
+    let Measurements { points, times, counts, failed } = measurements;
+    let numbers = |values: &[f64]| bytes(values.iter().map(|value| value.to_bits()));
+    let mut parts = vec![numbers(&prior.numbers()), numbers(times), numbers(counts)];
+    parts.extend(points.iter().chain(failed).map(|point: &Point| {
+        let orders = point.orders.iter().copied();
+        bytes(orders.chain(point.bounds.iter().chain([&point.score]).map(|value| value.to_bits())))
+    }));
+    Digest::of_parts("hlorank 2026 measurements that teach", parts.iter().map(Vec::as_slice))
+}
+
+fn bytes(values: impl Iterator<Item = u64>) -> Vec<u8> {
+    values.flat_map(u64::to_le_bytes).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use hlorank_graph::Task;
+
+    use super::*;
+    use crate::{adaptation::Measurement, model::ScoreUnit};
+
+    fn learned(cache: &AdaptedCache, seconds: [f64; 3]) -> Option<Arc<Adapted>> {
+        let measurement = |(score, seconds)| {
+            let point = Point { score, bounds: vec![score], ..Point::default() };
+            Measurement { point, seconds: Some(seconds), repeats: 1 }
+        };
+        let measured = [1.0, 2.0, 4.0].into_iter().zip(seconds).map(measurement);
+        cache.learn(Prior::of(Task::Tile, ScoreUnit::None), Measurements::of(measured.collect()))
+    }
+
+    #[test]
+    fn the_same_measurements_are_learned_once() {
+        let cache = AdaptedCache::default();
+        let first = learned(&cache, [1.0, 2.0, 3.0]).unwrap();
+        assert!(Arc::ptr_eq(&first, &learned(&cache, [1.0, 2.0, 3.0]).unwrap()));
+        assert!(!Arc::ptr_eq(&first, &learned(&cache, [1.0, 2.0, 3.5]).unwrap()));
+        assert!(learned(&cache, [1.0; 3]).is_none());
+    }
+}

@@ -1,0 +1,83 @@
+use super::linear_algebra::{Factor, Triangle, dot};
+
+/// The covariance A of the measured configurations, in a form that makes it cheap to solve.
+pub(super) trait Covariance {
+    /// Number of groups whose variance is learned: dense groups come first, then partitions.
+    fn groups(&self) -> usize;
+
+    /// Solves A for the residuals.
+    fn solve(&self, variances: &Variances<'_>, residuals: &[f64]) -> Solution;
+
+    /// Returns what predicts other configurations.
+    fn posterior(&self, variances: &Variances<'_>, solution: Solution) -> Posterior;
+}
+
+/// What A consists of.
+pub(super) struct Variances<'a> {
+    /// The variance of each group.
+    pub(super) groups: &'a [f64],
+    /// The variance of a common offset.
+    pub(super) offset: f64,
+    /// `[measured]` the variance of each measurement's noise.
+    pub(super) noises: &'a [f64],
+}
+
+/// A, solved for the residuals r.
+pub(super) struct Solution {
+    /// `[measured]` A⁻¹r.
+    pub(super) weights: Vec<f64>,
+    /// `[measured]` the diagonal of A⁻¹.
+    pub(super) precisions: Vec<f64>,
+    /// ln |A|.
+    pub(super) log_determinant: f64,
+    /// Per group.
+    pub(super) explained: Vec<Explained>,
+    /// `[relations]` what gives the mean of a configuration when it is multiplied with its relations.
+    pub(super) means: Vec<f64>,
+    pub(super) factor: Factor,
+}
+
+/// How much of the residuals one member of a group explains. K is how alike the measured configurations are in it.
+pub(super) struct Explained {
+    /// weightsᵀ·K·weights.
+    pub(super) product: f64,
+    /// The trace of A⁻¹K.
+    pub(super) trace: f64,
+}
+
+/// What predicts a configuration from how it is related to the measured ones.
+pub(super) struct Posterior {
+    /// `[relations]` what gives the mean.
+    pub(super) means: Vec<f64>,
+    pub(super) triangle: Triangle,
+    /// `[relations]` the variance of each, if relations are columns; empty if they are covariances.
+    pub(super) of_columns: Vec<f64>,
+}
+
+/// A configuration as the measurements see it.
+pub(super) struct Related {
+    relations: Vec<f64>,
+    reduced: Vec<f64>,
+}
+
+impl Posterior {
+    pub(super) fn relate(&self, relations: Vec<f64>) -> Related {
+        let reduced = self.triangle.reduce(&relations);
+        Related { relations, reduced }
+    }
+
+    pub(super) fn mean(&self, related: &Related) -> f64 {
+        dot(&related.relations, &self.means)
+    }
+
+    /// By how much the measurements lower the covariance of two configurations. Of columns, the reduced relations give what is
+    /// left of their covariance, and those of covariances what it falls by.
+    pub(super) fn lowered(&self, one: &Related, other: &Related) -> f64 {
+        let reduced = dot(&one.reduced, &other.reduced);
+        if self.of_columns.is_empty() {
+            return reduced;
+        }
+        let columns = one.relations.iter().zip(&other.relations).zip(&self.of_columns);
+        columns.map(|((one, other), variance)| one * other * variance).sum::<f64>() - reduced
+    }
+}
