@@ -27,8 +27,8 @@ impl Adapt {
         Self(v1::Adapt { target: target.into(), ..v1::Adapt::default() })
     }
 
-    /// Sets the measured configurations, at most 300 to learn from and 10,000 to keep, and what came of each. The server rejects lists of different
-    /// lengths.
+    /// Sets the measured configurations, at most 2,000 to learn from and 10,000 to keep, and what came of each. The server
+    /// rejects lists of different lengths.
     #[must_use]
     pub fn measured(self, configurations: &Configurations, measured: &[Measured]) -> Self {
         let batch = (!configurations.is_empty()).then(|| configurations.to_smallest_form());

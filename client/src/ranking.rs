@@ -2,7 +2,7 @@ use std::{ops::AddAssign, time::Duration};
 
 use hlorank_graph::Digest;
 use hlorank_proto::v1::{
-    Adaptation, KernelTime, RankConfigsResponse, ReuseCounts, ScoreUnit, StageTimings, Warning,
+    Adaptation, Confidence, KernelTime, RankConfigsResponse, ReuseCounts, ScoreUnit, StageTimings, Warning,
 };
 
 use crate::{
@@ -26,6 +26,8 @@ pub struct Ranking {
     pub kernels: Vec<Vec<KernelTime>>,
     /// What the predictions rest on, if measurements were sent.
     pub adaptation: Option<Adaptation>,
+    /// How far the ranking can be trusted, if that was asked.
+    pub confidence: Option<Confidence>,
     /// Score of every configuration in the order sent; empty unless requested.
     pub scores: Vec<f32>,
     /// Number of configurations that were scored and ranked: the first ones in the order sent, and all of them unless
@@ -97,6 +99,7 @@ impl Ranking {
             predicted_seconds: answer.predicted_seconds,
             log_sd: answer.log_sd,
             adaptation: answer.adaptation,
+            confidence: answer.confidence,
             scores: answer.scores,
             scored: answer.scored_configs as usize,
             model: answer::model(answer.model)?,

@@ -23,6 +23,7 @@ struct Query {
     partial: bool,
     explained: u32,
     adapt: Option<Adapt>,
+    confidence: bool,
 }
 
 impl<'a> RankRequest<'a> {
@@ -38,6 +39,7 @@ impl<'a> RankRequest<'a> {
             partial: false,
             explained: 0,
             adapt: None,
+            confidence: false,
         };
         Self { graph, query, timeout: None }
     }
@@ -80,6 +82,12 @@ impl<'a> RankRequest<'a> {
         Self { query: Query { adapt, ..self.query }, ..self }
     }
 
+    /// Also asks how far the ranking can be trusted, for which a second model scores some of the configurations.
+    #[must_use]
+    pub fn assess_confidence(self) -> Self {
+        Self { query: Query { confidence: true, ..self.query }, ..self }
+    }
+
     /// Sets the maximum time of the call, retries included. Default: [`Connection::timeout`](crate::Connection::timeout).
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
@@ -95,7 +103,7 @@ impl<'a> RankRequest<'a> {
 
     /// Returns the message without a graph.
     pub(crate) fn message(&self) -> RankConfigsRequest {
-        let Query { configurations, model, top, scores, partial, explained, adapt } = &self.query;
+        let Query { configurations, model, top, scores, partial, explained, adapt, confidence } = &self.query;
         RankConfigsRequest {
             graph: None,
             batch: Some(ConfigBatch { configs: Some(configurations.clone()) }),
@@ -105,6 +113,7 @@ impl<'a> RankRequest<'a> {
             allow_partial: *partial,
             explain_top: *explained,
             adapt: adapt.as_ref().map(Adapt::message),
+            assess_confidence: *confidence,
         }
     }
 }
@@ -135,6 +144,7 @@ impl RankCall {
             partial: message.allow_partial,
             explained: message.explain_top,
             adapt: message.adapt.map(Adapt::from),
+            confidence: message.assess_confidence,
         };
         Some(Self { graph, query, batch: None })
     }

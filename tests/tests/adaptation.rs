@@ -132,3 +132,48 @@ async fn a_whole_graph_model_is_adapted_by_its_scores() {
         assert!(ranking.adaptation.unwrap().adapted, "{}", graph.name);
     }
 }
+
+#[tokio::test]
+async fn a_second_model_of_the_same_data_says_how_far_a_ranking_can_be_trusted() {
+    let server = TestServer::start().await;
+    let client = server.client().await;
+    for graph in measured_graphs() {
+        let handle = GraphHandle::of(&graph);
+        let request = || RankRequest::new(&handle, configurations(&graph));
+        let unasked = client.rank(&request()).await.unwrap();
+        assert_eq!(unasked.confidence, None);
+        let ranking = client.rank(&request().assess_confidence()).await.unwrap();
+        assert_eq!(ranking.best, unasked.best, "{}", graph.name);
+        let confidence = ranking.confidence.unwrap();
+        let model = unasked.model.to_string();
+        let expected = if model.starts_with("layout") { "layout-xla-cpu-sage" } else { "tile-xla-cpu-sage" };
+        assert_eq!(confidence.other_model, expected, "{}", graph.name);
+        assert!(confidence.model_agreement.is_none_or(|tau| (-1.0..=1.0).contains(&tau)));
+        assert!((2..=14).contains(&confidence.measure_first));
+
+        let other = request().model(Some(expected.parse().unwrap())).assess_confidence();
+        let other = client.rank(&other).await.unwrap().confidence.unwrap();
+        assert_eq!(other.model_agreement, confidence.model_agreement, "agreement is mutual");
+    }
+}
+
+#[tokio::test]
+async fn what_was_measured_says_more_than_a_second_model() {
+    let server = TestServer::start().await;
+    let client = server.client().await;
+    for graph in measured_graphs().iter().filter(|graph| graph.graph.task() == Task::Tile) {
+        let handle = GraphHandle::of(graph);
+        let request =
+            RankRequest::new(&handle, configurations(graph)).adapt(Some(adapt(graph, &some(graph))));
+        let ranking = client.rank(&request.assess_confidence()).await.unwrap();
+        let (adaptation, confidence) = (ranking.adaptation.unwrap(), ranking.confidence.unwrap());
+        assert!(adaptation.learned_configs >= 5);
+        let expected = match adaptation.leave_one_out_tau {
+            0.85.. => 2,
+            0.5.. => 5,
+            0.2.. => 6,
+            _ => 11,
+        };
+        assert_eq!(confidence.measure_first, expected, "{}", graph.name);
+    }
+}

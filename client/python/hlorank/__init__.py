@@ -6,7 +6,7 @@
 ...     print("measure these first:", ranking.best)
 """
 
-from hlorank.adapt import Adapt, Adaptation
+from hlorank.adapt import Adapt, Adaptation, Confidence, Pool
 from hlorank.aio import AsyncClient, AsyncRankStream
 from hlorank.client import Client, RankStream
 from hlorank.config_features import ConfigFeatures
@@ -55,6 +55,7 @@ __all__ = [
     "BatchTooLongError",
     "CachedGraph",
     "Client",
+    "Confidence",
     "ConfigFeatures",
     "ConfigurableNode",
     "ConfigurationError",
@@ -74,6 +75,7 @@ __all__ = [
     "ModelReference",
     "NotFoundError",
     "OverloadedError",
+    "Pool",
     "PreconditionError",
     "RankStream",
     "Ranking",

@@ -22,7 +22,7 @@ class Adapt:
     target: str
     """What times were measured on: hardware, compiler and flags. Never mix targets."""
     configurations: Configurations | None = None
-    """What was measured, at most 300 to learn from and 10,000 to keep; None for nothing."""
+    """What was measured, at most 2,000 to learn from and 10,000 to keep; None for nothing."""
     seconds: Sequence[float] = ()
     """Mean run time of each in seconds, from 1e-12 to 1e9; 0 if it failed"""
     repeats: Sequence[int] = ()
@@ -70,13 +70,54 @@ class Adaptation:
     """Kendall's tau of the times and the model's scores"""
     stored_measurements: int
     """Stored measurements that were joined with those of the call"""
+    learned_configs: int
+    """Distinct configurations that taught; see ``Adaptation`` in adaptation.proto"""
+    pool: "Pool | None"
+    """What other kernels of the same structure taught; None without ``use_stored``"""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """What stored measurements of other kernels of the same structure taught."""
+
+    graphs: int
+    """Kernels with at least 3 measured tiles"""
+    measured_configs: int
+    used: bool
+    """Whether scores rest on them: only if they predict each other better than the model does"""
+    leave_one_out_tau: float
+    """Mean of Kendall's tau of the times and what the other kernels predict"""
+    zero_shot_tau: float
+    """The same of the times and the model's scores"""
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """How far a ranking can be trusted."""
+
+    model_agreement: float | None
+    """Kendall's tau of the scores of two models that learned from the same data; None if there is
+    no second one. It does not see hardware that both do not know."""
+    other_model: str
+    """The second model; empty if there is none"""
+    measure_first: int
+    """How many of the first configurations to measure"""
 
 
 def adaptation_of(message: Any) -> Adaptation:
     """Converts an ``Adaptation`` message."""
-    return Adaptation(
-        **{field: getattr(message, field) for field in Adaptation.__dataclass_fields__}
-    )
+    pool = Pool(**_values(message.pool, Pool)) if message.HasField("pool") else None
+    return Adaptation(**_values(message, Adaptation) | {"pool": pool})
+
+
+def confidence_of(message: Any) -> Confidence:
+    """Converts a ``Confidence`` message."""
+    unknown = {} if message.HasField("model_agreement") else {"model_agreement": None}
+    return Confidence(**_values(message, Confidence) | unknown)
+
+
+def _values(message: Any, of: type[Adaptation | Pool | Confidence]) -> dict[str, Any]:
+    return {field: getattr(message, field) for field in of.__dataclass_fields__}
 
 
 def _number_of(failure: str | None) -> int:

@@ -67,6 +67,7 @@ class AsyncClient:
         allow_partial: bool = False,
         adapt: Adapt | None = None,
         explain_top: int = 0,
+        assess_confidence: bool = False,
         timeout: float | None = None,
     ) -> Ranking:
         """Works like ``Client.rank``."""
@@ -79,6 +80,7 @@ class AsyncClient:
             allow_partial,
             adapt,
             explain_top,
+            assess_confidence,
             timeout,
         )
 

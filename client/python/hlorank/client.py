@@ -66,6 +66,7 @@ class Client:
         allow_partial: bool = False,
         adapt: Adapt | None = None,
         explain_top: int = 0,
+        assess_confidence: bool = False,
         timeout: float | None = None,
     ) -> Ranking:
         """Ranks configurations.
@@ -87,6 +88,8 @@ class Client:
                 for this call: scores are then predicted logarithms of seconds.
             explain_top: For how many of the first configurations of the ranking to return the
                 kernels, at most 16. Only fusions have kernels.
+            assess_confidence: Whether to return how far the ranking can be trusted, for which a
+                second model scores up to 256 of the configurations.
             timeout: Deadline in seconds; None for the client's.
 
         Raises:
@@ -102,6 +105,7 @@ class Client:
                 allow_partial,
                 adapt,
                 explain_top,
+                assess_confidence,
                 timeout,
             )
         )

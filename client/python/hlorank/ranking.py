@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hlorank.adapt import Adaptation, adaptation_of
+from hlorank.adapt import Adaptation, Confidence, adaptation_of, confidence_of
 from hlorank.errors import AnswerError
 from hlorank.model import ModelReference
 from hlorank.seconds import seconds
@@ -150,6 +150,14 @@ class Ranking:
         """What the predictions rest on; None if no measurements were sent."""
         is_sent = self._start.HasField("adaptation")
         return adaptation_of(self._start.adaptation) if is_sent else None
+
+    @cached_property
+    def confidence(self) -> Confidence | None:
+        """How far the ranking can be trusted; None if that was not asked."""
+        is_sent = "confidence" in self._answer.DESCRIPTOR.fields_by_name and self._answer.HasField(
+            "confidence"
+        )
+        return confidence_of(self._answer.confidence) if is_sent else None
 
     @cached_property
     def warnings(self) -> tuple[Warning, ...]:

@@ -100,6 +100,7 @@ class Session:
         allow_partial: bool,
         adapt: Adapt | None,
         explain_top: int,
+        assess_confidence: bool,
         timeout: float | None,
     ) -> Ranking:
         """Ranks configurations."""
@@ -114,6 +115,7 @@ class Session:
                 allow_partial=allow_partial,
                 adapt=adapt and adapt.message,
                 explain_top=explain_top,
+                assess_confidence=assess_confidence,
             )
             # Two concatenated serialized messages are parsed as their merger.
             message = request.SerializeToString() + configurations.serialized

@@ -75,3 +75,13 @@ def test_combinations_of_layouts_are_suggested(server, layout_graph, tile_graph)
         assert client.suggest(layout_graph.graph, candidates).combinations is None
         with pytest.raises(InvalidRequestError, match="a tile belongs to a whole kernel"):
             client.suggest(tile_graph.graph, TILES, source="segments")
+
+
+def test_a_ranking_says_how_far_it_can_be_trusted_if_asked(server, tile_graph):
+    with Client(server) as client:
+        assert client.rank(tile_graph.graph, TILES).confidence is None
+        confidence = client.rank(tile_graph.graph, TILES, assess_confidence=True).confidence
+        measured = client.rank(tile_graph.graph, TILES, adapt=ADAPT)
+    assert confidence.measure_first >= 2
+    assert confidence.model_agreement is None or confidence.other_model
+    assert measured.adaptation.learned_configs == 4 and measured.adaptation.pool is None

@@ -29,6 +29,11 @@ pub(crate) struct Measurements {
     /// The times of --measured belong to them; times of different targets must not be mixed.
     #[arg(long, value_name = "NAME", default_value = "local")]
     target: String,
+    /// Learn also from what the server keeps of --target
+    ///
+    /// From reported measurements of the graph, and for tiles also from those of kernels with the same structure.
+    #[arg(long)]
+    stored: bool,
 }
 
 /// Measurements that were read.
@@ -68,6 +73,20 @@ pub(crate) struct Lesson {
     noise: f64,
     leave_one_out_tau: f64,
     zero_shot_tau: f64,
+    /// Stored measurements among them.
+    stored_measurements: u32,
+    pool: Option<Pool>,
+}
+
+/// What the server learned from kernels of the same structure.
+#[derive(Debug, Serialize)]
+struct Pool {
+    kernels: u32,
+    measured_configurations: u32,
+    /// Whether scores rest on them.
+    used: bool,
+    leave_one_out_tau: f64,
+    zero_shot_tau: f64,
 }
 
 /// A predicted run time.
@@ -79,12 +98,15 @@ pub(crate) struct Prediction {
 }
 
 impl Measurements {
-    /// Reads the measurements of a graph; `None` if there is no file of them.
+    /// Reads the measurements of a graph; `None` if there is no file of them, and stored ones are not asked for.
     pub(crate) fn read(&self, graph: &Graph) -> Result<Option<Learned>, CommandError> {
-        let Some(path) = &self.measured else { return Ok(None) };
+        let adapt = Adapt::new(&self.target);
+        let adapt = if self.stored { adapt.use_stored() } else { adapt };
+        let Some(path) = &self.measured else {
+            return Ok(self.stored.then_some(Learned { adapt, since_improvement: 0 }));
+        };
         let forms = read_forms(path)?;
         let outcomes: Vec<Measured> = forms.iter().map(MeasuredForm::outcome).collect();
-        let adapt = Adapt::new(&self.target);
         if outcomes.is_empty() {
             return Ok(Some(Learned { adapt, since_improvement: 0 }));
         }
@@ -153,12 +175,44 @@ impl From<&v1::Adaptation> for Lesson {
             noise: adaptation.noise,
             leave_one_out_tau: adaptation.leave_one_out_tau,
             zero_shot_tau: adaptation.zero_shot_tau,
+            stored_measurements: adaptation.stored_measurements,
+            pool: adaptation.pool.map(Pool::from),
         }
+    }
+}
+
+impl From<v1::Pool> for Pool {
+    fn from(pool: v1::Pool) -> Self {
+        Self {
+            kernels: pool.graphs,
+            measured_configurations: pool.measured_configs,
+            used: pool.used,
+            leave_one_out_tau: pool.leave_one_out_tau,
+            zero_shot_tau: pool.zero_shot_tau,
+        }
+    }
+}
+
+impl Display for Pool {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let (kernels, measured) = (self.kernels as usize, self.measured_configurations as usize);
+        let verb = if self.used { "Learned" } else { "Learned nothing" };
+        write!(
+            formatter,
+            "{verb} from {} in {} of this structure: tau {:.2} when each is predicted by the others, {:.2} by the model alone.",
+            counted(measured, "measured configuration"),
+            counted(kernels, "other kernel"),
+            self.leave_one_out_tau,
+            self.zero_shot_tau,
+        )
     }
 }
 
 impl Display for Lesson {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        if let Some(pool) = self.pool.as_ref().filter(|pool| pool.kernels > 0) {
+            writeln!(formatter, "{pool}")?;
+        }
         let measured = counted(self.measured_configurations as usize, "measured configuration");
         if !self.adapted {
             return write!(

@@ -2,6 +2,7 @@
 
 mod bench;
 mod completions;
+mod confidence;
 mod configuration;
 mod credentials;
 mod draw;

@@ -13,6 +13,7 @@
 
 mod cache;
 mod columns;
+mod confidence;
 mod effects;
 mod fit;
 mod gram;
@@ -24,16 +25,15 @@ mod measurements;
 mod model;
 mod partitions;
 mod point;
-mod pool;
 mod prior;
 mod solution;
 mod suggest;
 
 pub(crate) use cache::AdaptedCache;
+pub(crate) use confidence::Confidence;
 pub(crate) use effects::{LayoutMeans, LayoutRows};
 pub(crate) use measurements::{Measurement, Measurements};
 pub(crate) use model::{Adapted, Basis, MAX_SIZE, Prediction};
 pub(crate) use point::Point;
-pub(crate) use pool::{Pool, PoolBasis};
 pub(crate) use prior::Prior;
 pub(crate) use suggest::{Candidates, Reason, Suggestion, Wanted};

@@ -17,11 +17,6 @@ impl Prior {
         self.spread / self.slope
     }
 
-    /// What is expected if scores are those of a pool.
-    pub(crate) fn pooled(self) -> Self {
-        Self { slope: 1.0, ..self }
-    }
-
     /// All that it consists of.
     pub(super) fn numbers(self) -> [f64; 2] {
         [self.slope, self.spread]

@@ -156,6 +156,12 @@ impl Registry {
         self.shared.serving.load().models.keys().cloned().collect()
     }
 
+    /// Returns the stable versions of the models that serve now, by name.
+    #[must_use]
+    pub fn serving(&self) -> Vec<Arc<Model>> {
+        self.shared.serving.load().models.values().map(|served| Arc::clone(&served.stable.1)).collect()
+    }
+
     /// Stops the loader. Calls that wait for it fail, and nothing changes any more.
     pub fn stop(&self) {
         self.shared.stop();

@@ -8,7 +8,7 @@ use hlorank_proto::{
 
 use super::ServiceError;
 use crate::session::{
-    ADAPT, Adaptation, MeasurementError, MeasurementFields, SentMeasurements, SentTimes, Session,
+    ADAPT, Adaptation, Assessment, MeasurementError, MeasurementFields, SentMeasurements, SentTimes, Session,
     SessionError, Sessions,
 };
 
@@ -64,6 +64,15 @@ fn check_failure(field: &'static str, index: usize, failure: i32) -> Result<(), 
     let refused = |_| MeasurementError::OutOfRange { field, index, found, expected };
     MeasurementFailure::try_from(failure).map_err(refused)?;
     Ok(())
+}
+
+/// Writes how far a ranking can be trusted.
+pub(super) fn confidence(Assessment { confidence, other_model }: Assessment) -> v1::Confidence {
+    v1::Confidence {
+        model_agreement: confidence.agreement,
+        other_model: other_model.unwrap_or_default(),
+        measure_first: confidence.measure_first,
+    }
 }
 
 /// Writes what predictions rest on.

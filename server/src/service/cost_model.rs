@@ -18,7 +18,7 @@ use tonic::{Extensions, Request, Response, Status, Streaming};
 
 use super::{
     ServiceError,
-    adapt_request::{adapt, adaptation},
+    adapt_request::{adapt, adaptation, confidence},
     admit_calls::caller,
     answer::{config_kernels, configurable_node, reuse_counts, selector, stage_timings, summary, unit_of},
     batch_request::read_batch,
@@ -72,6 +72,7 @@ impl CostModel {
         adapt(&mut session, request.adapt).await?;
         let explained = read_explain_top(request.explain_top)?;
         let again = (explained > 0).then(|| batch.clone());
+        let assessed = request.assess_confidence.then(|| batch.clone());
         let outcome = if request.allow_partial {
             session.score_in_time(batch).await?
         } else {
@@ -82,6 +83,10 @@ impl CostModel {
         let kernels = match again {
             Some(batch) => session.explain(batch, &ranking[..explained.min(ranking.len())]).await?,
             None => Vec::new(),
+        };
+        let assessment = match assessed {
+            Some(batch) => Some(session.assess(batch).await?),
+            None => None,
         };
         let timings = Timings { featurize: found.featurize, total: started.elapsed(), ..outcome.timings() };
         session.record_scored(&timings);
@@ -103,6 +108,7 @@ impl CostModel {
             adaptation: session.adaptation().map(adaptation),
             unit: unit_of(&session).into(),
             kernels: kernels.into_iter().map(config_kernels).collect(),
+            confidence: assessment.map(confidence),
         })
     }
 

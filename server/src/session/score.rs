@@ -252,7 +252,7 @@ impl Session {
     }
 
     /// The terms of the next batch.
-    fn terms(&self, class: Class) -> Terms {
+    pub(super) fn terms(&self, class: Class) -> Terms {
         let deadline = self.call.deadline.map(Deadline::instant);
         Terms { deadline, class, continues_request: self.batches > 0 }
     }
@@ -316,7 +316,7 @@ impl Session {
     }
 
     /// The same for a batch that follows `first` configurations.
-    fn reader_from(
+    pub(super) fn reader_from(
         &self,
         encoded: EncodedBatch,
         field: &'static str,

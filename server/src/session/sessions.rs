@@ -11,6 +11,7 @@ use super::{
     admission::{Admission, AdmissionLimit, Admitted, Caller},
     arrivals::{Arrival, Arrivals},
     call::Place,
+    confidence::second_opinion,
 };
 use crate::{
     adaptation::AdaptedCache,
@@ -18,6 +19,7 @@ use crate::{
     engine::Engine,
     graphs::{GraphCache, Source, Warning},
     metrics::{Metrics, ModelSeries, set},
+    model::Model,
     registry::{Registry, Selection, Wanted},
     store::MeasurementStore,
     telemetry::CallRecord,
@@ -118,6 +120,11 @@ impl Sessions {
     /// The store of measurements, if there is one.
     pub(super) fn kept(&self) -> Option<&Arc<MeasurementStore>> {
         self.0.store.as_ref()
+    }
+
+    /// Another model that learned from the same data, if one serves.
+    pub(super) fn second_opinion(&self, model: &Model) -> Option<Arc<Model>> {
+        second_opinion(model, self.0.registry.serving())
     }
 
     /// What earlier calls learned.

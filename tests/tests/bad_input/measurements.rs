@@ -48,7 +48,7 @@ async fn measured_configurations_are_of_the_graph_and_not_too_many() {
     let of = |configs, count: usize| {
         measured(|adapt| (adapt.batch, adapt.seconds) = (Some(config_batch(configs)), vec![1.0; count]))
     };
-    let many = packed(301, tables(), &[0; 602]);
+    let many = packed(2_001, tables(), &[0; 4_002]);
     let cases = vec![
         (
             of(readable(vec![node(0, &[0, 1])]), 1),
@@ -56,7 +56,7 @@ async fn measured_configurations_are_of_the_graph_and_not_too_many() {
         ),
         (of(readable(vec![node(3, &[0, 0])]), 1), invalid("LAYOUT_INVALID", &["adapt.batch"])),
         (of(tiles(), 1), invalid("GRAPH_TASK_MISMATCH", &["adapt.batch"])),
-        (of(many, 301), invalid("TOO_MANY_MEASUREMENTS", &["adapt.batch", "301", "300"])),
+        (of(many, 2_001), invalid("TOO_MANY_MEASUREMENTS", &["adapt.batch", "2001", "2000"])),
     ];
     refuse_all(&server, cases).await;
 }

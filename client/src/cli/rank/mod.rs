@@ -60,6 +60,11 @@ pub(crate) struct Rank {
     /// to the score of the best, the default and the worst, and measured run times if there are any.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Say how far the ranking can be trusted
+    ///
+    /// A second model that learned from the same data scores some of the configurations too.
+    #[arg(long)]
+    confidence: bool,
 }
 
 impl Rank {
@@ -96,6 +101,7 @@ impl Rank {
             .adapt(adapt.clone());
         let request = if self.allow_partial { request.allow_partial() } else { request };
         let request = if self.html.is_some() { request.with_scores() } else { request };
+        let request = if self.confidence { request.assess_confidence() } else { request };
         let (path, start) = (&self.subject.graph, Instant::now());
         let ranking = client.rank(&request).await;
         let ranking = ranking.map_err(|source| CommandError::graph(path, job.module, source))?;

@@ -4,6 +4,7 @@ use hlorank_client::{Ranked, Ranking, Timings, v1};
 use serde::Serialize;
 
 use crate::cli::{
+    confidence::Confidence,
     configuration::ConfigurationForm,
     draw::Drawn,
     explain::Kernels,
@@ -42,6 +43,8 @@ pub(super) struct GraphRanking {
     pub(super) measured: Option<MeasuredSummary>,
     /// What the server learned from `--measured`.
     pub(super) learned: Option<Lesson>,
+    /// How far the ranking can be trusted, if `--confidence` asks for it.
+    pub(super) confidence: Option<Confidence>,
     pub(super) reuse: Reuse,
     pub(super) round_trip_ms: f64,
     pub(super) server_ms: Stages,
@@ -144,6 +147,7 @@ impl GraphRanking {
             ranking: ranking.best.iter().zip(1..).map(best).collect(),
             measured: measured.and_then(|times| MeasuredSummary::of(times, &ranking.best)),
             learned: ranking.adaptation.as_ref().map(Lesson::from),
+            confidence: ranking.confidence.map(Confidence::from),
             reuse: ranking.reuse.into(),
             round_trip_ms: milliseconds(round_trip),
             server_ms: ranking.timings.into(),

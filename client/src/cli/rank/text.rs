@@ -44,6 +44,9 @@ impl Display for GraphRanking {
         if let Some(learned) = &self.learned {
             writeln!(formatter, "{learned}")?;
         }
+        if let Some(confidence) = &self.confidence {
+            writeln!(formatter, "{confidence}")?;
+        }
         for warning in &self.warnings {
             let (message, reason) = (printable(&warning.message), printable(&warning.reason));
             writeln!(formatter, "{} {message} ({reason})", styled(WARNING, "warning:"))?;

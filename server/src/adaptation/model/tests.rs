@@ -199,6 +199,27 @@ fn what_is_far_from_every_measurement_is_less_certain() {
     assert!(adapted.predict(&unseen).deviation > adapted.predict(&layout(0)).deviation);
 }
 
+#[test]
+fn more_measurements_than_fit_a_matrix_teach_if_they_differ_in_few_places() {
+    let layout = |number: u32| {
+        let orders = [number % 9, number / 9 % 9, number / 81].map(u64::from).to_vec();
+        Point { score: f64::from(number % 5), orders, bounds: Vec::new() }
+    };
+    let seconds = |number: u32| {
+        let parts = [number % 9, number / 9 % 9 * 2, number / 81 * 5].map(f64::from);
+        0.001 * libm::exp(parts.iter().sum::<f64>() / 30.0) * (1.0 + f64::from(number * 37 % 11) / 2000.0)
+    };
+    let each = |number| Measurement { point: layout(number), seconds: Some(seconds(number)), repeats: 1 };
+    let adapted = Adapted::of(PRIOR, Measurements::of((0..600).map(each).collect())).unwrap();
+    assert_eq!(adapted.basis().learned, 600);
+    for number in 600..729 {
+        let predicted = adapted.predict(&layout(number)).log_seconds;
+        assert!((predicted - libm::log(seconds(number))).abs() < 0.02, "{number}");
+    }
+    let tiles: Vec<Point> = (0..400).map(tile).collect();
+    assert_eq!(Kernel::of(&tiles, 1.0).size(), 400, "tiles have no columns");
+}
+
 proptest! {
     #[test]
     fn the_order_of_measurements_changes_no_bit(

@@ -1,0 +1,59 @@
+use std::fmt::{self, Display, Formatter};
+
+use hlorank_client::v1;
+use serde::Serialize;
+
+use super::output::counted;
+
+/// How far a ranking can be trusted.
+#[derive(Debug, Serialize)]
+pub(crate) struct Confidence {
+    /// Kendall's tau of the scores of two models of the same training data.
+    model_agreement: Option<f64>,
+    other_model: Option<String>,
+    /// How many of the first configurations to measure.
+    measure_first: u32,
+}
+
+impl From<v1::Confidence> for Confidence {
+    fn from(confidence: v1::Confidence) -> Self {
+        let v1::Confidence { model_agreement, other_model, measure_first } = confidence;
+        Self {
+            model_agreement,
+            other_model: Some(other_model).filter(|name| !name.is_empty()),
+            measure_first,
+        }
+    }
+}
+
+impl Display for Confidence {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        match (self.model_agreement, &self.other_model) {
+            (Some(agreement), Some(other)) => {
+                write!(formatter, "`{other}` agrees by a tau of {agreement:.2}; ")?
+            }
+            _ => formatter.write_str("No other model could be compared; ")?,
+        }
+        let first = counted(self.measure_first as usize, "configuration");
+        write!(formatter, "measure the first {first}, more on hardware that the models do not know.")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn confidence_names_the_other_model_and_what_to_measure() {
+        let shown = |model_agreement, other_model: &str| {
+            let other_model = other_model.to_owned();
+            Confidence::from(v1::Confidence { model_agreement, other_model, measure_first: 3 }).to_string()
+        };
+        assert_eq!(
+            shown(Some(0.934), "tile-sage"),
+            "`tile-sage` agrees by a tau of 0.93; measure the first 3 configurations, more on hardware that the models do \
+             not know."
+        );
+        assert!(shown(None, "").starts_with("No other model could be compared; measure"));
+    }
+}

@@ -1,0 +1,63 @@
+//! Asks a second model, which learned from the same data.
+
+use std::sync::Arc;
+
+use hlorank_graph::{Configurations, EncodedBatch};
+
+use super::{Session, SessionError};
+use crate::{adaptation::Confidence, compute::Class, engine::Terms, model::Model};
+
+/// How far a ranking can be trusted, and the second model that was asked.
+pub(crate) struct Assessment {
+    pub(crate) confidence: Confidence,
+    pub(crate) other_model: Option<String>,
+}
+
+/// Maximum number of configurations that the second model scores.
+const COMPARED: usize = 256;
+
+impl Session {
+    /// Compares the scores of a batch that was scored with those of another model of the same training data, if one serves.
+    pub(crate) async fn assess(&self, batch: EncodedBatch) -> Result<Assessment, SessionError> {
+        let other = self.sessions().second_opinion(self.model());
+        let mut scores = None;
+        if let Some(other) = &other {
+            let (field, all) = (batch.field(), batch.count());
+            let read = self.reader_from(batch, field, 0);
+            let spread = move || {
+                let step = all.div_ceil(COMPARED).max(1);
+                Ok::<_, SessionError>(read()?.select(&(0..all).step_by(step).collect::<Vec<_>>()))
+            };
+            let some = self.sessions().engine().pool().run(Class::Bulk, move |_| spread()).await?.value?;
+            let own = self.model_scores(self.model(), some.clone()).await?;
+            scores = Some([own, self.model_scores(other, some).await?]);
+        }
+        let compared = scores.as_ref().map(|[own, other]| [own.as_slice(), other.as_slice()]);
+        let basis = self.adaptation().and_then(|adaptation| adaptation.basis);
+        let confidence = Confidence::of(self.graph().task, compared, basis);
+        Ok(Assessment { confidence, other_model: other.map(|other| other.manifest().name.clone()) })
+    }
+
+    async fn model_scores(
+        &self,
+        model: &Model,
+        configurations: Configurations,
+    ) -> Result<Vec<f32>, SessionError> {
+        let terms = Terms { continues_request: true, ..self.terms(Class::Interactive) };
+        let (engine, graph) = (self.sessions().engine(), self.shared_graph());
+        let read = move || Ok::<_, SessionError>(configurations);
+        Ok(engine.score(model, &graph, read, terms).await?.scores)
+    }
+}
+
+/// The first by name of some models that learned from the same data as another, and take the same graphs.
+pub(super) fn second_opinion(model: &Model, serving: Vec<Arc<Model>>) -> Option<Arc<Model>> {
+    let own = model.manifest();
+    serving.into_iter().find(|other| {
+        let other = other.manifest();
+        other.name != own.name
+            && other.task() == own.task()
+            && other.features() == own.features()
+            && other.training_data_digest() == own.training_data_digest()
+    })
+}
