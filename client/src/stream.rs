@@ -298,5 +298,6 @@ fn unary(answer: StreamRanking) -> RankConfigsResponse {
         adaptation: None,
         unit: v1::ScoreUnit::Unspecified.into(),
         kernels: Vec::new(),
+        confidence: None,
     }
 }
