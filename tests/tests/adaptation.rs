@@ -2,7 +2,7 @@
 
 use hlorank_client::{Adapt, Client, GraphHandle, Measured, RankRequest, Ranking, StreamRequest};
 use hlorank_graph::{MeasuredGraph, Task};
-use hlorank_proto::v1::MeasurementFailure;
+use hlorank_proto::v1::{MeasurementFailure, ModelState};
 use hlorank_tests::{Artifacts, TestServer, configurations, measured_graphs, part};
 
 /// What came of measuring these configurations of a graph.
@@ -133,9 +133,18 @@ async fn a_whole_graph_model_is_adapted_by_its_scores() {
     }
 }
 
+/// Starts a server, and waits until it serves the second models, which nothing else needs.
+async fn start_with_second_models() -> TestServer {
+    let server = TestServer::start().await;
+    for (name, version) in [("layout-xla-cpu-sage", 4), ("tile-xla-cpu-sage", 3)] {
+        server.until(name, version, ModelState::Serving).await;
+    }
+    server
+}
+
 #[tokio::test]
 async fn a_second_model_of_the_same_data_says_how_far_a_ranking_can_be_trusted() {
-    let server = TestServer::start().await;
+    let server = start_with_second_models().await;
     let client = server.client().await;
     for graph in measured_graphs() {
         let handle = GraphHandle::of(&graph);
