@@ -1,7 +1,5 @@
 //! Asks a second model, which learned from the same data.
 
-use std::sync::Arc;
-
 use hlorank_graph::{Configurations, EncodedBatch};
 
 use super::{Session, SessionError};
@@ -48,16 +46,4 @@ impl Session {
         let read = move || Ok::<_, SessionError>(configurations);
         Ok(engine.score(model, &graph, read, terms).await?.scores)
     }
-}
-
-/// The first by name of some models that learned from the same data as another, and take the same graphs.
-pub(super) fn second_opinion(model: &Model, serving: Vec<Arc<Model>>) -> Option<Arc<Model>> {
-    let own = model.manifest();
-    serving.into_iter().find(|other| {
-        let other = other.manifest();
-        other.name != own.name
-            && other.task() == own.task()
-            && other.features() == own.features()
-            && other.training_data_digest() == own.training_data_digest()
-    })
 }

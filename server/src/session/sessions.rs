@@ -11,7 +11,6 @@ use super::{
     admission::{Admission, AdmissionLimit, Admitted, Caller},
     arrivals::{Arrival, Arrivals},
     call::Place,
-    confidence::second_opinion,
 };
 use crate::{
     adaptation::AdaptedCache,
@@ -124,7 +123,7 @@ impl Sessions {
 
     /// Another model that learned from the same data, if one serves.
     pub(super) fn second_opinion(&self, model: &Model) -> Option<Arc<Model>> {
-        second_opinion(model, self.0.registry.serving())
+        self.0.registry.second_opinion(model)
     }
 
     /// What earlier calls learned.
