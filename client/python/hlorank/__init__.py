@@ -6,7 +6,7 @@
 ...     print("measure these first:", ranking.best)
 """
 
-from hlorank.adapt import Adapt, Adaptation, Confidence, Pool
+from hlorank.adapt import Adapt, Adaptation, Confidence
 from hlorank.aio import AsyncClient, AsyncRankStream
 from hlorank.client import Client, RankStream
 from hlorank.config_features import ConfigFeatures
@@ -75,7 +75,6 @@ __all__ = [
     "ModelReference",
     "NotFoundError",
     "OverloadedError",
-    "Pool",
     "PreconditionError",
     "RankStream",
     "Ranking",

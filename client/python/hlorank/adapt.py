@@ -72,23 +72,6 @@ class Adaptation:
     """Stored measurements that were joined with those of the call"""
     learned_configs: int
     """Distinct configurations that taught; see ``Adaptation`` in adaptation.proto"""
-    pool: "Pool | None"
-    """What other kernels of the same structure taught; None without ``use_stored``"""
-
-
-@dataclass(frozen=True)
-class Pool:
-    """What stored measurements of other kernels of the same structure taught."""
-
-    graphs: int
-    """Kernels with at least 3 measured tiles"""
-    measured_configs: int
-    used: bool
-    """Whether scores rest on them: only if they predict each other better than the model does"""
-    leave_one_out_tau: float
-    """Mean of Kendall's tau of the times and what the other kernels predict"""
-    zero_shot_tau: float
-    """The same of the times and the model's scores"""
 
 
 @dataclass(frozen=True)
@@ -106,8 +89,7 @@ class Confidence:
 
 def adaptation_of(message: Any) -> Adaptation:
     """Converts an ``Adaptation`` message."""
-    pool = Pool(**_values(message.pool, Pool)) if message.HasField("pool") else None
-    return Adaptation(**_values(message, Adaptation) | {"pool": pool})
+    return Adaptation(**_values(message, Adaptation))
 
 
 def confidence_of(message: Any) -> Confidence:
@@ -116,7 +98,7 @@ def confidence_of(message: Any) -> Confidence:
     return Confidence(**_values(message, Confidence) | unknown)
 
 
-def _values(message: Any, of: type[Adaptation | Pool | Confidence]) -> dict[str, Any]:
+def _values(message: Any, of: type[Adaptation | Confidence]) -> dict[str, Any]:
     return {field: getattr(message, field) for field in of.__dataclass_fields__}
 
 
