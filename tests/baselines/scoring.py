@@ -1,7 +1,7 @@
 """The shipped encoder and head in ONNX Runtime: scores of configurations, plain or deduplicated."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +12,7 @@ from configurations import Configurations
 from segments import Bucket, Graph, read_graph
 
 Mode = Literal["plain", "deduplicated"]
+SEGMENT_INPUTS = ("opcode", "features", "operands", "mask")
 BATCH_NODES = 2048
 """Nodes that go through the encoder at once, padding included: what fits a core's cache."""
 
@@ -33,12 +34,29 @@ class Model:
 
     def __init__(self, folder: Path, threads: int):
         self.buckets: list[int] = json.loads((folder / "manifest.json").read_text())["buckets"]
-        self._encoder = _session(folder / "encoder.onnx", threads)
-        self._head = _session(folder / "head.onnx", threads)
+        segment = folder / "segment.onnx"
+        self._segment = self.session(segment, threads) if segment.exists() else None
+        self._encoder = self.session(folder / "encoder.onnx", threads)
+        self._head = self.session(folder / "head.onnx", threads)
+
+    def session(self, path: Path, threads: int) -> onnxruntime.InferenceSession:
+        """Opens a session of one file."""
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
     def read_graph(self, path: Path) -> Graph:
-        """A graph as this model takes it."""
-        return read_graph(path, self.buckets)
+        """A graph as this model takes it, with what the model computes of its segments alone."""
+        graph = read_graph(path, self.buckets)
+        if self._segment is None:
+            return graph
+        return replace(graph, buckets=tuple(self._with_tensors(bucket) for bucket in graph.buckets))
+
+    def _with_tensors(self, bucket: Bucket) -> Bucket:
+        names = [output.name for output in self._segment.get_outputs()]
+        inputs = {name: getattr(bucket, name) for name in SEGMENT_INPUTS}
+        tensors = self._segment.run(names, inputs)
+        return replace(bucket, tensors=dict(zip(names, tensors, strict=True)))
 
     def score(self, graph: Graph, configurations: Configurations, mode: Mode) -> np.ndarray:
         """Scores f32 [c]: rows encoded, embeddings summed per configuration, head applied."""
@@ -73,16 +91,29 @@ class Model:
         segment: np.ndarray,
         config: np.ndarray,
     ) -> np.ndarray:
+        config = configurations.encoder_input(bucket, segment, config)
         first, last = segment[0], segment[-1] + 1
-        inputs = {
-            "opcode": bucket.opcode[first:last],
-            "features": bucket.features[first:last],
-            "operands": bucket.operands[first:last],
-            "mask": bucket.mask[first:last],
-            "segment": segment - first,
-            "config": configurations.encoder_input(bucket, segment, config),
-        }
+        if self._segment is None:
+            inputs = {name: getattr(bucket, name)[first:last] for name in SEGMENT_INPUTS}
+            inputs |= {"segment": segment - first, "config": config}
+        else:
+            # Rows of one segment share its tensors.
+            rows = slice(first, last) if last - first == 1 else segment
+            inputs = {name: tensor[rows] for name, tensor in bucket.tensors.items()}
+            inputs |= _configuration(config)
         return self._encoder.run(None, inputs)[0]
+
+
+def _configuration(config: np.ndarray) -> dict[str, np.ndarray]:
+    """The input of an encoder in two parts: layouts as distinct entries and each node's entry."""
+    if config.ndim == 2:
+        return {"config": config}
+    rows, nodes, values = config.shape
+    # A number per entry is faster to compare than its 18 values from -2 to 5.
+    numbers = (config.reshape(-1, values) + 2) @ 8 ** np.arange(values)
+    _, first, which = np.unique(numbers, return_index=True, return_inverse=True)
+    entries = config.reshape(-1, values)[first]
+    return {"entries": entries, "config": which.reshape(rows, nodes)}
 
 
 def best(scores: np.ndarray, top_k: int) -> np.ndarray:
@@ -112,9 +143,3 @@ def _distinct_rows(bucket: Bucket, configurations: Configurations) -> Rows:
         np.concatenate(first),
         np.stack(which) + starts[:, None],
     )
-
-
-def _session(path: Path, threads: int) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])

@@ -1,7 +1,7 @@
 """A graph as the encoder takes it: its segments, padded and stacked by size once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,8 @@ class Bucket:
     """f32 [S,N]: 1 for a real node"""
     slot: np.ndarray
     """i64 [S,N]: the slot of a layout that sets the node; the number of slots where none does"""
+    tensors: dict[str, np.ndarray] = field(default_factory=dict)
+    """f32 [S, ...]: what ``segment.onnx`` computes of the segments, if the model has one"""
 
     @property
     def nodes(self) -> int:

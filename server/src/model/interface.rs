@@ -5,10 +5,13 @@ use hlorank_proto::onnx::{GraphProto, ValueInfoProto};
 
 use super::{ArtifactError, ModelFeatures};
 
-/// The inputs and the output of an ONNX model.
+/// The inputs and the outputs of an ONNX model.
 pub(super) struct Interface {
     inputs: Vec<Outlet>,
-    output: Outlet,
+    /// `None` for a model whose outputs another model of the artifact takes as further inputs.
+    output: Option<Outlet>,
+    /// Whether the model has further inputs of 32-bit floating point.
+    has_further_inputs: bool,
 }
 
 /// Name, type and shape of an input or output.
@@ -24,6 +27,21 @@ pub(super) struct Outlet {
 pub(super) enum Element {
     Float32 = 1,
     Int64 = 7,
+}
+
+/// The inputs for the configurations of a task if the encoder has two parts: tiles as they are; distinct entries of layouts,
+/// and the number of the entry of each node.
+pub(super) fn row_outlets(task: Task) -> Vec<Outlet> {
+    let kind = task.kind();
+    match kind.scope {
+        Scope::Nodes => vec![
+            outlet("entries", Element::Int64, &[None, Some(kind.width)]),
+            outlet("config", Element::Int64, &[None, None]),
+        ],
+        Scope::Kernel | Scope::Program | Scope::EveryNode => {
+            vec![outlet("config", Element::Float32, &[None, Some(kind.width)])]
+        }
+    }
 }
 
 /// The input `config` for configurations of a task; `None` if models of the task take none.
@@ -51,21 +69,31 @@ pub(super) fn outlet(name: &'static str, element: Element, shape: &[Option<usize
 
 impl Interface {
     pub(super) fn new(inputs: Vec<Outlet>, output: Outlet) -> Self {
-        Self { inputs, output }
+        Self { inputs, output: Some(output), has_further_inputs: false }
+    }
+
+    /// A model whose outputs may have any names and shapes.
+    pub(super) fn with_any_outputs(inputs: Vec<Outlet>) -> Self {
+        Self { inputs, output: None, has_further_inputs: false }
+    }
+
+    /// Allows inputs of any names and shapes beside those of the interface.
+    pub(super) fn and_further_inputs(self) -> Self {
+        Self { has_further_inputs: true, ..self }
     }
 
     /// Checks the names, types and shapes of the inputs and outputs of a graph.
     pub(super) fn check(&self, file: &'static str, graph: &GraphProto) -> Result<(), ArtifactError> {
         // Older models list their weights among the inputs.
         let weights: Vec<&str> = graph.initializer.iter().map(|weight| weight.name.as_str()).collect();
+        let is_own = |input: &&ValueInfoProto| {
+            let is_expected = self.inputs.iter().any(|expected| expected.name == input.name);
+            is_expected || !self.has_further_inputs
+        };
         let inputs = graph.input.iter().filter(|input| !weights.contains(&input.name.as_str()));
-        check_outlets(file, "inputs", &inputs.collect::<Vec<_>>(), &self.inputs)?;
-        check_outlets(
-            file,
-            "outputs",
-            &graph.output.iter().collect::<Vec<_>>(),
-            std::slice::from_ref(&self.output),
-        )
+        check_outlets(file, "inputs", &inputs.filter(is_own).collect::<Vec<_>>(), &self.inputs)?;
+        let Some(output) = &self.output else { return Ok(()) };
+        check_outlets(file, "outputs", &graph.output.iter().collect::<Vec<_>>(), std::slice::from_ref(output))
     }
 }
 

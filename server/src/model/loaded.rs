@@ -44,7 +44,7 @@ impl Model {
         let session = |file| artifact.session(file, runtime);
         let loaded = match artifact.manifest().kind().clone() {
             ModelKind::Segment(settings) => {
-                let sessions = PerWorker::new(workers, reports, || Sessions::new(session))?;
+                let sessions = PerWorker::new(workers, reports, || Sessions::new(session, &settings))?;
                 LoadedModel::Segment(Arc::new(SegmentModel::new(facts, settings, sessions)))
             }
             ModelKind::WholeGraph(settings) => {

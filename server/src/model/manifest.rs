@@ -184,7 +184,7 @@ impl Written {
             }
         };
         let kind = match self.kind {
-            WrittenKind::Segment(written) => ModelKind::Segment(written.checked(task)?),
+            WrittenKind::Segment(written) => ModelKind::Segment(written.checked(task, &self.files)?),
             WrittenKind::WholeGraph(written) => ModelKind::WholeGraph(written.checked(task)?),
         };
         let written = &self.training_data_digest;

@@ -28,7 +28,7 @@ pub use features::ModelFeatures;
 pub use loaded::{LoadedModel, Model};
 pub use manifest::{Manifest, MeasuredQuality, ModelKind, ScoreUnit};
 pub use manifest_error::{MANIFEST_FILE, ManifestError};
-pub use segment::{EncoderInput, SegmentModel, SegmentSettings};
+pub use segment::{EncoderInput, SegmentModel, SegmentSettings, SegmentTensors};
 pub use sessions::{ModelFailed, RunReports};
 pub use state::{ModelState, REJECTION_REASONS, Rejection};
 pub use whole_graph::{

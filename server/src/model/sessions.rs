@@ -82,8 +82,8 @@ impl<S> PerWorker<S> {
         interrupt.map_err(|error: RuntimeError| ModelFailed::new(file, error.to_string()))
     }
 
-    /// Runs a file with the sessions of a worker, and counts a run that fails unless it was stopped because nobody needs
-    /// it. The run must return as many values as are expected.
+    /// Runs a file with the sessions of a worker, as [`Self::run_any`] does. The run must return as many values as are
+    /// expected.
     pub(super) fn run(
         &self,
         worker: Worker,
@@ -92,13 +92,24 @@ impl<S> PerWorker<S> {
         interrupt: &Interrupt,
         run: impl FnOnce(&mut S) -> ort::Result<Vec<f32>>,
     ) -> Result<Vec<f32>, ModelFailed> {
+        self.run_any(worker, file, interrupt, |sessions| match run(sessions)? {
+            values if values.len() == expected => Ok(values),
+            values => Err(ort::Error::new(format!("it gave {} numbers, expected {expected}", values.len()))),
+        })
+    }
+
+    /// Runs a file with the sessions of a worker, and counts a run that fails unless it was stopped because nobody needs
+    /// it.
+    pub(super) fn run_any<T>(
+        &self,
+        worker: Worker,
+        file: &'static str,
+        interrupt: &Interrupt,
+        run: impl FnOnce(&mut S) -> ort::Result<T>,
+    ) -> Result<T, ModelFailed> {
         let values = self
             .session(worker, file)
             .and_then(|mut session| run(&mut session).map_err(|error| failed(file, &error, interrupt)));
-        let values = values.and_then(|values| match values.len() {
-            found if found == expected => Ok(values),
-            found => Err(ModelFailed::new(file, format!("it gave {found} numbers, expected {expected}"))),
-        });
         values.inspect_err(|failed| {
             if !failed.is_unneeded() {
                 self.reports.failed.increment(1);

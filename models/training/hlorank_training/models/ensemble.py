@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from hlorank_training.models.segment_model import SegmentModel
+from hlorank_training.models.segment_batch import SegmentBatch
+from hlorank_training.models.segment_model import SegmentModel, SplitEncoder
 from hlorank_training.models.whole_graph_model import WholeGraphModel
 
 
@@ -30,7 +31,9 @@ class SegmentEnsemble(SegmentModel):
         super().__init__()
         _describe(self, members)
         self.embedding = sum(member.embedding for member in members)
-        self.encoder = _Encoders([member.encoder for member in members])
+        encoders = [member.encoder for member in members]
+        is_split = all(isinstance(encoder, SplitEncoder) for encoder in encoders)
+        self.encoder = (_SplitEncoders if is_split else _Encoders)(encoders)
         self.head = _Heads(members)
 
 
@@ -38,13 +41,32 @@ class _Encoders(nn.Module):
     def __init__(self, encoders: Sequence[nn.Module]):
         super().__init__()
         self.encoders = nn.ModuleList(encoders)
-        self.broadcasts_a_lone_segment = all(
-            getattr(encoder, "broadcasts_a_lone_segment", False) for encoder in encoders
-        )
 
     def forward(self, opcode, features, operands, mask, segment, config) -> Tensor:
         inputs = opcode, features, operands, mask, segment, config
         return torch.cat([encoder(*inputs) for encoder in self.encoders], -1)
+
+
+class _SplitEncoders(SplitEncoder):
+    def __init__(self, encoders: Sequence[SplitEncoder]):
+        super().__init__()
+        self.encoders = nn.ModuleList(encoders)
+        numbered = enumerate(encoders)
+        self.tensors = tuple(f"{name}_{i}" for i, one in numbered for name in one.tensors)
+        self.counts = [len(encoder.tensors) for encoder in encoders]
+
+    def of_segments(self, batch: SegmentBatch) -> tuple[Tensor, ...]:
+        return tuple(t for encoder in self.encoders for t in encoder.of_segments(batch))
+
+    def of_rows(self, tensors: tuple[Tensor, ...], *configuration: Tensor) -> Tensor:
+        embeddings, start = [], 0
+        for encoder, count in zip(self.encoders, self.counts, strict=True):
+            embeddings.append(encoder.of_rows(tensors[start : start + count], *configuration))
+            start += count
+        return torch.cat(embeddings, -1)
+
+    def configuration_inputs(self, config: Tensor) -> tuple[Tensor, ...]:
+        return self.encoders[0].configuration_inputs(config)
 
 
 class _Heads(nn.Module):

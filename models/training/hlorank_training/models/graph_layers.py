@@ -73,7 +73,11 @@ class Standardise(nn.Module):
         self.scale.copy_(torch.where(constant, 0.0, 1 / deviation.clamp(min=1e-6)))
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.clamp((symmetric_log(x) - self.mean) * self.scale, -_CLIP, _CLIP)
+        return self.of_logarithms(symmetric_log(x))
+
+    def of_logarithms(self, logged: Tensor) -> Tensor:
+        """Standardizes what the symmetric logarithm was applied to."""
+        return torch.clamp((logged - self.mean) * self.scale, -_CLIP, _CLIP)
 
 
 class RootMeanSquareNorm(nn.Module):
@@ -108,8 +112,7 @@ class Sage(nn.Module):
             # Projecting before averaging is equivalent, and the products stay H wide. A node's two
             # projections are adjacent, so one product adds up both averages.
             projected = F.linear(h, torch.cat([linear.weight for linear in self.around]))
-            rows, _, neighbour = neighbours.shape
-            projected = projected.view(rows, neighbour, h.shape[-1])
+            projected = projected.view(-1, neighbours.shape[-1], h.shape[-1])
             out = out + (neighbours @ projected).flatten(0, 1)
         return h + self.dropout(torch.relu(out))
 
@@ -135,14 +138,14 @@ class Attention(nn.Module):
         return h + self.dropout(self.dense(self.before_dense(h)))
 
     def _attend(self, h: Tensor, hidden_keys: Tensor) -> Tensor:
-        rows, _, nodes, _ = hidden_keys.shape
         query, key, value = self.query_key_value.weight.chunk(3)
         query_bias, _, value_bias = self.query_key_value.bias.chunk(3)
         # A bias of keys adds the same amount to all attention scores of a query, which softmax
         # cancels. A bias of values passes through unchanged, since attention sums to 1, so it is
         # folded into the output's bias.
         parts = (F.linear(h, query, query_bias), F.linear(h, key), F.linear(h, value))
-        mixed = self._mix(*(part.view(rows, nodes, -1) for part in parts), hidden_keys)
+        nodes = hidden_keys.shape[-1]
+        mixed = self._mix(*(part.view(-1, nodes, h.shape[-1]) for part in parts), hidden_keys)
         bias = torch.addmv(self.output.bias, self.output.weight, value_bias)
         return F.linear(mixed.flatten(0, 1), self.output.weight, bias)
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hlorank_training.models.graph_layers import look_up, rows_of
-from hlorank_training.models.layout_tensors import COPIES, ELEMENTS, MEASURES, RANK, LayoutTensors
+from hlorank_training.models.layout_tensors import COPIES, MEASURES, RANK, LayoutTensors
 from hlorank_training.models.segment_batch import SegmentBatch
 
 SLOTS = 18
@@ -20,16 +20,15 @@ SLOTS = 18
 _TENSORS = 3
 _VALUES = 8
 """-2 for not configurable, -1 for the default, and the dimensions 0 to 5."""
-_TOGETHER = 3
-"""Slots per lookup: few long copies are faster than many short ones in ONNX Runtime."""
-_HOPS = 2
-"""Maximum nodes without a choice that propagate an order; segments have no longer chains."""
+_PAIRS = RANK * RANK
 _STRIDE_BITS = 8.0
 """Bits of a stride that count as one more copy."""
 _LARGE = 64.0
 """Units at which amounts saturate, so that no tensor dominates all others."""
 _KINDS = (0, 1, 1, 2, 2)
 """Kind of each copy of a node: of its output, of arriving data, to the preferred order."""
+_WEIGHTS = 4
+"""Weights of a measure: 1, two functions of the size, and the size."""
 WORDS = len(COPIES) * MEASURES * 3
 """Features of a node's copies: their measures, alone and multiplied by two functions of size."""
 AMOUNTS = 3 * MEASURES
@@ -39,8 +38,12 @@ AMOUNTS = 3 * MEASURES
 class LayoutPart(nn.Module):
     """The configuration's part of the first layer: its values and its copies.
 
-    All features of a node are in one long row, since ONNX Runtime is slow along short rows.
+    What an entry, the configuration of one node, means without its node is computed once for all
+    nodes that have it. All features of a node are in one long row, since ONNX Runtime is slow along
+    short rows.
     """
+
+    Tensors = LayoutTensors
 
     def __init__(self, hidden: int, hidden_share: float):
         super().__init__()
@@ -48,94 +51,98 @@ class LayoutPart(nn.Module):
         self.values = nn.Linear(SLOTS * _VALUES, hidden)
         self.copies = nn.Linear(WORDS, hidden, bias=False)
         # Constant matrices, which compute sums of a few numbers as products.
-        self.register_buffer("pack", _pack(), persistent=False)
-        self.register_buffer("one_hot", _one_hot(), persistent=False)
-        self.register_buffer("more_minor", _more_minor(), persistent=False)
-        self.register_buffer("at_place", _at_place(), persistent=False)
-        self.register_buffer("of_dimension", _of_dimension(), persistent=False)
+        self.register_buffer("one_hot", torch.eye(_VALUES), persistent=False)
+        self.register_buffer("more_minor", torch.ones(RANK, RANK).triu(1), persistent=False)
+        self.register_buffer("of_pairs", _of_pairs(), persistent=False)
         self.register_buffer("is_chosen", _is_chosen(), persistent=False)
         self.register_buffer("measures", _sums_of_measures(), persistent=False)
         self.register_buffer("most", _most(), persistent=False)
+        self.register_buffer("repeated", _repeated(), persistent=False)
         self.register_buffer("kinds", _sums_of_kinds(), persistent=False)
+        self.register_buffer("one", torch.eye(AMOUNTS + 1)[:, -1:], persistent=False)
 
-    def forward(self, batch: SegmentBatch, static: Tensor) -> tuple[Tensor, Tensor]:
-        """Joins ``static`` [S,N,H] and the configuration to [B,N,H]; adds amounts [B,9,N]."""
-        one_hot = self._one_hot_values(batch)
-        words, amounts = self._copies(batch, one_hot)
-        joined = self.values(self.hide(one_hot)) + self.copies(words.flatten(0, 1))
-        return joined.view(*words.shape[:2], -1) + rows_of(static, batch.segment), amounts
+    def of_segments(self, batch: SegmentBatch) -> tuple[LayoutTensors, Tensor]:
+        """Returns what depends on the segments alone, and what is added to their nodes [H]."""
+        return LayoutTensors.of(batch), self.values.bias
+
+    def forward(
+        self, tensors: LayoutTensors, nodes: Tensor, entries: Tensor, entry: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Joins ``nodes`` [B,N,H] and the configuration to [B*N,H]; adds amounts and 1, [B,10,N].
+
+        ``entries`` i64 [E,18] are the entries of the rows, and ``entry`` i64 [B,N] is the number of
+        that of each node.
+        """
+        one_hot = self._one_hot_values(entries)
+        measures = self._measures(tensors, one_hot, entry)
+        values = look_up(F.linear(self.hide(one_hot), self.values.weight), entry)
+        given = (values + nodes).flatten(0, 1)
+        # The last measures, which are amounts, are no features.
+        weight = F.pad(self.copies.weight, (0, len(COPIES) * MEASURES))
+        return torch.addmm(given, measures, weight.T), self._amounts(measures, entry)
 
     def words(self, batch: SegmentBatch) -> tuple[Tensor, Tensor]:
         """Returns the features of copies [B,N,45], and the amounts [B,9,N]."""
-        return self._copies(batch, self._one_hot_values(batch))
+        tensors, _ = self.of_segments(batch)
+        every = LayoutTensors(*(rows_of(tensor, batch.segment) for tensor in tensors))
+        entries, entry = separate_entries(batch.config)
+        measures = self._measures(every, self._one_hot_values(entries), entry)
+        words = measures[:, :WORDS].view(*entry.shape, -1)
+        return words, self._amounts(measures, entry)[:, :AMOUNTS]
 
-    def _one_hot_values(self, batch: SegmentBatch) -> Tensor:
-        """Returns every slot's value one-hot: [B*N,144]."""
-        slots = batch.config.flatten(0, 1).to(torch.float32)
-        codes = F.linear(slots, self.pack, 2 * self.pack.sum(1)).to(torch.int64)
-        return look_up(self.one_hot, codes).flatten(1)
+    def _one_hot_values(self, entries: Tensor) -> Tensor:
+        """Returns every slot's value one-hot: [E,144]."""
+        return look_up(self.one_hot, entries + 2).flatten(1)
 
-    def _copies(self, batch: SegmentBatch, one_hot: Tensor) -> tuple[Tensor, Tensor]:
-        tensors = LayoutTensors.of(batch)
-        suits = rows_of(tensors.suits, batch.segment)
-        asked, chosen = self._asked(batch, one_hot, rows_of(tensors.sizes, batch.segment))
-        wanted = asked[..., :RANK] + suits[..., :RANK] * (1 - chosen[..., :RANK])
-        arrives = _arriving(batch, tensors, wanted)
-        taken = asked[..., RANK:] + arrives * (1 - chosen[..., RANK:])
+    def _measures(self, tensors: LayoutTensors, one_hot: Tensor, entry: Tensor) -> Tensor:
+        """Returns the weighed measures of copies: [B*N,60]."""
+        asked, unset = self._asked(tensors, one_hot, entry)
+        wanted, taken = asked.split([RANK, 2 * RANK], -1)
+        arrives = (tensors.arriving @ wanted).view(taken.shape)
+        taken = taken + arrives * unset
         # For outputs, the wanted order stands for the order read: one row for all is faster.
         read = torch.cat([wanted, arrives, taken], -1)
-        write = F.pad(taken, (RANK, 2 * RANK)) + rows_of(tensors.suits_copies, batch.segment)
-        real = rows_of(tensors.real, batch.segment)
+        write = F.pad(taken, (RANK, 2 * RANK)) + tensors.suits_copies
         # The minor-most dimension of an order is the one above size 1 with a stride of 0 bits.
-        parts = [
-            (read - write).abs() * real,
-            torch.relu(real - 2 * write) * read,
-            torch.relu(real - 2 * read) * write,
-        ]
-        measures = torch.minimum(torch.cat(parts, -1) @ self.measures, self.most)
-        return self._weighed(measures, rows_of(tensors.elements, batch.segment))
+        exists = (read - write).abs() * tensors.real
+        reading = torch.relu(tensors.real - 2 * write) * read
+        writing = torch.relu(tensors.real - 2 * read) * write
+        measures = exists.flatten(0, 1) @ self.measures[0]
+        measures = torch.addmm(measures, reading.flatten(0, 1), self.measures[1])
+        measures = torch.addmm(measures, writing.flatten(0, 1), self.measures[2])
+        measures = torch.minimum(measures, self.most) @ self.repeated
+        return (measures.view(*entry.shape, -1) * tensors.weights).flatten(0, 1)
 
-    def _asked(self, batch: SegmentBatch, one_hot: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the strides [B,N,18] that a configuration sets, 0 for unset tensors, and whether
-        they are set [B,N,18]."""
-        values = one_hot.view(*batch.config.shape[:2], -1)
-        strides = (values * sizes) @ self.more_minor
-        return ((strides @ self.at_place) * values) @ self.of_dimension, values @ self.is_chosen
+    def _asked(
+        self, tensors: LayoutTensors, one_hot: Tensor, entry: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Returns the strides [B,N,18] that nodes ask for, the preferred ones of outputs that are
+        not set, and which of those of the inputs are not set [B,N,12]."""
+        places = one_hot.view(-1, _TENSORS, RANK, _VALUES)[..., _VALUES - RANK :]
+        # Of two dimensions of a tensor, whether the first is more minor: [E,108].
+        first_is_minor = ((self.more_minor.T @ places).mT @ places).flatten(1)
+        unset = torch.addmm(torch.ones_like(one_hot[:, :1]), one_hot, self.is_chosen, alpha=-1)
+        of_output, of_inputs = unset.split([RANK, 2 * RANK], -1)
+        strides = (look_up(first_is_minor, entry) * tensors.sizes) @ self.of_pairs
+        preferred = F.pad(look_up(of_output, entry) * tensors.suits, (0, 2 * RANK))
+        return strides + preferred, look_up(of_inputs, entry)
 
-    def _weighed(self, measures: Tensor, elements: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the features of copies [B,N,45] and the amounts [B,9,N], from their measures and
-        the elements of their tensors, both [B,N,15]."""
-        # The logarithm separates sizes; the root keeps sums over nodes comparable.
-        logarithm, root = torch.log1p(elements * ELEMENTS) / 8, torch.sqrt(elements)
-        words = torch.cat([measures, measures * logarithm, measures * root], -1)
-        amounts = (measures * elements @ self.kinds).mT
-        return words, amounts / (1 + amounts / _LARGE)
-
-
-def _arriving(batch: SegmentBatch, tensors: LayoutTensors, wanted: Tensor) -> Tensor:
-    """Returns the strides [B,N,12] of the orders that arrive at every node's inputs.
-
-    ``wanted`` [B,N,6] are the strides of outputs, which nodes without a choice propagate.
-    """
-    same = rows_of(tensors.same, batch.segment)
-    own = wanted * (1 - same.sum(-1, keepdim=True))
-    written = wanted
-    for _ in range(_HOPS):
-        written = same @ written + own
-    arriving = rows_of(tensors.roles, batch.segment) @ written
-    return arriving.view(*wanted.shape[:2], -1)
+    def _amounts(self, measures: Tensor, entry: Tensor) -> Tensor:
+        """Returns the amounts of weighed measures, and 1: [B,10,N]."""
+        amounts = (measures @ self.kinds).view(*entry.shape, -1).mT
+        return amounts / (1 + amounts / _LARGE) + self.one
 
 
-def _pack() -> Tensor:
-    """Maps three slots to one number to base 8: [6,18]."""
-    base = _VALUES ** torch.arange(_TOGETHER - 1, -1, -1)
-    return torch.block_diag(*[base.float()] * (SLOTS // _TOGETHER))
+def separate_entries(config: Tensor) -> tuple[Tensor, Tensor]:
+    """Maps config [B,N,18] to one entry per node, [B*N,18], and their numbers [B,N]."""
+    rows, nodes, _ = config.shape
+    entry = torch.arange(rows * nodes, device=config.device).view(rows, nodes)
+    return config.flatten(0, 1), entry
 
 
-def _one_hot() -> Tensor:
-    """Maps such a number to its three values, one-hot: [512,24]."""
-    digits = torch.cartesian_prod(*[torch.arange(_VALUES)] * _TOGETHER)
-    return F.one_hot(digits, _VALUES).flatten(1).float()
+def _of_pairs() -> Tensor:
+    """Sums over the first of two dimensions, by tensor and second dimension: [108,18]."""
+    return _of_tensors(torch.eye(RANK).repeat(RANK, 1))
 
 
 def _of_tensors(one: Tensor) -> Tensor:
@@ -148,22 +155,6 @@ def _dimensions() -> Tensor:
     return F.pad(torch.eye(RANK), (0, 0, _VALUES - RANK, 0))
 
 
-def _more_minor() -> Tensor:
-    """Sums over the slots of more minor places, by place: [144,18]."""
-    before = torch.ones(RANK, RANK).triu(1)
-    return _of_tensors(before.repeat_interleave(_VALUES, 0))
-
-
-def _at_place() -> Tensor:
-    """Repeats a place's number for each of its values: [18,144]."""
-    return torch.eye(SLOTS).repeat_interleave(_VALUES, 1)
-
-
-def _of_dimension() -> Tensor:
-    """Sums over places, by dimension: [144,18]."""
-    return _of_tensors(_dimensions().repeat(RANK, 1))
-
-
 def _is_chosen() -> Tensor:
     """Tells for every dimension of a tensor whether its first place is set: [144,18]."""
     first = _dimensions().sum(1, keepdim=True).expand(-1, RANK)
@@ -171,13 +162,13 @@ def _is_chosen() -> Tensor:
 
 
 def _sums_of_measures() -> Tensor:
-    """Sums the measures of copies over dimensions: [90,15]."""
+    """Sums each measure of copies over dimensions: [3,30,15]."""
     scale = torch.tensor([1, 1 / _STRIDE_BITS, 1 / _STRIDE_BITS])
     sums = torch.zeros(MEASURES, len(COPIES), RANK, len(COPIES), MEASURES)
     for measure in range(MEASURES):
         for copy in range(len(COPIES)):
             sums[measure, copy, :, copy, measure] = scale[measure]
-    return sums.flatten(0, 2).flatten(1)
+    return sums.flatten(1, 2).flatten(2)
 
 
 def _most() -> Tensor:
@@ -185,7 +176,16 @@ def _most() -> Tensor:
     return torch.tensor([1.0, torch.inf, torch.inf]).repeat(len(COPIES))
 
 
+def _repeated() -> Tensor:
+    """Repeats measures for each of their weights: [15,60]."""
+    return torch.eye(len(COPIES) * MEASURES).repeat(1, _WEIGHTS)
+
+
 def _sums_of_kinds() -> Tensor:
-    """Sums over the inputs, by kind of copy and measure: [15,9]."""
+    """Sums the measures that are weighed by sizes over the inputs, by kind of copy: [60,10].
+
+    The last column is 0.
+    """
     kinds = F.one_hot(torch.tensor(_KINDS)).float()
-    return torch.kron(kinds, torch.eye(MEASURES))
+    sums = torch.kron(kinds, torch.eye(MEASURES))
+    return F.pad(sums, (0, 1, WORDS, 0))

@@ -1,6 +1,6 @@
 """The tensors of a segment, independent of any layout configuration."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +18,8 @@ MEASURES = 3
 the order written; and the same in the other direction."""
 ELEMENTS = 2.0**16
 """Elements that count as one unit of copied data."""
+_HOPS = 2
+"""Maximum nodes without a choice that propagate an order; segments have no longer chains."""
 _CONVOLUTION, _DOT, _REDUCE, _REDUCE_WINDOW, _RESHAPE = 26, 34, 70, 72, 75
 _PARTICULAR = (_CONVOLUTION, _DOT, _REDUCE, _REDUCE_WINDOW, _RESHAPE)
 """Operations with a preferred order; others accept any order."""
@@ -26,8 +28,7 @@ _INPUT_BATCH, _INPUT_FEATURES, _KERNEL_INPUT, _KERNEL_OUTPUT = 0, 1, 6, 7
 _OUTPUT_BATCH, _OUTPUT_FEATURES = 12, 13
 
 
-@dataclass(frozen=True)
-class LayoutTensors:
+class LayoutTensors(NamedTuple):
     """Properties of the output and two inputs of every node.
 
     An order is represented by its strides: for each dimension, the logarithm to base 2 of the
@@ -35,20 +36,19 @@ class LayoutTensors:
     """
 
     sizes: Tensor
-    """[S,N,144]: size of the dimension of every value of a slot, in bits"""
+    """[S,N,108]: size of the first of every two dimensions of a tensor, in bits"""
     suits: Tensor
-    """[S,N,18]: strides of the preferred order"""
+    """[S,N,6]: strides of the preferred order of outputs"""
     suits_copies: Tensor
-    """[S,N,30]: the same for every copy that reads or writes a preferred order"""
+    """[S,N,30]: strides of the preferred order for every copy that writes it"""
     real: Tensor
     """[S,N,30]: for every copy 1 if the dimension is longer than 1; 0 at operations without a
     preferred order"""
-    elements: Tensor
-    """[S,N,15]: elements of the tensor of each measure, in units"""
-    roles: Tensor
-    """[S,2N,N]: the first and the second input of each node, one-hot"""
-    same: Tensor
-    """[S,N,N]: weights of operands of the node's own shape; rows sum to 1, or to 0 without any"""
+    weights: Tensor
+    """[S,N,60]: of the measures of copies: 1, a logarithm and a root of the elements of their
+    tensors, and the elements in units"""
+    arriving: Tensor
+    """[S,2N,N]: maps what nodes ask for their outputs to the orders that arrive at both inputs"""
 
     @classmethod
     def of(cls, batch: SegmentBatch) -> "LayoutTensors":
@@ -62,14 +62,34 @@ class LayoutTensors:
         of_output, of_inputs = suits[:, :, 0], suits[:, :, 1:].flatten(2)
         copies = list(COPIES)
         return cls(
-            sizes=F.pad(sizes, (2, 0)).repeat_interleave(RANK, 2).flatten(2),
-            suits=suits.flatten(2),
+            sizes=sizes.repeat_interleave(RANK, -1).flatten(2),
+            suits=of_output,
             suits_copies=F.pad(of_output, (0, 4 * RANK)) + F.pad(of_inputs, (3 * RANK, 0)),
             real=longer[:, :, copies].flatten(2),
-            elements=counts[:, :, copies].repeat_interleave(MEASURES, 2),
-            roles=torch.stack(roles, 2).flatten(1, 2),
-            same=_same(batch, own),
+            weights=_weights(counts[:, :, copies].repeat_interleave(MEASURES, 2)),
+            arriving=torch.stack(roles, 2).flatten(1, 2) @ _propagated(_same(batch, own)),
         )
+
+
+def _weights(elements: Tensor) -> Tensor:
+    """Returns the weights of measures, from the elements of their tensors [S,N,15]."""
+    # The logarithm separates sizes; the root keeps sums over nodes comparable.
+    logarithm, root = torch.log1p(elements * ELEMENTS) / 8, torch.sqrt(elements)
+    return torch.cat([torch.ones_like(elements), logarithm, root, elements], -1)
+
+
+def _propagated(same: Tensor) -> Tensor:
+    """Maps what nodes ask for their outputs to the orders of these: [S,N,N].
+
+    ``same`` [S,N,N] has weights of operands of the node's own shape, whose order a node without a
+    choice keeps. Its rows sum to 1, or to 0 without any.
+    """
+    asked = torch.eye(same.shape[-1], device=same.device)
+    own = (1 - same.sum(-1, keepdim=True)) * asked
+    written = asked
+    for _ in range(_HOPS):
+        written = same @ written + own
+    return written
 
 
 def _any_is(batch: SegmentBatch, *opcodes: int) -> Tensor:

@@ -23,9 +23,9 @@ class SegmentBatch:
     """f32 [S,N,N]: 1 where the row consumes the column and both are real nodes"""
     mask: Tensor
     """f32 [S,N]: 1 for a real node"""
-    segment: Tensor
+    segment: Tensor | None = None
     """i64 [B]: index of each row's segment"""
-    config: Tensor
+    config: Tensor | None = None
     """i64 [B,N,18] for layouts, f32 [B,24] for tiles"""
 
     def dimensions(self) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from hlorank_training.data.batch import Batch, make_batch
 from hlorank_training.data.dataset import Graph
 from hlorank_training.data.prepare import Form
+from hlorank_training.models.graph_layers import rows_of
 from hlorank_training.models.segment_batch import OPCODES, SegmentBatch
 
 
@@ -27,9 +28,7 @@ class SegmentEncoder(nn.Module):
     ) -> Tensor:
         """Maps opcode i64 [S,N], features f32 [S,N,140], operands f32 [S,N,N], mask f32 [S,N],
         segment i64 [B] and config i64 [B,N,18] or f32 [B,24] to embeddings f32 [B,D]."""
-        edges = operands * mask.unsqueeze(-1) * mask.unsqueeze(-2)
-        known = opcode.clamp(0, OPCODES - 1)
-        return self.embed(SegmentBatch(known, features, edges, mask, segment, config))
+        return self.embed(segment_batch(opcode, features, operands, mask, segment, config))
 
     def embed(self, batch: SegmentBatch) -> Tensor:
         """Maps a batch to embeddings f32 [B,D]."""
@@ -38,6 +37,46 @@ class SegmentEncoder(nn.Module):
     def fit(self, graphs: Sequence[Graph]) -> None:
         """Computes the statistics of the training graphs, which scale the inputs."""
         raise NotImplementedError
+
+
+class SplitEncoder(SegmentEncoder):
+    """An encoder of two parts: ``segment.onnx`` and ``encoder.onnx``.
+
+    The first computes what depends on a segment alone, once for all its rows. Subclasses define
+    ``tensors``, ``of_segments`` and ``of_rows``.
+    """
+
+    tensors: tuple[str, ...]
+    """Names of what ``of_segments`` returns, the outputs of ``segment.onnx``."""
+
+    def of_segments(self, batch: SegmentBatch) -> tuple[Tensor, ...]:
+        """Computes what depends on the segments alone: each f32 [S, ...]."""
+        raise NotImplementedError
+
+    def of_rows(self, tensors: tuple[Tensor, ...], *configuration: Tensor) -> Tensor:
+        """Maps the tensors of every row's segment, f32 [B, ...], and the rows' local configurations
+        to embeddings [B,D].
+
+        In an exported model, the tensors are [1, ...] if all rows have one segment. So every
+        operation on them has to broadcast.
+        """
+        raise NotImplementedError
+
+    def configuration_inputs(self, config: Tensor) -> tuple[Tensor, ...]:
+        """Returns local configurations in the form of ``of_rows``."""
+        return (config,)
+
+    def embed(self, batch: SegmentBatch) -> Tensor:
+        tensors = tuple(rows_of(tensor, batch.segment) for tensor in self.of_segments(batch))
+        return self.of_rows(tensors, *self.configuration_inputs(batch.config))
+
+
+def segment_batch(
+    opcode: Tensor, features: Tensor, operands: Tensor, mask: Tensor, *rows: Tensor
+) -> SegmentBatch:
+    """Removes the edges of padding nodes, and the opcodes that no model knows."""
+    edges = operands * mask.unsqueeze(-1) * mask.unsqueeze(-2)
+    return SegmentBatch(opcode.clamp(0, OPCODES - 1), features, edges, mask, *rows)
 
 
 class SegmentModel(nn.Module):

@@ -1,7 +1,7 @@
 """The tile configuration's part of a model."""
 
-from dataclasses import dataclass
 from math import log
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -20,8 +20,10 @@ _STEPS = 5
 AMOUNTS = 2
 _STEP, _SCALE, _LARGEST, _SAME = 6.0, 4.0, 12.0, 1e-3
 """Logarithms: cost of a step in elements, and bounds; ``_SCALE`` brings most amounts near 1."""
-_REDUCTION_COUNT, _REDUCTION_PRODUCT = slice(0, 6), 7
-_OUTPUT, _OUTPUT_PRODUCT = slice(8, 14), 15
+_REDUCTION_SUM, _REDUCTION_PRODUCT, _OUTPUT, _OUTPUT_PRODUCT = 6, 7, 8, 15
+"""Columns of a tile; the output has six, the major dimension first."""
+_REDUCTION_AND_OUTPUT = 16
+"""Columns before those of inputs, which this part does not use."""
 _RANK = 6
 _PARAMETER = 63
 """Opcode of a kernel's inputs."""
@@ -33,22 +35,26 @@ _NONE = -1e9
 """Marks a dimension that equals no other."""
 
 
-@dataclass(frozen=True)
-class Shapes:
-    """The tensors of S kernels: minor-most dimensions first, nodes last."""
+class Shapes(NamedTuple):
+    """The tensors of S kernels: minor-most dimensions first."""
 
+    lengths: Tensor
+    """[S,8,6N]: maps the result of ``_cut_by`` to the logarithms of the lengths of all dimensions
+    in one tile"""
+    uncut: Tensor
+    """[S,N,6]: those of a tile of no size without any reduction"""
     whole: Tensor
-    """f32 [S,6,N]: logarithms of the dimensions"""
+    """[S,N,6]: logarithms of the dimensions"""
     total: Tensor
-    """f32 [S,1,N]: logarithms of the numbers of elements"""
-    follows: Tensor
-    """f32 [S,6N,9]: maps the result of ``_cut_by`` to the lengths of dimensions in one tile"""
-    output: Tensor
-    """f32 [S,6]: logarithms of the output's dimensions, major dimension first"""
+    """[S,N]: logarithms of the numbers of elements"""
+    largest: Tensor
+    """[S,1]: that of the largest tensor"""
     at_output: Tensor
-    """f32 [S,1,N]: 1 at the output"""
+    """[S,N]: 1 at the output"""
     at_inputs: Tensor
-    """f32 [S,1,N]: 1 at the kernel's inputs"""
+    """[S,N]: 1 at the kernel's inputs"""
+    no_inputs: Tensor
+    """[S,N]: 0 at the inputs, and very negative elsewhere"""
 
 
 class TilePart(nn.Module):
@@ -58,8 +64,11 @@ class TilePart(nn.Module):
     piece of its tensor that one tile accesses. A dimension is cut like the output dimension of the
     same size; a dimension that the output lacks is cut like the reduction.
 
-    Features of nodes are laid out as [B,features,N], since ONNX Runtime is slow along short rows.
+    A row has few numbers here, so the number of operations counts: sums and choices of columns are
+    products with constant matrices. Bounds are whole numbers from 1, and 0 where there is none.
     """
+
+    Tensors = Shapes
 
     def __init__(self, hidden: int):
         super().__init__()
@@ -67,109 +76,118 @@ class TilePart(nn.Module):
         self.bounds = nn.Linear(TILE_FEATURES, hidden)
         self.loop = nn.Sequential(nn.Linear(LOOP, hidden), nn.ReLU(), nn.Linear(hidden, hidden))
         self.pieces = nn.Linear(PIECES, hidden)
-        self.register_buffer("places", torch.arange(_RANK).float(), persistent=False)
-        self.register_buffer("powers", 2.0 ** torch.arange(1, 6), persistent=False)
-        self.register_buffer("diagonal", torch.eye(_RANK), persistent=False)
-        self.register_buffer("loop_words", _loop_words(), persistent=False)
-        self.register_buffer("piece_words", _piece_words(), persistent=False)
-        self.register_buffer("amounts_of", torch.tensor([[1.0], [0.0]]), persistent=False)
-        self.register_buffer("step", torch.tensor([[0.0], [_STEP]]), persistent=False)
+        for name, constant in _constants().items():
+            self.register_buffer(name, constant, persistent=False)
 
     def fit(self, tiles: Tensor) -> None:
         """Computes the statistics of the standardization from raw tiles [n,24]."""
         self.standardise.fit(tiles)
 
-    def forward(self, batch: SegmentBatch, static: Tensor) -> tuple[Tensor, Tensor]:
-        """Joins ``static`` [S,N,H] and the configuration to [B,N,H]; adds amounts [B,2,N]."""
+    def of_segments(self, batch: SegmentBatch) -> tuple[Shapes, Tensor]:
+        """Returns what depends on the segments alone, and what is added to their nodes [S,N,H]."""
         shapes = self.shapes(batch)
-        loop, pieces = self.cuts(batch, shapes)
-        of_piece, of_whole = (self.pieces.weight @ self.piece_words / 4).split([5, 2], 1)
-        static = static + _whole(shapes).mT @ of_whole.T + self.pieces.bias
-        joined = pieces.mT @ of_piece.T + rows_of(static, batch.segment)
-        per_step = loop[:, _STEPS : _STEPS + 1] - rows_of(shapes.total.amax(-1), batch.segment)
-        amounts = self._amounts(per_step.unsqueeze(-1), pieces[:, :1])
-        return joined + self._per_row(batch, loop).unsqueeze(1), amounts
+        _, of_whole = self._piece_weights()
+        return shapes, _whole(shapes) @ of_whole.T + self.pieces.bias
+
+    def forward(self, shapes: Shapes, nodes: Tensor, config: Tensor) -> tuple[Tensor, Tensor]:
+        """Joins ``nodes`` [B,N,H] and the tiles [B,24] to [B*N,H]; adds amounts and 1, [B,3,N]."""
+        loop, pieces, piece = self.cuts(shapes, config)
+        of_piece, _ = self._piece_weights()
+        given = (self._per_row(config, loop).unsqueeze(1) + nodes).flatten(0, 1)
+        joined = torch.addmm(given, pieces.flatten(0, 1), of_piece.T)
+        return joined, self._amounts(loop[:, _STEPS : _STEPS + 1] - shapes.largest, piece)
 
     def words(self, batch: SegmentBatch) -> tuple[Tensor, Tensor]:
         """Returns the features of the loop [B,23], and of each node's piece [B,N,8]."""
         shapes = self.shapes(batch)
-        loop, pieces = self.cuts(batch, shapes)
-        nodes = torch.cat([pieces, rows_of(_whole(shapes), batch.segment)], 1)
-        return loop @ self.loop_words.T, nodes.mT @ self.piece_words.T
+        every = Shapes(*(rows_of(tensor, batch.segment) for tensor in shapes))
+        loop, pieces, _ = self.cuts(every, batch.config)
+        nodes = torch.cat([pieces, _whole(every)], -1)
+        return loop @ self.loop_words.T, nodes @ self.piece_words.T
 
-    def _per_row(self, batch: SegmentBatch, loop: Tensor) -> Tensor:
+    def _piece_weights(self) -> tuple[Tensor, Tensor]:
+        """Returns the weights of ``pieces`` [H,8], and of the two features of whole tensors."""
+        return (self.pieces.weight @ self.piece_words / 4).split([_RANK + 2, 2], 1)
+
+    def _per_row(self, config: Tensor, loop: Tensor) -> Tensor:
         """Returns what the bounds and the loop add to all nodes: [B,H]."""
         first, relu, last = self.loop
         hidden = relu(F.linear(loop, first.weight @ self.loop_words / 4, first.bias))
-        return self.bounds(self.standardise(batch.config)) + last(hidden)
+        standard = self.standardise.of_logarithms(torch.log1p(config))
+        return self.bounds(standard) + last(hidden)
 
     def _amounts(self, per_step: Tensor, piece: Tensor) -> Tensor:
-        """Returns the elements that all steps access at a node, and the steps: [B,2,N].
+        """Returns the elements that all steps access at a node, the steps, and 1: [B,3,N].
 
-        Both are relative to the largest tensor of the kernel, so they are costs per element of it:
-        ``per_step`` [B,1,1] is the logarithm of the steps minus that of its elements.
+        The first two are relative to the largest tensor of the kernel, so they are costs per
+        element of it: ``per_step`` [B,1] is the logarithm of the steps minus that of its elements.
         """
-        logarithms = piece * self.amounts_of + self.step + (per_step + log(_SCALE))
+        per_amount = torch.addmm(self.step, per_step, self.has_steps)
+        logarithms = piece.unsqueeze(1) * self.amounts_of + per_amount.unsqueeze(-1)
         return torch.exp(logarithms.clamp(max=_LARGEST + log(_SCALE)))
 
-    def cuts(self, batch: SegmentBatch, shapes: Shapes) -> tuple[Tensor, Tensor]:
-        """Returns features of the loop [B,22], and of each node's piece of a tile [B,5,N].
+    def cuts(self, shapes: Shapes, config: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns features of the loop [B,22], of each node's piece of a tile [B,N,8], and the
+        logarithms of the pieces' elements [B,N].
 
-        The latter are logarithms of its elements, of its two minor-most dimensions and of its
-        contiguous elements, and the elements that vectors of its minor-most dimension fill.
+        Those of a piece are the logarithms of its dimensions and of its contiguous elements, and
+        the elements that vectors of its minor-most dimension fill.
         """
-        whole = rows_of(shapes.whole, batch.segment)
-        lengths = rows_of(shapes.follows, batch.segment) @ _cut_by(batch, shapes)
-        pieces = torch.minimum(lengths.view(batch.segment.shape[0], _RANK, -1), whole)
-        minor, next_minor, third = pieces.split([1, 1, 1, 3], 1)[:3]
-        uncut = (whole[:, :2] - pieces[:, :2] < _SAME).to(pieces.dtype)
-        run = minor + (next_minor + third * uncut[:, 1:]) * uncut[:, :1]
-        filled = torch.exp(minor).clamp(max=_VECTOR)
-        piece = pieces.sum(1, keepdim=True)
-        return self._loop(batch, shapes, piece), torch.cat(
-            [piece, minor, next_minor, run, filled], 1
-        )
+        bounds = config[:, :_REDUCTION_AND_OUTPUT]
+        logarithms, has = _log(bounds), bounds.clamp(max=1)
+        cut = torch.addmm(has @ self.cut_by_flags, logarithms, self.cut_by_logarithms)
+        lengths = (cut.unsqueeze(1) @ shapes.lengths).view(-1, *shapes.whole.shape[1:])
+        pieces = torch.minimum(lengths + shapes.uncut, shapes.whole)
+        two, third, _ = pieces.split([2, 1, 3], -1)
+        is_uncut = (two > shapes.whole[..., :2] - _SAME).to(pieces.dtype)
+        (minor, next_minor), (first, second) = two.split(1, -1), is_uncut.split(1, -1)
+        run = minor + (next_minor + third * second) * first
+        filled = torch.exp(minor.clamp(max=log(_VECTOR)))
+        piece = pieces.sum(-1)
+        loop = self._loop(shapes, bounds, has, piece)
+        return loop, torch.cat([pieces, run, filled], -1), piece
 
-    def _loop(self, batch: SegmentBatch, shapes: Shapes, piece: Tensor) -> Tensor:
+    def _loop(self, shapes: Shapes, bounds: Tensor, has: Tensor, piece: Tensor) -> Tensor:
         """Returns the features of a tiled loop that apply to any kernel: [B,22]."""
-        bounds = batch.config[:, _OUTPUT]
-        last = (bounds > 0).to(bounds.dtype).sum(-1, keepdim=True) - 1
-        chosen = (self.places == (last - self.places[:2]).unsqueeze(-1)).to(bounds.dtype)
-        lengths = _lengths(batch, chosen, batch.config)
-        parts = lengths[:, :3].clamp(min=1).unsqueeze(-1) / self.powers
+        minors = (has @ self.is_minor) * (bounds @ self.twice)
+        lengths = torch.addmm(bounds @ self.other_lengths, minors, self.minor_lengths)
+        lengths, parts = torch.maximum(lengths, self.shortest).split([4, 15], -1)
         # A loop of 8 is vectorized differently from loops of 7 or 9.
-        divisible = (parts == torch.floor(parts)).to(bounds.dtype).flatten(1)
-        shrunk = rows_of(shapes.total, batch.segment) - piece
-        inputs = rows_of(shapes.at_inputs, batch.segment)
-        tiles = (shrunk * rows_of(shapes.at_output, batch.segment)).sum(-1)
-        steps = (shrunk * inputs).amax(-1)
-        read = torch.logsumexp(piece + (1 - inputs) * _NONE, -1).clamp(min=0)
-        logarithms = _lengths(batch, chosen, _log(batch.config))
-        return torch.cat([logarithms, tiles, steps, read, divisible], -1)
+        divisible = (parts == torch.floor(parts)).to(bounds.dtype)
+        shrunk = shapes.total - piece
+        tiles = (shrunk * shapes.at_output).sum(-1, keepdim=True)
+        steps = (shrunk * shapes.at_inputs).amax(-1, keepdim=True)
+        read = torch.logsumexp(piece + shapes.no_inputs, -1, keepdim=True)
+        work = [tiles, steps, torch.relu(read)]
+        return torch.cat([torch.log(lengths), *work, divisible], -1)
 
     def shapes(self, batch: SegmentBatch) -> Shapes:
         """Computes the properties of kernels, once for all tiles of a kernel."""
         sizes = batch.dimensions() * batch.mask.unsqueeze(-1)
-        at_output = batch.output_node().unsqueeze(1)
+        at_output = batch.output_node()
         at_inputs = (batch.opcode == _PARAMETER).to(sizes.dtype) * batch.mask
-        output = at_output @ sizes
+        output = at_output.unsqueeze(1) @ sizes
         rank, output_rank = ((x > 0).to(sizes.dtype).sum(-1, keepdim=True) for x in (sizes, output))
         matches, reduced = self._matches(sizes, output, rank == output_rank)
         whole = _log(sizes)
-        total = whole.sum(-1).unsqueeze(1)
-        cuts = torch.stack([reduced, reduced * whole, (1 - reduced) * whole, whole], -1)
+        total = whole.sum(-1)
+        # A dimension that follows an output dimension is as much shorter as the tile is; one that
+        # is reduced has the tile's length along the reduction, or is whole if that is not tiled.
+        fixed = whole - (matches * _log(output).unsqueeze(-2)).sum(-1)
+        cuts = torch.stack([reduced, -reduced * whole, fixed, whole], -1)
         # The place of each dimension, counted from the minor-most: [S,N,6,6].
         place = (self.places == (rank - 1 - self.places).unsqueeze(-1)).to(sizes.dtype)
-        ordered = (place @ torch.cat([matches, cuts], -1)).transpose(1, 2)
-        follows, whole = ordered.split([_RANK + 3, 1], -1)
-        whole = whole.squeeze(-1)
+        ordered = place @ torch.cat([matches, cuts], -1)
+        follows, uncut, whole = ordered.split([_RANK + 2, 1, 1], -1)
         return Shapes(
-            whole,
+            follows.flatten(1, 2).mT,
+            uncut.squeeze(-1),
+            whole.squeeze(-1),
             total,
-            follows.flatten(1, 2),
-            _log(output).squeeze(1),
+            total.amax(-1, keepdim=True),
             at_output,
-            at_inputs.unsqueeze(1),
+            at_inputs,
+            (1 - at_inputs) * _NONE,
         )
 
     def _matches(self, sizes: Tensor, output: Tensor, same_rank: Tensor) -> tuple[Tensor, Tensor]:
@@ -190,35 +208,37 @@ class TilePart(nn.Module):
 
 
 def _whole(shapes: Shapes) -> Tensor:
-    """Returns logarithms of the elements and the minor-most dimensions of tensors: [S,2,N]."""
-    return torch.cat([shapes.total, shapes.whole[:, :1]], 1)
+    """Returns logarithms of the elements and the minor-most dimensions of tensors: [S,N,2]."""
+    return torch.cat([shapes.total.unsqueeze(-1), shapes.whole[..., :1]], -1)
 
 
-def _lengths(batch: SegmentBatch, chosen: Tensor, config: Tensor) -> Tensor:
-    """Returns bounds of a ``config`` [B,24] or of its logarithms: [B,4].
-
-    These are the tile's two minor-most bounds, which ``chosen`` [B,2,6] selects, and the products
-    of the reduction's and of the output's bounds.
-    """
-    minors = (chosen * config[:, _OUTPUT].unsqueeze(1)).sum(-1)
-    products = [config[:, k : k + 1] for k in (_REDUCTION_PRODUCT, _OUTPUT_PRODUCT)]
-    return torch.cat([minors, *products], -1)
-
-
-def _cut_by(batch: SegmentBatch, shapes: Shapes) -> Tensor:
-    """Returns how a tile cuts dimensions, as logarithms: [B,9,1].
-
-    These are the tile's length relative to each output dimension, its length along the reduction,
-    whether the reduction is untiled, and 1.
-    """
-    # Of all columns: ONNX Runtime rounds the last elements differently if they are not a multiple
-    # of four.
-    logarithms = _log(batch.config)
-    shorter = logarithms[:, _OUTPUT] - rows_of(shapes.output, batch.segment)
-    reduced = batch.config[:, _REDUCTION_COUNT].amax(-1, keepdim=True) > 0
-    tiled = reduced.to(logarithms.dtype)
-    bound = logarithms[:, _REDUCTION_PRODUCT : _REDUCTION_PRODUCT + 1] * tiled
-    return torch.cat([shorter, bound, 1 - tiled, torch.ones_like(tiled)], -1).unsqueeze(-1)
+def _constants() -> dict[str, Tensor]:
+    """Returns the matrices that select columns, and other numbers that have nothing to train."""
+    columns = torch.eye(_REDUCTION_AND_OUTPUT)
+    bounds = columns[:, _OUTPUT : _OUTPUT + _RANK]
+    product, output = columns[:, [_REDUCTION_PRODUCT]], columns[:, [_OUTPUT_PRODUCT]]
+    # The last bound is the one that has none after it.
+    after = F.pad(bounds[:, 1:], (0, 2))
+    is_last, is_before_last = bounds - after[:, :-1], after[:, :-1] - after[:, 1:]
+    powers = 2.0 ** -torch.arange(1, 6)
+    # Of the minor, the next minor and the reduction's length: themselves, and by powers of two.
+    lengths = torch.cat([torch.eye(3, 4), torch.block_diag(*[powers] * 3)], -1)
+    return {
+        "places": torch.arange(_RANK).float(),
+        "diagonal": torch.eye(_RANK),
+        "loop_words": _loop_words(),
+        "piece_words": _piece_words(),
+        "amounts_of": torch.tensor([[1.0], [0.0], [0.0]]),
+        "has_steps": torch.tensor([[1.0, 1.0, 0.0]]),
+        "step": torch.tensor([log(_SCALE), _STEP + log(_SCALE), 0.0]),
+        "cut_by_logarithms": F.pad(torch.cat([bounds, product], -1), (0, 1)),
+        "cut_by_flags": F.pad(columns[:, [_REDUCTION_SUM]], (_RANK + 1, 0)),
+        "is_minor": torch.cat([is_last, is_before_last], -1),
+        "twice": bounds.repeat(1, 2),
+        "minor_lengths": lengths[:2].repeat_interleave(_RANK, 0),
+        "other_lengths": product @ lengths[2:] + F.pad(output, (3, 15)),
+        "shortest": torch.cat([torch.ones(4), powers.repeat(3)]),
+    }
 
 
 def _near(sizes: Tensor, output: Tensor) -> Tensor:
@@ -238,11 +258,12 @@ def _loop_words() -> Tensor:
 
 
 def _piece_words() -> Tensor:
-    """Maps the five features of a piece and two of the whole tensor to a node's features: [8,7].
+    """Maps the features of a piece and two of the whole tensor to a node's features: [8,10].
 
     The two are its elements and its minor-most dimension. The sums are folded into the weights.
     """
-    piece, minor, next_minor, run, filled, total, whole_minor = torch.eye(7)
+    *pieces, run, filled, total, whole_minor = torch.eye(_RANK + 4)
+    piece, (minor, next_minor, *_) = torch.stack(pieces).sum(0), pieces
     cut = minor - whole_minor
     words = [piece, piece - total, minor, next_minor, cut, total, run, 4 / _VECTOR * filled]
     return torch.stack(words)

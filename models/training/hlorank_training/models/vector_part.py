@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from hlorank_training.models.segment_batch import SegmentBatch
-from hlorank_training.models.tile_part import TilePart
+from hlorank_training.models.tile_part import AMOUNTS, Shapes, TilePart
 
 _KERNEL, _OUTPUT, _INPUT = slice(0, 8), slice(8, 14), slice(16, 22)
 _LANES, _REGISTERS = 16.0, 32.0
@@ -23,6 +23,8 @@ class VectorTilePart(nn.Module):
     dimension first. Kernel bounds are the steps of reductions that are unrolled with a vector.
     """
 
+    Tensors = Shapes
+
     def __init__(self, hidden: int):
         super().__init__()
         self.workgroup, self.vector = TilePart(hidden), TilePart(hidden)
@@ -36,13 +38,19 @@ class VectorTilePart(nn.Module):
         for part, level in zip((self.workgroup, self.vector), self._levels(tiles), strict=True):
             part.fit(level)
 
-    def forward(self, batch: SegmentBatch, static: Tensor) -> tuple[Tensor, Tensor]:
-        """Joins ``static`` [S,N,H] and both levels to [B,N,H]; adds amounts [B,4,N]."""
-        workgroup, vector = (replace(batch, config=c) for c in self._levels(batch.config))
-        joined, amounts = self.workgroup(workgroup, static)
-        inside, of_vectors = self.vector(vector, torch.zeros_like(static))
-        row = self.registers(register_features(batch.config)).unsqueeze(1)
-        return joined + inside + row, torch.cat([amounts, of_vectors], 1)
+    def of_segments(self, batch: SegmentBatch) -> tuple[Shapes, Tensor]:
+        """Returns what depends on the segments alone, and what is added to their nodes [S,N,H]."""
+        shapes, nodes = self.workgroup.of_segments(batch)
+        return shapes, nodes + self.vector.of_segments(batch)[1]
+
+    def forward(self, shapes: Shapes, nodes: Tensor, config: Tensor) -> tuple[Tensor, Tensor]:
+        """Joins ``nodes`` [B,N,H] and both levels to [B*N,H]; adds amounts and 1,
+        [B,5,N]."""
+        workgroup, vector = self._levels(config)
+        row = self.registers(register_features(config)).unsqueeze(1)
+        joined, amounts = self.workgroup(shapes, nodes + row, workgroup)
+        joined, of_vectors = self.vector(shapes, joined.view(-1, *nodes.shape[1:]), vector)
+        return joined, torch.cat([amounts[:, :AMOUNTS], of_vectors], 1)
 
     def words(self, batch: SegmentBatch) -> tuple[Tensor, Tensor]:
         """Returns the features of both loops and of registers [B,63], and of pieces [B,N,16]."""

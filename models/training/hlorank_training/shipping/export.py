@@ -64,14 +64,14 @@ def export(
 
 
 def _write_segment_model(model: SegmentModel, folder: Path) -> Exported:
-    write_onnx(model, folder)
+    files = write_onnx(model, folder)
     onnx_model = OnnxModel(folder)
 
     def score(path: Path, chosen: np.ndarray) -> np.ndarray:
         return onnx_model.score(make_batch([read_graph(path, path.stem)], [chosen]))
 
     fields = {"embedding_size": model.embedding, "buckets": list(BUCKETS), "batch_dependent": False}
-    return Exported(("encoder.onnx", "head.onnx"), _common(model) | fields, score, GoldenRule())
+    return Exported(files, _common(model) | fields, score, GoldenRule())
 
 
 def write_whole_graph_model(model: WholeGraphModel, folder: Path) -> Exported:

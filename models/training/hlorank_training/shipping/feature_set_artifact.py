@@ -17,7 +17,7 @@ from hlorank_training.models.feature_set_model import FeatureBatch, FeatureSetEn
 from hlorank_training.models.whole_graph_layers import adjacency
 from hlorank_training.shipping.export import ArtifactIdentity, manifest
 from hlorank_training.shipping.golden import npz_bytes
-from hlorank_training.shipping.onnx_model import export_module, session
+from hlorank_training.shipping.onnx_files import export_module, session
 
 TOLERANCE = 1e-4
 """Maximum difference between ONNX Runtime and torch, relative to the largest score of a graph."""
@@ -99,7 +99,7 @@ def _write_onnx(model: FeatureSetEnsemble, path: Path) -> None:
     )
     size = Dim("N")
     dimensions = ({0: size}, {1: Dim("E")}, {0: Dim("C"), 1: size})
-    export_module(ServedModel(model).eval(), example, _INPUTS, "score", dimensions, path)
+    export_module(ServedModel(model).eval(), example, _INPUTS, ("score",), dimensions, path)
 
 
 def _arrays(graph: FeatureGraph) -> dict[str, np.ndarray]:

@@ -19,7 +19,7 @@ from hlorank_training.models.kernel_time import KernelTimeModel
 from hlorank_training.models.segment_batch import FEATURES
 from hlorank_training.shipping.export import ArtifactIdentity, manifest
 from hlorank_training.shipping.golden import npz_bytes
-from hlorank_training.shipping.onnx_model import export_module, session
+from hlorank_training.shipping.onnx_files import export_module, session
 
 TOLERANCE = 1e-4
 """Maximum difference between ONNX Runtime and torch, relative to each run time."""
@@ -88,13 +88,13 @@ def _write_onnx(model: KernelTimeModel, folder: Path) -> None:
         model.encoder.eval(),
         example,
         KERNEL_INPUTS,
-        "embedding",
+        ("embedding",),
         dimensions,
         folder / "encoder.onnx",
     )
     head = model.head.eval()
     sums = (torch.rand(3, 1),)
-    export_module(head, sums, ("sum",), "score", ({0: Dim("C")},), folder / "head.onnx")
+    export_module(head, sums, ("sum",), ("score",), ({0: Dim("C")},), folder / "head.onnx")
 
 
 def _seconds(encoder: Any, kernels: Sequence[MeasuredKernel]) -> np.ndarray:

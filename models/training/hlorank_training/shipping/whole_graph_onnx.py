@@ -12,7 +12,7 @@ from hlorank_training.models.layout_part import SLOTS
 from hlorank_training.models.segment_batch import FEATURES, OPCODES
 from hlorank_training.models.serving_rule import ServingRule
 from hlorank_training.models.tile_part import TILE_FEATURES
-from hlorank_training.shipping.onnx_model import export_module, session
+from hlorank_training.shipping.onnx_files import export_module, session
 
 
 def inputs(task: str) -> tuple[str, ...]:
@@ -25,7 +25,7 @@ def write_whole_graph_onnx(model: nn.Module, path: Path) -> None:
     """Writes ``model.onnx``, which contains its weights."""
     task = model.settings.task
     example, dimensions = _example(task), _dimensions(task)
-    export_module(model, example, inputs(task), "score", dimensions, path)
+    export_module(model, example, inputs(task), ("score",), dimensions, path)
 
 
 def _example(task: str) -> tuple:

@@ -6,35 +6,62 @@ use crate::{
     model::{EncoderInput, ModelFacts},
 };
 
-/// Makes the inputs of the encoder for rows of one task, all padded to `nodes` nodes. Consecutive rows with equal segments
-/// share the inputs that depend on the segment alone. The last row is repeated up to the row multiple of the device; the
-/// caller drops the embeddings of the copies.
-pub(super) fn encoder_input(
-    rows: &[PlannedRow<'_>],
+/// Rows of one task that are evaluated together, all padded to `nodes` nodes.
+pub(super) struct Block<'a> {
+    /// The last row is repeated up to the row multiple of the device; the caller drops the embeddings of the copies.
+    rows: Vec<PlannedRow<'a>>,
+    /// The first of consecutive rows with equal segments, which share the inputs that depend on the segment alone.
+    pub(super) segments: Vec<PlannedRow<'a>>,
     nodes: usize,
-    model: &ModelFacts,
-    device: &DeviceProfile,
-) -> EncoderInput {
-    let repeated =
-        rows.last().into_iter().cycle().take(rows.len().next_multiple_of(device.row_multiple) - rows.len());
-    let rows: Vec<_> = rows.iter().chain(repeated).copied().collect();
-    let runs: Vec<_> = rows.chunk_by(|one, other| one.facts().digest == other.facts().digest).collect();
-    let segment = (0..).zip(&runs).flat_map(|(number, run)| std::iter::repeat_n(number, run.len())).collect();
-    let mut input = EncoderInput {
-        rows: rows.len(),
-        segments: runs.len(),
-        nodes,
-        opcode: vec![0; runs.len() * nodes],
-        features: vec![0.0; runs.len() * nodes * FEATURES],
-        operands: vec![0.0; runs.len() * nodes * nodes],
-        mask: vec![0.0; runs.len() * nodes],
-        segment,
-        config: config_input(&rows, nodes, model.task.kind()),
-    };
-    for (number, run) in runs.into_iter().enumerate() {
-        write_segment(&mut input, number, &run[0].segment(), model.pad);
+}
+
+impl<'a> Block<'a> {
+    pub(super) fn new(rows: &[PlannedRow<'a>], nodes: usize, device: &DeviceProfile) -> Self {
+        let padded = rows.len().next_multiple_of(device.row_multiple);
+        let repeated = rows.last().into_iter().cycle().take(padded - rows.len());
+        let rows: Vec<_> = rows.iter().chain(repeated).copied().collect();
+        let segments = runs(&rows).map(|run| run[0]).collect();
+        Self { rows, segments, nodes }
     }
-    input
+
+    /// What describes the rows; without their segments.
+    pub(super) fn row_input(&self, model: &ModelFacts) -> EncoderInput {
+        let numbered = (0..).zip(runs(&self.rows));
+        EncoderInput {
+            rows: self.rows.len(),
+            nodes: self.nodes,
+            segment: numbered.flat_map(|(number, run)| std::iter::repeat_n(number, run.len())).collect(),
+            config: config_input(&self.rows, self.nodes, model.task.kind()),
+            ..EncoderInput::default()
+        }
+    }
+
+    /// Adds the segments of some rows to an input.
+    pub(super) fn add_segments(
+        &self,
+        input: EncoderInput,
+        rows: &[PlannedRow<'_>],
+        model: &ModelFacts,
+    ) -> EncoderInput {
+        let (segments, nodes) = (rows.len(), self.nodes);
+        let mut input = EncoderInput {
+            segments,
+            nodes,
+            opcode: vec![0; segments * nodes],
+            features: vec![0.0; segments * nodes * FEATURES],
+            operands: vec![0.0; segments * nodes * nodes],
+            mask: vec![0.0; segments * nodes],
+            ..input
+        };
+        for (number, row) in rows.iter().enumerate() {
+            write_segment(&mut input, number, &row.segment(), model.pad);
+        }
+        input
+    }
+}
+
+fn runs<'a, 'b>(rows: &'b [PlannedRow<'a>]) -> impl Iterator<Item = &'b [PlannedRow<'a>]> {
+    rows.chunk_by(|one, other| one.facts().digest == other.facts().digest)
 }
 
 fn write_segment(input: &mut EncoderInput, number: usize, segment: &Segment, pad: Pad) {

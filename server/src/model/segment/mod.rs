@@ -1,9 +1,12 @@
 //! Segment models: an encoder for the rows of a graph's segments, and a head for the sums of their embeddings.
 
+mod entries;
 mod model;
 mod settings;
+mod tensors;
 
 pub(super) use model::Sessions;
 pub use model::{EncoderInput, SegmentModel};
 pub use settings::SegmentSettings;
 pub(super) use settings::WrittenSegment;
+pub use tensors::SegmentTensors;

@@ -1,9 +1,16 @@
+use std::{borrow::Cow, sync::Arc};
+
 use hlorank_graph::{ConfigInput, FEATURES};
-use ort::{session::Session, value::TensorRef};
+use ort::{
+    session::{Session, SessionInputValue},
+    value::{Outlet, TensorRef},
+};
 
 use super::{
-    SegmentSettings,
-    settings::{ENCODER, HEAD},
+    SegmentSettings, SegmentTensors,
+    entries::Entries,
+    settings::{ENCODER, HEAD, SEGMENT},
+    tensors::{KnownShapes, RowTensors},
 };
 use crate::{
     compute::Worker,
@@ -16,7 +23,8 @@ use crate::{
     runtime::Interrupt,
 };
 
-/// The inputs of `encoder.onnx` for `rows` rows of `segments` distinct segments, padded to `nodes` nodes.
+/// The inputs of the encoder for `rows` rows of `segments` distinct segments, padded to `nodes` nodes.
+#[derive(Default)]
 pub struct EncoderInput {
     /// Number of rows.
     pub rows: usize,
@@ -38,17 +46,29 @@ pub struct EncoderInput {
     pub config: Option<ConfigInput>,
 }
 
+/// Names of the inputs of the second part of an encoder that are no tensors of segments.
+const CONFIGURATION: [&str; 2] = ["entries", "config"];
+
 /// A loaded segment model.
 pub struct SegmentModel {
     facts: ModelFacts,
     settings: SegmentSettings,
     sessions: PerWorker<Sessions>,
+    shapes: KnownShapes,
 }
 
 /// One worker's sessions.
 pub(in crate::model) struct Sessions {
+    /// The first part of an encoder in two parts.
+    segment: Option<SegmentSession>,
     encoder: Session,
     head: Session,
+}
+
+struct SegmentSession {
+    session: Session,
+    /// Names of its outputs, which are inputs of the encoder.
+    tensors: Vec<String>,
 }
 
 impl SegmentModel {
@@ -57,7 +77,7 @@ impl SegmentModel {
         settings: SegmentSettings,
         sessions: PerWorker<Sessions>,
     ) -> Self {
-        Self { facts, settings, sessions }
+        Self { facts, settings, sessions, shapes: KnownShapes::default() }
     }
 
     /// What models of every kind have.
@@ -84,8 +104,46 @@ impl SegmentModel {
         input: &EncoderInput,
         interrupt: &Interrupt,
     ) -> Result<Vec<f32>, ModelFailed> {
+        if self.settings.is_split {
+            let tensors = self.tensors(worker, input, interrupt)?;
+            return self.encode_rows(worker, &tensors, input, interrupt);
+        }
         let expected = input.rows * self.settings.embedding_size;
         let encode = |sessions: &mut Sessions| sessions.encode(input, interrupt);
+        self.sessions.run(worker, ENCODER, expected, interrupt, encode)
+    }
+
+    /// Runs the first part of an encoder in two parts: returns the tensors of each segment of an input.
+    pub fn tensors(
+        &self,
+        worker: Worker,
+        input: &EncoderInput,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<SegmentTensors>, ModelFailed> {
+        let run = |sessions: &mut Sessions| sessions.tensors(input, interrupt);
+        let tensors = self.sessions.run_any(worker, SEGMENT, interrupt, run)?;
+        self.shapes.learn(input.nodes, &tensors);
+        Ok(tensors)
+    }
+
+    /// Returns the tensors of a segment with these values, which [`Self::tensors`] computed earlier for the same padded size;
+    /// `None` if this model has not computed any of that size yet.
+    #[must_use]
+    pub fn known_tensors(&self, nodes: usize, values: Arc<[f32]>) -> Option<SegmentTensors> {
+        self.shapes.tensors(nodes, values)
+    }
+
+    /// Runs the second part of an encoder in two parts, given the tensors of each segment of an input, of which it uses only
+    /// what describes rows. Returns `[rows, D]` embeddings.
+    pub fn encode_rows(
+        &self,
+        worker: Worker,
+        tensors: &[SegmentTensors],
+        input: &EncoderInput,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<f32>, ModelFailed> {
+        let expected = input.rows * self.settings.embedding_size;
+        let encode = |sessions: &mut Sessions| sessions.encode_rows(tensors, input, interrupt);
         self.sessions.run(worker, ENCODER, expected, interrupt, encode)
     }
 
@@ -106,21 +164,48 @@ impl Sessions {
     /// Makes the sessions; `session` makes that of one file.
     pub(in crate::model) fn new(
         session: impl Fn(&'static str) -> Result<Session, ArtifactError>,
+        settings: &SegmentSettings,
     ) -> Result<Self, ArtifactError> {
-        Ok(Self { encoder: session(ENCODER)?, head: session(HEAD)? })
+        let encoder = session(ENCODER)?;
+        let segment = settings.is_split.then(|| SegmentSession::new(session(SEGMENT)?, &encoder));
+        Ok(Self { segment: segment.transpose()?, encoder, head: session(HEAD)? })
+    }
+
+    fn tensors(&mut self, input: &EncoderInput, interrupt: &Interrupt) -> ort::Result<Vec<SegmentTensors>> {
+        let Some(segment) = &mut self.segment else { return Ok(Vec::new()) };
+        let outputs = segment.session.run_with_options(segment_inputs(input)?, interrupt.options())?;
+        SegmentTensors::of_segments(&outputs, &segment.tensors, input.segments)
+    }
+
+    fn encode_rows(
+        &mut self,
+        tensors: &[SegmentTensors],
+        input: &EncoderInput,
+        interrupt: &Interrupt,
+    ) -> ort::Result<Vec<f32>> {
+        let names = self.segment.iter().flat_map(|segment| &segment.tensors);
+        let rows = RowTensors::new(tensors, &input.segment);
+        let mut inputs: Vec<(Cow<'_, str>, SessionInputValue<'_>)> = Vec::new();
+        for (name, tensor) in names.zip(rows.values()) {
+            inputs.push((name.as_str().into(), tensor?.into()));
+        }
+        let entries = input.config.as_ref().and_then(Entries::of);
+        if let Some(found) = &entries {
+            let entries = TensorRef::from_array_view(([found.len(), found.width], found.entries.as_slice()))?;
+            let numbers = TensorRef::from_array_view((found.shape, found.numbers.as_slice()))?;
+            inputs.push(("entries".into(), entries.into()));
+            inputs.push(("config".into(), numbers.into()));
+        } else if let Some(config) = &input.config {
+            inputs.push(("config".into(), config_value(config)?));
+        }
+        let outputs = self.encoder.run_with_options(inputs, interrupt.options())?;
+        Ok(outputs["embedding"].try_extract_tensor::<f32>()?.1.to_vec())
     }
 
     fn encode(&mut self, input: &EncoderInput, interrupt: &Interrupt) -> ort::Result<Vec<f32>> {
-        let EncoderInput { rows, segments, nodes, .. } = *input;
-        let opcode = TensorRef::from_array_view(([segments, nodes], input.opcode.as_slice()))?;
-        let features = TensorRef::from_array_view(([segments, nodes, FEATURES], input.features.as_slice()))?;
-        let operands = TensorRef::from_array_view(([segments, nodes, nodes], input.operands.as_slice()))?;
-        let mask = TensorRef::from_array_view(([segments, nodes], input.mask.as_slice()))?;
-        let segment = TensorRef::from_array_view(([rows], input.segment.as_slice()))?;
-        let mut inputs = ort::inputs! {
-            "opcode" => opcode, "features" => features, "operands" => operands, "mask" => mask,
-            "segment" => segment,
-        };
+        let segment = TensorRef::from_array_view(([input.rows], input.segment.as_slice()))?;
+        let mut inputs = segment_inputs(input)?;
+        inputs.push(("segment".into(), segment.into()));
         if let Some(config) = &input.config {
             inputs.push(("config".into(), config_value(config)?));
         }
@@ -133,4 +218,33 @@ impl Sessions {
         let outputs = self.head.run_with_options(ort::inputs! { "sum" => sum }, interrupt.options())?;
         Ok(outputs["score"].try_extract_tensor::<f32>()?.1.to_vec())
     }
+}
+
+impl SegmentSession {
+    /// Fails if the encoder does not take what the session computes.
+    fn new(session: Session, encoder: &Session) -> Result<Self, ArtifactError> {
+        let names = |outlets: &[Outlet]| outlets.iter().map(|outlet| outlet.name().to_owned()).collect();
+        let (tensors, inputs): (Vec<String>, Vec<String>) =
+            (names(session.outputs()), names(encoder.inputs()));
+        let is_tensor = |name: &&String| !CONFIGURATION.contains(&name.as_str());
+        let mut found: Vec<&str> = inputs.iter().filter(is_tensor).map(String::as_str).collect();
+        let mut expected: Vec<&str> = tensors.iter().map(String::as_str).collect();
+        found.sort_unstable();
+        expected.sort_unstable();
+        if found != expected {
+            let (found, expected) = (found.join(", "), expected.join(", "));
+            return Err(ArtifactError::Names { file: ENCODER, what: "inputs", found, expected });
+        }
+        Ok(Self { session, tensors })
+    }
+}
+
+/// The inputs that depend on the segments alone.
+fn segment_inputs(input: &EncoderInput) -> ort::Result<Vec<(Cow<'_, str>, SessionInputValue<'_>)>> {
+    let EncoderInput { segments, nodes, .. } = *input;
+    let opcode = TensorRef::from_array_view(([segments, nodes], input.opcode.as_slice()))?;
+    let features = TensorRef::from_array_view(([segments, nodes, FEATURES], input.features.as_slice()))?;
+    let operands = TensorRef::from_array_view(([segments, nodes, nodes], input.operands.as_slice()))?;
+    let mask = TensorRef::from_array_view(([segments, nodes], input.mask.as_slice()))?;
+    Ok(ort::inputs! { "opcode" => opcode, "features" => features, "operands" => operands, "mask" => mask })
 }

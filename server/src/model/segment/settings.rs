@@ -1,10 +1,12 @@
+use std::collections::BTreeMap;
+
 use hlorank_graph::{MAX_SEGMENT_NODES, Scope, Task};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::model::{
     ModelFeatures,
-    interface::{Element::Float32, Element::Int64, Interface, config_outlet, outlet},
+    interface::{Element::Float32, Element::Int64, Interface, config_outlet, outlet, row_outlets},
     manifest_error::{ManifestError, check_absent, check_field},
 };
 
@@ -17,6 +19,8 @@ pub struct SegmentSettings {
     pub buckets: Vec<usize>,
     /// Maximum number of nodes of a segment.
     pub max_segment_nodes: usize,
+    /// Whether the encoder has two parts, of which `segment.onnx` computes what depends on a segment alone.
+    pub is_split: bool,
 }
 
 /// The fields of a segment model as a manifest holds them.
@@ -37,6 +41,7 @@ pub(in crate::model) struct WrittenSegment {
 }
 
 /// Names of the ONNX files.
+pub(super) const SEGMENT: &str = "segment.onnx";
 pub(super) const ENCODER: &str = "encoder.onnx";
 pub(super) const HEAD: &str = "head.onnx";
 
@@ -46,7 +51,12 @@ const MAX_BUCKET: usize = 4 * MAX_SEGMENT_NODES;
 const MAX_EMBEDDING: usize = 4096;
 
 impl WrittenSegment {
-    pub(in crate::model) fn checked(self, task: Task) -> Result<SegmentSettings, ManifestError> {
+    /// Checks the fields, and looks for `segment.onnx` among the listed files.
+    pub(in crate::model) fn checked(
+        self,
+        task: Task,
+        files: &BTreeMap<String, String>,
+    ) -> Result<SegmentSettings, ManifestError> {
         self.check_no_whole_graph_fields()?;
         check_field(task.kind().scope != Scope::EveryNode, "kind", &"segment", "graph for a feature set")?;
         let max_segment_nodes = self.checked_max_segment_nodes(task)?;
@@ -60,7 +70,8 @@ impl WrittenSegment {
         let multiples = buckets.iter().all(|bucket| bucket.is_multiple_of(4));
         let expected = format!("ascending multiples of 4, the last from {max_segment_nodes} to {MAX_BUCKET}");
         check_field(ascending && largest && multiples, "buckets", &format!("{buckets:?}"), &expected)?;
-        Ok(SegmentSettings { embedding_size, buckets, max_segment_nodes })
+        let is_split = files.contains_key(SEGMENT) && task.kind().scope != Scope::Program;
+        Ok(SegmentSettings { embedding_size, buckets, max_segment_nodes, is_split })
     }
 
     fn check_no_whole_graph_fields(&self) -> Result<(), ManifestError> {
@@ -98,18 +109,22 @@ impl SegmentSettings {
         task: Task,
         features: &ModelFeatures,
     ) -> Vec<(&'static str, Interface)> {
-        let mut inputs = vec![
+        let of_segment = vec![
             outlet("opcode", Int64, &[None, None]),
             outlet("features", Float32, &[None, None, Some(features.node_features())]),
             outlet("operands", Float32, &[None, None, None]),
             outlet("mask", Float32, &[None, None]),
-            outlet("segment", Int64, &[None]),
         ];
-        inputs.extend(config_outlet(task, features));
         let embedding = outlet("embedding", Float32, &[None, Some(self.embedding_size)]);
-        let encoder = Interface::new(inputs, embedding);
         let sum = outlet("sum", Float32, &[None, Some(self.embedding_size)]);
         let head = Interface::new(vec![sum], outlet("score", Float32, &[None]));
-        vec![(ENCODER, encoder), (HEAD, head)]
+        if self.is_split {
+            let encoder = Interface::new(row_outlets(task), embedding).and_further_inputs();
+            let segment = Interface::with_any_outputs(of_segment);
+            return vec![(SEGMENT, segment), (ENCODER, encoder), (HEAD, head)];
+        }
+        let inputs = of_segment.into_iter().chain([outlet("segment", Int64, &[None])]);
+        let inputs = inputs.chain(config_outlet(task, features)).collect();
+        vec![(ENCODER, Interface::new(inputs, embedding)), (HEAD, head)]
     }
 }

@@ -18,13 +18,12 @@ from hlorank_training.models.graph_layers import (
     hidden_keys,
     look_up,
     neighbour_weights,
-    rows_of,
     symmetric_log,
 )
-from hlorank_training.models.layout_part import AMOUNTS, LayoutPart
+from hlorank_training.models.layout_part import AMOUNTS, LayoutPart, separate_entries
 from hlorank_training.models.loss import LossSettings
 from hlorank_training.models.segment_batch import FEATURES, OPCODES, SegmentBatch
-from hlorank_training.models.segment_model import SegmentEncoder, SegmentModel, node_rows, tile_rows
+from hlorank_training.models.segment_model import SegmentModel, SplitEncoder, node_rows, tile_rows
 from hlorank_training.models.tile_part import TILE_FEATURES, TilePart
 from hlorank_training.models.training_settings import TrainSettings
 from hlorank_training.models.vector_part import VectorTilePart
@@ -58,12 +57,8 @@ class ModelSettings:
     """Tiles only: whether tiles have two levels, whose input bounds are vectors."""
 
 
-class Encoder(SegmentEncoder):
+class Encoder(SplitEncoder):
     """Encodes rows of (segment, local configuration)."""
-
-    broadcasts_a_lone_segment = True
-    """All that depends on the segment alone may have one row if there is one segment, so that the
-    export need not copy it to every row."""
 
     def __init__(self, settings: ModelSettings):
         super().__init__()
@@ -79,6 +74,9 @@ class Encoder(SegmentEncoder):
         self.attention = (
             Attention(hidden, settings.heads, settings.dropout) if settings.attention else None
         )
+        graph = ("is_node", "neighbours", "hidden_keys")[: 3 if settings.attention else 2]
+        part = () if settings.late_join else self.configuration.Tensors._fields
+        self.tensors, self.of_graph = ("nodes", *(graph if part else ()), *part), len(graph)
         self.norm = RootMeanSquareNorm(hidden)
         self.project = nn.Linear(hidden, settings.embedding)
         shares = _AMOUNT_SHARES[settings.task] * (2 if settings.vectors else 1)
@@ -93,32 +91,44 @@ class Encoder(SegmentEncoder):
         if self.settings.task == "tile":
             self.configuration.fit(tile_rows(graphs))
 
-    def embed(self, batch: SegmentBatch) -> Tensor:
-        """Maps a batch to embeddings [B,D]."""
+    def of_segments(self, batch: SegmentBatch) -> tuple[Tensor, ...]:
         static = self.static(self.hide(self.standardise(batch.features)))
         static = static + look_up(self.opcode.weight, batch.opcode)
+        graph = [batch.mask.unsqueeze(1), neighbour_weights(batch.edges)]
+        if self.attention is not None:
+            graph.append(hidden_keys(batch.mask))
         if self.settings.late_join:
-            return self._joined_late(batch, static)
-        return self._pooled(batch, batch.segment, *self.configuration(batch, static))
+            return (self._pooled(graph, static.flatten(0, 1), graph[0]),)
+        part, added = self.configuration.of_segments(batch)
+        return (static + added, *graph, *part)
 
-    def _pooled(self, batch: SegmentBatch, rows: Tensor, joined: Tensor, amounts: Tensor) -> Tensor:
-        """Maps nodes [B,N,H] to embeddings; ``rows`` i64 [B] is the segment of each row."""
+    def of_rows(self, tensors: tuple[Tensor, ...], *configuration: Tensor) -> Tensor:
+        if self.settings.late_join:
+            return torch.relu(self.configuration(*tensors, *configuration))
+        nodes, *others = tensors
+        graph, part = others[: self.of_graph], self.configuration.Tensors(*others[self.of_graph :])
+        return self._pooled(graph, *self.configuration(part, nodes, *configuration))
+
+    def configuration_inputs(self, config: Tensor) -> tuple[Tensor, ...]:
+        return separate_entries(config) if self.settings.task == "layout" else (config,)
+
+    def _pooled(self, graph: Sequence[Tensor], joined: Tensor, weights: Tensor) -> Tensor:
+        """Maps nodes [B*N,H] and their weights [B,A+1,N] to embeddings."""
         # Nodes are flattened to [B*N,H]: ONNX Runtime is fastest at two-dimensional products.
-        h = self.first(joined.flatten(0, 1))
-        neighbours = rows_of(neighbour_weights(batch.edges), rows)
+        is_node, neighbours, *hidden = graph
+        h = self.first(joined)
         for sage in self.sages:
             h = sage(h, neighbours)
         if self.attention is not None:
-            h = self.attention(h, rows_of(hidden_keys(batch.mask), rows))
-        parts = torch.relu(self.project(self.norm(h))).view(*joined.shape[:2], -1)
-        free = joined.new_ones(joined.shape[0], 1, joined.shape[1])
-        real = rows_of(batch.mask.unsqueeze(1), rows)
-        return self._pool(parts, torch.cat([amounts, free], 1) * real)
+            h = self.attention(h, *hidden)
+        parts = torch.relu(self.project(self.norm(h)))
+        parts = parts.view(-1, is_node.shape[-1], parts.shape[-1])
+        return self._pool(parts, weights * is_node)
 
     def _pool(self, parts: Tensor, weights: Tensor) -> Tensor:
         """Pools ``parts`` [B,N,D] to [B,D]. Some channels are the cost of each amount in
         ``weights`` [B,A+1,N]; the other channels use the last weight, which is 1."""
-        amount = torch.arange(self.settings.embedding) // self.amount_channels
+        amount = torch.arange(self.settings.embedding, device=parts.device) // self.amount_channels
         amount = amount.clamp(max=weights.shape[1] - 1)
         # Padding nodes have the weight 0 and no value is negative, so sum and maximum ignore them.
         if self.settings.pooling == "max":
@@ -130,11 +140,6 @@ class Encoder(SegmentEncoder):
             if self.settings.pooling == "mean"
             else total
         )
-
-    def _joined_late(self, batch: SegmentBatch, static: Tensor) -> Tensor:
-        every = torch.arange(static.shape[0])
-        nodes = self._pooled(batch, every, static, batch.edges[:, :0])
-        return torch.relu(self.configuration(batch.config, rows_of(nodes, batch.segment)))
 
 
 class LateJoin(nn.Module):
@@ -152,8 +157,8 @@ class LateJoin(nn.Module):
         """Computes the statistics of the standardization from raw tiles [n,24]."""
         self.standardise.fit(tiles)
 
-    def forward(self, config: Tensor, nodes: Tensor) -> Tensor:
-        """Maps config f32 [B,24] and pooled nodes f32 [B,D] to [B,D]."""
+    def forward(self, nodes: Tensor, config: Tensor) -> Tensor:
+        """Maps pooled nodes f32 [B,D] and config f32 [B,24] to [B,D]."""
         return self.layers(torch.cat([self.standardise(config), symmetric_log(nodes)], -1))
 
 

@@ -6,9 +6,10 @@ use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter, sync::Cache};
 use super::call::RowKey;
 use crate::metrics::{CacheSeries, set};
 
-/// The embeddings that calls evaluated.
+/// The embeddings that calls evaluated, and what models computed of segments alone.
 pub(in crate::engine) struct EmbeddingCache {
     cache: Cache<RowKey, Arc<[f32]>, WeightInBytes, DefaultHashBuilder, CountEvictions>,
+    segments: Cache<RowKey, Arc<[f32]>, WeightInBytes>,
     series: CacheSeries,
 }
 
@@ -17,6 +18,12 @@ const ENTRY_BYTES: usize = 128;
 
 /// Bytes of an entry with an embedding of 64 numbers.
 const TYPICAL_ENTRY_BYTES: usize = ENTRY_BYTES + 64 * size_of::<f32>();
+
+/// Share of the bytes of embeddings that segments take in addition.
+const SEGMENTS_SHARE: u64 = 8;
+
+/// Bytes of the tensors of a small segment.
+const TYPICAL_SEGMENT_BYTES: u64 = 8192;
 
 #[derive(Clone)]
 struct WeightInBytes;
@@ -40,15 +47,27 @@ impl Lifecycle<RowKey, Arc<[f32]>> for CountEvictions {
 }
 
 impl EmbeddingCache {
-    /// A cache of at most `bytes` bytes.
+    /// A cache of at most `bytes` bytes of embeddings.
     pub(in crate::engine) fn new(bytes: u64, series: CacheSeries) -> Self {
         let entries = usize::try_from(bytes).unwrap_or(usize::MAX) / TYPICAL_ENTRY_BYTES;
         let cache = Cache::with(entries, bytes, WeightInBytes, DefaultHashBuilder::default(), CountEvictions);
-        Self { cache, series }
+        let bytes = bytes / SEGMENTS_SHARE;
+        let entries = usize::try_from(bytes / TYPICAL_SEGMENT_BYTES).unwrap_or(usize::MAX);
+        Self { cache, segments: Cache::with_weighter(entries, bytes, WeightInBytes), series }
     }
 
     pub(super) fn get(&self, key: &RowKey) -> Option<Arc<[f32]>> {
         self.cache.get(key)
+    }
+
+    /// What [`Self::insert_segments`] inserted.
+    pub(super) fn segment(&self, key: &RowKey) -> Option<Arc<[f32]>> {
+        self.segments.get(key)
+    }
+
+    /// Keeps what models computed of segments alone.
+    pub(super) fn insert_segments<'a>(&self, segments: impl Iterator<Item = (&'a RowKey, &'a Arc<[f32]>)>) {
+        segments.for_each(|(key, values)| self.segments.insert(*key, Arc::clone(values)));
     }
 
     /// Counts rows that were looked up, and how many of them were missing.
@@ -65,11 +84,14 @@ impl EmbeddingCache {
         self.series.evictions.increment(evicted);
     }
 
-    /// Drops the embeddings of a model. Blocks under way may put entries back, so no call should use the model any more.
+    /// Drops what a model computed. Blocks under way may put entries back, so no call should use the model any more.
     pub(in crate::engine) fn forget(&self, model: Digest) {
         // One by one: `retain` would keep requests waiting for all of a shard.
         for (key, _) in self.cache.iter().filter(|(key, _)| key.model == model) {
             self.cache.remove(&key);
+        }
+        for (key, _) in self.segments.iter().filter(|(key, _)| key.model == model) {
+            self.segments.remove(&key);
         }
     }
 

@@ -17,7 +17,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct RowKey {
     pub(super) model: Digest,
-    /// BLAKE3 of the segment's digest and the local configuration.
+    /// BLAKE3 of the segment's digest and the local configuration, or of what [`RowKey::of_segment`] is for.
     pub(super) row: Digest,
 }
 
@@ -55,6 +55,13 @@ impl RowKey {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&row.facts().digest.0);
         row.locals.hash(row.row, &mut hasher);
+        Self { model, row: Digest(*hasher.finalize().as_bytes()) }
+    }
+
+    /// The key of what a model computes of a segment alone, padded to `nodes` nodes. No row has it.
+    pub(super) fn of_segment(model: Digest, segment: Digest, nodes: usize) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("hlorank segment tensors");
+        hasher.update(&segment.0).update(&nodes.to_le_bytes());
         Self { model, row: Digest(*hasher.finalize().as_bytes()) }
     }
 }

@@ -6,6 +6,7 @@
 mod cache;
 mod call;
 mod complete;
+mod encode;
 mod parts;
 mod running;
 mod shared;

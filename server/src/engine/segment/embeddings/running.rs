@@ -2,6 +2,7 @@ use std::{mem::take, sync::Arc, time::Instant};
 
 use super::{
     call::{Queue, RowKey, Waiter},
+    encode::encode,
     shared::Shared,
     waiting::{Taken, Waiters},
 };
@@ -9,7 +10,7 @@ use crate::{
     compute::{Class, WatchedRun, Worker, WorkerFailed},
     engine::{
         EngineError,
-        segment::{block::encoder_input, plan::PlannedRow},
+        segment::{block::Block, plan::PlannedRow},
     },
     model::ModelFailed,
     runtime::Interrupt,
@@ -58,10 +59,10 @@ impl RunningBlock {
         let rows: Vec<PlannedRow<'_>> = self.rows.iter().map(|(_, waiter)| waiter.planned_row()).collect();
         let (model, nodes) = (&self.rows[0].1.call.model, self.queue.nodes);
         let started = Instant::now();
-        let input = encoder_input(&rows, nodes, model.facts(), self.shared.device());
+        let block = Block::new(&rows, nodes, self.shared.device());
         let interrupt = Arc::new(model.interrupt()?);
         let watched = self.watch(worker, Arc::clone(&interrupt));
-        let embeddings = model.encode(worker, &input, &interrupt);
+        let embeddings = encode(&self.shared.cache, &block, model, worker, &interrupt);
         drop(watched);
         let embeddings = embeddings?;
         let padded = rows.len().next_multiple_of(self.shared.device().row_multiple) * nodes;

@@ -1,0 +1,115 @@
+"""An encoder of two parts as ``segment.onnx`` and ``encoder.onnx``."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.export import Dim
+
+from hlorank_training.data.batch import INPUTS
+from hlorank_training.models.segment_model import SplitEncoder, segment_batch
+from hlorank_training.shipping.onnx_files import export_module, session
+
+SEGMENT = "segment.onnx"
+_SEGMENT_INPUTS = INPUTS[:4]
+_CONFIGURATION = ("entries", "config")
+_MULTIPLE = 4
+"""The number of entries is a multiple of this, as in the server."""
+
+
+class _OfSegments(nn.Module):
+    def __init__(self, encoder: SplitEncoder):
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        return self.encoder.of_segments(segment_batch(*inputs))
+
+
+class _OfRows(nn.Module):
+    def __init__(self, encoder: SplitEncoder):
+        super().__init__()
+        self.encoder, self.tensors = encoder, len(encoder.tensors)
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        configuration, tensors = inputs[: -self.tensors], inputs[-self.tensors :]
+        return self.encoder.of_rows(tensors, *configuration)
+
+
+def write_split_encoder(encoder: SplitEncoder, example: Sequence[Tensor], folder: Path) -> None:
+    """Writes both parts, given an example of the six inputs of an encoder.
+
+    ``encoder.onnx`` takes the outputs of ``segment.onnx`` by their names.
+    """
+    *segments, segment, config = example
+    of_segments = _OfSegments(encoder).eval()
+    with torch.no_grad():
+        tensors, larger = of_segments(*segments), of_segments(*_with_more_nodes(segments))
+    dimensions = _variable(segments, _with_more_nodes(segments))
+    path = folder / SEGMENT
+    export_module(
+        of_segments, tuple(segments), _SEGMENT_INPUTS, encoder.tensors, (tuple(dimensions),), path
+    )
+    configuration = encoder.configuration_inputs(config)
+    dimensions = [{0: Dim.AUTO, 1: Dim.AUTO} for _ in configuration]
+    # The exporter takes lengths from the first input that has them, and the configuration has one
+    # for each row.
+    export_module(
+        _OfRows(encoder).eval(),
+        (*configuration, *(tensor[segment] for tensor in tensors)),
+        (*_CONFIGURATION[-len(configuration) :], *encoder.tensors),
+        ("embedding",),
+        ((*dimensions, *_variable(tensors, larger)),),
+        folder / "encoder.onnx",
+    )
+
+
+def _with_more_nodes(segments: Sequence[Tensor]) -> list[Tensor]:
+    opcode, features, operands, mask = segments
+    return [
+        opcode.repeat(1, 2),
+        features.repeat(1, 2, 1),
+        operands.repeat(1, 2, 2),
+        mask.repeat(1, 2),
+    ]
+
+
+def _variable(tensors: Sequence[Tensor], larger: Sequence[Tensor]) -> list[dict[int, Dim]]:
+    """Returns the axes of each tensor whose length depends on the batch or on the nodes."""
+    return [
+        {axis: Dim.AUTO for axis in range(a.ndim) if axis == 0 or a.shape[axis] != b.shape[axis]}
+        for a, b in zip(tensors, larger, strict=True)
+    ]
+
+
+class OnnxSplitEncoder:
+    """Both parts, run by ONNX Runtime as the server does."""
+
+    def __init__(self, folder: Path):
+        self._segment, self._encoder = session(folder / SEGMENT), session(folder / "encoder.onnx")
+        self._tensors = [output.name for output in self._segment.get_outputs()]
+
+    def encode(self, inputs: Sequence[np.ndarray]) -> np.ndarray:
+        """Returns embeddings f32 [B, D] of the six inputs of an encoder."""
+        *segments, segment, config = inputs
+        tensors = self._segment.run(
+            self._tensors, dict(zip(_SEGMENT_INPUTS, segments, strict=True))
+        )
+        if len(segments[0]) > 1:
+            tensors = [tensor[segment] for tensor in tensors]
+        given = dict(zip(self._tensors, tensors, strict=True)) | _configuration(config)
+        return self._encoder.run(None, given)[0]
+
+
+def _configuration(config: np.ndarray) -> dict[str, np.ndarray]:
+    """Returns tiles as they are, and layouts as their distinct entries and the number of each
+    node's."""
+    if config.ndim == 2:
+        return {"config": config}
+    rows, nodes, values = config.shape
+    entries, numbers = np.unique(config.reshape(-1, values), axis=0, return_inverse=True)
+    # ONNX Runtime rounds products of single rows differently.
+    entries = np.pad(entries, [(0, -len(entries) % _MULTIPLE), (0, 0)], "edge")
+    return {"entries": entries, "config": numbers.reshape(rows, nodes)}
