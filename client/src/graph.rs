@@ -1,7 +1,7 @@
 use std::sync::{Mutex, PoisonError};
 
-use hlorank_graph::{Digest, FeatureGraph, Graph, GraphSource, MeasuredGraph, Pad, Task};
-use hlorank_proto::v1::{self, GraphFeatures, graph::Source};
+use hlorank_graph::{Digest, FeatureGraph, Graph, GraphSource, MeasuredGraph, Task};
+use hlorank_proto::v1::{self, graph::Source};
 use tonic::metadata::{Ascii, MetadataValue};
 
 /// The header with the route key. All calls about one graph have the same key, so that a load balancer can route them
@@ -56,30 +56,13 @@ impl GraphHandle {
     /// Returns a graph as arrays. Sequences are padded with −1 if their lengths are known, otherwise with 0.
     #[must_use]
     pub fn features(graph: &Graph) -> Self {
-        let edges = graph.edges().as_flattened();
-        let (pad_value, features) = match graph.features(Pad::MinusOne) {
-            Some(features) => (-1, little_endian(&features, f32::to_le_bytes)),
-            None => (0, little_endian(graph.raw_features(), f32::to_le_bytes)),
-        };
-        let arrays = GraphFeatures {
-            node_opcode: graph.opcodes().to_vec().into(),
-            node_feat: features.into(),
-            edge_index: edges.to_vec(),
-            pad_value,
-        };
-        Self::new(Source::Features(arrays), graph.task(), graph.configurable().to_vec())
+        Self::new(Source::Features(graph.to_features()), graph.task(), graph.configurable().to_vec())
     }
 
     /// Returns a graph of a named feature set.
     #[must_use]
     pub fn feature_graph(graph: &FeatureGraph) -> Self {
-        let message = v1::FeatureGraph {
-            feature_set: graph.set().to_owned(),
-            nodes: u32::try_from(graph.nodes()).unwrap_or(u32::MAX),
-            node_features: little_endian(graph.features(), f32::to_le_bytes).into(),
-            edges: graph.edges().as_flattened().to_vec(),
-        };
-        Self::new(Source::FeatureGraph(message), Task::FeatureSet, Vec::new())
+        Self::new(Source::FeatureGraph(graph.to_message()), Task::FeatureSet, Vec::new())
     }
 
     fn new(source: Source, task: Task, configurable_nodes: Vec<u32>) -> Self {
@@ -89,7 +72,8 @@ impl GraphHandle {
     }
 
     /// Returns the graph of a message, or `None` if the message contains no graph or only a hash.
-    pub(crate) fn of_message(whole: v1::Graph) -> Option<Self> {
+    #[must_use]
+    pub fn of_message(whole: v1::Graph) -> Option<Self> {
         let route =
             whole.source.as_ref().filter(|source| !matches!(source, Source::GraphHash(_))).map(route_of)?;
         Some(Self { whole, route, hash: Mutex::new(None) })
@@ -128,11 +112,11 @@ fn route_of(source: &Source) -> MetadataValue<Ascii> {
         Source::HloModule(bytes) | Source::GraphHash(bytes) => route_key([&bytes[..]]),
         Source::HloText(text) => route_key([text.as_bytes()]),
         Source::Features(arrays) => {
-            let edges = little_endian(&arrays.edge_index, u32::to_le_bytes);
+            let edges = little_endian(&arrays.edge_index);
             route_key([&arrays.node_opcode[..], &arrays.node_feat[..], &edges])
         }
         Source::FeatureGraph(graph) => {
-            let edges = little_endian(&graph.edges, u32::to_le_bytes);
+            let edges = little_endian(&graph.edges);
             route_key([graph.feature_set.as_bytes(), &graph.node_features[..], &edges])
         }
     };
@@ -143,13 +127,14 @@ fn route_key<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Digest {
     Digest::of_parts(ROUTE_PURPOSE, parts)
 }
 
-fn little_endian<T: Copy>(values: &[T], bytes: impl Fn(T) -> [u8; 4]) -> Vec<u8> {
-    values.iter().flat_map(|&value| bytes(value)).collect()
+fn little_endian(numbers: &[u32]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use hlorank_graph::{FEATURES, GraphArrays, Limits};
+    use hlorank_graph::{FEATURES, GraphArrays, Limits, Pad};
+    use hlorank_proto::v1::GraphFeatures;
 
     use super::*;
 

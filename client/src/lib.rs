@@ -42,7 +42,6 @@ mod error;
 mod graph;
 mod measurements;
 mod model;
-pub mod quality;
 mod ranking;
 mod replicas;
 mod request;
@@ -63,7 +62,7 @@ pub use error::{ClientError, Refusal};
 pub use graph::{GraphHandle, ROUTE_HEADER};
 pub use hlorank_graph::{
     ConfigurationError, Configurations, GraphFile, LayoutBatchBuilder, LayoutEntry, Limits, Task, TileBatch,
-    TileConfiguration,
+    TileConfiguration, quality,
 };
 pub use hlorank_proto::v1;
 pub use measurements::{MeasurementsOf, MeasurementsPage, Reported};

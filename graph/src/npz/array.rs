@@ -57,6 +57,14 @@ impl Arrays {
         })
     }
 
+    /// Reads at most `limit` bytes.
+    pub(super) fn bytes(&mut self, name: &str, limit: usize) -> Result<Vec<u8>, FileError> {
+        self.visit(name, |array| match array.at_most(limit)?.kind() {
+            "|u1" => collected(array.numbers(|[byte]| byte)),
+            kind => Err(format!("has type `{kind}`, expected |u1")),
+        })
+    }
+
     /// Checks the shape of an array. `None` stands for any size.
     pub(super) fn check_shape(&mut self, name: &str, expected: &[Option<usize>]) -> Result<(), FileError> {
         self.visit(name, |array| {

@@ -6,5 +6,5 @@ mod read;
 mod write;
 
 pub(crate) use read::read_npz;
-pub use read::{GoldenCase, read_golden_cases};
+pub use read::{GoldenCase, read_exported, read_golden_cases};
 pub use write::FeatureFile;

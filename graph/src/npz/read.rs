@@ -29,6 +29,25 @@ const MAX_GOLDEN_MODULE: usize = 8 << 20;
 /// Name of the array of a graph of a feature set: the bytes of the set's name.
 pub(super) const FEATURE_SET: &str = "feature_set";
 
+/// Name of the array of exported measurements: a serialized `ExportedMeasurements`.
+pub(super) const EXPORTED: &str = "hlorank_measurements";
+
+/// Maximum number of bytes of all arrays of a file with exported measurements.
+const MAX_EXPORTED_BYTES: u64 = 4 << 30;
+
+/// Maximum number of bytes of that array.
+const MAX_EXPORTED: usize = 1 << 30;
+
+/// Reads the bytes of [`FeatureFile::write_exported`](super::FeatureFile::write_exported); nothing if the file has none. Errors
+/// name the `path`.
+pub fn read_exported(path: &Path, bytes: Vec<u8>) -> Result<Option<Vec<u8>>, FileError> {
+    let mut arrays = Arrays::of(path, bytes, MAX_EXPORTED_BYTES)?;
+    if !arrays.has(EXPORTED) {
+        return Ok(None);
+    }
+    arrays.bytes(EXPORTED, MAX_EXPORTED).map(Some)
+}
+
 /// Maximum number of bytes of that array that are read.
 const MAX_SET_NAME: usize = 1 << 10;
 

@@ -3,7 +3,7 @@ use std::{io, path::Path};
 use npyz::{AutoSerialize, WriteOptions, WriterBuilder, npz::file_name_from_array_name};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
-use super::read::FEATURE_SET;
+use super::read::{EXPORTED, FEATURE_SET};
 use crate::{FeatureGraph, FileError, MeasuredGraph, OutputFile, Pad, Scope, SegmentedGraph, prune};
 
 /// A writer of the npz file that training reads: the arrays of spec §7 and those of the pruned graph and its
@@ -25,10 +25,33 @@ impl<'a> FeatureFile<'a> {
     /// Writes a graph and its measurements to `path`, as an [`OutputFile`]. Fails if `pad` is −1 and the features of the graph
     /// were padded with 0.
     pub fn write(path: &'a Path, measured: &MeasuredGraph, pad: Pad) -> Result<(), FileError> {
+        Self::write_file(path, |file| file.arrays(measured, pad))
+    }
+
+    /// Writes a graph and its measurements as [`Self::write`] does, padded with −1 if the lengths of sequences are known, and
+    /// the bytes from which both can be read without loss; only the bytes if there is no graph.
+    pub fn write_exported(
+        path: &'a Path,
+        measured: Option<&MeasuredGraph>,
+        exported: &[u8],
+    ) -> Result<(), FileError> {
+        Self::write_file(path, |file| {
+            if let Some(measured) = measured {
+                let known = measured.graph.sequence_lengths().is_some();
+                file.arrays(measured, if known { Pad::MinusOne } else { Pad::Zero })?;
+            }
+            file.array(EXPORTED, &[exported.len()], exported.iter().copied())
+        })
+    }
+
+    fn write_file(
+        path: &'a Path,
+        write: impl FnOnce(&mut Self) -> Result<(), FileError>,
+    ) -> Result<(), FileError> {
         let io_error = |source| FileError::Io { path: path.display().to_string(), source };
         let writer = OutputFile::create(path).map_err(io_error)?;
         let mut file = FeatureFile { path, writer: ZipWriter::new(writer) };
-        file.arrays(measured, pad)?;
+        write(&mut file)?;
         let output = file.writer.finish().map_err(|error| io_error(error.into()))?;
         output.finish().map_err(io_error)
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use hlorank_graph::{
-    FEATURES, FeatureGraph, Graph, GraphArrays, GraphError, HloModule, Limits, NodeDescription, Pad, Scope,
-    SegmentedGraph, Task, is_made_by_optimization, is_usually_configurable, opcode_name,
+    FeatureGraph, Graph, GraphArrays, GraphError, HloModule, Limits, NodeDescription, Scope, SegmentedGraph,
+    Task, is_made_by_optimization, is_usually_configurable, opcode_name,
 };
 use hlorank_proto::v1::{self, GraphFeatures};
 
@@ -33,15 +33,7 @@ pub(super) fn read_features(
     configurable: Vec<u32>,
     limits: &Limits,
 ) -> Result<Source, GraphError> {
-    let pad =
-        Pad::from_value(features.pad_value).ok_or(GraphError::PadValue { found: features.pad_value })?;
-    let arrays = GraphArrays::from_features(
-        features.node_opcode.to_vec(),
-        read_floats("node_feat (in bytes)", &features.node_feat, features.node_opcode.len() * FEATURES)?,
-        read_edges("edge_index", &features.edge_index)?,
-        pad,
-        limits,
-    )?;
+    let arrays = GraphArrays::of_message(features, limits)?;
     let configurable = configurable_or_default(task, configurable, &arrays);
     let graph = Graph::new(task, arrays, configurable)?;
     graph.check_range()?;
@@ -68,32 +60,9 @@ pub(super) fn read_feature_graph(
     if task.kind().scope != Scope::EveryNode {
         return Err(GraphError::WrongSource { task });
     }
-    let (bytes, nodes) = (&graph.node_features, graph.nodes as usize);
-    let values = (bytes.len() / size_of::<f32>()).next_multiple_of(nodes.max(1));
-    let features = read_floats("node_features (in bytes)", bytes, values)?;
-    let edges = read_edges("edges", &graph.edges)?;
-    let graph = FeatureGraph::new(graph.feature_set.clone(), nodes, features, edges, limits)?;
+    let graph = FeatureGraph::of_message(graph, limits)?;
     let graph = SegmentedGraph::new(&Graph::of_features(graph));
     Ok(Source { graph: Arc::new(graph), nodes: Vec::new(), warnings: Vec::new() })
-}
-
-/// Reads an array of floats, which should have `expected` values.
-fn read_floats(array: &'static str, bytes: &[u8], expected: usize) -> Result<Vec<f32>, GraphError> {
-    let (quads, rest) = bytes.as_chunks::<4>();
-    if !rest.is_empty() {
-        let expected = expected * size_of::<f32>();
-        return Err(GraphError::ArrayLength { array, found: bytes.len(), expected });
-    }
-    Ok(quads.iter().map(|quad| f32::from_le_bytes(*quad)).collect())
-}
-
-fn read_edges(array: &'static str, nodes: &[u32]) -> Result<Vec<[u32; 2]>, GraphError> {
-    let (edges, rest) = nodes.as_chunks::<2>();
-    if !rest.is_empty() {
-        let expected = 2 * (edges.len() + 1);
-        return Err(GraphError::ArrayLength { array, found: nodes.len(), expected });
-    }
-    Ok(edges.to_vec())
 }
 
 fn configurable_or_default(task: Task, configurable: Vec<u32>, arrays: &GraphArrays) -> Vec<u32> {

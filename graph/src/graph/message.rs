@@ -1,0 +1,149 @@
+//! Graphs as the messages in which clients send them.
+
+use hlorank_proto::v1::{self, GraphFeatures, graph::Source};
+
+use super::{arrays::GraphArrays, checked::Graph, feature_graph::FeatureGraph};
+use crate::{FEATURES, GraphError, HloModule, Limits, Pad, Task};
+
+impl Graph {
+    /// Returns the message of a graph without its names; `None` for a program before fusion, whose kernels need the module.
+    #[must_use]
+    pub fn to_message(&self) -> Option<v1::Graph> {
+        if self.program().is_some() {
+            return None;
+        }
+        let task = v1::Task::from(self.task()).into();
+        let message = match self.feature_graph() {
+            Some(graph) => v1::Graph {
+                source: Some(Source::FeatureGraph(graph.to_message())),
+                task,
+                configurable_nodes: Vec::new(),
+            },
+            None => v1::Graph {
+                source: Some(Source::Features(self.to_features())),
+                task,
+                configurable_nodes: self.configurable().to_vec(),
+            },
+        };
+        Some(message)
+    }
+
+    /// Reads and checks a graph that was sent, with its task and, if it is one of layouts, its configurable nodes.
+    pub fn of_message(graph: &v1::Graph, task: Task, limits: &Limits) -> Result<Self, GraphError> {
+        let configurable = graph.configurable_nodes.clone();
+        match &graph.source {
+            Some(Source::HloModule(module)) => {
+                HloModule::read(module, limits)?.into_graph(task, configurable)
+            }
+            Some(Source::HloText(text)) => HloModule::read_text(text, limits)?.into_graph(task, configurable),
+            Some(Source::Features(features)) => {
+                Self::new(task, GraphArrays::of_message(features, limits)?, configurable)
+            }
+            Some(Source::FeatureGraph(graph)) => {
+                FeatureGraph::of_message(graph, limits).map(Self::of_features)
+            }
+            Some(Source::GraphHash(_)) | None => Err(GraphError::Empty),
+        }
+    }
+
+    /// Returns the arrays of a graph of HLO. Sequences are padded with −1 if their lengths are known, otherwise with 0.
+    #[must_use]
+    pub fn to_features(&self) -> GraphFeatures {
+        let (pad_value, features) = match self.features(Pad::MinusOne) {
+            Some(features) => (-1, little_endian(&features)),
+            None => (0, little_endian(self.raw_features())),
+        };
+        GraphFeatures {
+            node_opcode: self.opcodes().to_vec().into(),
+            node_feat: features.into(),
+            edge_index: self.edges().as_flattened().to_vec(),
+            pad_value,
+        }
+    }
+}
+
+impl GraphArrays {
+    /// Reads and checks arrays that were sent.
+    pub fn of_message(features: &GraphFeatures, limits: &Limits) -> Result<Self, GraphError> {
+        let pad =
+            Pad::from_value(features.pad_value).ok_or(GraphError::PadValue { found: features.pad_value })?;
+        Self::from_features(
+            features.node_opcode.to_vec(),
+            read_floats("node_feat (in bytes)", &features.node_feat, features.node_opcode.len() * FEATURES)?,
+            read_edges("edge_index", &features.edge_index)?,
+            pad,
+            limits,
+        )
+    }
+}
+
+impl FeatureGraph {
+    /// Reads and checks a graph that was sent.
+    pub fn of_message(graph: &v1::FeatureGraph, limits: &Limits) -> Result<Self, GraphError> {
+        let (bytes, nodes) = (&graph.node_features, graph.nodes as usize);
+        let values = (bytes.len() / size_of::<f32>()).next_multiple_of(nodes.max(1));
+        let features = read_floats("node_features (in bytes)", bytes, values)?;
+        let edges = read_edges("edges", &graph.edges)?;
+        Self::new(graph.feature_set.clone(), nodes, features, edges, limits)
+    }
+
+    /// Returns the message of the graph.
+    #[must_use]
+    pub fn to_message(&self) -> v1::FeatureGraph {
+        v1::FeatureGraph {
+            feature_set: self.set().to_owned(),
+            nodes: u32::try_from(self.nodes()).unwrap_or(u32::MAX),
+            node_features: little_endian(self.features()).into(),
+            edges: self.edges().as_flattened().to_vec(),
+        }
+    }
+}
+
+/// Reads an array of floats, which should have `expected` values.
+fn read_floats(array: &'static str, bytes: &[u8], expected: usize) -> Result<Vec<f32>, GraphError> {
+    let (quads, rest) = bytes.as_chunks::<4>();
+    if !rest.is_empty() {
+        let expected = expected * size_of::<f32>();
+        return Err(GraphError::ArrayLength { array, found: bytes.len(), expected });
+    }
+    Ok(quads.iter().map(|quad| f32::from_le_bytes(*quad)).collect())
+}
+
+fn read_edges(array: &'static str, nodes: &[u32]) -> Result<Vec<[u32; 2]>, GraphError> {
+    let (edges, rest) = nodes.as_chunks::<2>();
+    if !rest.is_empty() {
+        let expected = 2 * (edges.len() + 1);
+        return Err(GraphError::ArrayLength { array, found: nodes.len(), expected });
+    }
+    Ok(edges.to_vec())
+}
+
+fn little_endian(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_of_a_graph_is_the_graph() {
+        let limits = Limits::default();
+        for (pad, task, configurable) in
+            [(Pad::Zero, Task::Tile, vec![]), (Pad::MinusOne, Task::Layout, vec![1])]
+        {
+            let mut features = vec![0.0; 2 * FEATURES];
+            features[31..37].fill(pad.value());
+            let arrays = GraphArrays::from_features(vec![63, 63], features, vec![[1, 0]], pad, &limits);
+            let graph = Graph::new(task, arrays.unwrap(), configurable).unwrap();
+            let message = graph.to_message().unwrap();
+            let read = Graph::of_message(&message, task, &limits).unwrap();
+            assert_eq!((read.hash(), read), (graph.hash(), graph));
+        }
+        let columns = vec![0.5, -1.5, 2.0, 3.0];
+        let graph = FeatureGraph::new("set".to_owned(), 2, columns, vec![[1, 0]], &limits).unwrap();
+        let graph = Graph::of_features(graph);
+        let message = graph.to_message().unwrap();
+        assert_eq!(Graph::of_message(&message, Task::FeatureSet, &limits), Ok(graph));
+    }
+}
