@@ -2,15 +2,16 @@ use std::{sync::Arc, time::Duration};
 
 use hlorank_graph::Digest;
 use hlorank_proto::v1::{
-    self, ConfigurableNode, GetModelRequest, GraphSummary, ListModelsRequest, Model, PutGraphRequest,
-    PutGraphResponse, RankConfigsRequest, Warning,
+    self, CompareModelsRequest, CompareModelsResponse, ConfigurableNode, GetMeasuredGraphRequest,
+    GetModelRequest, GraphSummary, ListModelsRequest, Model, PutGraphRequest, PutGraphResponse,
+    RankConfigsRequest, Warning,
 };
 use prost::Message;
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::{
-    Adapt, ClientError, Connection, GraphHandle, MeasurementsOf, MeasurementsPage, RankCall, RankRequest,
-    RankStream, Ranking, Reported, StreamRequest, SuggestRequest, Suggestions,
+    Adapt, ClientError, Connection, GraphHandle, MeasurementsOf, MeasurementsPage, ModelReference, RankCall,
+    RankRequest, RankStream, Ranking, Reported, StreamRequest, SuggestRequest, Suggestions,
     answer::{InvalidAnswer, graph_hash},
     attempt::Attempt,
     calls::Calls,
@@ -220,6 +221,21 @@ impl Client {
         Ok(MeasurementsPage { graphs: answer.graphs, next: answer.next_page_token.to_vec() })
     }
 
+    /// Returns a graph that the server keeps measurements of; nothing if it does not keep the graph itself. If the server has
+    /// tokens, the client's needs the scope `admin`.
+    pub async fn measured_graph(
+        &self,
+        target: &str,
+        graph: Digest,
+    ) -> Result<Option<v1::Graph>, ClientError> {
+        let get = async |attempt: Attempt| {
+            let (target, graph_hash) = (target.to_owned(), graph.0.to_vec().into());
+            let call = attempt.request(GetMeasuredGraphRequest { target, graph_hash });
+            attempt.answer(attempt.replica.cost_model().get_measured_graph(call)).await
+        };
+        Ok(self.calls.make(ANY_REPLICA, self.timeout, get).await?.into_inner().graph)
+    }
+
     /// Deletes measurements that the server keeps, and returns how many there were. Each replica has its own, so call each by
     /// itself. If the server has tokens, the client's needs the scope `admin`.
     pub async fn delete_measurements(&self, of: MeasurementsOf<'_>) -> Result<u64, ClientError> {
@@ -310,6 +326,21 @@ impl Client {
             answer.into_inner().model.ok_or_else(|| attempt.invalid(InvalidAnswer::Lacks("the model")))
         };
         self.calls.make(ANY_REPLICA, self.timeout, get).await
+    }
+
+    /// Compares two loaded model versions on the measurements of a target that the server keeps, or on all if `target` is
+    /// empty. If the server has tokens, the client's needs the scope `admin`.
+    pub async fn compare_models(
+        &self,
+        [first, second]: [&ModelReference; 2],
+        target: &str,
+    ) -> Result<CompareModelsResponse, ClientError> {
+        let compare = async |attempt: Attempt| {
+            let (first, second) = (Some(first.into()), Some(second.into()));
+            let call = attempt.request(CompareModelsRequest { first, second, target: target.to_owned() });
+            attempt.answer(attempt.replica.models().compare_models(call)).await
+        };
+        Ok(self.calls.make(ANY_REPLICA, self.timeout, compare).await?.into_inner())
     }
 
     /// Returns the message, or an error if it exceeds the maximum message size.

@@ -32,6 +32,8 @@ class Panel:
     unit: str
     queries: list[Query]
     stacked: bool = False
+    # The lower end of the axis.
+    minimum: int = 0
 
 
 @dataclass(frozen=True)
@@ -294,6 +296,67 @@ def models() -> Row:
     )
 
 
+def quality() -> Row:
+    """How well versions rank what clients measured."""
+    graphs = f"hlorank_quality_graphs{{{MODELS}}}"
+
+    def of_versions(metric: str) -> list[Query]:
+        value = f"hlorank_quality_{metric}{{{MODELS}}}"
+        # Every graph of every server counts once.
+        by = "sum by (model, role, target)"
+        mean = f"{by} ({value} * {graphs}) / ({by} ({graphs}) > 0)"
+        return [Query(mean, "{{model}} {{role}} on {{target}}")]
+
+    return Row(
+        "Quality on reported measurements",
+        [
+            Panel("Kendall's tau", "short", of_versions("kendall_tau"), minimum=-1),
+            Panel(
+                "Pairs in the right order", "percentunit", of_versions("ordered_pairs_ratio")
+            ),
+            Panel(
+                "Slowdown of the top pick", "percentunit", of_versions("top_pick_regret_ratio")
+            ),
+            Panel(
+                "Predicted over measured time",
+                "short",
+                [
+                    Query(
+                        f"hlorank_quality_predicted_time_ratio{{{MODELS}}}",
+                        "{{instance}} {{model}} {{role}} on {{target}}",
+                    ),
+                    Query(
+                        f"hlorank_quality_time_error_ratio{{{MODELS}}}",
+                        "{{instance}} {{model}} {{role}} on {{target}}, the larger over the smaller",
+                    ),
+                ],
+            ),
+            Panel(
+                "Measured graphs and configurations",
+                "short",
+                [
+                    Query(graphs, "{{instance}} {{model}} {{role}} on {{target}}"),
+                    Query(
+                        f"hlorank_quality_configs{{{MODELS}}}",
+                        "{{instance}} {{model}} {{role}} on {{target}}, configurations",
+                    ),
+                ],
+            ),
+            Panel(
+                "Replays",
+                "ops",
+                [
+                    Query(total("hlorank_quality_replays_total", SERVERS, "result"), "{{result}}"),
+                    Query(
+                        total("hlorank_quality_replay_duration_seconds_sum", SERVERS),
+                        "seconds per second",
+                    ),
+                ],
+            ),
+        ],
+    )
+
+
 def process() -> Row:
     """Queued work, and resources of the process."""
     return Row(
@@ -354,7 +417,7 @@ def panel_json(panel: Panel, number: int, left: int, top: int) -> dict:
         "datasource": DATASOURCE,
         "gridPos": {"x": left, "y": top, "w": PANEL_WIDTH, "h": PANEL_HEIGHT},
         "fieldConfig": {
-            "defaults": {"unit": panel.unit, "min": 0, "custom": custom},
+            "defaults": {"unit": panel.unit, "min": panel.minimum, "custom": custom},
             "overrides": [],
         },
         "options": {"tooltip": {"mode": "multi"}, "legend": {"displayMode": "list"}},
@@ -416,7 +479,7 @@ def dashboard() -> dict:
         "time": {"from": "now-1h", "to": "now"},
         "refresh": "30s",
         "templating": {"list": [datasource, servers, chosen_models]},
-        "panels": panels_json([calls(), stages(), reuse(), caches(), models(), process()]),
+        "panels": panels_json([calls(), stages(), reuse(), caches(), models(), quality(), process()]),
     }
 
 

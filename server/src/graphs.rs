@@ -67,6 +67,11 @@ impl GraphCache {
         found
     }
 
+    /// Does the same for work that no call waits for, which is not counted.
+    pub async fn peek(&self, hash: Digest) -> Option<Arc<SegmentedGraph>> {
+        self.by_hash.get(&hash).await
+    }
+
     /// Returns a source from the cache, or reads it. Concurrent calls for one source read it once. `digest` identifies the
     /// source: its bytes and all that is sent with them.
     pub async fn get_or_read<E: Send + Sync + 'static>(

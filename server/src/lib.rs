@@ -15,6 +15,8 @@ pub mod metrics;
 pub mod model;
 mod monitoring;
 pub mod outcome;
+mod quality;
+pub mod ranking_quality;
 pub mod registry;
 mod routers;
 pub mod runtime;

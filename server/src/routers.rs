@@ -14,6 +14,7 @@ use tonic_health::pb::health_server::{Health, HealthServer};
 use tower::{ServiceBuilder, ServiceExt as _, util::BoxCloneSyncService};
 
 use crate::{
+    quality::LiveQuality,
     registry::Registry,
     security::{CallsOnly, CountCalls, Credentials, SecuritySettings},
     serve_connection::Http,
@@ -34,6 +35,7 @@ pub(crate) struct Routers<'a, H: Health> {
     pub(crate) credentials: &'a Credentials,
     pub(crate) observer: Arc<Observer>,
     pub(crate) registry: &'a Arc<Registry>,
+    pub(crate) quality: &'a Arc<LiveQuality>,
     pub(crate) health: HealthServer<H>,
 }
 
@@ -83,7 +85,7 @@ impl<H: Health> Routers<'_, H> {
             .max_encoding_message_size(usize::MAX);
         let routes = Routes::default()
             .add_service(compressed!(service))
-            .add_service(compressed!(ModelServiceServer::new(Models::new(Arc::clone(self.registry)))))
+            .add_service(compressed!(ModelServiceServer::new(self.models())))
             .add_service(compressed!(self.health.clone()));
         Ok(self.layered(with_reflection(routes, &[COST_MODEL, MODELS, HEALTH])?))
     }
@@ -91,12 +93,14 @@ impl<H: Health> Routers<'_, H> {
     /// Returns the services of the admin listener.
     pub(crate) fn admin(&self) -> Result<CallService, StartError> {
         let routes = Routes::default()
-            .add_service(compressed!(ModelAdminServiceServer::new(ModelAdmin::new(Arc::clone(
-                self.registry
-            )))))
-            .add_service(compressed!(ModelServiceServer::new(Models::new(Arc::clone(self.registry)))))
+            .add_service(compressed!(ModelAdminServiceServer::new(ModelAdmin::new(self.models()))))
+            .add_service(compressed!(ModelServiceServer::new(self.models())))
             .add_service(compressed!(self.health.clone()));
         Ok(self.layered(with_reflection(routes, &[MODEL_ADMIN, MODELS, HEALTH])?))
+    }
+
+    fn models(&self) -> Models {
+        Models::new(Arc::clone(self.registry), Arc::clone(self.quality))
     }
 
     /// Returns the HTTP settings of the gRPC and admin listeners.

@@ -14,6 +14,7 @@ use crate::{
     listening::{Addresses, Listening},
     metrics::Metrics,
     monitoring::{Monitored, Monitoring, Readiness},
+    quality::{LiveQuality, Replays, RunningReplays},
     registry::{Registry, RegistrySettings},
     routers::Routers,
     runtime::Runtime,
@@ -37,6 +38,7 @@ pub struct RunningServer {
     health: HealthReporting,
     tracing: Tracing,
     store: Option<Arc<MeasurementStore>>,
+    replays: Option<RunningReplays>,
     drain: Duration,
 }
 
@@ -66,6 +68,11 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         bounds(&settings),
         Arc::clone(&metrics),
     );
+    let quality = Arc::new(LiveQuality::new(sessions.clone()));
+    let replays = store.clone().filter(|_| settings.replay_share > 0.0).map(|store| {
+        let (quality, share) = (Arc::clone(&quality), settings.replay_share);
+        Replays { quality, store, share }.start()
+    });
     let monitored = Monitored::new(&metrics, &sessions, &readiness);
     let monitoring = addresses.metrics.map(|address| Monitoring::start(address, monitored)).transpose()?;
     let tracing = Tracing::start(&settings.traces)?;
@@ -76,6 +83,7 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         credentials: &credentials,
         observer: observer(&settings, &metrics, &tracing),
         registry: &registry,
+        quality: &quality,
         health: health_service,
     };
     let (calls_gate, admin_gate) =
@@ -96,6 +104,7 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         health,
         tracing,
         store,
+        replays,
         drain,
     };
     server.log_addresses();
@@ -204,6 +213,7 @@ impl RunningServer {
         self.readiness.stop();
         self.registry.stop();
         self.health.stop().await;
+        drop(self.replays);
         let admin = async {
             match self.admin {
                 Some(admin) => admin.stop(self.drain).await,

@@ -148,6 +148,13 @@ pub struct Settings {
     #[arg(help_heading = MEASUREMENTS)]
     pub max_measurements_bytes: u64,
 
+    /// Share of the compute threads' time for replays
+    ///
+    /// Kept measurements are replayed through the versions in use, to see how well each ranks. 0 disables it.
+    #[arg(long, env = "HLORANK_REPLAY_SHARE", value_name = "RATIO", default_value_t = 0.05, value_parser = ratio)]
+    #[arg(help_heading = MEASUREMENTS)]
+    pub replay_share: f64,
+
     /// Number of compute threads
     ///
     /// Each holds one session of every model. The default is the number of cores.

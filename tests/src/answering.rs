@@ -1,8 +1,8 @@
 use hlorank_proto::v1::{
-    DeleteMeasurementsRequest, DeleteMeasurementsResponse, ListMeasurementsRequest, ListMeasurementsResponse,
-    ModelSelector, PutGraphRequest, PutGraphResponse, RankConfigsRequest, RankConfigsResponse,
-    RankConfigsStreamRequest, RankConfigsStreamResponse, ReportMeasurementsRequest,
-    ReportMeasurementsResponse, SuggestConfigsRequest, SuggestConfigsResponse,
+    DeleteMeasurementsRequest, DeleteMeasurementsResponse, GetMeasuredGraphRequest, GetMeasuredGraphResponse,
+    ListMeasurementsRequest, ListMeasurementsResponse, ModelSelector, PutGraphRequest, PutGraphResponse,
+    RankConfigsRequest, RankConfigsResponse, RankConfigsStreamRequest, RankConfigsStreamResponse,
+    ReportMeasurementsRequest, ReportMeasurementsResponse, SuggestConfigsRequest, SuggestConfigsResponse,
     cost_model_service_server::{CostModelService, CostModelServiceServer},
 };
 use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
@@ -119,6 +119,13 @@ impl CostModelService for Answers {
         _: Request<ListMeasurementsRequest>,
     ) -> Result<Response<ListMeasurementsResponse>, Status> {
         Ok(Response::new(self.measurements.clone()))
+    }
+
+    async fn get_measured_graph(
+        &self,
+        _: Request<GetMeasuredGraphRequest>,
+    ) -> Result<Response<GetMeasuredGraphResponse>, Status> {
+        Ok(Response::new(GetMeasuredGraphResponse::default()))
     }
 
     async fn delete_measurements(

@@ -7,8 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_client::{Client, GraphHandle, RankRequest, StreamRequest};
-use hlorank_graph::Configurations;
+use hlorank_client::{Adapt, Client, GraphHandle, Measured, RankRequest, StreamRequest};
+use hlorank_graph::{Configurations, MeasuredGraph};
 use hlorank_tests::{
     Prometheus, TestServer, configurations, grid_tiles, kernel_of, measured_graphs, prometheus, repository,
 };
@@ -102,11 +102,12 @@ fn operands(expression: &str) -> Vec<String> {
     operands.filter(|operand| operand.parse::<f64>().is_err()).collect()
 }
 
-/// Sends some calls of every kind: both tasks, every method, known and new graphs, and rejected calls.
+/// Sends some calls of every kind: both tasks, every method, known and new graphs, reports, and rejected calls.
 async fn drive(client: &Client, round: u8) {
     for measured in measured_graphs() {
         let graph = GraphHandle::of(&measured);
         client.rank(&RankRequest::new(&graph, configurations(&measured))).await.unwrap();
+        client.report_measurements(&graph, &measurements(&measured)).await.unwrap();
     }
     let graph = GraphHandle::features(&kernel_of(2 + round % 30));
     client.put_graph(&graph).await.unwrap();
@@ -120,9 +121,18 @@ async fn drive(client: &Client, round: u8) {
     assert!(client.rank(&unknown).await.is_err());
 }
 
+fn measurements(graph: &MeasuredGraph) -> Adapt {
+    let times = &graph.measurements.as_ref().unwrap().run_times;
+    let time = |&time: &i64| Measured::Time { seconds: time as f64 * 1e-9, repeats: 1 };
+    let measured: Vec<Measured> = times.iter().map(time).collect();
+    Adapt::new("a board").measured(configurations(graph), &measured)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_expression_of_the_dashboard_and_the_rules_has_data() {
-    let server = TestServer::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("--measurements={}", folder.path().join("measurements").display());
+    let server = TestServer::start_with(&[&store, "--replay-share=1"]).await;
     let Some(prometheus) = Prometheus::scraping(server.metrics_address()).await else { return };
     let client = server.client().await;
     let mut without_data = dashboard();

@@ -13,6 +13,7 @@ use super::{
     load::LoadSeries,
     methods::Methods,
     model::ModelSeries,
+    quality::QualitySeries,
     recorder::Recorder,
     security::SecuritySeries,
     stages::StageSeries,
@@ -37,8 +38,10 @@ pub struct Metrics {
     pub security: SecuritySeries,
     /// The store of measurements.
     pub store: Arc<StoreSeries>,
+    /// How well model versions rank what clients measured.
+    pub quality: QualitySeries,
     models: RwLock<HashMap<String, Arc<ModelSeries>>>,
-    recorder: Recorder,
+    recorder: Arc<Recorder>,
 }
 
 const BUILD_INFO: Family<Gauge, 2> = Family::new(
@@ -55,7 +58,7 @@ impl Metrics {
     /// those of all other reasons together.
     #[must_use]
     pub fn new(reasons: &[&'static str]) -> Self {
-        let recorder = Recorder::new();
+        let recorder = Arc::new(Recorder::new());
         let digest = hlorank_graph::FeatureSet::TPUGRAPHS.digest().to_string();
         BUILD_INFO.series(&recorder, [env!("CARGO_PKG_VERSION"), &digest]).set(1.0);
         Self {
@@ -67,6 +70,7 @@ impl Metrics {
             loading: LoadingSeries::new(&recorder),
             security: SecuritySeries::new(&recorder),
             store: Arc::new(StoreSeries::new(&recorder)),
+            quality: QualitySeries::new(&recorder),
             models: RwLock::default(),
             recorder,
         }

@@ -11,7 +11,7 @@ use super::{
     loader::Loader,
     policy::Policies,
     report::ModelReport,
-    selection::{SelectError, Selection, Wanted},
+    selection::{SelectError, Selection, VersionInUse, Wanted},
     settings::RegistrySettings,
     shared::Shared,
     version_loader::VersionLoader,
@@ -118,6 +118,17 @@ impl Registry {
     /// the set.
     pub fn select_for_set(&self, name: &str, wanted: &Wanted, set: &str) -> Result<Selection, SelectError> {
         self.shared.serving.load().select_for_set(name, wanted, set)
+    }
+
+    /// Returns a version of a model, whatever its task; the stable one for [`Wanted::Any`].
+    pub fn version(&self, name: &str, wanted: &Wanted) -> Result<Arc<Model>, SelectError> {
+        self.shared.serving.load().find(name, wanted).map(|selection| selection.stable)
+    }
+
+    /// Returns the versions of all models that answer calls which name no version.
+    #[must_use]
+    pub fn in_use(&self) -> Vec<VersionInUse> {
+        self.shared.serving.load().in_use()
     }
 
     /// Reports every version of every model, by name, then version.

@@ -30,5 +30,5 @@ pub use handle::Registry;
 pub use policy::{CanarySplit, Policy};
 pub use policy_error::PolicyError;
 pub use report::ModelReport;
-pub use selection::{SelectError, Selection, Wanted};
+pub use selection::{Role, SelectError, Selection, VersionInUse, Wanted};
 pub use settings::{Defaults, RegistrySettings};

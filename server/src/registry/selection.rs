@@ -17,6 +17,35 @@ pub enum Wanted {
     Version(u64),
 }
 
+/// What a version of a model is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// It answers calls that name no version.
+    Stable,
+    /// It serves a share of the graphs.
+    Canary,
+}
+
+/// A version in use.
+#[derive(Clone)]
+pub struct VersionInUse {
+    /// What for.
+    pub role: Role,
+    /// The version.
+    pub model: Arc<Model>,
+}
+
+impl Role {
+    /// Its name, as a label and for people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stable => "stable",
+            Self::Canary => "canary",
+        }
+    }
+}
+
 /// The versions that may answer a request. The request's graph decides which of them does.
 #[derive(Clone)]
 pub struct Selection {

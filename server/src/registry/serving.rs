@@ -6,7 +6,7 @@ use std::{
 use hlorank_graph::Task;
 
 use super::{
-    selection::{SelectError, Selection, Wanted},
+    selection::{Role, SelectError, Selection, VersionInUse, Wanted},
     settings::Defaults,
     versions::ServedVersions,
 };
@@ -83,6 +83,16 @@ impl ServingSnapshot {
         }
     }
 
+    /// Returns the versions in use, by name of their model.
+    pub(super) fn in_use(&self) -> Vec<VersionInUse> {
+        let of_model = |served: &ServedVersions<Arc<Model>>| {
+            let of = |role, model: &Arc<Model>| VersionInUse { role, model: Arc::clone(model) };
+            let canary = served.canary.as_ref().map(|(_, model, _)| of(Role::Canary, model));
+            [Some(of(Role::Stable, &served.stable.1)), canary].into_iter().flatten()
+        };
+        self.models.values().flat_map(of_model).collect()
+    }
+
     fn unknown_set(&self, set: &str) -> SelectError {
         let served: BTreeSet<&str> =
             self.models.values().filter_map(|served| set_of(&served.stable.1)).collect();
@@ -90,7 +100,8 @@ impl ServingSnapshot {
         SelectError::UnknownFeatureSet { set: set.to_owned(), served }
     }
 
-    fn find(&self, name: &str, wanted: &Wanted) -> Result<Selection, SelectError> {
+    /// Returns the versions of a model that may answer a request, whatever its task.
+    pub(super) fn find(&self, name: &str, wanted: &Wanted) -> Result<Selection, SelectError> {
         let served = self.models.get(name).ok_or_else(|| self.unknown_name(name))?;
         let one = |model: &Arc<Model>| Selection { stable: Arc::clone(model), canary: None };
         let (_, stable) = &served.stable;

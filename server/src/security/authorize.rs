@@ -62,13 +62,16 @@ where
     }
 }
 
+/// Methods that delete or read what other clients sent, or that take much processor time.
+const OPERATORS: [&str; 3] = ["/DeleteMeasurements", "/GetMeasuredGraph", "/CompareModels"];
+
 /// Returns the scope that a method requires; `None` for health checks, which need no token.
 fn required_scope(path: &str) -> Option<Scope> {
     match path.split('/').nth(1) {
         Some("grpc.health.v1.Health") => None,
         Some("hlorank.v1.ModelAdminService") => Some(Scope::Admin),
         // What is deleted is gone for all clients.
-        _ if path.ends_with("/DeleteMeasurements") => Some(Scope::Admin),
+        _ if OPERATORS.iter().any(|method| path.ends_with(method)) => Some(Scope::Admin),
         _ => Some(Scope::Read),
     }
 }
@@ -111,8 +114,13 @@ mod tests {
     fn every_service_but_health_requires_a_scope() {
         assert_eq!(required_scope("/grpc.health.v1.Health/Check"), None);
         assert_eq!(required_scope("/hlorank.v1.ModelAdminService/Pin"), Some(Scope::Admin));
-        let delete = "/hlorank.v1.CostModelService/DeleteMeasurements";
-        assert_eq!(required_scope(delete), Some(Scope::Admin));
+        for path in [
+            "/hlorank.v1.CostModelService/DeleteMeasurements",
+            "/hlorank.v1.CostModelService/GetMeasuredGraph",
+            "/hlorank.v1.ModelService/CompareModels",
+        ] {
+            assert_eq!(required_scope(path), Some(Scope::Admin));
+        }
         for path in ["/hlorank.v1.CostModelService/RankConfigs", "/no.such.Service/Method", "/", ""] {
             assert_eq!(required_scope(path), Some(Scope::Read), "{path}");
         }

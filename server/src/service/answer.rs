@@ -20,6 +20,11 @@ pub(super) fn selector(model: &Model) -> ModelSelector {
     }
 }
 
+/// Writes a count.
+pub(super) fn count(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
 /// The unit of the scores of a session. Those that are adapted to measurements are logarithms of seconds, whatever the
 /// model's are.
 pub(super) fn unit_of(session: &Session) -> v1::ScoreUnit {
@@ -74,7 +79,6 @@ pub(super) fn reuse_counts(reuse: Reuse) -> ReuseCounts {
 }
 
 pub(super) fn summary(graph: &SegmentedGraph) -> GraphSummary {
-    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let summary = graph.summary;
     GraphSummary {
         nodes: count(summary.nodes),

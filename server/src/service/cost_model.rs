@@ -9,9 +9,9 @@ use hlorank_proto::{
         SuggestConfigsRequest, cost_model_service_server::CostModelService,
     },
     v1::{
-        self, DeleteMeasurementsRequest, DeleteMeasurementsResponse, ListMeasurementsRequest,
-        ListMeasurementsResponse, PutGraphResponse, RankConfigsResponse, ReportMeasurementsResponse,
-        SuggestConfigsResponse,
+        self, DeleteMeasurementsRequest, DeleteMeasurementsResponse, GetMeasuredGraphRequest,
+        GetMeasuredGraphResponse, ListMeasurementsRequest, ListMeasurementsResponse, PutGraphResponse,
+        RankConfigsResponse, ReportMeasurementsResponse, SuggestConfigsResponse,
     },
 };
 use tonic::{Extensions, Request, Response, Status, Streaming};
@@ -24,7 +24,7 @@ use super::{
     batch_request::read_batch,
     deadline,
     graph_request::read_graph,
-    measurements_request::{delete, list, report},
+    measurements_request::{self, delete, list, report},
     model::find,
     rank_stream::{Answers, RankStream},
     suggest_request::{read_source, read_wanted, suggestion},
@@ -229,6 +229,13 @@ impl CostModelService for CostModel {
     ) -> Result<Response<ListMeasurementsResponse>, Status> {
         let call = self.call(request.extensions())?;
         Ok(Response::new(list(&self.sessions, request.into_inner(), &call).await?))
+    }
+
+    async fn get_measured_graph(
+        &self,
+        request: Request<GetMeasuredGraphRequest>,
+    ) -> Result<Response<GetMeasuredGraphResponse>, Status> {
+        Ok(Response::new(measurements_request::graph(&self.sessions, request.into_inner()).await?))
     }
 
     async fn delete_measurements(

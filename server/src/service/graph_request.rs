@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use hlorank_graph::{Digest, Task};
-use hlorank_proto::v1::{self, graph::Source};
+use hlorank_proto::v1;
 
 use super::ServiceError;
 use crate::session::{GraphContent, GraphOrigin, SentGraph, Sessions};
@@ -27,12 +27,9 @@ pub(super) fn present<T>(graph: Option<T>) -> Result<T, ServiceError> {
 pub(super) fn origin(graph: v1::Graph, task: Option<Task>) -> Result<GraphOrigin, ServiceError> {
     let named = read_task(graph.task)?;
     let source = graph.source.ok_or(ServiceError::Missing { field: "graph.source", hint: GRAPH_HINT })?;
-    let content = match source {
-        Source::GraphHash(hash) => return read_hash("graph.graph_hash", &hash).map(GraphOrigin::Hash),
-        Source::HloModule(module) => GraphContent::Module(module),
-        Source::HloText(text) => GraphContent::Text(text),
-        Source::Features(features) => GraphContent::Features(features),
-        Source::FeatureGraph(graph) => GraphContent::FeatureGraph(graph),
+    let content = match GraphContent::of(source) {
+        Ok(content) => content,
+        Err(hash) => return read_hash("graph.graph_hash", &hash).map(GraphOrigin::Hash),
     };
     let implied = matches!(content, GraphContent::FeatureGraph(_)).then_some(Task::FeatureSet);
     let task = named.or(task).or(implied).ok_or(ServiceError::Missing {

@@ -1,11 +1,12 @@
-//! `ReportMeasurements`, `ListMeasurements` and `DeleteMeasurements`: the store of measurements over the wire.
+//! `ReportMeasurements`, `ListMeasurements`, `GetMeasuredGraph` and `DeleteMeasurements`: the store of measurements over the wire.
 
 use hlorank_graph::{ConfigurationError, Configurations, Digest, Limits};
 use hlorank_proto::{
     received::ReportMeasurementsRequest,
     v1::{
-        self, ConfigBatch, DeleteMeasurementsRequest, DeleteMeasurementsResponse, GraphMeasurements,
-        ListMeasurementsRequest, ListMeasurementsResponse, ReportMeasurementsResponse,
+        self, ConfigBatch, DeleteMeasurementsRequest, DeleteMeasurementsResponse, GetMeasuredGraphRequest,
+        GetMeasuredGraphResponse, GraphMeasurements, ListMeasurementsRequest, ListMeasurementsResponse,
+        ReportMeasurementsResponse,
     },
 };
 
@@ -39,8 +40,10 @@ pub(super) async fn report(
     let task = read_batch(sessions, batch.clone()).await?.task();
     let times = SentTimes { seconds, repeats, failures, ids };
     let sent = read_measurements(sessions, &REPORT, (target, batch), times).await?;
-    let found = sessions.find(read_graph(sessions, graph, Some(task)).await?, &call.record).await?;
-    let reported = sessions.report(call, &found, sent).await?;
+    let origin = read_graph(sessions, graph, Some(task)).await?;
+    let program = origin.program();
+    let found = sessions.find(origin, &call.record).await?;
+    let reported = sessions.report(call, (&found, program), sent).await?;
     Ok(ReportMeasurementsResponse {
         accepted: u32::try_from(reported.accepted).unwrap_or(u32::MAX),
         known: u32::try_from(reported.known).unwrap_or(u32::MAX),
@@ -77,6 +80,18 @@ pub(super) async fn list(
     let written = written.map_err(|error: ConfigurationError| StoreError::Failed(error.to_string()));
     let graphs = written.map_err(SessionError::from)?;
     Ok(ListMeasurementsResponse { graphs, next_page_token: next.unwrap_or_default().into() })
+}
+
+/// Returns the graph of measurements.
+pub(super) async fn graph(
+    sessions: &Sessions,
+    request: GetMeasuredGraphRequest,
+) -> Result<GetMeasuredGraphResponse, ServiceError> {
+    let GetMeasuredGraphRequest { target, graph_hash } = request;
+    check_target("target", &target)?;
+    let graph = read_hash("graph_hash", &graph_hash)?;
+    let kept = sessions.kept_graph(Subject { target, graph }).await?;
+    Ok(GetMeasuredGraphResponse { graph: kept.map(|(graph, _)| graph) })
 }
 
 /// Deletes measurements.

@@ -5,6 +5,7 @@ mod admit_calls;
 mod answer;
 mod batch_request;
 mod classify;
+mod compared_models;
 mod compression;
 mod cost_model;
 mod deadline;

@@ -3,29 +3,65 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hlorank_graph::{NamedFeatureSet, Task};
 use hlorank_proto::v1::{
-    self, GetModelRequest, GetModelResponse, ListModelsRequest, ListModelsResponse, ModelSelector,
-    model_service_server::ModelService,
+    self, CompareModelsRequest, CompareModelsResponse, GetModelRequest, GetModelResponse, ListModelsRequest,
+    ListModelsResponse, ModelSelector, model_service_server::ModelService,
 };
 use tonic::{Request, Response, Status};
 
-use super::{ServiceError, graph_request::read_graph};
+use super::{
+    ServiceError,
+    answer::count,
+    compared_models::{check_tasks, comparison},
+    graph_request::read_graph,
+};
 use crate::{
     model::{Manifest, Model, ModelKind, ModelState, Rejection},
+    quality::LiveQuality,
+    ranking_quality::QualitySummary,
     registry::{ModelReport, Registry, Wanted},
-    session::{FoundGraph, SelectedModel, Sessions},
+    session::{FoundGraph, SelectedModel, SessionError, Sessions},
     telemetry::CallRecord,
 };
 
 /// Implements `hlorank.v1.ModelService`.
 pub struct Models {
     registry: Arc<Registry>,
+    quality: Arc<LiveQuality>,
 }
 
 impl Models {
     /// Answers questions about the models of a registry.
     #[must_use]
-    pub fn new(registry: Arc<Registry>) -> Self {
-        Self { registry }
+    pub(crate) fn new(registry: Arc<Registry>, quality: Arc<LiveQuality>) -> Self {
+        Self { registry, quality }
+    }
+
+    pub(super) fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// Describes every version of every model, by name, then version.
+    pub(super) fn all(&self) -> Vec<v1::Model> {
+        self.registry.models().into_iter().map(|report| self.describe(report)).collect()
+    }
+
+    fn describe(&self, report: ModelReport) -> v1::Model {
+        let summaries = report.model.as_ref().map(|model| self.quality.summaries(model.digest()));
+        let live_quality = summaries.into_iter().flatten().take(MAX_TARGETS).map(live_quality).collect();
+        v1::Model { live_quality, ..report.into() }
+    }
+
+    /// Returns a version that a request names.
+    fn loaded(
+        &self,
+        field: &'static str,
+        selector: Option<ModelSelector>,
+    ) -> Result<Arc<Model>, ServiceError> {
+        let hint = "give the name of a model; ListModels lists them";
+        let selector = selector.filter(|selector| !selector.name.is_empty());
+        let selector = selector.ok_or(ServiceError::Missing { field, hint })?;
+        let found = self.registry.version(&selector.name, &wanted(&selector)?);
+        Ok(found.map_err(SessionError::from)?)
     }
 
     fn find(&self, name: &str, version: u64) -> Result<ModelReport, ServiceError> {
@@ -51,8 +87,7 @@ impl ModelService for Models {
         &self,
         _: Request<ListModelsRequest>,
     ) -> Result<Response<ListModelsResponse>, Status> {
-        let models = self.registry.models().into_iter().map(v1::Model::from).collect();
-        Ok(Response::new(ListModelsResponse { models }))
+        Ok(Response::new(ListModelsResponse { models: self.all() }))
     }
 
     async fn get_model(
@@ -62,7 +97,36 @@ impl ModelService for Models {
         let GetModelRequest { name, version } = request.into_inner();
         check_name(&name)?;
         let model = self.find(&name, version)?;
-        Ok(Response::new(GetModelResponse { model: Some(model.into()) }))
+        Ok(Response::new(GetModelResponse { model: Some(self.describe(model)) }))
+    }
+
+    async fn compare_models(
+        &self,
+        request: Request<CompareModelsRequest>,
+    ) -> Result<Response<CompareModelsResponse>, Status> {
+        let CompareModelsRequest { first, second, target } = request.into_inner();
+        let first = self.loaded("first", first)?;
+        let second = self.loaded("second", second)?;
+        check_tasks(&first, &second)?;
+        let target = Some(target.as_str()).filter(|target| !target.is_empty());
+        let compared = self.quality.compare([&first, &second], target).await.map_err(ServiceError::from)?;
+        Ok(Response::new(comparison([&first, &second], &compared)))
+    }
+}
+
+/// Maximum number of targets whose quality an answer has, by name.
+const MAX_TARGETS: usize = 100;
+
+fn live_quality((target, summary): (String, QualitySummary)) -> v1::LiveQuality {
+    v1::LiveQuality {
+        target,
+        graphs: count(summary.graphs),
+        configs: count(summary.measured),
+        kendall_tau: summary.tau,
+        ordered_pairs: summary.ordered_pairs,
+        top_pick_regret: summary.regret,
+        predicted_time_ratio: summary.time_ratio,
+        time_error_ratio: summary.time_error,
     }
 }
 
@@ -184,10 +248,6 @@ fn settings(kind: &ModelKind) -> v1::Model {
             ..v1::Model::default()
         },
     }
-}
-
-fn count(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 impl From<ModelState> for v1::ModelState {

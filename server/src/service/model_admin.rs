@@ -7,19 +7,19 @@ use hlorank_proto::v1::{
 };
 use tonic::{Request, Response, Status};
 
-use super::{ServiceError, model::check_name};
+use super::{Models, ServiceError, model::check_name};
 use crate::registry::{AdminError, CanarySplit, Registry};
 
 /// Implements `hlorank.v1.ModelAdminService`.
 pub struct ModelAdmin {
-    registry: Arc<Registry>,
+    models: Models,
 }
 
 impl ModelAdmin {
-    /// Changes which versions of a registry's models serve.
+    /// Changes which of these models' versions serve.
     #[must_use]
-    pub fn new(registry: Arc<Registry>) -> Self {
-        Self { registry }
+    pub fn new(models: Models) -> Self {
+        Self { models }
     }
 
     /// Completes a change even if its caller disconnects, and returns the models that it concerns as they are then.
@@ -31,12 +31,12 @@ impl ModelAdmin {
     where
         F: Future<Output = Result<(), AdminError>> + Send + 'static,
     {
-        let changing = tokio::spawn(change(Arc::clone(&self.registry), name.to_owned()));
+        let changing = tokio::spawn(change(Arc::clone(self.models.registry()), name.to_owned()));
         let changed = changing.await.unwrap_or(Err(AdminError::Failed));
         changed.map_err(ServiceError::from)?;
-        let mut models = self.registry.models();
-        models.retain(|report| name.is_empty() || report.name == name);
-        Ok(models.into_iter().map(v1::Model::from).collect())
+        let mut models = self.models.all();
+        models.retain(|model| name.is_empty() || model.name == name);
+        Ok(models)
     }
 }
 

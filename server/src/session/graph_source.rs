@@ -1,6 +1,6 @@
 use bytes::Bytes;
 use hlorank_graph::{Digest, GraphArrays, GraphError, HloModule, Limits, Task};
-use hlorank_proto::v1::{FeatureGraph, GraphFeatures};
+use hlorank_proto::v1::{self, FeatureGraph, GraphFeatures, graph::Source as SentSource};
 
 use super::{
     Bounds, SessionError,
@@ -36,8 +36,36 @@ pub(crate) enum GraphContent {
     FeatureGraph(FeatureGraph),
 }
 
+impl GraphContent {
+    /// Returns the content of a message; the hash if it has only that.
+    pub(crate) fn of(source: SentSource) -> Result<Self, Bytes> {
+        match source {
+            SentSource::GraphHash(hash) => Err(hash),
+            SentSource::HloModule(module) => Ok(Self::Module(module)),
+            SentSource::HloText(text) => Ok(Self::Text(text)),
+            SentSource::Features(features) => Ok(Self::Features(features)),
+            SentSource::FeatureGraph(graph) => Ok(Self::FeatureGraph(graph)),
+        }
+    }
+}
+
 /// Maximum size of a small graph, which takes about a millisecond to read.
 const INTERACTIVE_GRAPH_BYTES: usize = 64 << 10;
+
+impl GraphOrigin {
+    /// Returns the message of a program before fusion that came with the call. Other graphs have a smaller message, which
+    /// follows from what was read.
+    pub(crate) fn program(&self) -> Option<v1::Graph> {
+        let Self::Sent(SentGraph { content, task: Task::Fusion, .. }) = self else { return None };
+        let source = match content {
+            GraphContent::Module(module) => SentSource::HloModule(module.clone()),
+            GraphContent::Text(text) => SentSource::HloText(text.clone()),
+            GraphContent::Features(_) | GraphContent::FeatureGraph(_) => return None,
+        };
+        let task = v1::Task::from(Task::Fusion).into();
+        Some(v1::Graph { source: Some(source), task, configurable_nodes: Vec::new() })
+    }
+}
 
 impl SentGraph {
     /// Checks its size before anything is copied.

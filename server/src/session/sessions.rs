@@ -3,7 +3,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{Graph, SegmentedGraph, Task};
+use hlorank_graph::{Digest, Graph, SegmentedGraph, Task};
 
 use super::{
     Bounds, GraphOrigin, SentGraph, SessionError,
@@ -228,6 +228,16 @@ impl Sessions {
         };
         record.found(&found.graph, found.featurize);
         Ok(found)
+    }
+
+    /// Returns a graph from the cache, without counting the lookup.
+    pub(super) async fn cached(&self, hash: Digest) -> Option<Arc<SegmentedGraph>> {
+        self.0.graphs.peek(hash).await
+    }
+
+    /// The models that serve.
+    pub(crate) fn registry(&self) -> &Arc<Registry> {
+        &self.0.registry
     }
 
     /// Returns the source of a graph from the cache, or reads it, and how long reading took.

@@ -3,9 +3,11 @@
 use std::{collections::HashSet, sync::Arc};
 
 use hlorank_graph::{ConfigurationError, Configurations, EncodedBatch, Limits, SegmentedGraph};
+use hlorank_proto::v1;
 
 use super::{
     Call, SentMeasurements, SessionError, Sessions,
+    kept_graph::{keep, kept_bytes},
     measurements::{MAX_LEARNED, REPORT},
     sessions::FoundGraph,
 };
@@ -37,11 +39,12 @@ impl Sessions {
         self.kept().ok_or(StoreError::Off)
     }
 
-    /// Keeps measurements. Returns once they are on disk.
+    /// Keeps measurements, and their graph with the first of them. `program` is the message of a program before fusion, if the
+    /// call sent it. Returns once they are on disk.
     pub(crate) async fn report(
         &self,
         call: &Call,
-        found: &FoundGraph,
+        (found, program): (&FoundGraph, Option<v1::Graph>),
         sent: SentMeasurements,
     ) -> Result<Reported, SessionError> {
         let store = self.store()?;
@@ -68,7 +71,14 @@ impl Sessions {
         let measurements = self.pool().run(Class::Bulk, move |_| measurements()).await?.value;
         let measurements =
             measurements.map_err(|source| SessionError::Configuration { field: REPORT.batch, source })?;
-        Ok(store.report(subject, measurements).await?)
+        let kept = if store.has_graph(subject.clone()).await? {
+            None
+        } else {
+            let graph = Arc::clone(&found.graph);
+            call.place.hold(kept_bytes(&graph.whole))?;
+            self.pool().run(Class::Bulk, move |_| keep(&graph.whole, program)).await?.value?
+        };
+        Ok(store.report(subject, measurements, kept).await?)
     }
 
     /// Reads the stored measurements of a graph on a target.
@@ -93,7 +103,10 @@ impl Sessions {
 }
 
 /// Bytes of measurements of a graph whose configurations have this many columns of a feature set.
-fn measurement_bytes((graph, columns): (&SegmentedGraph, Option<usize>), measurements: usize) -> usize {
+pub(super) fn measurement_bytes(
+    (graph, columns): (&SegmentedGraph, Option<usize>),
+    measurements: usize,
+) -> usize {
     let slot_bytes = columns.map_or(ENTRY_BYTES, |columns| columns.saturating_mul(COLUMN_BYTES));
     measurements.saturating_mul(graph.slots().saturating_mul(slot_bytes).saturating_add(MEASUREMENT_BYTES))
 }

@@ -6,12 +6,13 @@ use std::{
     sync::{PoisonError, RwLock},
 };
 
+use hlorank_graph::Task;
 use redb::{
     Builder, Database, ReadableDatabase as _, ReadableTableMetadata as _, TableDefinition, TableError,
 };
 
 use super::{
-    Measurement, Page, StoreError, Subject,
+    KeptGraph, Measurement, Page, StoreError, Subject,
     error::{OpenStoreError, Unusable},
     page::MAX_PAGE_BYTES,
 };
@@ -19,17 +20,26 @@ use super::{
 /// The records by key.
 pub(super) const MEASUREMENTS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("measurements");
 
+/// The compressed messages of graphs by subject.
+pub(super) const GRAPHS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("graphs");
+
+/// The task of each of these graphs, one byte, by subject. A list of subjects reads none of the large messages.
+pub(super) const SUBJECTS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("subjects");
+
 /// Numbers about the file.
 pub(super) const FACTS: TableDefinition<'_, &str, u64> = TableDefinition::new("facts");
 
 /// Name of the format in [`FACTS`].
 const FORMAT: &str = "format";
 
-/// Name of the number of bytes of all keys and records in [`FACTS`].
+/// Name of the number of bytes of all keys, records and graphs in [`FACTS`].
 pub(super) const BYTES: &str = "bytes";
 
 /// The format that this version writes and reads.
-const CURRENT_FORMAT: u64 = 1;
+const CURRENT_FORMAT: u64 = 2;
+
+/// The format before, which has no graphs. It is read, and becomes the current one.
+const FORMAT_WITHOUT_GRAPHS: u64 = 1;
 
 /// Memory for pages of the file.
 const CACHE_BYTES: usize = 16 << 20;
@@ -45,7 +55,7 @@ pub(super) struct StoreFile {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
     pub(super) measurements: u64,
-    /// Bytes of all keys and records.
+    /// Bytes of all keys, records and graphs.
     pub(super) bytes: u64,
 }
 
@@ -112,8 +122,7 @@ impl StoreFile {
                 }
                 let measurement = Subject::of_key(key)
                     .and_then(|(subject, id)| Some((subject, Measurement::of_record(record, id)?)));
-                let measurement =
-                    measurement.ok_or_else(|| redb::Error::Corrupted("a record is unreadable".to_owned()))?;
+                let measurement = measurement.ok_or_else(unreadable)?;
                 page.measurements.push(measurement);
                 bytes += key.len() + record.len();
                 last = Some(key.to_vec());
@@ -121,6 +130,55 @@ impl StoreFile {
             Ok(page)
         })
     }
+}
+
+impl StoreFile {
+    /// Returns the graph of a subject, if it is kept.
+    pub(super) fn graph(&self, subject: &Subject) -> Result<Option<KeptGraph>, StoreError> {
+        self.with(|database| {
+            let (read, key) = (database.begin_read()?, subject.prefix());
+            let (subjects, graphs) = (read.open_table(SUBJECTS)?, read.open_table(GRAPHS)?);
+            let Some(task) = subjects.get(key.as_slice())? else { return Ok(None) };
+            let message = graphs.get(key.as_slice())?.ok_or_else(unreadable)?.value().to_vec();
+            Ok(Some(KeptGraph { task: task_of(task.value())?, message }))
+        })
+    }
+
+    /// Returns whether the graph of a subject is kept.
+    pub(super) fn has_graph(&self, subject: &Subject) -> Result<bool, StoreError> {
+        self.with(|database| {
+            let subjects = database.begin_read()?.open_table(SUBJECTS)?;
+            Ok(subjects.get(subject.prefix().as_slice())?.is_some())
+        })
+    }
+
+    /// Returns at most `count` subjects whose graphs are kept and their tasks, from the first one after `after`.
+    pub(super) fn subjects(
+        &self,
+        after: Option<&Subject>,
+        count: usize,
+    ) -> Result<Vec<(Subject, Task)>, StoreError> {
+        self.with(|database| {
+            let subjects = database.begin_read()?.open_table(SUBJECTS)?;
+            let after = after.map(Subject::prefix);
+            let start = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            let some = subjects.range::<&[u8]>((start, Bound::Unbounded))?.take(count);
+            let read = some.map(|entry| {
+                let (key, task) = entry?;
+                Ok((Subject::of_prefix(key.value()).ok_or_else(unreadable)?, task_of(task.value())?))
+            });
+            read.collect()
+        })
+    }
+}
+
+fn task_of(record: &[u8]) -> Result<Task, redb::Error> {
+    let is_named = |task: &Task| record == [task.kind().number()];
+    Task::ALL.into_iter().find(is_named).ok_or_else(unreadable)
+}
+
+fn unreadable() -> redb::Error {
+    redb::Error::Corrupted("a record is unreadable".to_owned())
 }
 
 /// Opens a file. redb panics on some damaged ones.
@@ -148,6 +206,7 @@ fn open(path: &Path) -> Result<Database, Unusable> {
 fn check_format(database: &Database) -> Result<(), Unusable> {
     match format(database)? {
         Some(CURRENT_FORMAT) => Ok(()),
+        Some(FORMAT_WITHOUT_GRAPHS) => Ok(add_graphs(database)?),
         Some(found) => Err(Unusable::OtherFormat { found, known: CURRENT_FORMAT }),
         None => Ok(begin(database)?),
     }
@@ -165,9 +224,19 @@ fn format(database: &Database) -> Result<Option<u64>, Unusable> {
     }
 }
 
+fn add_graphs(database: &Database) -> Result<(), redb::Error> {
+    let write = database.begin_write()?;
+    write.open_table(GRAPHS)?;
+    write.open_table(SUBJECTS)?;
+    write.open_table(FACTS)?.insert(FORMAT, CURRENT_FORMAT)?;
+    Ok(write.commit()?)
+}
+
 fn begin(database: &Database) -> Result<(), redb::Error> {
     let write = database.begin_write()?;
     write.open_table(MEASUREMENTS)?;
+    write.open_table(GRAPHS)?;
+    write.open_table(SUBJECTS)?;
     let mut facts = write.open_table(FACTS)?;
     facts.insert(FORMAT, CURRENT_FORMAT)?;
     facts.insert(BYTES, 0)?;

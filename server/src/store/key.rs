@@ -32,12 +32,23 @@ impl Subject {
 
     /// The subject and the id of a key; `None` if it is none of [`Self::key`].
     pub(super) fn of_key(key: &[u8]) -> Option<(Self, &[u8])> {
+        let (subject, rest) = Self::of_start(key)?;
+        let (_, id) = rest.split_first_chunk::<DIGEST_BYTES>()?;
+        Some((subject, id))
+    }
+
+    /// The subject of a prefix; `None` if it is none of [`Self::prefix`].
+    pub(super) fn of_prefix(prefix: &[u8]) -> Option<Self> {
+        let (subject, rest) = Self::of_start(prefix)?;
+        rest.is_empty().then_some(subject)
+    }
+
+    fn of_start(key: &[u8]) -> Option<(Self, &[u8])> {
         let (length, rest) = key.split_first_chunk()?;
         let (target, rest) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
         let (graph, rest) = rest.split_first_chunk::<DIGEST_BYTES>()?;
-        let (_, id) = rest.split_first_chunk::<DIGEST_BYTES>()?;
         let target = std::str::from_utf8(target).ok()?.to_owned();
-        Some((Self { target, graph: Digest(*graph) }, id))
+        Some((Self { target, graph: Digest(*graph) }, rest))
     }
 }
 
@@ -59,6 +70,9 @@ mod tests {
         let key = subject.key(b"config", b"id");
         assert_eq!(Subject::of_key(&key), Some((subject, &b"id"[..])));
         assert_eq!(Subject::of_key(&key[..key.len() - 3]), None);
+        let subject = Subject { target: String::new(), graph: Digest([1; 32]) };
+        assert_eq!(Subject::of_prefix(&key), None);
+        assert_eq!(Subject::of_prefix(&subject.prefix()), Some(subject));
         assert_eq!(Subject::of_key(b""), None);
     }
 

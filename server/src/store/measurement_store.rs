@@ -1,10 +1,11 @@
 use std::{path::PathBuf, sync::Arc, thread};
 
-use hlorank_graph::Digest;
+use hlorank_graph::{Digest, Task};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    Measurement, OpenStoreError, Page, Reported, StoreError, Subject, Unusable,
+    Changed, KeptGraph, Measurement, OpenStoreError, Page, Reported, StoreError, Subject, Unusable,
+    changes::Changes,
     file::StoreFile,
     key::target_prefix,
     writer::{Command, Report, Writer},
@@ -15,6 +16,7 @@ use crate::metrics::{StoreSeries, set};
 pub struct MeasurementStore {
     file: Arc<StoreFile>,
     commands: mpsc::Sender<Command>,
+    changes: Changes,
     series: Arc<StoreSeries>,
 }
 
@@ -36,16 +38,48 @@ impl MeasurementStore {
         let writer = Writer { file: Arc::clone(&file), commands, limit, series: Arc::clone(&series) };
         let started = thread::Builder::new().name("measurements".to_owned()).spawn(|| writer.run());
         started.map_err(|error| OpenStoreError { path, reason: Unusable::Io(error) })?;
-        Ok(Self { file, commands: sender, series })
+        Ok(Self { file, commands: sender, changes: Changes::default(), series })
     }
 
-    /// Adds measurements, all or none. Returns once they are on disk.
+    /// Adds measurements, all or none, and the graph that they are of, if it is not kept yet. Returns once they are on disk.
     pub async fn report(
         &self,
         subject: Subject,
         measurements: Vec<Measurement>,
+        graph: Option<KeptGraph>,
     ) -> Result<Reported, StoreError> {
-        self.ask(|answer| Command::Report(Report { subject, measurements, answer })).await
+        let of = subject.clone();
+        let report = |answer| Command::Report(Report { subject, measurements, graph, answer });
+        let reported = self.ask(report).await?;
+        if reported.accepted > 0 {
+            self.changes.add(of);
+        }
+        Ok(reported)
+    }
+
+    /// Returns the graph of a subject, if it is kept.
+    pub async fn graph(&self, subject: Subject) -> Result<Option<KeptGraph>, StoreError> {
+        self.read(move |file| file.graph(&subject)).await
+    }
+
+    /// Returns whether the graph of a subject is kept.
+    pub async fn has_graph(&self, subject: Subject) -> Result<bool, StoreError> {
+        self.read(move |file| file.has_graph(&subject)).await
+    }
+
+    /// Returns at most `count` subjects whose graphs are kept and their tasks, in the order of their keys, from the one after
+    /// `after`.
+    pub async fn subjects(
+        &self,
+        after: Option<Subject>,
+        count: usize,
+    ) -> Result<Vec<(Subject, Task)>, StoreError> {
+        self.read(move |file| file.subjects(after.as_ref(), count)).await
+    }
+
+    /// Waits until measurements were added or deleted since the last call, and returns which.
+    pub async fn changed(&self) -> Changed {
+        self.changes.next().await
     }
 
     /// Returns at most `count` measurements, fewer if they are large: of one graph on a target, of a target or of all, from
@@ -57,9 +91,17 @@ impl MeasurementStore {
         after: Option<Vec<u8>>,
         count: usize,
     ) -> Result<Page, StoreError> {
-        let (file, prefix) = (Arc::clone(&self.file), prefix(target, graph));
-        let read = move || file.page(&prefix, after.as_deref(), count);
-        let read = tokio::task::spawn_blocking(read).await;
+        let prefix = prefix(target, graph);
+        self.read(move |file| file.page(&prefix, after.as_deref(), count)).await
+    }
+
+    /// Reads the file on a thread that may wait for the disk.
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&StoreFile) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let file = Arc::clone(&self.file);
+        let read = tokio::task::spawn_blocking(move || read(&file)).await;
         let read = read.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string())));
         read.inspect_err(|error| {
             tracing::error!(%error, "measurements were not read");
@@ -70,7 +112,9 @@ impl MeasurementStore {
     /// Deletes the measurements of a target, or those of one graph on it. Returns how many there were.
     pub async fn delete(&self, target: &str, graph: Option<Digest>) -> Result<u64, StoreError> {
         let prefix = prefix(Some(target), graph);
-        self.ask(|answer| Command::Delete(prefix, answer)).await
+        let deleted = self.ask(|answer| Command::Delete(prefix, answer)).await;
+        self.changes.add_all();
+        deleted
     }
 
     /// Writes what waits, and closes the file. Later calls fail.

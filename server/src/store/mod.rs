@@ -4,17 +4,25 @@
 //! that the union of two sets is one set, in whatever order they came. A report is acknowledged once it is on disk. The
 //! file is a redb database, whose pages have checksums, and which is locked while it is open.
 //!
-//! Wire messages and models are unknown here. Configurations are kept in their canonical bytes.
+//! With the first measurement of a graph on a target comes the graph itself, so that measurements can be replayed through a
+//! model that no call sends the graph to.
+//!
+//! Wire messages and models are unknown here. Configurations are kept in their canonical bytes, and graphs in those of their
+//! message.
 
+mod changes;
 mod error;
 mod file;
+mod graph;
 mod key;
 mod measurement;
 mod measurement_store;
 mod page;
 mod writer;
 
+pub use changes::Changed;
 pub use error::{OpenStoreError, StoreError, Unusable};
+pub use graph::{KeptGraph, MAX_GRAPH_BYTES};
 pub use key::Subject;
 pub use measurement::{Measurement, Outcome, Reported};
 pub use measurement_store::MeasurementStore;

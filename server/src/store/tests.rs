@@ -8,8 +8,9 @@ use redb::Database;
 use tempfile::TempDir;
 
 use super::{
-    Measurement, MeasurementStore, OpenStoreError, Outcome, Reported, StoreError, Subject, Unusable,
-    file::FACTS,
+    Changed, KeptGraph, Measurement, MeasurementStore, OpenStoreError, Outcome, Reported, StoreError,
+    Subject, Unusable,
+    file::{FACTS, GRAPHS, SUBJECTS},
 };
 use crate::metrics::Metrics;
 
@@ -55,8 +56,8 @@ fn reported(accepted: u64, known: u64) -> Reported {
 async fn a_measurement_is_kept_once_by_its_id() {
     let (_folder, path) = folder();
     let (store, subject) = (open(&path), subject("a", 1));
-    assert_eq!(store.report(subject.clone(), measurements(0..4)).await, Ok(reported(4, 0)));
-    assert_eq!(store.report(subject.clone(), measurements([3, 4, 4])).await, Ok(reported(1, 2)));
+    assert_eq!(store.report(subject.clone(), measurements(0..4), None).await, Ok(reported(4, 0)));
+    assert_eq!(store.report(subject.clone(), measurements([3, 4, 4]), None).await, Ok(reported(1, 2)));
     assert_eq!(of_graph(&store, &subject, 100).await.len(), 5);
 }
 
@@ -64,13 +65,13 @@ async fn a_measurement_is_kept_once_by_its_id() {
 async fn an_id_whose_outcome_changes_refuses_the_whole_report() {
     let (_folder, path) = folder();
     let (store, subject) = (open(&path), subject("a", 1));
-    store.report(subject.clone(), measurements([0])).await.unwrap();
+    store.report(subject.clone(), measurements([0]), None).await.unwrap();
     let mut changed = measurements([7, 0]);
     changed[1].outcome.seconds = 9.0;
-    assert_eq!(store.report(subject.clone(), changed).await, Err(StoreError::Changed { index: 1 }));
+    assert_eq!(store.report(subject.clone(), changed, None).await, Err(StoreError::Changed { index: 1 }));
     let mut twice = measurements([8, 8]);
     twice[1].outcome.repeats = 2;
-    assert_eq!(store.report(subject.clone(), twice).await, Err(StoreError::Changed { index: 1 }));
+    assert_eq!(store.report(subject.clone(), twice, None).await, Err(StoreError::Changed { index: 1 }));
     assert_eq!(of_graph(&store, &subject, 100).await, measurements([0]));
 }
 
@@ -81,8 +82,10 @@ async fn the_set_is_the_same_in_any_order_and_after_a_restart() {
     let subject = subject("a", 1);
     let (forth, back) = (open(&path), open(&other_path));
     for number in 0..50 {
-        forth.report(subject.clone(), measurements([number])).await.unwrap();
-        back.report(subject.clone(), measurements([49 - number, (49 - number).min(48) + 1])).await.unwrap();
+        forth.report(subject.clone(), measurements([number]), None).await.unwrap();
+        back.report(subject.clone(), measurements([49 - number, (49 - number).min(48) + 1]), None)
+            .await
+            .unwrap();
     }
     let all = of_graph(&forth, &subject, 1_000).await;
     assert_eq!(all.len(), 50);
@@ -98,7 +101,7 @@ async fn targets_and_graphs_do_not_mix() {
     let store = open(&path);
     let subjects = [subject("a", 1), subject("a", 2), subject("ab", 1), subject("", 0)];
     for (number, subject) in (0..).zip(&subjects) {
-        store.report(subject.clone(), measurements([number])).await.unwrap();
+        store.report(subject.clone(), measurements([number]), None).await.unwrap();
     }
     for (number, subject) in (0..).zip(&subjects) {
         assert_eq!(of_graph(&store, subject, 10).await, measurements([number]));
@@ -114,7 +117,7 @@ async fn targets_and_graphs_do_not_mix() {
 async fn pages_together_are_the_whole() {
     let (_folder, path) = folder();
     let (store, subject) = (open(&path), subject("a", 1));
-    store.report(subject.clone(), measurements(0..25)).await.unwrap();
+    store.report(subject.clone(), measurements(0..25), None).await.unwrap();
     let (mut all, mut after, mut pages) = (Vec::new(), None, 0);
     loop {
         let page = store.list(Some("a"), None, after, 10).await.unwrap();
@@ -133,16 +136,69 @@ async fn a_full_store_refuses_until_something_is_deleted() {
     let (store, subject) = (open_with(&path, 1_000).unwrap(), subject("a", 1));
     let mut number = 0;
     let refused = loop {
-        match store.report(subject.clone(), measurements([number])).await {
+        match store.report(subject.clone(), measurements([number]), None).await {
             Ok(_) => number += 1,
             Err(refused) => break refused,
         }
     };
     assert!(matches!(refused, StoreError::Full { held, needed, limit: 1_000 } if held + needed > 1_000));
     assert!(number >= 4, "{number}");
-    assert_eq!(store.report(subject.clone(), measurements([0])).await, Ok(reported(0, 1)), "it is there");
+    assert_eq!(
+        store.report(subject.clone(), measurements([0]), None).await,
+        Ok(reported(0, 1)),
+        "it is there"
+    );
     store.delete("a", None).await.unwrap();
-    assert_eq!(store.report(subject.clone(), measurements([number])).await, Ok(reported(1, 0)));
+    assert_eq!(store.report(subject.clone(), measurements([number]), None).await, Ok(reported(1, 0)));
+}
+
+fn graph(byte: u8) -> KeptGraph {
+    KeptGraph { task: Task::Tile, message: vec![byte; 100] }
+}
+
+#[tokio::test]
+async fn a_graph_is_kept_once_and_deleted_with_its_measurements() {
+    let (_folder, path) = folder();
+    let (store, [one, other]) = (open(&path), [subject("a", 1), subject("b", 1)]);
+    for subject in [&one, &other] {
+        store.report(subject.clone(), measurements([0]), Some(graph(1))).await.unwrap();
+        store.report(subject.clone(), measurements([1]), Some(graph(2))).await.unwrap();
+    }
+    assert_eq!(store.graph(one.clone()).await, Ok(Some(graph(1))), "the first stays");
+    let tile = |subject: &Subject| (subject.clone(), Task::Tile);
+    assert_eq!(store.subjects(None, 10).await, Ok(vec![tile(&one), tile(&other)]));
+    assert_eq!(store.subjects(Some(one.clone()), 10).await, Ok(vec![tile(&other)]));
+    assert_eq!(store.delete("a", None).await, Ok(2));
+    assert_eq!((store.graph(one).await, store.graph(other).await), (Ok(None), Ok(Some(graph(1)))));
+}
+
+#[tokio::test]
+async fn a_graph_counts_towards_the_limit() {
+    let (_folder, path) = folder();
+    let (store, subject) = (open_with(&path, 500).unwrap(), subject("a", 1));
+    let large = KeptGraph { message: vec![0; 1_000], task: Task::Tile };
+    let refused = store.report(subject.clone(), measurements([0]), Some(large)).await;
+    assert!(matches!(refused, Err(StoreError::Full { needed: 1_000.., .. })), "{refused:?}");
+    assert!(of_graph(&store, &subject, 10).await.is_empty());
+    store.report(subject.clone(), measurements([0]), Some(graph(1))).await.unwrap();
+    store.delete("a", None).await.unwrap();
+    store.report(subject, measurements([0]), Some(graph(1))).await.unwrap();
+}
+
+#[tokio::test]
+async fn whoever_waits_is_told_what_changed() {
+    let (_folder, path) = folder();
+    let (store, [one, other]) = (open(&path), [subject("a", 1), subject("b", 1)]);
+    store.report(one.clone(), measurements([0]), None).await.unwrap();
+    store.report(other.clone(), measurements([0]), None).await.unwrap();
+    assert_eq!(store.changed().await, Changed::Subjects([one.clone(), other].into()));
+    store.report(one, measurements([0]), None).await.unwrap();
+    store.delete("a", None).await.unwrap();
+    assert_eq!(
+        store.changed().await,
+        Changed::All,
+        "a known measurement changes nothing, and a deletion anything"
+    );
 }
 
 #[tokio::test]
@@ -150,8 +206,8 @@ async fn reports_that_wait_together_are_all_answered() {
     let (_folder, path) = folder();
     let (store, subject) = (open(&path), subject("a", 1));
     let all = measurements(0..500);
-    let answers =
-        futures::future::join_all(all.chunks(1).map(|one| store.report(subject.clone(), one.to_vec()))).await;
+    let reports = all.chunks(1).map(|one| store.report(subject.clone(), one.to_vec(), None));
+    let answers = futures::future::join_all(reports).await;
     assert!(answers.iter().all(|answer| *answer == Ok(reported(1, 0))));
     assert_eq!(of_graph(&store, &subject, 1_000).await.len(), 500);
 }
@@ -177,10 +233,29 @@ async fn a_file_of_a_later_format_is_refused_and_left_alone() {
     open(&path).close().await;
     let database = Database::open(&path).unwrap();
     let write = database.begin_write().unwrap();
-    write.open_table(FACTS).unwrap().insert("format", 2).unwrap();
+    write.open_table(FACTS).unwrap().insert("format", 3).unwrap();
     write.commit().unwrap();
     drop(database);
-    assert!(matches!(refusal(&path), Unusable::OtherFormat { found: 2, known: 1 }));
+    assert!(matches!(refusal(&path), Unusable::OtherFormat { found: 3, known: 2 }));
+}
+
+#[tokio::test]
+async fn a_file_without_graphs_gets_them() {
+    let (_folder, path) = folder();
+    let (store, subject) = (open(&path), subject("a", 1));
+    store.report(subject.clone(), measurements(0..3), None).await.unwrap();
+    store.close().await;
+    let database = Database::open(&path).unwrap();
+    let write = database.begin_write().unwrap();
+    write.open_table(FACTS).unwrap().insert("format", 1).unwrap();
+    [GRAPHS, SUBJECTS].map(|table| assert!(write.delete_table(table).unwrap()));
+    write.commit().unwrap();
+    drop(database);
+    let store = open(&path);
+    assert_eq!(of_graph(&store, &subject, 10).await, measurements(0..3));
+    assert_eq!(store.has_graph(subject.clone()).await, Ok(false));
+    store.report(subject.clone(), measurements(0..3), Some(graph(1))).await.unwrap();
+    assert_eq!(store.graph(subject).await, Ok(Some(graph(1))));
 }
 
 #[test]
@@ -204,7 +279,7 @@ fn a_file_of_something_else_is_refused_and_left_alone() {
 async fn a_damaged_file_is_refused_or_says_the_same_as_before() {
     let (_folder, path) = folder();
     let (store, subject) = (open(&path), subject("a", 1));
-    store.report(subject.clone(), measurements(0..2_000)).await.unwrap();
+    store.report(subject.clone(), measurements(0..2_000), None).await.unwrap();
     let all = of_graph(&store, &subject, 2_000).await;
     store.close().await;
     let (intact, mut refused) = (fs::read(&path).unwrap(), 0);

@@ -4,8 +4,8 @@ use redb::{Database, ReadableTable as _, Table, WriteTransaction};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    Measurement, Reported, StoreError, Subject,
-    file::{BYTES, FACTS, MEASUREMENTS, StoreFile},
+    KeptGraph, Measurement, Reported, StoreError, Subject,
+    file::{BYTES, FACTS, GRAPHS, MEASUREMENTS, SUBJECTS, StoreFile},
 };
 use crate::metrics::{StoreSeries, set};
 
@@ -23,11 +23,20 @@ pub(super) enum Command {
 pub(super) struct Report {
     pub(super) subject: Subject,
     pub(super) measurements: Vec<Measurement>,
+    /// The graph that they are of, if it may not be kept yet.
+    pub(super) graph: Option<KeptGraph>,
     pub(super) answer: Answer<Reported>,
 }
 
-/// The key and the record of a measurement.
+/// A key and its record.
 type Record = (Vec<u8>, Vec<u8>);
+
+/// What a report adds.
+struct Added {
+    measurements: Vec<Record>,
+    /// The key and the graph.
+    graph: Option<(Vec<u8>, KeptGraph)>,
+}
 
 type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
@@ -91,10 +100,10 @@ impl Writer {
     }
 
     fn report(&self, group: Vec<Report>) {
-        let (records, answers): (Vec<_>, Vec<_>) = group.into_iter().map(Report::records).unzip();
-        let results = self.write(|database| add(database, &records, self.limit));
+        let (added, answers): (Vec<_>, Vec<_>) = group.into_iter().map(Report::added).unzip();
+        let results = self.write(|database| add(database, &added, self.limit));
         self.sample();
-        let results = results.unwrap_or_else(|error| vec![Err(error); records.len()]);
+        let results = results.unwrap_or_else(|error| vec![Err(error); added.len()]);
         for (answer, result) in answers.into_iter().zip(results) {
             if let Ok(Reported { accepted, known }) = &result {
                 self.series.accepted.increment(*accepted);
@@ -128,35 +137,48 @@ impl Writer {
 }
 
 impl Report {
-    fn records(self) -> (Vec<Record>, Answer<Reported>) {
-        let Self { subject, measurements, answer } = self;
+    fn added(self) -> (Added, Answer<Reported>) {
+        let Self { subject, measurements, graph, answer } = self;
         let record = |each: &Measurement| (subject.key(&each.config, &each.id), each.record());
-        (measurements.iter().map(record).collect(), answer)
+        let graph = graph.map(|graph| (subject.prefix(), graph));
+        (Added { measurements: measurements.iter().map(record).collect(), graph }, answer)
     }
 }
 
 /// Adds the records of reports, each as a whole or not at all, in one commit.
 fn add(
     database: &Database,
-    reports: &[Vec<Record>],
+    reports: &[Added],
     limit: u64,
 ) -> Result<Vec<Result<Reported, StoreError>>, redb::Error> {
     let write = database.begin_write()?;
     let mut held = held(&write)?;
     let mut table = write.open_table(MEASUREMENTS)?;
+    let (mut graphs, mut subjects) = (write.open_table(GRAPHS)?, write.open_table(SUBJECTS)?);
     let mut results = Vec::with_capacity(reports.len());
-    for report in reports {
+    for Added { measurements: report, graph } in reports {
         let result = match new_records(&table, report)? {
             Err(refused) => Err(refused),
             Ok(new) => {
-                let needed: u64 = new.iter().map(|(key, record)| bytes(key, record)).sum();
-                if held.saturating_add(needed) > limit && !new.is_empty() {
+                let graph = match graph {
+                    Some((key, graph)) if subjects.get(key.as_slice())?.is_none() => Some((key, graph)),
+                    _ => None,
+                };
+                let of_graph = graph.map_or(0, |(key, graph)| bytes(key, &graph.message) + bytes(key, &[0]));
+                let needed = of_graph + new.iter().map(|(key, record)| bytes(key, record)).sum::<u64>();
+                let fits = held.saturating_add(needed) <= limit;
+                if !fits && !new.is_empty() {
                     Err(StoreError::Full { held, needed, limit })
                 } else {
                     for (key, record) in &new {
                         table.insert(*key, *record)?;
                     }
-                    held += needed;
+                    // A report without new measurements is not refused for its graph.
+                    if let Some((key, KeptGraph { task, message })) = graph.filter(|_| fits) {
+                        graphs.insert(key.as_slice(), message.as_slice())?;
+                        subjects.insert(key.as_slice(), &[task.kind().number()][..])?;
+                    }
+                    held += if fits { needed } else { 0 };
                     let accepted = new.len() as u64;
                     Ok(Reported { accepted, known: report.len() as u64 - accepted })
                 }
@@ -164,7 +186,7 @@ fn add(
         };
         results.push(result);
     }
-    drop(table);
+    drop((table, graphs, subjects));
     write.open_table(FACTS)?.insert(BYTES, held)?;
     write.commit()?;
     Ok(results)
@@ -190,27 +212,39 @@ fn new_records<'a>(
     Ok(Ok(new))
 }
 
-/// Deletes the first records whose keys have this prefix. Returns how many.
+/// Deletes the first measurements whose keys have this prefix, and with the last of them the graphs. Returns how many
+/// measurements.
 fn delete_some(database: &Database, prefix: &[u8]) -> Result<usize, redb::Error> {
     let write = database.begin_write()?;
-    let mut held = held(&write)?;
-    let mut table = write.open_table(MEASUREMENTS)?;
-    let mut keys = Vec::new();
+    let (deleted, mut freed) = remove(&mut write.open_table(MEASUREMENTS)?, prefix)?;
+    if deleted < DELETED_AT_ONCE {
+        freed += remove(&mut write.open_table(GRAPHS)?, prefix)?.1;
+        freed += remove(&mut write.open_table(SUBJECTS)?, prefix)?.1;
+    }
+    let held = held(&write)?.saturating_sub(freed);
+    write.open_table(FACTS)?.insert(BYTES, held)?;
+    write.commit()?;
+    Ok(deleted)
+}
+
+/// Removes the first records whose keys have this prefix. Returns how many, and their bytes.
+fn remove(
+    table: &mut Table<'_, &'static [u8], &'static [u8]>,
+    prefix: &[u8],
+) -> Result<(usize, u64), redb::Error> {
+    let (mut keys, mut freed) = (Vec::new(), 0);
     for entry in table.range(prefix..)?.take(DELETED_AT_ONCE) {
         let (key, record) = entry?;
         if !key.value().starts_with(prefix) {
             break;
         }
-        held = held.saturating_sub(bytes(key.value(), record.value()));
+        freed += bytes(key.value(), record.value());
         keys.push(key.value().to_vec());
     }
     for key in &keys {
         table.remove(key.as_slice())?;
     }
-    drop(table);
-    write.open_table(FACTS)?.insert(BYTES, held)?;
-    write.commit()?;
-    Ok(keys.len())
+    Ok((keys.len(), freed))
 }
 
 fn held(write: &WriteTransaction) -> Result<u64, redb::Error> {

@@ -42,9 +42,16 @@ async fn every_series_is_there_at_zero_before_traffic() {
             assert_eq!(scrape.value("hlorank_request_duration_seconds_count", &labels), 0.0);
         }
     }
-    for method in
-        ["PutGraph", "ReportMeasurements", "ListMeasurements", "DeleteMeasurements", "ListModels", "GetModel"]
-    {
+    for method in [
+        "PutGraph",
+        "ReportMeasurements",
+        "ListMeasurements",
+        "GetMeasuredGraph",
+        "DeleteMeasurements",
+        "ListModels",
+        "GetModel",
+        "CompareModels",
+    ] {
         let labels = [("method", method), ("model", "none"), ("code", "OK")];
         assert_eq!(scrape.value("hlorank_requests_total", &labels), 0.0);
     }

@@ -1,11 +1,13 @@
-//! `hlorank models`: lists the models of a server, and changes which versions serve.
+//! `hlorank models`: lists and compares the models of a server, and changes which versions serve.
 
 mod change;
+mod compare;
+mod live_quality;
 mod report;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
-use self::{change::Change, report::ModelsReport};
+use self::{change::Change, compare::Compare, report::ModelsReport};
 use super::{error::CommandError, output::Format, server::Server};
 
 #[derive(Debug, Args)]
@@ -14,13 +16,22 @@ pub(crate) struct Models {
     #[command(flatten)]
     server: Server,
     #[command(subcommand)]
-    change: Option<Change>,
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Say which of two versions ranks what clients measured better
+    Compare(Compare),
+    #[command(flatten)]
+    Change(Change),
 }
 
 impl Models {
     pub(crate) async fn run(self, format: Format) -> Result<(), CommandError> {
-        let models = match self.change {
-            Some(change) => change.make().await?,
+        let models = match self.command {
+            Some(Command::Compare(compare)) => return compare.run(format).await,
+            Some(Command::Change(change)) => change.make().await?,
             None => self.server.connect().await?.list_models().await?,
         };
         Ok(format.print(&ModelsReport::from(models))?)

@@ -8,6 +8,7 @@ use hlorank_client::v1;
 use hlorank_graph::{Digest, Task};
 use serde::Serialize;
 
+use super::live_quality::{self, LiveQuality};
 use crate::cli::{
     output::{Align, Table, or_dash},
     style::{BAD, GOOD, PAST, PENDING},
@@ -45,6 +46,7 @@ struct ModelReport {
     training_data_digest: String,
     measured_quality: BTreeMap<String, f64>,
     licence: String,
+    live_quality: Vec<LiveQuality>,
     #[serde(skip)]
     style: Style,
 }
@@ -98,6 +100,7 @@ impl From<v1::Model> for ModelReport {
             pad_value: model.pad_value,
             batch_dependent: model.batch_dependent,
             licence: model.licence,
+            live_quality: model.live_quality.into_iter().map(LiveQuality::from).collect(),
         }
     }
 }
@@ -185,6 +188,10 @@ impl Display for ModelsReport {
         let mut table = Table::new(&COLUMNS);
         self.models.iter().for_each(|model| table.styled_row(model.style, model.cells()));
         write!(formatter, "{table}")?;
+        let live = self.models.iter().flat_map(|ModelReport { name, version, live_quality, .. }| {
+            live_quality.iter().map(move |quality| (format!("{name}@{version}"), quality))
+        });
+        live_quality::write(formatter, live)?;
         for ModelReport { name, version, feature_set, .. } in &self.models {
             if let Some(set) = feature_set {
                 let (nodes, configs) = (set.node_features.join(", "), set.config_features.join(", "));

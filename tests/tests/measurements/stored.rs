@@ -1,6 +1,6 @@
-//! A server keeps measured run times, and learns from them in later calls.
+//! Reported measurements are kept once, and adapt later calls as sent ones do.
 
-use std::{path::Path, time::Instant};
+use std::time::Instant;
 
 use hlorank_client::{
     Adapt, Client, Configurations, GraphHandle, Limits, Measured, MeasurementsOf, RankRequest, Ranking,
@@ -13,22 +13,10 @@ use hlorank_proto::v1::{
 use hlorank_tests::{
     TestServer, config_batch, configurations, graph_by_hash, measured_graphs, part, resident_bytes,
 };
-use tempfile::TempDir;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
-const TARGET: &str = "a board";
-
-async fn start(folder: &Path, flags: &[&str]) -> (TestServer, Client) {
-    let measurements = format!("--measurements={}", folder.join("measurements").display());
-    let server = TestServer::start_with(&[&[&*measurements], flags].concat()).await;
-    let client = server.client().await;
-    (server, client)
-}
-
-fn folder() -> TempDir {
-    tempfile::tempdir().unwrap()
-}
+use crate::{TARGET, folder, start};
 
 fn outcomes(graph: &MeasuredGraph, chosen: &[usize]) -> Vec<Measured> {
     let times = &graph.measurements.as_ref().unwrap().run_times;

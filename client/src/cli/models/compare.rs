@@ -1,0 +1,141 @@
+use std::fmt::{self, Display, Formatter};
+
+use clap::Args;
+use hlorank_client::{ModelReference, v1};
+use serde::Serialize;
+
+use super::live_quality::percent;
+use crate::cli::{
+    error::CommandError,
+    output::{Align, Format, Table, counted},
+    server::Server,
+};
+
+/// Two versions to compare.
+#[derive(Debug, Args)]
+pub(super) struct Compare {
+    /// First version: NAME@VERSION, NAME@stable or NAME@canary
+    #[arg(value_name = "MODEL")]
+    first: ModelReference,
+    /// Second version, of the same task
+    #[arg(value_name = "MODEL")]
+    second: ModelReference,
+    /// Compare only measurements of this target
+    ///
+    /// By default, those of all targets.
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    target: String,
+    #[command(flatten)]
+    server: Server,
+}
+
+/// How two versions rank the same measurements.
+#[derive(Debug, Serialize)]
+struct ComparisonReport {
+    first: String,
+    second: String,
+    graphs: usize,
+    configurations: usize,
+    kendall_tau: MeanReport,
+    ordered_pairs: MeanReport,
+    top_pick_regret: MeanReport,
+    better: Better,
+}
+
+/// The means of a measure, and the 95 % interval of the second minus the first.
+#[derive(Debug, Serialize)]
+struct MeanReport {
+    first: f64,
+    second: f64,
+    difference: [f64; 2],
+}
+
+/// Which version ranks better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Better {
+    First,
+    Second,
+    Undecided,
+}
+
+impl Compare {
+    pub(super) async fn run(self, format: Format) -> Result<(), CommandError> {
+        let client = self.server.connect().await?;
+        let compared = client.compare_models([&self.first, &self.second], &self.target).await?;
+        Ok(format.print(&ComparisonReport::from(compared))?)
+    }
+}
+
+impl From<v1::CompareModelsResponse> for ComparisonReport {
+    fn from(compared: v1::CompareModelsResponse) -> Self {
+        let better = match compared.verdict() {
+            v1::Verdict::First => Better::First,
+            v1::Verdict::Second => Better::Second,
+            v1::Verdict::Undecided | v1::Verdict::Unspecified => Better::Undecided,
+        };
+        let name = |selector: Option<v1::ModelSelector>| {
+            ModelReference::from(selector.unwrap_or_default()).to_string()
+        };
+        let mean = |mean: Option<v1::ComparedMean>| mean.unwrap_or_default().into();
+        Self {
+            first: name(compared.first),
+            second: name(compared.second),
+            graphs: compared.graphs as usize,
+            configurations: compared.configs as usize,
+            kendall_tau: mean(compared.kendall_tau),
+            ordered_pairs: mean(compared.ordered_pairs),
+            top_pick_regret: mean(compared.top_pick_regret),
+            better,
+        }
+    }
+}
+
+impl From<v1::ComparedMean> for MeanReport {
+    fn from(mean: v1::ComparedMean) -> Self {
+        let v1::ComparedMean { first, second, difference_low, difference_high } = mean;
+        Self { first, second, difference: [difference_low, difference_high] }
+    }
+}
+
+impl MeanReport {
+    fn cells(&self, measure: &str, show: impl Fn(f64) -> String) -> [String; 5] {
+        let [low, high] = self.difference;
+        let interval = format!("{} to {}", show(low), show(high));
+        let difference = show(self.second - self.first);
+        [measure.to_owned(), show(self.first), show(self.second), difference, interval]
+    }
+}
+
+impl Display for ComparisonReport {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        if self.graphs == 0 {
+            return writeln!(
+                formatter,
+                "No graph has three measured configurations that both versions rank; report measurements first."
+            );
+        }
+        let columns = [
+            ("mean over graphs", Align::Left),
+            (&*self.first, Align::Right),
+            (&*self.second, Align::Right),
+            ("difference", Align::Right),
+            ("95 % interval", Align::Right),
+        ];
+        let mut table = Table::new(&columns);
+        let number = |value: f64| format!("{value:.3}");
+        table.row(self.kendall_tau.cells("Kendall tau", number));
+        table.row(self.ordered_pairs.cells("ordered pairs", percent));
+        table.row(self.top_pick_regret.cells("top pick slower", percent));
+        write!(formatter, "{table}")?;
+        let measured = counted(self.configurations, "measured configuration");
+        let graphs = counted(self.graphs, "graph");
+        match self.better {
+            Better::First => writeln!(formatter, "\n{} ranks {measured} of {graphs} better.", self.first),
+            Better::Second => writeln!(formatter, "\n{} ranks {measured} of {graphs} better.", self.second),
+            Better::Undecided => {
+                writeln!(formatter, "\nUndecided after {measured} of {graphs}: measure more.")
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+use std::sync::Arc;
+
+use super::{LiveQuality, bootstrap::intervals};
+use crate::{
+    compute::Class,
+    model::Model,
+    ranking_quality::{GraphQuality, QualitySummary},
+    session::SessionError,
+};
+
+/// How two model versions rank the same measurements.
+pub(crate) struct Comparison {
+    /// Each version on the graphs that both rank.
+    pub(crate) versions: [QualitySummary; 2],
+    /// 95 % interval of the second's mean minus the first's.
+    pub(crate) tau: [f64; 2],
+    /// The same of the share of pairs.
+    pub(crate) ordered_pairs: [f64; 2],
+    /// The same of the slowdown of the top pick.
+    pub(crate) regret: [f64; 2],
+    pub(crate) verdict: Verdict,
+}
+
+/// Which version ranks better, by Kendall's tau.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// There are too few graphs, or the interval of the difference contains 0.
+    Undecided,
+    First,
+    Second,
+}
+
+/// Intervals of fewer graphs are too narrow.
+const MIN_GRAPHS: usize = 5;
+
+impl LiveQuality {
+    /// Compares two versions of one task on all kept measurements, or on those of a target. Replays what the board lacks,
+    /// behind other work. One comparison runs at a time.
+    pub(crate) async fn compare(
+        &self,
+        versions: [&Arc<Model>; 2],
+        target: Option<&str>,
+    ) -> Result<Comparison, SessionError> {
+        let _turn = self.comparing.acquire().await;
+        let task = versions[0].manifest().task();
+        let mut pairs = Vec::new();
+        for (subject, of) in self.subjects().await? {
+            if of != task || target.is_some_and(|target| target != subject.target) {
+                continue;
+            }
+            let known = |version: &Arc<Model>| self.board.get(version.digest(), &subject);
+            let lacking: Vec<&Arc<Model>> =
+                versions.into_iter().filter(|version| known(version).is_none()).collect();
+            if !lacking.is_empty() {
+                self.replay(&subject, &lacking).await?;
+            }
+            if let [Some(Some(first)), Some(Some(second))] = versions.map(known) {
+                pairs.push([first, second]);
+            }
+        }
+        Ok(self.pool().run(Class::Bulk, move |_| Comparison::of(&pairs)).await?.value)
+    }
+}
+
+impl Comparison {
+    fn of(pairs: &[[GraphQuality; 2]]) -> Self {
+        let version = |number: usize| pairs.iter().map(|pair| pair[number]).collect::<Vec<_>>();
+        let versions = [0, 1].map(|number| QualitySummary::of(&version(number)));
+        let difference = |[first, second]: &[GraphQuality; 2]| {
+            [second.tau - first.tau, second.ordered_pairs - first.ordered_pairs, second.regret - first.regret]
+        };
+        let differences: Vec<[f64; 3]> = pairs.iter().map(difference).collect();
+        let [tau, ordered_pairs, regret] =
+            if pairs.is_empty() { [[0.0; 2]; 3] } else { intervals(&differences) };
+        let verdict = match tau {
+            _ if pairs.len() < MIN_GRAPHS => Verdict::Undecided,
+            [low, _] if low > 0.0 => Verdict::Second,
+            [_, high] if high < 0.0 => Verdict::First,
+            _ => Verdict::Undecided,
+        };
+        Self { versions, tau, ordered_pairs, regret, verdict }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(taus: &[[f64; 2]]) -> Vec<[GraphQuality; 2]> {
+        let quality = |tau| GraphQuality { measured: 3, tau, ordered_pairs: 0.5, regret: 0.1, time: None };
+        taus.iter().map(|pair| pair.map(quality)).collect()
+    }
+
+    #[test]
+    fn the_version_with_the_larger_tau_on_every_graph_ranks_better() {
+        let better = pairs(&[[0.1, 0.5], [0.2, 0.4], [0.3, 0.6], [0.2, 0.3], [0.5, 0.7]]);
+        let comparison = Comparison::of(&better);
+        assert_eq!(comparison.verdict, Verdict::Second);
+        assert!(comparison.tau[0] > 0.0 && comparison.regret == [0.0; 2]);
+        let swapped: Vec<_> = better.iter().map(|[first, second]| [*second, *first]).collect();
+        assert_eq!(Comparison::of(&swapped).verdict, Verdict::First);
+    }
+
+    #[test]
+    fn few_graphs_and_mixed_ones_decide_nothing() {
+        assert_eq!(Comparison::of(&pairs(&[[0.1, 0.9]; 4])).verdict, Verdict::Undecided);
+        let mixed = pairs(&[[0.1, 0.5], [0.5, 0.1], [0.2, 0.5], [0.5, 0.3], [0.4, 0.4]]);
+        assert_eq!(Comparison::of(&mixed).verdict, Verdict::Undecided);
+        assert_eq!(Comparison::of(&[]).verdict, Verdict::Undecided);
+    }
+}

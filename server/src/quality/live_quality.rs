@@ -1,0 +1,94 @@
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
+
+use hlorank_graph::{Digest, Task};
+use tokio::sync::Semaphore;
+
+use super::board::{Board, MAX_GRAPHS};
+use crate::{
+    compute::ComputePool,
+    metrics::QualitySeries,
+    model::Model,
+    ranking_quality::{GraphQuality, QualitySummary},
+    registry::Registry,
+    session::{MeasuredList, SessionError, Sessions},
+    store::Subject,
+};
+
+/// How well model versions rank what clients measured.
+pub(crate) struct LiveQuality {
+    sessions: Sessions,
+    pub(super) board: Board,
+    /// Held by the comparison in progress.
+    pub(super) comparing: Semaphore,
+}
+
+/// Number of subjects that are read at a time.
+const PAGE: usize = 1_000;
+
+impl LiveQuality {
+    pub(crate) fn new(sessions: Sessions) -> Self {
+        Self { sessions, board: Board::default(), comparing: Semaphore::new(1) }
+    }
+
+    /// Returns what is known of a version, by target.
+    pub(crate) fn summaries(&self, model: Digest) -> BTreeMap<String, QualitySummary> {
+        QualitySummary::by_key(self.board.graphs(model))
+    }
+
+    pub(super) fn registry(&self) -> &Arc<Registry> {
+        self.sessions.registry()
+    }
+
+    pub(super) fn pool(&self) -> &ComputePool {
+        self.sessions.pool()
+    }
+
+    pub(super) fn series(&self) -> &QualitySeries {
+        &self.sessions.metrics().quality
+    }
+
+    /// Returns the graphs that can be replayed, each on one target, and their tasks.
+    pub(super) async fn subjects(&self) -> Result<Vec<(Subject, Task)>, SessionError> {
+        let (store, mut all) = (self.sessions.store()?, Vec::<(Subject, Task)>::new());
+        loop {
+            let after = all.last().map(|(subject, _)| subject.clone());
+            let page = store.subjects(after, PAGE.min(MAX_GRAPHS - all.len())).await?;
+            all.extend_from_slice(&page);
+            if page.len() < PAGE || all.len() >= MAX_GRAPHS {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Replays the measurements of a graph on a target through some models of its task.
+    pub(super) async fn replay(&self, subject: &Subject, models: &[&Arc<Model>]) -> Result<(), SessionError> {
+        let list = self.sessions.measured_list(subject).await?;
+        for model in models {
+            let started = Instant::now();
+            let quality = match &list {
+                Some(list) if takes(model, list) => self.quality(model, list).await,
+                _ => Ok(None),
+            };
+            self.series().replayed(quality.is_ok(), started.elapsed());
+            self.board.set(model.digest(), subject.clone(), quality?);
+        }
+        Ok(())
+    }
+
+    async fn quality(
+        &self,
+        model: &Model,
+        list: &MeasuredList,
+    ) -> Result<Option<GraphQuality>, SessionError> {
+        let scores = self.sessions.replay(model, list).await?;
+        Ok(GraphQuality::of(&scores, &list.seconds, model.manifest().unit()))
+    }
+}
+
+/// Whether a model takes the columns of a graph of a feature set.
+fn takes(model: &Model, list: &MeasuredList) -> bool {
+    match (model.manifest().features().named(), list.graph.whole.feature_graph()) {
+        (Some(set), Some(graph)) => set.name() == graph.set() && set.node_features().len() == graph.columns(),
+        (named, graph) => named.is_none() && graph.is_none(),
+    }
+}

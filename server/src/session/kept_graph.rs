@@ -1,0 +1,60 @@
+//! Graphs in the store of measurements: their messages, compressed.
+
+use std::{io::Read as _, sync::Arc};
+
+use hlorank_graph::{Digest, Graph, Limits, SegmentedGraph, decode_graph};
+use hlorank_proto::v1;
+use prost::Message as _;
+
+use super::{GraphContent, SentGraph, SessionError};
+use crate::store::{KeptGraph, MAX_GRAPH_BYTES, StoreError};
+
+/// Compression level of zstd. Columns of features are mostly zeros, so higher ones gain little.
+const LEVEL: i32 = 3;
+
+/// Bytes that keeping a graph takes meanwhile: its message, and the same compressed.
+pub(super) fn kept_bytes(graph: &Graph) -> usize {
+    2 * graph.bytes()
+}
+
+/// Returns a graph for the store; nothing if its message is too large. The message of a program before fusion has to come
+/// with the call, because the kernels of a program need the module.
+pub(super) fn keep(graph: &Graph, program: Option<v1::Graph>) -> Result<Option<KeptGraph>, SessionError> {
+    let message = program.or_else(|| graph.to_message());
+    let message = message.ok_or_else(|| SessionError::GraphNotCached { hash: graph.hash() })?;
+    if message.encoded_len() > MAX_GRAPH_BYTES {
+        return Ok(None);
+    }
+    let message = zstd::bulk::compress(&message.encode_to_vec(), LEVEL).map_err(|error| failed(&error))?;
+    Ok(Some(KeptGraph { task: graph.task(), message }))
+}
+
+/// Returns the message of a graph of the store.
+pub(super) fn message_of(kept: &KeptGraph, limits: &Limits) -> Result<v1::Graph, SessionError> {
+    let mut message = Vec::new();
+    let read = zstd::Decoder::new(&*kept.message)
+        .and_then(|decoder| decoder.take(MAX_GRAPH_BYTES as u64).read_to_end(&mut message));
+    read.map_err(|error| failed(&error))?;
+    decode_graph(message.into(), limits).map_err(SessionError::Graph)
+}
+
+/// Reads a graph of the store, which has to have this hash.
+pub(super) fn graph_of(
+    kept: &KeptGraph,
+    hash: Digest,
+    limits: &Limits,
+) -> Result<Arc<SegmentedGraph>, SessionError> {
+    let v1::Graph { source, configurable_nodes, .. } = message_of(kept, limits)?;
+    let content = source.and_then(|source| GraphContent::of(source).ok());
+    let content = content.ok_or_else(|| failed(&"a kept graph has no content"))?;
+    let sent = SentGraph { content, task: kept.task, configurable: configurable_nodes };
+    let source = sent.read(limits).map_err(SessionError::Graph)?;
+    if source.graph.hash != hash {
+        return Err(failed(&"a kept graph has another hash"));
+    }
+    Ok(source.graph)
+}
+
+fn failed(detail: &dyn ToString) -> SessionError {
+    StoreError::Failed(detail.to_string()).into()
+}

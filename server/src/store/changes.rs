@@ -1,0 +1,67 @@
+use std::{
+    collections::BTreeSet,
+    mem,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::Notify;
+
+use super::Subject;
+
+/// Which measurements changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Changed {
+    /// Those of these graphs on these targets.
+    Subjects(BTreeSet<Subject>),
+    /// Any.
+    All,
+}
+
+/// Changes that nobody has asked for yet.
+#[derive(Default)]
+pub(super) struct Changes {
+    waiting: Mutex<Changed>,
+    notify: Notify,
+}
+
+/// Maximum number of subjects that are told apart.
+const MAX_SUBJECTS: usize = 10_000;
+
+impl Default for Changed {
+    fn default() -> Self {
+        Self::Subjects(BTreeSet::new())
+    }
+}
+
+impl Changes {
+    pub(super) fn add(&self, subject: Subject) {
+        let mut waiting = self.waiting();
+        if let Changed::Subjects(subjects) = &mut *waiting {
+            subjects.insert(subject);
+            if subjects.len() > MAX_SUBJECTS {
+                *waiting = Changed::All;
+            }
+        }
+        drop(waiting);
+        self.notify.notify_one();
+    }
+
+    pub(super) fn add_all(&self) {
+        *self.waiting() = Changed::All;
+        self.notify.notify_one();
+    }
+
+    pub(super) async fn next(&self) -> Changed {
+        loop {
+            let changed = mem::take(&mut *self.waiting());
+            if changed != Changed::default() {
+                return changed;
+            }
+            self.notify.notified().await;
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Changed> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
