@@ -35,6 +35,38 @@ pub(crate) enum CommandError {
         /// Cause and position.
         source: serde_json::Error,
     },
+    /// A file cannot be written.
+    #[error("{path}: {source}")]
+    OutputFile {
+        /// Path of the file.
+        path: String,
+        /// Cause.
+        source: io::Error,
+    },
+    /// A file has broken measurements of an export.
+    #[error("{path}: its exported measurements cannot be read: {source}")]
+    Exported {
+        /// Path of the file.
+        path: String,
+        /// Cause.
+        source: prost::DecodeError,
+    },
+    /// An exported file lacks its graph.
+    #[error(
+        "{path}: has no graph, because the server that it came from kept none; report these measurements with their graph"
+    )]
+    NoGraph {
+        /// Path of the file.
+        path: String,
+    },
+    /// A file of measurements names no target.
+    #[error(
+        "{path}: names no target; pass --target with the hardware, compiler and flags that were measured"
+    )]
+    NoTarget {
+        /// Path of the file.
+        path: String,
+    },
     /// A file of certificates, a key or a token cannot be read.
     #[error("{path}: {source}")]
     CredentialFile {

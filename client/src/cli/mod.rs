@@ -15,6 +15,7 @@ mod graph;
 mod input;
 mod job;
 mod measured;
+mod measurements;
 mod models;
 mod output;
 mod progress;
@@ -58,6 +59,9 @@ enum Command {
     Bench(bench::Bench),
     /// List the models of a server, or change which versions serve
     Models(models::Models),
+    /// Take measurements that a server keeps to files, and back
+    #[command(subcommand)]
+    Measurements(measurements::MeasurementsCommand),
     /// Inspect files of graphs without a server
     #[command(subcommand)]
     Graph(graph::GraphCommand),
@@ -101,6 +105,7 @@ impl Command {
             Self::Eval(eval) => Box::pin(eval.run(format)).await,
             Self::Bench(bench) => bench.run(format).await,
             Self::Models(models) => models.run(format).await,
+            Self::Measurements(command) => Box::pin(command.run(format)).await,
             Self::Graph(command) => command.run(format),
             Self::Completions(completions) => completions.run(Cli::command()),
         }

@@ -17,6 +17,7 @@ impl Kind {
             Some(("hlorank.v1.CostModelService", method)) => {
                 kind(Some(Calls::Scoring), method == "RankConfigsStream")
             }
+            Some(("hlorank.v1.ModelService", "CompareModels")) => kind(Some(Calls::Scoring), false),
             Some(("grpc.health.v1.Health", "Watch")) => kind(Some(Calls::Watching), false),
             Some((service, _)) if service.starts_with("grpc.reflection.") => {
                 kind(Some(Calls::Watching), true)
@@ -38,6 +39,7 @@ mod tests {
         };
         assert_eq!(kind("/hlorank.v1.CostModelService/RankConfigs"), (Some(Calls::Scoring), false));
         assert_eq!(kind("/hlorank.v1.CostModelService/RankConfigsStream"), (Some(Calls::Scoring), true));
+        assert_eq!(kind("/hlorank.v1.ModelService/CompareModels"), (Some(Calls::Scoring), false));
         assert_eq!(kind("/grpc.health.v1.Health/Watch"), (Some(Calls::Watching), false));
         for path in ["/grpc.health.v1.Health/Check", "/hlorank.v1.ModelService/ListModels", "/", ""] {
             assert_eq!(kind(path), (None, false), "{path}");

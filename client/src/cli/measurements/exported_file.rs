@@ -1,0 +1,156 @@
+//! Files of measurements, one for each graph on each target.
+
+use std::path::{Path, PathBuf};
+
+use hlorank_client::v1::{self, ExportedMeasurements, GraphMeasurements, graph::Source};
+use hlorank_graph::{
+    Configurations, Digest, EncodedBatch, FeatureFile, FileError, Graph, GraphSource, MeasuredGraph,
+    Measurements, Task,
+};
+use prost::Message as _;
+
+use crate::cli::{error::CommandError, input::FILE_LIMITS};
+
+/// The measurements of one graph on one target.
+pub(super) struct ExportedFile {
+    graph: Option<v1::Graph>,
+    hash: Digest,
+    task: Task,
+    /// Distinct measured configurations that succeeded, and their mean run times in nanoseconds.
+    configs: Vec<Vec<u8>>,
+    nanoseconds: Vec<i64>,
+    measurements: Vec<GraphMeasurements>,
+}
+
+/// Maximum number of characters of a target's name in a path.
+const MAX_FOLDER: usize = 40;
+
+impl ExportedFile {
+    /// Takes all measurements of one graph on one target, and the graph if the server keeps it.
+    pub(super) fn new(
+        hash: Digest,
+        graph: Option<v1::Graph>,
+        measurements: Vec<GraphMeasurements>,
+    ) -> Result<Self, FileError> {
+        let error = |source| FileError::Configuration { path: hash.to_string(), module: 0, source };
+        let mut file = Self {
+            graph,
+            hash,
+            task: Task::Tile,
+            configs: Vec::new(),
+            nanoseconds: Vec::new(),
+            measurements,
+        };
+        let configurable = file.graph.as_ref().map(|graph| graph.configurable_nodes.clone());
+        for part in &file.measurements {
+            let batch = part.batch.clone().unwrap_or_default().encode_to_vec().into();
+            let Some(batch) = EncodedBatch::of(&batch).map_err(error)? else { continue };
+            file.task = batch.task();
+            let slots = configurable.as_deref().unwrap_or_default();
+            let batch = batch.read(file.task, slots, &FILE_LIMITS).map_err(error)?;
+            for (config, &seconds) in part.seconds.iter().enumerate().filter(|(_, seconds)| **seconds > 0.0) {
+                file.configs.push(batch.canonical(config));
+                file.nanoseconds.push(nanoseconds(seconds));
+            }
+        }
+        Ok(file)
+    }
+
+    /// Its path below the folder of an export.
+    pub(super) fn path(&self) -> PathBuf {
+        let target = self.measurements.first().map(|part| part.target.as_str()).unwrap_or_default();
+        let folder: String = target.chars().take(MAX_FOLDER).map(allowed).collect();
+        // Names that differ elsewhere have folders of their own.
+        let digest = Digest::of_parts("hlorank 2026 exported target", [target.as_bytes()]).to_string();
+        let name = self.hash.to_string();
+        [&format!("{folder}-{}", &digest[..8]), self.task.name(), &format!("{name}.npz")].iter().collect()
+    }
+
+    pub(super) fn task(&self) -> Task {
+        self.task
+    }
+
+    pub(super) fn hash(&self) -> Digest {
+        self.hash
+    }
+
+    /// Number of measurements.
+    pub(super) fn measurements(&self) -> usize {
+        self.measurements.iter().map(|part| part.seconds.len()).sum()
+    }
+
+    /// Whether training can read it: the graph is there, and a configuration was measured.
+    pub(super) fn is_trainable(&self) -> bool {
+        self.graph.is_some() && !self.configs.is_empty()
+    }
+
+    pub(super) fn write(self, path: &Path) -> Result<(), CommandError> {
+        let measured = if self.is_trainable() { Some(self.measured(path)?) } else { None };
+        let by_hash = || v1::Graph {
+            source: Some(Source::GraphHash(self.hash.0.to_vec().into())),
+            task: v1::Task::from(self.task).into(),
+            configurable_nodes: Vec::new(),
+        };
+        let graph = Some(self.graph.unwrap_or_else(by_hash));
+        let exported = ExportedMeasurements { graph, measurements: self.measurements }.encode_to_vec();
+        Ok(FeatureFile::write_exported(path, measured.as_ref(), &exported)?)
+    }
+
+    /// The graph as training reads it. Repeated configurations stay, and training takes their mean.
+    fn measured(&self, path: &Path) -> Result<MeasuredGraph, FileError> {
+        let shown = || path.display().to_string();
+        let graph_error = |source| FileError::Graph { path: shown(), module: 0, source };
+        let message = self.graph.clone().unwrap_or_default();
+        let graph = Graph::of_message(&message, self.task, &FILE_LIMITS).map_err(graph_error)?;
+        let configs = self.configs.iter().map(Vec::as_slice);
+        let configurations = Configurations::from_canonical(self.task, configs, &FILE_LIMITS)
+            .map_err(|source| FileError::Configuration { path: shown(), module: 0, source })?;
+        Ok(MeasuredGraph {
+            name: self.hash.to_string(),
+            source: GraphSource::Features,
+            graph,
+            node_splits: Vec::new(),
+            nodes: Vec::new(),
+            measurements: Some(Measurements {
+                numbers: (0..configurations.len()).collect(),
+                configurations,
+                run_times: self.nanoseconds.clone(),
+                normalizers: None,
+                default: None,
+                skipped: 0,
+            }),
+        })
+    }
+}
+
+/// Training takes a time of 0 for none.
+#[expect(clippy::cast_possible_truncation, reason = "rounded to the nearest, and at most 1e18")]
+fn nanoseconds(seconds: f64) -> i64 {
+    ((seconds * 1e9).round() as i64).max(1)
+}
+
+/// Replaces a character that a name of a folder should not have.
+fn allowed(character: char) -> char {
+    if character.is_ascii_alphanumeric() || ['.', '-', '_'].contains(&character) { character } else { '_' }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_nanoseconds_and_at_least_one() {
+        assert_eq!([1.5e-3, 1e-12, 2.0].map(nanoseconds), [1_500_000, 1, 2_000_000_000]);
+    }
+
+    #[test]
+    fn targets_have_folders_of_their_own() {
+        let path = |target: &str| {
+            let measurements = vec![GraphMeasurements { target: target.to_owned(), ..Default::default() }];
+            let path = ExportedFile::new(Digest([7; 32]), None, measurements).unwrap().path();
+            path.display().to_string()
+        };
+        assert!(path("../a board").starts_with(".._a_board-"), "{}", path("../a board"));
+        assert_ne!(path("a board"), path("a_board"));
+    }
+}

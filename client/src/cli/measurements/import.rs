@@ -1,0 +1,157 @@
+use std::{
+    fmt::{self, Display, Formatter},
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use hlorank_client::{
+    Adapt, Client, GraphHandle, Measured,
+    v1::{self, ExportedMeasurements, GraphMeasurements},
+};
+use hlorank_graph::{FileError, GraphFile, MeasuredGraph, Task, read_exported};
+use prost::Message as _;
+use serde::Serialize;
+
+use crate::cli::{
+    error::CommandError,
+    input::FILE_LIMITS,
+    output::{Format, counted},
+    progress::Progress,
+    server::Server,
+};
+
+/// Which measurements to report.
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// Files of `hlorank measurements export`, other files with run times, or folders of them
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// Target of files that name none
+    ///
+    /// Exported files have the names of their targets. Other files, such as those of TpuGraphs, have none.
+    #[arg(long, value_name = "NAME")]
+    target: Option<String>,
+    #[command(flatten)]
+    server: Server,
+}
+
+/// What came of the reports.
+#[derive(Debug, Default, Serialize)]
+struct ImportReport {
+    graphs: usize,
+    accepted: u64,
+    known: u64,
+}
+
+/// Measurements of one graph, ready to be reported.
+struct Report {
+    graph: GraphHandle,
+    parts: Vec<Adapt>,
+}
+
+/// Maximum number of measurements of one call.
+const MAX_MEASUREMENTS: usize = 10_000;
+
+impl Import {
+    pub(super) async fn run(self, format: Format) -> Result<(), CommandError> {
+        let client = self.server.connect().await?;
+        let mut files = Vec::new();
+        for path in &self.paths {
+            find(path, &mut files).map_err(|source| {
+                let path = path.display().to_string();
+                CommandError::File(FileError::Io { path, source })
+            })?;
+        }
+        let (mut report, progress) = (ImportReport::default(), Progress::over(files.len()));
+        for file in &files {
+            progress.show_file(file);
+            self.import(&client, file, &mut report).await?;
+            progress.advance();
+        }
+        Ok(format.print(&report)?)
+    }
+
+    async fn import(
+        &self,
+        client: &Client,
+        file: &Path,
+        report: &mut ImportReport,
+    ) -> Result<(), CommandError> {
+        for Report { graph, parts } in self.read(file)? {
+            report.graphs += 1;
+            for part in &parts {
+                let reported = client.report_measurements(&graph, part).await;
+                let reported = reported.map_err(|source| CommandError::graph(file, 0, source))?;
+                report.accepted += u64::from(reported.accepted);
+                report.known += u64::from(reported.known);
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, file: &Path) -> Result<Vec<Report>, CommandError> {
+        let path = file.display().to_string();
+        let bytes = fs::read(file).map_err(|source| FileError::Io { path: path.clone(), source })?;
+        if bytes.starts_with(b"PK")
+            && let Some(exported) = read_exported(file, bytes.clone())?
+        {
+            let exported = ExportedMeasurements::decode(&*exported);
+            let exported =
+                exported.map_err(|source| CommandError::Exported { path: path.clone(), source })?;
+            return Ok(vec![Report::of(exported).ok_or(CommandError::NoGraph { path })?]);
+        }
+        let target = self.target.as_deref().ok_or(CommandError::NoTarget { path })?;
+        let graphs = GraphFile::of(file, bytes, Task::Layout, &FILE_LIMITS)?.graphs;
+        Ok(graphs.iter().filter_map(|measured| Report::of_measured(measured, target)).collect())
+    }
+}
+
+/// Lists the files of a folder, or a file, by name.
+fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    if !path.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    let mut inner = fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    inner.sort();
+    let is_measured = |path: &PathBuf| {
+        path.is_dir() || path.extension().is_some_and(|ending| ending == "npz" || ending == "pb")
+    };
+    inner.iter().filter(|path| is_measured(path)).try_for_each(|path| find(path, files))
+}
+
+impl Report {
+    /// Returns nothing if there is no graph.
+    fn of(exported: ExportedMeasurements) -> Option<Self> {
+        let part = |part: GraphMeasurements| {
+            let GraphMeasurements { target, batch, seconds, repeats, failures, ids, .. } = part;
+            Adapt::from(v1::Adapt { target, batch, seconds, repeats, failures, ids, use_stored: false })
+        };
+        let graph = GraphHandle::of_message(exported.graph?)?;
+        Some(Self { graph, parts: exported.measurements.into_iter().map(part).collect() })
+    }
+
+    /// A run time of 0 means not measured.
+    fn of_measured(measured: &MeasuredGraph, target: &str) -> Option<Self> {
+        let measurements = measured.measurements.as_ref()?;
+        let times = &measurements.run_times;
+        let numbers: Vec<usize> = (0..times.len()).filter(|&config| times[config] > 0).collect();
+        let parts = numbers.chunks(MAX_MEASUREMENTS).map(|some| {
+            #[expect(clippy::cast_precision_loss, reason = "nanoseconds stay far below 2^53")]
+            let time = |&config: &usize| Measured::Time { seconds: times[config] as f64 * 1e-9, repeats: 1 };
+            let outcomes: Vec<Measured> = some.iter().map(time).collect();
+            Adapt::new(target).measured(&measurements.configurations.select(some), &outcomes)
+        });
+        Some(Self { graph: GraphHandle::of(measured), parts: parts.collect() })
+    }
+}
+
+impl Display for ImportReport {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let [accepted, known] =
+            [self.accepted, self.known].map(|count| usize::try_from(count).unwrap_or(usize::MAX));
+        let (accepted, graphs) = (counted(accepted, "measurement"), counted(self.graphs, "graph"));
+        writeln!(formatter, "{accepted} of {graphs} are new; {known} were known.")
+    }
+}

@@ -1,0 +1,108 @@
+//! `hlorank measurements export` and `import`: what a server keeps goes to files, and from there to another server.
+
+use std::path::Path;
+
+use hlorank_client::{MeasurementsOf, v1::MeasurementFailure};
+use hlorank_graph::{GraphFile, Limits};
+use hlorank_tests::program;
+use serde_json::Value;
+
+use super::*;
+
+fn hlorank(server: &TestServer, arguments: &[&str]) -> Value {
+    let mut command = program("hlorank");
+    command.args(["--json", "measurements"]).args(arguments).env("HLORANK_ENDPOINT", server.endpoint());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Every second configuration of a graph from `first`: a failure, then times of several runs with ids.
+async fn report(client: &Client, graph: &MeasuredGraph, first: usize) -> usize {
+    let chosen: Vec<usize> = (first..configurations(graph).len()).step_by(2).take(20).collect();
+    let times = &graph.measurements.as_ref().unwrap().run_times;
+    let outcome = |(place, &config): (usize, &usize)| match place {
+        0 => Measured::Failed(MeasurementFailure::Crash),
+        _ => Measured::Time { seconds: times[config] as f64 * 1e-9 / 3.0, repeats: 3 },
+    };
+    let outcomes: Vec<Measured> = chosen.iter().enumerate().map(outcome).collect();
+    let ids = chosen.iter().map(|config| format!("run {config}"));
+    let adapt = Adapt::new(TARGET).measured(&part(configurations(graph), chosen.clone()), &outcomes).ids(ids);
+    client.report_measurements(&GraphHandle::of(graph), &adapt).await.unwrap();
+    chosen.len()
+}
+
+/// The bits of an answer that rests on all that a server keeps of a graph, and how many measurements these are.
+async fn adapted(client: &Client, graph: &MeasuredGraph) -> (Vec<u32>, u32) {
+    let handle = GraphHandle::of(graph);
+    let request = RankRequest::new(&handle, configurations(graph)).with_scores();
+    let ranking = client.rank(&request.adapt(Some(Adapt::new(TARGET).use_stored()))).await.unwrap();
+    let numbers = [&ranking.scores, &ranking.predicted_seconds, &ranking.log_sd].into_iter().flatten();
+    (numbers.map(|number| number.to_bits()).collect(), ranking.adaptation.unwrap().stored_measurements)
+}
+
+fn path(folder: &Path) -> &str {
+    folder.to_str().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_that_exchange_their_measurements_answer_alike() {
+    let (folders, graphs) = ([folder(), folder(), folder()], measured_graphs());
+    let (one, one_client) = start(folders[0].path(), &[]).await;
+    let (other, other_client) = start(folders[1].path(), &[]).await;
+    let (third, third_client) = start(folders[2].path(), &[]).await;
+    let mut all = [0, 0];
+    for graph in &graphs {
+        all[0] += report(&one_client, graph, 0).await;
+        all[1] += report(&other_client, graph, 1).await;
+    }
+    let [of_one, of_other] = [&folders[0], &folders[1]].map(|folder| folder.path().join("exported"));
+    let written = hlorank(&one, &["export", "--out", path(&of_one)]);
+    hlorank(&other, &["export", "--out", path(&of_other), "--target", TARGET]);
+    let files = written["files"].as_array().unwrap();
+    assert_eq!(files.len(), graphs.len());
+    for file in files {
+        assert_eq!((file["target"].as_str(), file["trainable"].as_bool()), (Some(TARGET), Some(true)));
+        let read = GraphFile::read(Path::new(file["path"].as_str().unwrap()), Task::Tile, &Limits::default());
+        let read = read.unwrap().graphs.remove(0);
+        assert_eq!(file["graph"], read.graph.hash().to_string());
+        let times = read.measurements.unwrap().run_times;
+        assert_eq!(times.len() as u64 + 1, file["measurements"].as_u64().unwrap(), "but the failure");
+        assert!(times.iter().all(|time| *time > 0));
+    }
+    let new = hlorank(&other, &["import", path(&of_one)]);
+    assert_eq!((new["accepted"].as_u64(), new["known"].as_u64()), (Some(all[0] as u64), Some(0)));
+    hlorank(&one, &["import", path(&of_other)]);
+    hlorank(&third, &["import", path(&of_other), path(&of_one)]);
+    let known = hlorank(&one, &["import", path(&of_one)]);
+    assert_eq!((known["accepted"].as_u64(), known["known"].as_u64()), (Some(0), Some(all[0] as u64)));
+    for graph in &graphs {
+        let expected = adapted(&one_client, graph).await;
+        assert!(expected.1 > 2, "{}", graph.name);
+        assert_eq!(adapted(&other_client, graph).await, expected, "{}", graph.name);
+        assert_eq!(
+            adapted(&third_client, graph).await,
+            expected,
+            "{}, whose graph came from a file",
+            graph.name
+        );
+    }
+    let page = third_client.list_measurements(MeasurementsOf::default(), &[]).await.unwrap();
+    assert_eq!(page, one_client.list_measurements(MeasurementsOf::default(), &[]).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn measured_files_of_others_need_a_target() {
+    let folder = folder();
+    let (server, client) = start(folder.path(), &[]).await;
+    let file = hlorank_tests::fixture("measured/tile_kernels.pb");
+    let mut command = program("hlorank");
+    let command =
+        command.args(["measurements", "import", path(&file)]).env("HLORANK_ENDPOINT", server.endpoint());
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && said.contains("--target"), "{said}");
+    let reported = hlorank(&server, &["import", path(&file), "--target", TARGET]);
+    assert!(reported["accepted"].as_u64().unwrap() > 10, "{reported}");
+    assert!(!client.list_measurements(MeasurementsOf::default(), &[]).await.unwrap().graphs.is_empty());
+}
