@@ -99,11 +99,11 @@ mod tests {
     #[test]
     fn names_in_either_case_bytes_and_enums_are_read() {
         let json = r#"{"graph": {"graph_hash": "AQID", "task": "TASK_TILE"}, "topK": 3,
-            "batch": {"tile": {"configs": [{"outputBounds": [8, "128"]}]}}}"#;
+            "batch": {"tileConfigs": {"configs": [{"outputBounds": [8, "128"]}]}}}"#;
         let request = RankConfigsRequest::decode(read(json).unwrap()).unwrap();
         assert_eq!(request.graph.unwrap().source, Some(Source::GraphHash(vec![1, 2, 3].into())));
         assert_eq!(request.top_k, 3);
-        let Some(Configs::Tile(tiles)) = request.batch.unwrap().configs else {
+        let Some(Configs::TileConfigs(tiles)) = request.batch.unwrap().configs else {
             unreachable!("tiles were sent")
         };
         assert_eq!(tiles.configs[0].output_bounds, [8, 128]);
@@ -115,8 +115,9 @@ mod tests {
             DeliveryError::Json { field, reason } => (field, reason),
             other => unreachable!("{other}"),
         };
-        let (field, reason) = error(r#"{"batch": {"tile": {"configs": [{}, {"outputBounds": ["x"]}]}}}"#);
-        assert_eq!(field, "batch.tile.configs[1].outputBounds[0]");
+        let (field, reason) =
+            error(r#"{"batch": {"tileConfigs": {"configs": [{}, {"outputBounds": ["x"]}]}}}"#);
+        assert_eq!(field, "batch.tileConfigs.configs[1].outputBounds[0]");
         assert!(reason.contains("line 1 column"), "{reason}");
         assert!(error(r#"{"grahp": {}}"#).1.contains("unrecognized field name 'grahp'"));
         assert!(error("{} {}").1.contains("trailing characters"));
