@@ -53,6 +53,8 @@ def test_inputs_and_outputs_are_those_of_the_contract(artifact):
     content = manifest(artifact)
     layout, whole = content["task"] == "layout", content["kind"] == "graph"
     expected = whole_graph_inputs(layout) if whole else encoder_inputs(layout)
+    if content["task"] == "feature-set":
+        expected = {"features": ("FLOAT", 2), "edges": ("INT64", 2), "config": ("FLOAT", 3)}
     if content["task"] == "fusion":
         del expected["config"]
     file, output = ("model", ("score", 1)) if whole else ("encoder", ("embedding", 2))
