@@ -30,7 +30,7 @@ impl Display for Confidence {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         match (self.model_agreement, &self.other_model) {
             (Some(agreement), Some(other)) => {
-                write!(formatter, "`{other}` agrees by a tau of {agreement:.2}; ")?
+                write!(formatter, "`{other}` agrees by a tau of {agreement:.2}; ")?;
             }
             _ => formatter.write_str("No other model could be compared; ")?,
         }

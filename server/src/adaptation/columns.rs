@@ -110,7 +110,9 @@ impl Columns {
         for ((score, parts), weight) in self.rows().zip(weights) {
             sums[0] += weight;
             sums[1] += weight * score;
-            parts.iter().for_each(|&part| sums[part] += weight);
+            for &part in parts {
+                sums[part] += weight;
+            }
         }
         sums
     }
@@ -140,8 +142,8 @@ impl Covariance for Columns {
         1 + self.partitions.len()
     }
 
-    /// With the columns Φ, the deviations D of what they add and noise N, A is ΦD²Φᵀ + N. By Woodbury's identity all of A⁻¹
-    /// follows from the inverse of B = I + DΦᵀN⁻¹ΦD.
+    /// With the columns Φ, the deviations D of what they add and noise N, A is `ΦD²Φᵀ + N`. By Woodbury's identity all of A⁻¹
+    /// follows from the inverse of `B = I + DΦᵀN⁻¹ΦD`.
     fn solve(&self, variances: &Variances<'_>, residuals: &[f64]) -> Solution {
         let (size, noises) = (self.size, variances.noises);
         let deviations = self.deviations(variances);

@@ -98,7 +98,9 @@ impl Kernel {
     pub(super) fn relations(&self, scaled: &Scaled, variances: &[f64], offset: f64) -> Vec<f64> {
         let Some(columns) = &self.columns else {
             let mut covariances = self.covariances(scaled, variances);
-            covariances.iter_mut().for_each(|covariance| *covariance += offset);
+            for covariance in &mut covariances {
+                *covariance += offset;
+            }
             return covariances;
         };
         let tensors = self.measured_with.iter().zip(&scaled.orders).zip(&self.partitions.of_tensor);

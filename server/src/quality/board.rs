@@ -20,8 +20,12 @@ type Replayed = BTreeMap<Subject, Option<GraphQuality>>;
 pub(super) const MAX_GRAPHS: usize = 10_000;
 
 impl Board {
-    pub(super) fn get(&self, model: Digest, subject: &Subject) -> Option<Option<GraphQuality>> {
-        self.versions().get(&model)?.get(subject).copied()
+    pub(super) fn has(&self, model: Digest, subject: &Subject) -> bool {
+        self.versions().get(&model).is_some_and(|replayed| replayed.contains_key(subject))
+    }
+
+    pub(super) fn get(&self, model: Digest, subject: &Subject) -> Option<GraphQuality> {
+        self.versions().get(&model)?.get(subject).copied().flatten()
     }
 
     pub(super) fn set(&self, model: Digest, subject: Subject, quality: Option<GraphQuality>) {

@@ -48,13 +48,13 @@ impl LiveQuality {
             if of != task || target.is_some_and(|target| target != subject.target) {
                 continue;
             }
-            let known = |version: &Arc<Model>| self.board.get(version.digest(), &subject);
-            let lacking: Vec<&Arc<Model>> =
-                versions.into_iter().filter(|version| known(version).is_none()).collect();
+            let lacks = |version: &&Arc<Model>| !self.board.has(version.digest(), &subject);
+            let lacking: Vec<&Arc<Model>> = versions.into_iter().filter(lacks).collect();
             if !lacking.is_empty() {
                 self.replay(&subject, &lacking).await?;
             }
-            if let [Some(Some(first)), Some(Some(second))] = versions.map(known) {
+            let found = versions.map(|version| self.board.get(version.digest(), &subject));
+            if let [Some(first), Some(second)] = found {
                 pairs.push([first, second]);
             }
         }

@@ -48,10 +48,10 @@ impl Replays {
     }
 
     async fn run(self) {
-        let mut changes = self.quality.registry().changes();
+        let mut versions = self.quality.registry().changes();
         let budget = Budget::new(self.share);
         loop {
-            changes.mark_unchanged();
+            versions.mark_unchanged();
             let is_complete = self.pass(&budget).await.unwrap_or_else(|error| {
                 tracing::warn!(%error, "stored measurements were not replayed");
                 false
@@ -59,8 +59,8 @@ impl Replays {
             let retry = async { if is_complete { pending().await } else { sleep(RETRY).await } };
             tokio::select! {
                 changed = self.store.changed() => self.forget(&changed),
-                changed = changes.changed() => {
-                    if changed.is_err() {
+                alive = versions.changed() => {
+                    if alive.is_err() {
                         return;
                     }
                 }
@@ -73,7 +73,9 @@ impl Replays {
     fn forget(&self, changed: &Changed) {
         match changed {
             Changed::Subjects(subjects) => {
-                subjects.iter().for_each(|subject| self.quality.board.forget(subject));
+                for subject in subjects {
+                    self.quality.board.forget(subject);
+                }
             }
             Changed::All => self.quality.board.clear(),
         }
@@ -87,7 +89,7 @@ impl Replays {
         for (subject, task) in &subjects {
             let of_task = in_use.iter().filter(|version| version.model.manifest().task() == *task);
             let models: Vec<Arc<Model>> = of_task.map(|version| Arc::clone(&version.model)).collect();
-            let lacks = |model: &&Arc<Model>| self.quality.board.get(model.digest(), subject).is_none();
+            let lacks = |model: &&Arc<Model>| !self.quality.board.has(model.digest(), subject);
             let lacking: Vec<&Arc<Model>> = models.iter().filter(lacks).collect();
             if lacking.is_empty() {
                 continue;

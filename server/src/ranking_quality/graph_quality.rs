@@ -32,6 +32,7 @@ const MIN_MEASURED: usize = 3;
 impl GraphQuality {
     /// Compares scores with run times. Returns nothing if there are fewer than three configurations, or if all run times or
     /// all scores are equal.
+    #[must_use]
     pub fn of(scores: &[f32], seconds: &[f64], unit: ScoreUnit) -> Option<Self> {
         if scores.len() < MIN_MEASURED {
             return None;

@@ -26,7 +26,7 @@ impl QualitySummary {
     /// Sums up graphs.
     #[must_use]
     pub fn of(graphs: &[GraphQuality]) -> Self {
-        let of = |value: fn(&GraphQuality) -> f64| mean(graphs.iter().map(|graph| value(graph)));
+        let of = |value: fn(&GraphQuality) -> f64| mean(graphs.iter().map(value));
         let times: Vec<TimeQuality> = graphs.iter().filter_map(|graph| graph.time).collect();
         let time = |value: fn(&TimeQuality) -> f64| {
             (!times.is_empty()).then(|| libm::exp(mean(times.iter().map(value))))

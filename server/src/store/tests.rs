@@ -248,7 +248,9 @@ async fn a_file_without_graphs_gets_them() {
     let database = Database::open(&path).unwrap();
     let write = database.begin_write().unwrap();
     write.open_table(FACTS).unwrap().insert("format", 1).unwrap();
-    [GRAPHS, SUBJECTS].map(|table| assert!(write.delete_table(table).unwrap()));
+    for table in [GRAPHS, SUBJECTS] {
+        assert!(write.delete_table(table).unwrap());
+    }
     write.commit().unwrap();
     drop(database);
     let store = open(&path);

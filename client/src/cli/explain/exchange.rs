@@ -63,7 +63,7 @@ mod tests {
         let three = [vec![-2.0, 1.0], vec![0.0, 0.0], vec![5.0, 0.0]];
         let exchanged = exchanges(&three, &[vec![0], vec![1]]);
         let scored: Vec<_> = exchanged.iter().map(|(exchange, values)| (*exchange, score(values))).collect();
-        let scores = [0, 1, 2].map(|of: usize| score(&three[of]));
-        assert_eq!(effects(2, scores, &scored), [[-2.0, -2.0, 5.0], [1.0, 1.0, 0.0]]);
+        let whole = [0, 1, 2].map(|of: usize| score(&three[of]));
+        assert_eq!(effects(2, whole, &scored), [[-2.0, -2.0, 5.0], [1.0, 1.0, 0.0]]);
     }
 }

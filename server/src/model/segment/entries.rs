@@ -4,7 +4,7 @@ use hlorank_graph::{ConfigInput, ConfigValues};
 /// The distinct entries of layouts, and the number of the entry of each node.
 pub(super) struct Entries<'a> {
     /// `[entries, width]`.
-    pub(super) entries: Vec<i64>,
+    pub(super) distinct: Vec<i64>,
     pub(super) width: usize,
     /// `[rows, nodes]`.
     pub(super) numbers: Vec<i64>,
@@ -22,25 +22,25 @@ impl<'a> Entries<'a> {
             return None;
         };
         let mut known: HashMap<&[i64], i64> = HashMap::new();
-        let mut found = Self { entries: Vec::new(), width: *width, numbers: Vec::new(), shape };
+        let mut found = Self { distinct: Vec::new(), width: *width, numbers: Vec::new(), shape };
         for entry in values.chunks_exact(*width) {
             let next = i64::try_from(known.len()).ok()?;
             let number = *known.entry(entry).or_insert_with(|| {
-                found.entries.extend_from_slice(entry);
+                found.distinct.extend_from_slice(entry);
                 next
             });
             found.numbers.push(number);
         }
-        let last = found.entries.len().checked_sub(*width)?;
+        let last = found.distinct.len().checked_sub(*width)?;
         while !found.len().is_multiple_of(MULTIPLE) {
-            found.entries.extend_from_within(last..last + width);
+            found.distinct.extend_from_within(last..last + width);
         }
         Some(found)
     }
 
     /// Number of entries.
     pub(super) fn len(&self) -> usize {
-        self.entries.len() / self.width
+        self.distinct.len() / self.width
     }
 }
 
@@ -53,7 +53,7 @@ mod tests {
         let values = vec![1, 2, -2, -2, 1, 2, -2, -2, 3, 4, 1, 2];
         let config = ConfigInput { shape: vec![2, 3, 2], values: ConfigValues::Int64(values) };
         let found = Entries::of(&config).unwrap();
-        assert_eq!(found.entries, [1, 2, -2, -2, 3, 4, 3, 4]);
+        assert_eq!(found.distinct, [1, 2, -2, -2, 3, 4, 3, 4]);
         assert_eq!(
             (found.numbers.as_slice(), found.shape),
             ([0, 1, 0, 1, 2, 0].as_slice(), [2, 3].as_slice())

@@ -191,7 +191,8 @@ impl Sessions {
         }
         let entries = input.config.as_ref().and_then(Entries::of);
         if let Some(found) = &entries {
-            let entries = TensorRef::from_array_view(([found.len(), found.width], found.entries.as_slice()))?;
+            let entries =
+                TensorRef::from_array_view(([found.len(), found.width], found.distinct.as_slice()))?;
             let numbers = TensorRef::from_array_view((found.shape, found.numbers.as_slice()))?;
             inputs.push(("entries".into(), entries.into()));
             inputs.push(("config".into(), numbers.into()));

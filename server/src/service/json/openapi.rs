@@ -95,7 +95,8 @@ impl Schemas {
     fn field(&mut self, field: &FieldDescriptor) -> Value {
         let mut described = comment(&field.parent_file(), field.path());
         if let Some(choice) = field.containing_oneof() {
-            described = format!("One of `{}`. {described}", choice.name()).trim_end().to_owned();
+            described.insert_str(0, &format!("One of `{}`. ", choice.name()));
+            described.truncate(described.trim_end().len());
         }
         let one = self.value(&field.kind());
         let mut schema = if field.is_list() { json!({ "type": "array", "items": one }) } else { one };
