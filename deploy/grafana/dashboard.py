@@ -311,12 +311,8 @@ def quality() -> Row:
         "Quality on reported measurements",
         [
             Panel("Kendall's tau", "short", of_versions("kendall_tau"), minimum=-1),
-            Panel(
-                "Pairs in the right order", "percentunit", of_versions("ordered_pairs_ratio")
-            ),
-            Panel(
-                "Slowdown of the top pick", "percentunit", of_versions("top_pick_regret_ratio")
-            ),
+            Panel("Pairs in the right order", "percentunit", of_versions("ordered_pairs_ratio")),
+            Panel("Slowdown of the top pick", "percentunit", of_versions("top_pick_regret_ratio")),
             Panel(
                 "Predicted over measured time",
                 "short",
@@ -327,7 +323,7 @@ def quality() -> Row:
                     ),
                     Query(
                         f"hlorank_quality_time_error_ratio{{{MODELS}}}",
-                        "{{instance}} {{model}} {{role}} on {{target}}, the larger over the smaller",
+                        "{{instance}} {{model}} {{role}} on {{target}}, larger over smaller",
                     ),
                 ],
             ),
@@ -472,6 +468,7 @@ def dashboard() -> dict:
     }
     servers = variable("instance", "Server", 'hlorank_build_info{job="hlorank"}')
     chosen_models = variable("model", "Model", 'hlorank_requests_total{job="hlorank"}')
+    rows = [calls(), stages(), reuse(), caches(), models(), quality(), process()]
     return {
         "uid": "hlorank",
         "title": "hlorank",
@@ -479,7 +476,7 @@ def dashboard() -> dict:
         "time": {"from": "now-1h", "to": "now"},
         "refresh": "30s",
         "templating": {"list": [datasource, servers, chosen_models]},
-        "panels": panels_json([calls(), stages(), reuse(), caches(), models(), quality(), process()]),
+        "panels": panels_json(rows),
     }
 
 
