@@ -1,45 +1,15 @@
-//! The status page on the metrics port, in a real browser.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "how a test fails")]
-
-mod browser;
+//! The status page on the metrics port.
 
 use std::{
-    fs,
     io::{Read as _, Write as _},
     net::{SocketAddr, TcpStream},
 };
 
-use base64::{Engine as _, prelude::BASE64_STANDARD};
 use hlorank_client::{Client, GraphHandle, RankRequest};
 use hlorank_graph::Configurations;
-use hlorank_tests::{TestServer, grid_tiles, kernel_of, repository};
+use hlorank_tests::{TestServer, grid_tiles, kernel_of};
 
-use self::browser::Browser;
-
-/// The lowest contrast of text that the page may have, by WCAG's level AA.
-const CONTRAST: f64 = 4.5;
-
-/// Returns the lowest contrast of a text to its background, and the text.
-const LOWEST_CONTRAST: &str = r"(() => {
-  const parts = (color) => color.match(/[\d.]+/g).map(Number);
-  const light = (color) => {
-    const [r, g, b] = parts(color).map((part) => part / 255).map((c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const behind = (element) => {
-    const color = getComputedStyle(element).backgroundColor;
-    return parts(color)[3] === 0 ? behind(element.parentElement) : color;
-  };
-  let lowest = [21, ''];
-  for (const element of document.body.querySelectorAll('*')) {
-    const text = [...element.childNodes].filter((node) => node.nodeType === 3).map((node) => node.data).join('').trim();
-    if (!text || !element.checkVisibility() || ['SCRIPT', 'STYLE'].includes(element.tagName)) continue;
-    const [a, b] = [light(getComputedStyle(element).color), light(behind(element))];
-    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (contrast < lowest[0]) lowest = [contrast, text];
-  }
-  return lowest;
-})()";
+use crate::browser::Browser;
 
 async fn rank(client: &Client, model: Option<&str>) -> bool {
     let (graph, batch) = (GraphHandle::features(&kernel_of(3)), Configurations::Tile(grid_tiles(5)));
@@ -78,19 +48,7 @@ async fn the_page_shows_models_calls_sharing_and_refusals_at_every_width_and_in_
     browser.until(&format!("{}.includes('0 of 1024')", text_of("queue")));
     browser.until("document.querySelectorAll('#calls-chart path[stroke=\"var(--blue)\"]')[0].getAttribute('d').includes('L')");
 
-    let folder = repository("target/status-page");
-    fs::create_dir_all(&folder).unwrap();
-    for (scheme, width) in [("light", 400), ("light", 1200), ("dark", 400), ("dark", 1200)] {
-        browser.look(width, scheme);
-        let wide = browser.value("document.documentElement.scrollWidth");
-        assert!(wide.as_u64().unwrap() <= width.into(), "{wide} pixels on a page of {width}");
-        let lowest = browser.value(LOWEST_CONTRAST);
-        assert!(lowest[0].as_f64().unwrap() >= CONTRAST, "{scheme}: {lowest}");
-        let picture = BASE64_STANDARD.decode(browser.picture()).unwrap();
-        fs::write(folder.join(format!("{scheme}-{width}.png")), picture).unwrap();
-        let is_dark = browser.value("getComputedStyle(document.body).color.match(/\\d+/g)[0] > 128");
-        assert_eq!(is_dark, scheme == "dark", "the text is as bright as the scheme says");
-    }
+    browser.check_looks("status-page");
     let elsewhere = "performance.getEntriesByType('resource').filter(({ name }) => !name.startsWith(location.origin + '/') \
                      && !name.startsWith('data:')).length";
     assert_eq!(browser.value(elsewhere), 0, "the page needs nothing from elsewhere");

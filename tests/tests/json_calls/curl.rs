@@ -1,0 +1,50 @@
+//! Calls by curl.
+
+use std::{
+    io::Write as _,
+    process::{Command, Stdio},
+};
+
+use serde_json::Value;
+
+/// What the server answered.
+pub(crate) struct Answered {
+    pub(crate) status: u16,
+    pub(crate) headers: String,
+    pub(crate) body: String,
+}
+
+impl Answered {
+    /// Returns the body as JSON.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+}
+
+/// Sends JSON to a method of a service, such as `CostModelService/PutGraph`.
+pub(crate) async fn call(endpoint: &str, method: &str, json: &str) -> Answered {
+    call_with(endpoint, method, json, &[]).await
+}
+
+/// Sends JSON to a method of a service, with these options of curl.
+pub(crate) async fn call_with(endpoint: &str, method: &str, json: &str, options: &[&str]) -> Answered {
+    let mut command = Command::new("curl");
+    command.args(["--silent", "--show-error", "--include", "--max-time", "60", "--data-binary", "@-"]);
+    command.args(["--header", "content-type: application/json"]).args(options);
+    command.arg(format!("{endpoint}/hlorank.v1.{method}"));
+    let json = json.to_owned();
+    tokio::task::spawn_blocking(move || answered(command, &json)).await.unwrap()
+}
+
+fn answered(mut command: Command, json: &str) -> Answered {
+    let mut curl =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // The server may answer before it has read everything.
+    let _ = curl.stdin.take().unwrap().write_all(json.as_bytes());
+    let output = curl.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let last = text.rfind("HTTP/").unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    let (headers, body) = text[last..].split_once("\r\n\r\n").unwrap();
+    let status = headers.split(' ').nth(1).unwrap().parse().unwrap();
+    Answered { status, headers: headers.to_lowercase(), body: body.to_owned() }
+}
