@@ -105,7 +105,8 @@ impl Artifacts {
     /// If there is no such model, or the model lacks the opcode.
     pub fn spoil_opcode(&self, name: &str, opcode: u8) {
         for version in self.versions(name) {
-            let file = if version.join("model.onnx").is_file() { "model.onnx" } else { "encoder.onnx" };
+            let files = ["model.onnx", "segment.onnx", "encoder.onnx"];
+            let file = files.into_iter().find(|file| version.join(file).is_file()).expect("an ONNX file");
             self.edit_file(&version, file, |model| {
                 overwrite_row(model, "opcode.weight", opcode.into(), f32::INFINITY);
             });

@@ -247,7 +247,7 @@ pub(crate) fn floats(name: &str, dims: &[i64], values: &[f32]) -> TensorProto {
 pub fn overwrite_row(model: &mut [u8], weights: &str, row: usize, value: f32) {
     let decoded = ModelProto::decode(&*model).expect("an ONNX model");
     let tensors = decoded.graph.expect("a graph").initializer;
-    let tensor = tensors.into_iter().find(|tensor| tensor.name == weights).expect("such weights");
+    let tensor = tensors.into_iter().find(|tensor| tensor.name.ends_with(weights)).expect("such weights");
     let bytes = tensor.raw_data;
     let row_bytes = bytes.len() / usize::try_from(tensor.dims[0]).expect("a size");
     let start = model.windows(bytes.len()).position(|window| window == bytes).expect("the weights' bytes");

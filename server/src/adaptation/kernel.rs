@@ -84,7 +84,7 @@ impl Kernel {
 
     /// Number of rows of the matrices that learning takes: the number of columns or of measured configurations.
     pub(super) fn size(&self) -> usize {
-        self.measured.len().min(Columns::count(&self.partitions))
+        self.columns.as_ref().map_or(self.measured.len(), |_| Columns::count(&self.partitions))
     }
 
     /// Returns the variance of each dense group and of each tensor, given those of the dense groups and partitions.

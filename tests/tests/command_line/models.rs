@@ -22,7 +22,12 @@ async fn the_default_models_are_listed() {
         report["models"].as_array().unwrap().iter().filter(|model| model["default_for_task"] == true);
     let defaults: Vec<(&str, &str)> =
         defaults.map(|model| (model["task"].as_str().unwrap(), model["name"].as_str().unwrap())).collect();
-    let expected = [("fusion", "fusion-xla-cpu"), ("layout", "layout-xla-cpu"), ("tile", "tile-xla-cpu")];
+    let expected = [
+        ("fusion", "fusion-xla-cpu"),
+        ("feature-set", "halide-adams2019"),
+        ("layout", "layout-xla-cpu"),
+        ("tile", "tile-xla-cpu"),
+    ];
     assert_eq!(defaults, expected);
 }
 
@@ -33,9 +38,9 @@ async fn a_model_is_listed_as_its_manifest_describes_it() {
         let manifest = manifest(model);
         let of_kind: &[&str] = match manifest["kind"].as_str() {
             Some("graph") => &["chunk_configs", "batch_dependent"],
-            _ => &["embedding_size", "buckets"],
+            _ => &["embedding_size", "buckets", "pad_value"],
         };
-        for field in ["task", "architecture", "kind", "pad_value", "licence"].iter().chain(of_kind) {
+        for field in ["task", "architecture", "kind", "licence"].iter().chain(of_kind) {
             assert_eq!(model[field], manifest[field], "{field}");
         }
         for digest in ["feature_digest", "training_data_digest"] {

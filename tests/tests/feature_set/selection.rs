@@ -110,7 +110,9 @@ async fn a_model_tells_its_set() {
     assert_eq!((set.name.as_str(), set.node_features.len(), set.config_features.len()), ("loops", 3, 2));
     assert_eq!(model.feature_digest, Loops::set("loops").digest().0.to_vec());
     assert!(model.default_for_task && model.task() == v1::Task::FeatureSet);
-    assert!(listed.models.iter().all(|other| other.name == "loops-sum" || other.feature_set.is_none()));
+    for other in &listed.models {
+        assert_eq!(other.feature_set.is_some(), other.task() == v1::Task::FeatureSet, "{}", other.name);
+    }
 }
 
 #[tokio::test]

@@ -30,7 +30,10 @@ pub(crate) async fn call(endpoint: &str, method: &str, json: &str) -> Answered {
 pub(crate) async fn call_with(endpoint: &str, method: &str, json: &str, options: &[&str]) -> Answered {
     let mut command = Command::new("curl");
     command.args(["--silent", "--show-error", "--include", "--max-time", "60", "--data-binary", "@-"]);
-    command.args(["--header", "content-type: application/json"]).args(options);
+    if !options.iter().any(|option| option.starts_with("content-type")) {
+        command.args(["--header", "content-type: application/json"]);
+    }
+    command.args(options);
     command.arg(format!("{endpoint}/hlorank.v1.{method}"));
     let json = json.to_owned();
     tokio::task::spawn_blocking(move || answered(command, &json)).await.unwrap()
@@ -46,5 +49,7 @@ fn answered(mut command: Command, json: &str) -> Answered {
     let last = text.rfind("HTTP/").unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&output.stderr)));
     let (headers, body) = text[last..].split_once("\r\n\r\n").unwrap();
     let status = headers.split(' ').nth(1).unwrap().parse().unwrap();
-    Answered { status, headers: headers.to_lowercase(), body: body.to_owned() }
+    // Over HTTP/2, curl prints the trailers after the body, which is one line.
+    let body = body.lines().next().unwrap_or_default().to_owned();
+    Answered { status, headers: headers.to_lowercase(), body }
 }

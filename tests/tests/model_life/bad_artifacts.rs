@@ -94,7 +94,7 @@ fn manifests() -> Vec<Bad> {
             "FEATURE_DIGEST_MISMATCH",
             with_manifest("feature_digest", "00".repeat(32).into()),
         ),
-        bad("another task", "INTERFACE_TYPE", with_manifest("task", "layout".into())),
+        bad("another task", "INTERFACE_NAMES", with_manifest("task", "layout".into())),
     ]
 }
 
@@ -112,7 +112,7 @@ fn onnx_models() -> Vec<Bad> {
             with_head(HeadInput { configs: 4, ..SUM }),
         ),
         bad("NaN weights", "WEIGHT_NOT_A_NUMBER", |artifacts, folder| {
-            artifacts.edit_file(folder, "encoder.onnx", |bytes| {
+            artifacts.edit_file(folder, "segment.onnx", |bytes| {
                 overwrite_row(bytes, "opcode.weight", 0, f32::NAN);
             });
         }),
@@ -179,8 +179,8 @@ async fn a_version_that_is_too_slow_is_rejected() {
     // No version takes less than half the time of another.
     const FAST: &str = "tile-xla-cpu-sage";
     let subject = Subject::start_with(Artifacts::copy(), &["--max-slowdown=0.5"]).await;
-    let slow = repository("models/registry").join(MODEL).join(subject.first.to_string());
-    let version = subject.first + 1;
+    let serving = subject.server.client().await.get_model(FAST, None).await.unwrap().version;
+    let (slow, version) = (repository("models/registry/tile-iree-cpu/1"), serving + 1);
     subject.artifacts.publish(FAST, version, |folder| {
         for file in ["encoder.onnx", "head.onnx", "golden.npz"] {
             let bytes = fs::read(slow.join(file)).unwrap();
@@ -189,14 +189,14 @@ async fn a_version_that_is_too_slow_is_rejected() {
     });
     let rejected = subject.server.until(FAST, version, ModelState::Rejected).await.rejection.unwrap();
     assert_eq!(rejected.reason, "TOO_SLOW", "{}", rejected.message);
-    assert!(rejected.message.contains(&format!("version {}", subject.first)), "{}", rejected.message);
+    assert!(rejected.message.contains(&format!("version {serving}")), "{}", rejected.message);
 
     // A restart, when nothing serves yet, has the same results.
     let Subject { artifacts, server, .. } = subject;
     server.stop().await;
     let subject = Subject::start_with(artifacts, &["--max-slowdown=0.5"]).await;
     let client = subject.server.client().await;
-    assert_eq!(client.get_model(FAST, None).await.unwrap().version, subject.first);
+    assert_eq!(client.get_model(FAST, None).await.unwrap().version, serving);
     let rejected = client.get_model(FAST, Some(version)).await.unwrap().rejection.unwrap();
     assert_eq!(rejected.reason, "TOO_SLOW", "{}", rejected.message);
 }

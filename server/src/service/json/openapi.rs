@@ -98,8 +98,14 @@ impl Schemas {
             described.insert_str(0, &format!("One of `{}`. ", choice.name()));
             described.truncate(described.trim_end().len());
         }
-        let one = self.value(&field.kind());
-        let mut schema = if field.is_list() { json!({ "type": "array", "items": one }) } else { one };
+        let mut schema = match field.kind() {
+            Kind::Message(entry) if field.is_map() => {
+                let value = self.value(&entry.map_entry_value_field().kind());
+                json!({ "type": "object", "additionalProperties": value })
+            }
+            kind if field.is_list() => json!({ "type": "array", "items": self.value(&kind) }),
+            kind => self.value(&kind),
+        };
         if !described.is_empty() {
             schema["description"] = described.into();
         }
