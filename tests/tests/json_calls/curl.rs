@@ -46,7 +46,10 @@ fn answered(mut command: Command, json: &str) -> Answered {
     let _ = curl.stdin.take().unwrap().write_all(json.as_bytes());
     let output = curl.wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    let last = text.rfind("HTTP/").unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    // A head of its own may say that curl is to continue.
+    let begins_head = |at: usize| at == 0 || text[..at].ends_with("\r\n\r\n");
+    let last = text.match_indices("HTTP/").map(|(at, _)| at).rfind(|&at| begins_head(at));
+    let last = last.unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&output.stderr)));
     let (headers, body) = text[last..].split_once("\r\n\r\n").unwrap();
     let status = headers.split(' ').nth(1).unwrap().parse().unwrap();
     // Over HTTP/2, curl prints the trailers after the body, which is one line.
