@@ -71,7 +71,8 @@ impl Sessions {
         let measurements = self.pool().run(Class::Bulk, move |_| measurements()).await?.value;
         let measurements =
             measurements.map_err(|source| SessionError::Configuration { field: REPORT.batch, source })?;
-        let kept = if store.has_graph(subject.clone()).await? {
+        // After a failure the file is closed until the next report opens it again, which then brings its graph.
+        let kept = if store.has_graph(subject.clone()).await.unwrap_or(false) {
             None
         } else {
             let graph = Arc::clone(&found.graph);
