@@ -48,7 +48,7 @@ fn answered(mut command: Command, json: &str) -> Answered {
     let text = String::from_utf8(output.stdout).unwrap();
     // A head of its own may say that curl is to continue.
     let begins_head = |at: usize| at == 0 || text[..at].ends_with("\r\n\r\n");
-    let last = text.match_indices("HTTP/").map(|(at, _)| at).rfind(|&at| begins_head(at));
+    let last = text.match_indices("HTTP/").map(|(at, _)| at).filter(|&at| begins_head(at)).last();
     let last = last.unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&output.stderr)));
     let (headers, body) = text[last..].split_once("\r\n\r\n").unwrap();
     let status = headers.split(' ').nth(1).unwrap().parse().unwrap();
