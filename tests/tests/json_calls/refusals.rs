@@ -79,7 +79,7 @@ async fn json_has_the_limits_of_messages_and_of_memory() {
         let head = "POST /hlorank.v1.CostModelService/RankConfigs HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n\
                     content-length: 100\r\n\r\n{";
         stream.write_all(head.as_bytes()).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         let mut answer = [0; 4096];
         let read = std::io::Read::read(&mut stream, &mut answer).unwrap();
         String::from_utf8_lossy(&answer[..read]).into_owned()
