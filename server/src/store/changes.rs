@@ -24,7 +24,7 @@ pub(super) struct Changes {
     notify: Notify,
 }
 
-/// Maximum number of subjects that are told apart.
+/// Maximum number of subjects that are listed one by one; beyond it, all count as changed.
 const MAX_SUBJECTS: usize = 10_000;
 
 impl Default for Changed {
