@@ -8,7 +8,8 @@
 
 from hlorank.adapt import Adapt, Adaptation, Confidence
 from hlorank.aio import AsyncClient, AsyncRankStream
-from hlorank.client import Client, RankStream
+from hlorank.client import Client
+from hlorank.comparison import ComparedMean, Comparison
 from hlorank.config_features import ConfigFeatures
 from hlorank.errors import (
     AnswerError,
@@ -30,6 +31,7 @@ from hlorank.graph import Graph
 from hlorank.layouts import Layouts
 from hlorank.measurements import GraphMeasurements, MeasurementsPage, Reported
 from hlorank.model import FeatureSet, Model, ModelReference
+from hlorank.rank_stream import RankStream
 from hlorank.ranking import (
     BatchScores,
     CachedGraph,
@@ -55,6 +57,8 @@ __all__ = [
     "BatchTooLongError",
     "CachedGraph",
     "Client",
+    "ComparedMean",
+    "Comparison",
     "Confidence",
     "ConfigFeatures",
     "ConfigurableNode",

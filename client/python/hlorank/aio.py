@@ -11,6 +11,7 @@ import grpc.aio
 
 from hlorank.adapt import Adapt
 from hlorank.blocking import BlockingExchange, BlockingTransport, channel, run_to_end
+from hlorank.comparison import Comparison
 from hlorank.configurations import Configurations
 from hlorank.errors import RefusedError, refused
 from hlorank.graph import Graph
@@ -18,7 +19,8 @@ from hlorank.measurements import MeasurementsPage, Reported
 from hlorank.model import Model, ModelReference
 from hlorank.ranking import BatchScores, CachedGraph, Ranking
 from hlorank.retry import Retry
-from hlorank.session import Session, StreamSession
+from hlorank.session import Session
+from hlorank.stream_session import StreamSession
 from hlorank.suggest import Source, Suggestions, Wanted
 from hlorank.transport import (
     Calls,
@@ -119,6 +121,12 @@ class AsyncClient:
         """Works like ``Client.list_measurements``."""
         return await self._session.list_measurements(target, graph_hash, after, timeout)
 
+    async def get_measured_graph(
+        self, target: str, graph_hash: bytes, *, timeout: float | None = None
+    ) -> Graph | None:
+        """Works like ``Client.get_measured_graph``."""
+        return await self._session.get_measured_graph(target, graph_hash, timeout)
+
     async def delete_measurements(
         self, target: str, graph_hash: bytes = b"", *, timeout: float | None = None
     ) -> int:
@@ -147,6 +155,17 @@ class AsyncClient:
     ) -> Model:
         """Works like ``Client.get_model``."""
         return await self._session.get_model(name, version, timeout)
+
+    async def compare_models(
+        self,
+        first: ModelReference | str,
+        second: ModelReference | str,
+        target: str = "",
+        *,
+        timeout: float | None = None,
+    ) -> Comparison:
+        """Works like ``Client.compare_models``."""
+        return await self._session.compare_models(first, second, target, timeout)
 
     async def close(self) -> None:
         """Closes the connection and cancels calls in flight."""

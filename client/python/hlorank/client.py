@@ -8,13 +8,15 @@ import grpc
 
 from hlorank.adapt import Adapt
 from hlorank.blocking import BlockingTransport, channel, run_to_end
+from hlorank.comparison import Comparison
 from hlorank.configurations import Configurations
 from hlorank.graph import Graph
 from hlorank.measurements import MeasurementsPage, Reported
 from hlorank.model import Model, ModelReference
-from hlorank.ranking import BatchScores, CachedGraph, Ranking
+from hlorank.rank_stream import RankStream
+from hlorank.ranking import CachedGraph, Ranking
 from hlorank.retry import Retry
-from hlorank.session import Session, StreamSession
+from hlorank.session import Session
 from hlorank.suggest import Source, Suggestions, Wanted
 from hlorank.transport import authorization, channel_credentials, channel_options, target
 
@@ -180,6 +182,17 @@ class Client:
         page = self._session.list_measurements(target, graph_hash, after, timeout)
         return run_to_end(page)
 
+    def get_measured_graph(
+        self, target: str, graph_hash: bytes, *, timeout: float | None = None
+    ) -> Graph | None:
+        """Returns a graph that the server keeps measurements of, without names.
+
+        Returns None if the server keeps nothing of the graph on the target, or measurements alone,
+        because the graph was too large. If the server has tokens, the client's needs the scope
+        ``admin``.
+        """
+        return run_to_end(self._session.get_measured_graph(target, graph_hash, timeout))
+
     def delete_measurements(
         self, target: str, graph_hash: bytes = b"", *, timeout: float | None = None
     ) -> int:
@@ -198,7 +211,7 @@ class Client:
         model: ModelReference | str | None = None,
         adapt: Adapt | None = None,
         timeout: float | None = None,
-    ) -> "RankStream":
+    ) -> RankStream:
         """Starts a stream that ranks configurations in batches.
 
         Use it if the configurations exceed one message, or are not all known at once. ``timeout``
@@ -218,6 +231,24 @@ class Client:
         """Returns one version of a model; without ``version``, the stable one."""
         return run_to_end(self._session.get_model(name, version, timeout))
 
+    def compare_models(
+        self,
+        first: ModelReference | str,
+        second: ModelReference | str,
+        target: str = "",
+        *,
+        timeout: float | None = None,
+    ) -> Comparison:
+        """Compares how two loaded versions rank the measurements that the server keeps.
+
+        ``target`` is that of the measurements; empty for all. A call that times out can be
+        repeated, and continues. If the server has tokens, the client's needs the scope ``admin``.
+
+        Raises:
+            RefusedError: if the call ends with an error status.
+        """
+        return run_to_end(self._session.compare_models(first, second, target, timeout))
+
     def close(self) -> None:
         """Closes the connection and cancels calls in flight."""
         self._channel.close()
@@ -232,54 +263,3 @@ class Client:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-class RankStream:
-    """A stream of batches to a server, and of their scores back.
-
-    Take scores while you send: apart from what is in transit, the server reads a batch only after
-    the scores of the previous one were taken, and ``send`` then blocks.
-    Only one thread or task may use a stream at a time. Leaving its ``with`` block before ``finish``
-    cancels the call.
-    """
-
-    def __init__(self, stream: StreamSession):
-        self._stream = stream
-
-    @property
-    def model(self) -> ModelReference:
-        """The model version that scores."""
-        return self._stream.model
-
-    def send(self, configurations: Configurations) -> None:
-        """Sends a batch, after the previous one has been sent."""
-        run_to_end(self._stream.send(configurations))
-
-    def scores(self) -> BatchScores | None:
-        """Waits for the scores of the earliest batch whose scores were not taken yet.
-
-        Returns None if the scores of every batch were taken.
-        """
-        return run_to_end(self._stream.scores())
-
-    def finish(self) -> Ranking:
-        """Closes the stream and returns the ranking over all batches.
-
-        Scores that were not taken are discarded; ``timings`` and ``reuse`` cover the whole stream.
-        """
-        return run_to_end(self._stream.finish())
-
-    def cancel(self) -> None:
-        """Cancels the call."""
-        self._stream.exchange.cancel()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.cancel()

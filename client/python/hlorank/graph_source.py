@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hlorank.errors import AnswerError
 from hlorank.features import feature_graph_message, feature_message
-from hlorank.task import Task
+from hlorank.task import Task, task_of
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,11 @@ def features_source(
     features = feature_message(
         np.asarray(node_opcode), np.asarray(node_feat), np.asarray(edge_index)
     )
-    edges = np.array(features.edge_index, "<u4").tobytes()
-    parts = (features.node_opcode, features.node_feat, edges)
-    return GraphSource({"features": features}, parts, task, nodes)
+    return GraphSource({"features": features}, _features_parts(features), task, nodes)
+
+
+def _features_parts(features: Any) -> tuple[bytes, ...]:
+    return features.node_opcode, features.node_feat, _edge_bytes(features.edge_index)
 
 
 def feature_graph_source(
@@ -55,6 +58,29 @@ def feature_graph_source(
 ) -> GraphSource:
     """Returns the source of a graph of a feature set: columns [n, columns], and edges [m, 2]."""
     graph = feature_graph_message(feature_set, node_features, edge_index)
-    edges = np.array(graph.edges, "<u4").tobytes()
-    parts = (graph.feature_set.encode(), graph.node_features, edges)
-    return GraphSource({"feature_graph": graph}, parts, "feature-set")
+    return GraphSource({"feature_graph": graph}, _feature_graph_parts(graph), "feature-set")
+
+
+def _feature_graph_parts(graph: Any) -> tuple[bytes, ...]:
+    return graph.feature_set.encode(), graph.node_features, _edge_bytes(graph.edges)
+
+
+def _edge_bytes(edges: Iterable[int]) -> bytes:
+    return np.array(edges, "<u4").tobytes()
+
+
+def wire_source(graph: Any) -> GraphSource:
+    """Returns the source of a ``Graph`` message from a server. Raises AnswerError without one."""
+    task = task_of(graph.task)
+    if task is None:
+        raise AnswerError(f"the server sent a graph of the unknown task {graph.task}")
+    match form := graph.WhichOneof("source"):
+        case "hlo_module":
+            return hlo_proto_source(graph.hlo_module, task, graph.configurable_nodes)
+        case "features":
+            parts = _features_parts(graph.features)
+            return GraphSource({form: graph.features}, parts, task, graph.configurable_nodes)
+        case "feature_graph":
+            parts = _feature_graph_parts(graph.feature_graph)
+            return GraphSource({form: graph.feature_graph}, parts, task)
+    raise AnswerError(f"the server sent a graph in the form {form}")

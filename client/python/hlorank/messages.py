@@ -76,6 +76,8 @@ ReportMeasurementsRequest = _message("hlorank.v1.ReportMeasurementsRequest")
 ReportMeasurementsResponse = _message("hlorank.v1.ReportMeasurementsResponse")
 ListMeasurementsRequest = _message("hlorank.v1.ListMeasurementsRequest")
 ListMeasurementsResponse = _message("hlorank.v1.ListMeasurementsResponse")
+GetMeasuredGraphRequest = _message("hlorank.v1.GetMeasuredGraphRequest")
+GetMeasuredGraphResponse = _message("hlorank.v1.GetMeasuredGraphResponse")
 DeleteMeasurementsRequest = _message("hlorank.v1.DeleteMeasurementsRequest")
 DeleteMeasurementsResponse = _message("hlorank.v1.DeleteMeasurementsResponse")
 
@@ -94,6 +96,8 @@ ListModelsRequest = _message("hlorank.v1.ListModelsRequest")
 ListModelsResponse = _message("hlorank.v1.ListModelsResponse")
 GetModelRequest = _message("hlorank.v1.GetModelRequest")
 GetModelResponse = _message("hlorank.v1.GetModelResponse")
+CompareModelsRequest = _message("hlorank.v1.CompareModelsRequest")
+CompareModelsResponse = _message("hlorank.v1.CompareModelsResponse")
 
 TraceRecord = _message("hlorank.v1.TraceRecord")
 

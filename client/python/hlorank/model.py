@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from hlorank.errors import AnswerError
 from hlorank.messages import ModelSelector
 from hlorank.seconds import time_of
 from hlorank.task import Task, task_of
@@ -54,6 +55,13 @@ class ModelReference:
 def model_reference(model: "ModelReference | str") -> ModelReference:
     """Parses a reference if it is given as text."""
     return ModelReference.parse(model) if isinstance(model, str) else model
+
+
+def answered_reference(selector: Any) -> ModelReference:
+    """Converts the ``ModelSelector`` of an answer. Raises AnswerError if it names no model."""
+    if not selector.name:
+        raise AnswerError("the server's answer does not name the model")
+    return ModelReference(selector.name, selector.version or None)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from hlorank.adapt import Adaptation, Confidence, adaptation_of, confidence_of
 from hlorank.errors import AnswerError
-from hlorank.model import ModelReference
+from hlorank.model import ModelReference, answered_reference
 from hlorank.seconds import seconds
 from hlorank.unit import Unit, unit_of
 
@@ -241,9 +241,7 @@ def scores_of(scores: Any) -> np.ndarray:
 
 def model_of_answer(answer: Any) -> ModelReference:
     """Returns the model version that answered."""
-    if not answer.model.name:
-        raise AnswerError("the server's answer does not name the model")
-    return ModelReference(answer.model.name, answer.model.version or None)
+    return answered_reference(answer.model)
 
 
 def graph_hash_of(answer: Any) -> bytes:

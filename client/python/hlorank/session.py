@@ -1,23 +1,23 @@
 """The calls, shared by the sync and the async client."""
 
-from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import grpc
 
 from hlorank.adapt import Adapt
-from hlorank.asked import Asked, check_batch
+from hlorank.asked import Asked
+from hlorank.comparison import Comparison, compare_message, comparison_of
 from hlorank.configurations import Configurations
 from hlorank.errors import (
     AnswerError,
-    BatchTooLongError,
     DeadlineError,
     PreconditionError,
     RefusedError,
 )
 from hlorank.graph import Graph
+from hlorank.graph_source import wire_source
 from hlorank.measurements import (
     MeasurementsPage,
     Reported,
@@ -27,7 +27,7 @@ from hlorank.measurements import (
     report_message,
 )
 from hlorank.messages import (
-    ConfigBatch,
+    GetMeasuredGraphRequest,
     GetModelRequest,
     PutGraphRequest,
     RankConfigsRequest,
@@ -36,11 +36,8 @@ from hlorank.messages import (
 )
 from hlorank.model import Model, ModelReference, model_of, model_reference
 from hlorank.ranking import (
-    BatchScores,
     CachedGraph,
     Ranking,
-    Timings,
-    batch_scores_of,
     cached_graph_of,
     graph_hash_of,
     model_of_answer,
@@ -48,10 +45,12 @@ from hlorank.ranking import (
 )
 from hlorank.retry import Deadline, Retry
 from hlorank.route import ROUTE_HEADER
+from hlorank.stream_session import StreamSession, next_part
 from hlorank.suggest import Suggestions, Wanted, suggestions_of
-from hlorank.task import Task
 from hlorank.transport import (
+    COMPARE_MODELS,
     DELETE_MEASUREMENTS,
+    GET_MEASURED_GRAPH,
     GET_MODEL,
     LIST_MEASUREMENTS,
     LIST_MODELS,
@@ -60,7 +59,6 @@ from hlorank.transport import (
     RANK_CONFIGS_STREAM,
     REPORT_MEASUREMENTS,
     SUGGEST_CONFIGS,
-    Exchange,
     Metadata,
     Method,
     Transport,
@@ -176,6 +174,19 @@ class Session:
         answer = await self._call(LIST_MEASUREMENTS, message, (), self._deadline(timeout))
         return page_of(answer)
 
+    async def get_measured_graph(
+        self, target: str, graph_hash: bytes, timeout: float | None
+    ) -> Graph | None:
+        """Returns a graph that the server keeps measurements of, if it keeps the graph itself."""
+        request = GetMeasuredGraphRequest(target=target, graph_hash=graph_hash)
+        message, deadline = request.SerializeToString(), self._deadline(timeout)
+        answer = await self._call(GET_MEASURED_GRAPH, message, (), deadline)
+        if not answer.HasField("graph"):
+            return None
+        graph = Graph(wire_source(answer.graph))
+        graph.learn(graph_hash)
+        return graph
+
     async def delete_measurements(
         self, target: str, graph_hash: bytes, timeout: float | None
     ) -> int:
@@ -215,6 +226,18 @@ class Session:
             raise AnswerError("the server's answer contains no model")
         return model_of(answer.model)
 
+    async def compare_models(
+        self,
+        first: ModelReference | str,
+        second: ModelReference | str,
+        target: str,
+        timeout: float | None,
+    ) -> Comparison:
+        """Compares two model versions on the measurements that the server keeps."""
+        message = compare_message(first, second, target).SerializeToString()
+        answer = await self._call(COMPARE_MODELS, message, (), self._deadline(timeout))
+        return comparison_of(answer)
+
     def _deadline(self, timeout: float | None) -> Deadline:
         return Deadline(self.timeout if timeout is None else timeout)
 
@@ -245,7 +268,7 @@ class Session:
         exchange = await self.transport.open(RANK_CONFIGS_STREAM, _routed(graph), deadline.left())
         try:
             await exchange.write(RankConfigsStreamRequest(start=start).SerializeToString())
-            started = await _next(exchange, "started")
+            started = await next_part(exchange, "started")
             graph.learn(graph_hash_of(started))
             return StreamSession(
                 exchange,
@@ -261,73 +284,6 @@ class Session:
             raise
 
 
-@dataclass
-class StreamSession:
-    """A stream of batches to a server, and of their scores back."""
-
-    exchange: Exchange
-    message_bytes: int
-    task: Task
-    top_k: int
-    """Maximum length of the ranking; 0 for all."""
-    model: ModelReference
-    timings: Timings
-    """The sum so far."""
-    started: Any
-    """The ``RankConfigsStarted`` message"""
-    unscored: deque[int] = field(default_factory=deque)
-    """Number of configurations of each sent batch whose scores were not taken yet."""
-    scored: int = 0
-    """Number of configurations whose scores were taken."""
-
-    async def send(self, configurations: Configurations) -> None:
-        """Sends a batch."""
-        form, batch = configurations.wire
-        request = RankConfigsStreamRequest(batch=ConfigBatch(**{form: batch}))
-        message = request.SerializeToString()
-        if len(message) > self.message_bytes:
-            raise BatchTooLongError(len(message), self.message_bytes)
-        # Before the write, since the scores may arrive while it returns.
-        self.unscored.append(len(configurations))
-        written = False
-        try:
-            written = await self.exchange.write(message)
-        finally:
-            if not written:
-                self.unscored.pop()
-        if not written:
-            await self._raise_refusal()
-
-    async def scores(self) -> BatchScores | None:
-        """Takes the scores of the earliest batch whose scores were not taken yet."""
-        if not self.unscored:
-            return None
-        batch = batch_scores_of(await _next(self.exchange, "scores"))
-        configs = self.unscored.popleft()
-        check_batch(batch, self.scored, configs, self.task)
-        self.scored += configs
-        self.timings += batch.timings
-        return batch
-
-    async def finish(self) -> Ranking:
-        """Closes the stream and returns the ranking."""
-        await self.exchange.done_writing()
-        while await self.scores() is not None:
-            pass
-        answer = await _next(self.exchange, "ranking")
-        ranking = Ranking(answer, answer.reuse.configs, earlier=self.timings, started=self.started)
-        Asked(self.scored, self.task, self.top_k).check(ranking)
-        # Reads until the end of the stream, so that the call is not cancelled.
-        await self.exchange.read()
-        return ranking
-
-    async def _raise_refusal(self) -> None:
-        """Raises the status with which the server ended the stream."""
-        while await self.exchange.read() is not None:
-            pass
-        raise AnswerError("the server ended the stream early")
-
-
 async def _by_hash_or_whole(graph: Graph, ask: Callable[[Any], Awaitable[Any]]) -> Any:
     """Asks with the hash if it is known, and with the graph if the server does not have it."""
     by_hash = graph.by_hash()
@@ -338,14 +294,6 @@ async def _by_hash_or_whole(graph: Graph, ask: Callable[[Any], Awaitable[Any]]) 
             if error.reason != _NOT_CACHED:
                 raise
     return await ask(graph.whole())
-
-
-async def _next(exchange: Exchange, part: str) -> Any:
-    answer = await exchange.read()
-    found = None if answer is None else answer.WhichOneof("part")
-    if found != part:
-        raise AnswerError(f"the stream sent {found or 'its end'}, expected {part}")
-    return getattr(answer, part)
 
 
 def _routed(graph: Graph) -> Metadata:

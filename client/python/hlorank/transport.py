@@ -24,12 +24,14 @@ REPORT_MEASUREMENTS = Method(
     f"{_COST_MODEL}/ReportMeasurements", messages.ReportMeasurementsResponse
 )
 LIST_MEASUREMENTS = Method(f"{_COST_MODEL}/ListMeasurements", messages.ListMeasurementsResponse)
+GET_MEASURED_GRAPH = Method(f"{_COST_MODEL}/GetMeasuredGraph", messages.GetMeasuredGraphResponse)
 DELETE_MEASUREMENTS = Method(
     f"{_COST_MODEL}/DeleteMeasurements", messages.DeleteMeasurementsResponse
 )
 RANK_CONFIGS_STREAM = Method(f"{_COST_MODEL}/RankConfigsStream", messages.RankConfigsStreamResponse)
 LIST_MODELS = Method(f"{_MODELS}/ListModels", messages.ListModelsResponse)
 GET_MODEL = Method(f"{_MODELS}/GetModel", messages.GetModelResponse)
+COMPARE_MODELS = Method(f"{_MODELS}/CompareModels", messages.CompareModelsResponse)
 
 Metadata = tuple[tuple[str, str | bytes], ...]
 

@@ -5,7 +5,19 @@ import numpy as np
 import pytest
 from conftest import run_server
 
-from hlorank import Adapt, AsyncClient, Client, Layouts, PreconditionError, RefusedError, Tiles
+from hlorank import (
+    Adapt,
+    AsyncClient,
+    Client,
+    ComparedMean,
+    Comparison,
+    Graph,
+    InvalidRequestError,
+    Layouts,
+    PreconditionError,
+    RefusedError,
+    Tiles,
+)
 
 TILES = Tiles(output_bounds=[[1, 64], [2, 64], [4, 64], [8, 64]])
 SECONDS = [0.008, 0.004, 0.0022, 0.001]
@@ -88,3 +100,68 @@ def test_refusals_have_their_reason(keeping, server, tile_graph):
     assert refused.value.reason == "MEASUREMENT_CHANGED"
     with Client(server) as without, pytest.raises(PreconditionError, match="--measurements"):
         without.report_measurements(tile_graph.graph, changed)
+
+
+def test_graphs_come_back_as_they_were_measured(keeping, tile_graph, layout_graph):
+    client, address = keeping
+    layouts = Layouts(layout_graph.configurations.values()[:3])
+    measured = {tile_graph: (TILES, SECONDS), layout_graph: (layouts, [3.0, 2.0, 1.0])}
+    for each, (configurations, seconds) in measured.items():
+        adapt = Adapt(TARGET, configurations, seconds)
+        graph_hash = client.report_measurements(each.graph, adapt).graph_hash
+        kept = client.get_measured_graph(TARGET, graph_hash)
+        assert (kept.hash, kept.task) == (graph_hash, each.graph.task)
+        assert client.put_graph(kept).hash == graph_hash, "sent again as a whole"
+        scores = [
+            client.rank(graph, configurations, with_scores=True).scores.tolist()
+            for graph in (each.graph, kept)
+        ]
+        assert scores[0] == scores[1]
+
+    async def get() -> Graph | None:
+        async with AsyncClient(address) as each:
+            return await each.get_measured_graph(TARGET, graph_hash)
+
+    assert asyncio.run(get()).whole() == kept.whole()
+    assert client.get_measured_graph("another target", graph_hash) is None
+
+
+def test_versions_are_compared_on_what_was_measured(keeping, tile_graph):
+    client, address = keeping
+    first, second = "tile-xla-cpu", "tile-xla-cpu-sage"
+    nothing = client.compare_models(first, second)
+    assert (nothing.graphs, nothing.better) == (0, None)
+    measured = Adapt(TARGET, TILES, SECONDS)
+    client.report_measurements(tile_graph.graph, measured)
+    compared = client.compare_models(first, second, TARGET)
+    assert (compared.first.name, compared.second.name) == (first, second)
+    assert compared.first.version and compared.second.version
+    assert (compared.graphs, compared.configs, compared.better) == (1, len(SECONDS), None)
+    for model, tau in zip((first, second), _both(compared.kendall_tau), strict=True):
+        scores = client.rank(tile_graph.graph, TILES, model=model, with_scores=True).scores
+        assert tau == pytest.approx(_tau(scores, SECONDS))
+    difference = compared.kendall_tau.second - compared.kendall_tau.first
+    assert compared.kendall_tau.difference == pytest.approx((difference, difference)), "one graph"
+    assert all(0 <= pairs <= 1 for pairs in _both(compared.ordered_pairs))
+    assert all(regret >= 0 for regret in _both(compared.top_pick_regret))
+
+    async def compare() -> Comparison:
+        async with AsyncClient(address) as each:
+            return await each.compare_models(first, second, TARGET)
+
+    assert asyncio.run(compare()) == compared
+    with pytest.raises(InvalidRequestError, match="a model of layout configurations"):
+        client.compare_models(first, "layout-xla-cpu")
+    with pytest.raises(ValueError, match="a model is given as NAME"):
+        client.compare_models(first, "@1")
+
+
+def _both(mean: ComparedMean) -> tuple[float, float]:
+    return mean.first, mean.second
+
+
+def _tau(scores: np.ndarray, seconds: list[float]) -> float:
+    pairs = [(i, j) for i in range(len(seconds)) for j in range(i)]
+    return float(
+        np.mean([np.sign((scores[i] - scores[j]) * (seconds[i] - seconds[j])) for i, j in pairs])
+    )
