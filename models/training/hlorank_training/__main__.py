@@ -157,6 +157,29 @@ def _add_replay(subparsers) -> None:
     _add_data(parser)
     parser.add_argument("--server", default="127.0.0.1:7070", help="address of the hlorank server")
     parser.add_argument("--model", help="model that ranks (default: the task's default model)")
+    parser.add_argument(
+        "--unknown",
+        action="store_true",
+        help="replay every list, because the model learned from none of this hardware or compiler "
+        "(default: only held-out lists)",
+    )
+    parser.add_argument(
+        "--earlier",
+        type=int,
+        default=0,
+        metavar="N",
+        help="also replay searches while the server, which needs --measurements, keeps N random "
+        "measurements of every other list (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--within",
+        type=float,
+        nargs="+",
+        default=[0.05, 0.02, 0.01],
+        metavar="SHARE",
+        help="by how much the configuration that is found may be slower than the fastest (default: "
+        "%(default)s)",
+    )
 
 
 def _add_study(subparsers) -> None:

@@ -255,11 +255,14 @@ def replay(arguments: argparse.Namespace) -> None:
     from hlorank import Client
 
     from hlorank_training.data.prepare import prepare
-    from hlorank_training.judging.replayed_search import replayed_search as run
+    from hlorank_training.judging.replayed_search import Replays, replayed_search
 
     prepared = prepare(arguments.task, arguments.data, arguments.hlorank)
+    settings = Replays(
+        arguments.model, arguments.unknown, arguments.earlier, tuple(arguments.within)
+    )
     with Client(arguments.server) as client:
-        print(run(prepared, client, arguments.model))
+        print(replayed_search(prepared, client, settings))
 
 
 def study(arguments: argparse.Namespace) -> None:

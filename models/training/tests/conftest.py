@@ -1,7 +1,9 @@
 """What several tests need."""
 
 import os
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -17,3 +19,13 @@ def hlorank() -> Path:
     if not found:
         pytest.skip("the hlorank program is not built")
     return max(found, key=lambda path: path.stat().st_mtime)
+
+
+@pytest.fixture(scope="session")
+def client_tests() -> ModuleType:
+    """What the tests of the Python client share; ``run_server`` starts a server."""
+    path = REPOSITORY / "client/python/tests/conftest.py"
+    specification = spec_from_file_location("client_tests", path)
+    module = module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module

@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("halide", reason="halide is not installed")
 pytest.importorskip("rich", reason="rich is not installed")
 
+from hlorank import Client
 from hlorank.errors import HlorankError
 from hlorank.halide.schedule import Draw
 from hlorank.halide.script import PipelineFunction
@@ -123,6 +124,33 @@ def test_a_server_that_does_not_answer_ends_the_search_before_it_draws(script, t
     function = PipelineFunction(str(script), "blur")
     with pytest.raises(HlorankError, match="no server answers"):
         tune_schedules("blur", function, "127.0.0.1:1", tmp_path, SETTINGS)
+
+
+def test_a_second_search_knows_what_the_first_one_measured(script, tmp_path, client_tests):
+    function = PipelineFunction(str(script), "blur")
+    settings = ScheduleSettings(draws=12, measurements=4)
+    with client_tests.run_server(f"--measurements={tmp_path / 'measurements'}") as address:
+        arguments = "blur", function, address, tmp_path, settings
+        first, second = (tune_schedules(*arguments, target="a board") for _ in range(2))
+        with Client(address) as client:
+            (kept,) = client.list_measurements("a board").graphs
+    measured = [one for one in first.candidates if one.nanoseconds]
+    assert f"{len(measured)} measurements are kept for later searches on 'a board'" == first.kept
+    times = [one.nanoseconds for run in (first, second) for one in run.ranked if one.nanoseconds]
+    assert sorted(kept.seconds * 1e9) == pytest.approx(sorted(times))
+    by_digest = {one.schedule.digest: one for one in second.ranked}
+    for one in measured if len(measured) >= 3 else ():
+        predicted = by_digest[one.schedule.digest].score
+        assert predicted == pytest.approx(one.nanoseconds / 1e9, rel=0.5), "learned by then"
+
+
+def test_a_schedule_that_fails_is_reported_as_a_failure(script, tmp_path, client_tests):
+    function = PipelineFunction(str(script), "without_margin")
+    with client_tests.run_server(f"--measurements={tmp_path / 'measurements'}") as address:
+        tune_schedules("without_margin", function, address, tmp_path, SETTINGS, target="a board")
+        with Client(address) as client:
+            (kept,) = client.list_measurements("a board").graphs
+    assert set(kept.failures) == {"crash"}
 
 
 def test_the_example_is_a_pipeline():

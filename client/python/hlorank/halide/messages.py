@@ -63,3 +63,5 @@ class Failed:
     """The answer to a request that failed."""
 
     message: str
+    failure: str = "compile"
+    """What kind of failure that is: one of ``hlorank.adapt.FAILURES``."""

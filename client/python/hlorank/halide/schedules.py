@@ -85,7 +85,8 @@ class Schedules:
             return self._worker.receive(seconds)
         except WorkerError as error:
             self._restart()
-            return Failed(f"{what} {error}")
+            is_slow = str(error).startswith("timed out")
+            return Failed(f"{what} {error}", "timeout" if is_slow else "crash")
 
     def _restart(self) -> None:
         """Gives a new process the schedules of the old one, which draws always give again."""

@@ -64,11 +64,14 @@ class Programs:
             )
         seconds = time.process_time() - begin
         run = partial(program, *self._inputs, self._output)
-        run_seconds = _run_seconds(run, slowest)
+        try:
+            run_seconds = _run_seconds(run, slowest)
+        except hl.HalideError as error:
+            return _failed(error, "crash")
         if run_seconds > slowest:
-            return Failed(f"runs longer than {slowest:.3g} s")
+            return Failed(f"runs longer than {slowest:.3g} s", "timeout")
         if problem := self._difference():
-            return Failed(problem)
+            return Failed(problem, "wrong_result")
         self._runs.append(run)
         return Compiled(seconds, run_seconds)
 
@@ -110,11 +113,15 @@ def serve(connection: Connection, request: Begin | Search | Compile | Measure) -
         answer = _answer(request)
     # Halide, the autoscheduler and the user's function raise errors of several types.
     except Exception as error:
-        lines = str(error).strip().splitlines() or [""]
-        is_told = isinstance(error, hl.HalideError | HlorankError)
-        name = "" if is_told else f"{type(error).__name__}: "
-        answer = Failed((name + lines[0])[:300])
+        answer = _failed(error, "compile")
     connection.send(answer)
+
+
+def _failed(error: Exception, failure: str) -> Failed:
+    lines = str(error).strip().splitlines() or [""]
+    is_told = isinstance(error, hl.HalideError | HlorankError)
+    name = "" if is_told else f"{type(error).__name__}: "
+    return Failed((name + lines[0])[:300], failure)
 
 
 def _answer(request: Begin | Search | Compile | Measure) -> Any:

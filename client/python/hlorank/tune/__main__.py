@@ -12,6 +12,7 @@ from hlorank.measure.script import load_module
 from hlorank.model import model_reference
 from hlorank.task import Task
 from hlorank.tune.program import FusionProgram, Program, TiledKernel
+from hlorank.tune.target import TARGET_BYTES
 
 _EPILOG = """\
 exit codes: 0 the search is complete, 1 it failed, 2 wrong arguments, 130 stopped by Ctrl-C.
@@ -129,6 +130,14 @@ def _parser() -> argparse.ArgumentParser:
         help="search without a server, by measurements alone",
     )
     parser.add_argument(
+        "--target",
+        type=_target,
+        metavar="NAME",
+        help="name of hardware, compiler and flags, under which a server with --measurements keeps "
+        "what is measured and learns from it in later searches (default: this processor, the "
+        "compiler's version and the threads)",
+    )
+    parser.add_argument(
         "--strategy",
         choices=list(dict.fromkeys(name for names in STRATEGIES.values() for name in names)),
         help="for layouts genetic (default), annealing or random; for fusions annealing (default), "
@@ -229,6 +238,12 @@ def _model(text: str) -> str:
     return text
 
 
+def _target(text: str) -> str:
+    if not 1 <= len(text.encode()) <= TARGET_BYTES:
+        raise argparse.ArgumentTypeError(f"must have 1 to {TARGET_BYTES} bytes")
+    return text
+
+
 def _minutes(text: str) -> float:
     value = float(text)
     if not 0 <= value < inf:
@@ -270,10 +285,13 @@ def _tune(given: argparse.Namespace) -> int:
             out,
             settings,
             model=given.model,
+            target=given.target,
             threads=given.threads,
             record=given.record,
             listener=live,
         )
+    if run.kept:
+        console.print(run.kept, highlight=False, soft_wrap=True)
     console.print(f"{run}; {write_report([out], out)}", highlight=False, soft_wrap=True)
     if task == "fusion" and run.best:
         use = f"use it: hlorank.measure.fusion.saved.load('{out}')"

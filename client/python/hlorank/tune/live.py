@@ -107,7 +107,7 @@ def score_text(run: Run, measurement: Measurement) -> str:
     """Formats a score; empty without one."""
     if measurement.score is None:
         return ""
-    if run.task == "fusion":
+    if measurement.unit == "seconds":
         return duration(round(1e9 * measurement.score))
     return f"{measurement.score:.4f}"
 

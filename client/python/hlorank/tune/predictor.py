@@ -1,18 +1,20 @@
 """Predictions of a server's model for the candidates of a search."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from hlorank.client import Client
+from hlorank.configurations import Configurations
 from hlorank.errors import DeadlineError, HlorankError, UnavailableError
 from hlorank.ranking import KernelTime
+from hlorank.tune.experience import TIMEOUT, Experience, Kept, Result
+from hlorank.tune.hardware import Outcome
 from hlorank.tune.problem import Problem
 from hlorank.tune.space import Candidates
 from hlorank.tune.trace import Trace
-
-_TIMEOUT = 30.0
-"""Deadline of a call in seconds."""
+from hlorank.unit import Unit
 
 
 class ServerError(HlorankError):
@@ -29,36 +31,51 @@ def server_error(error: HlorankError) -> ServerError:
     )
 
 
+class Chosen(NamedTuple):
+    """Candidates to measure next, the most promising first."""
+
+    candidates: Candidates
+    scores: Sequence[float | None]
+    """None without a prediction."""
+    unit: Unit | None
+    """``seconds``, or None if scores only order candidates."""
+
+
 class Predictor:
-    """Scores candidates with the model of a server."""
+    """Predicts candidates with the model of a server, which learns from what was measured."""
 
     def __init__(
         self,
         client: Client,
         problem: Problem,
+        kept: Kept,
         model: str | None = None,
+        seed: int = 0,
         trace: Trace | None = None,
     ):
-        """Calls are recorded in ``trace``.
+        """Predictions are recorded in ``trace``.
 
         ``model`` is for example ``layout-xla-cpu@3``; None selects the default of the task.
         """
         self._client, self._problem, self._model = client, problem, model
         self._trace = trace
+        self._experience: Experience[np.ndarray] = Experience(
+            client, problem.graph, self._convert, kept, model, seed
+        )
 
     def check(self) -> None:
-        """Asks the server for one score.
+        """Asks the server for one prediction.
 
         Raises:
             ServerError: if the call fails.
         """
         try:
-            self._rank(self._problem.default[None], _TIMEOUT)
+            self._experience.predict(self._problem.default[None])
         except HlorankError as error:
             raise server_error(error) from error
 
-    def scores(self, candidates: Candidates, seconds: float = _TIMEOUT) -> np.ndarray:
-        """Returns scores f32 [candidates]; lower is predicted faster.
+    def scores(self, candidates: Candidates, seconds: float = TIMEOUT) -> np.ndarray:
+        """Returns scores f64 [candidates]; lower is predicted faster.
 
         ``seconds`` is the maximum duration.
 
@@ -68,7 +85,39 @@ class Predictor:
         if self._trace:
             configurations = self._problem.configurations(candidates)
             self._trace.write(configurations, top_k=1, model=self._model, with_scores=True)
-        return self._rank(candidates, seconds)
+        return self._experience.predict(candidates, min(seconds, TIMEOUT)).scores
+
+    def choose(self, candidates: Candidates, count: int, seconds: float = TIMEOUT) -> Chosen:
+        """Says which of the candidates, none of which was measured, to measure next.
+
+        Raises:
+            HlorankError: if the call fails.
+        """
+        if not len(candidates):
+            return Chosen(candidates, [], None)
+        order, predicted = self._experience.order(candidates, count, min(seconds, TIMEOUT))
+        numbers = order[:count]
+        return Chosen(candidates[numbers], predicted.scores[numbers].tolist(), predicted.unit)
+
+    def learn(self, candidates: Candidates, outcomes: Sequence[Outcome]) -> None:
+        """Learns from measured candidates, and reports them to the server."""
+        known = [i for i, candidate in enumerate(candidates) if self._problem.is_ranked(candidate)]
+        results = [_result_of(outcomes[i]) for i in known]
+        self._experience.add([candidates[i] for i in known], results)
+
+    def earlier(self, count: int) -> Candidates:
+        """Returns the fastest candidates that earlier searches measured; none without a store."""
+        found: list[tuple[float, np.ndarray]] = []
+        try:
+            for kept in self._experience.kept_measurements():
+                read = self._problem.candidates(kept.configurations)
+                timed = zip(kept.seconds.tolist(), read, strict=True) if len(read) else ()
+                found += [(seconds, one) for seconds, one in timed if seconds]
+        except HlorankError:
+            pass
+        fastest = {one.tobytes(): one for _, one in sorted(found, key=lambda pair: pair[0])}
+        chosen = list(fastest.values())[:count]
+        return np.array(chosen, np.int16).reshape(-1, len(self._problem.default))
 
     def kernels(self, candidates: Candidates) -> list[Sequence[KernelTime]]:
         """Returns the kernels of each candidate, a choice of fusions.
@@ -81,18 +130,25 @@ class Predictor:
             self._problem.configurations(candidates),
             model=self._model,
             explain_top=len(candidates),
-            timeout=_TIMEOUT,
+            timeout=TIMEOUT,
         )
         kernels = dict(zip(ranking.best.tolist(), ranking.kernels, strict=False))
         return [kernels[number] for number in range(len(candidates))]
 
-    def _rank(self, candidates: Candidates, seconds: float) -> np.ndarray:
-        configurations = self._problem.configurations(candidates)
-        return self._client.rank(
-            self._problem.graph,
-            configurations,
-            top_k=1,
-            model=self._model,
-            with_scores=True,
-            timeout=min(seconds, _TIMEOUT),
-        ).scores
+    def _convert(self, candidates: Sequence[np.ndarray]) -> Configurations:
+        return self._problem.configurations(np.array(candidates))
+
+
+_FAILURES = {
+    "lowering failed": "compile",
+    "compile failed": "compile",
+    "wrong result": "wrong_result",
+    "timed out": "timeout",
+}
+"""Failures by the status of an outcome; those of others are crashes."""
+
+
+def _result_of(outcome: Outcome) -> Result:
+    if outcome.nanoseconds:
+        return Result(outcome.nanoseconds * 1e-9)
+    return Result(failure=_FAILURES.get(outcome.status, "crash"))

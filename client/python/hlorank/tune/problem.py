@@ -46,8 +46,16 @@ class Problem(Protocol):
         """Returns a candidate's program, as ``compiler`` takes it; raises if there is none."""
         ...
 
+    def is_ranked(self, candidate: np.ndarray) -> bool:
+        """Returns whether a candidate is a configuration that a model can rank."""
+        ...
+
     def configurations(self, candidates: Candidates) -> Configurations:
         """Converts candidates to the configurations that the model ranks."""
+        ...
+
+    def candidates(self, configurations: Configurations) -> Candidates:
+        """Converts configurations of the graph back; may leave out those that it cannot."""
         ...
 
     def written(self, candidate: np.ndarray) -> Any:
@@ -93,8 +101,17 @@ class LayoutProblem:
         configuration = self.space.configuration(candidate)
         return constrained(self._module, self._nodes, configuration).SerializeToString()
 
+    def is_ranked(self, candidate: np.ndarray) -> bool:
+        """Returns True: the program itself has the compiler's layouts."""
+        return True
+
     def configurations(self, candidates: Candidates) -> Layouts:
         return Layouts(self.space.values(candidates))
+
+    def candidates(self, configurations: Configurations) -> Candidates:
+        """Converts layouts of the same nodes back."""
+        assert isinstance(configurations, Layouts)
+        return self.space.candidates(configurations.values())
 
     def written(self, candidate: np.ndarray) -> dict[str, list[list[int]]]:
         """Maps node numbers to minor-to-major orders of output and operands, if any are set."""
@@ -144,12 +161,20 @@ class TileProblem:
         tiled = self._kernel.tiled(self._tiles[candidate[0] - 1])
         return repeatable(lower(self.name, tiled, self._kernel.arguments)).SerializeToString()
 
+    def is_ranked(self, candidate: np.ndarray) -> bool:
+        """Returns False for the untiled function."""
+        return bool(candidate[0])
+
     def configurations(self, candidates: Candidates) -> Tiles:
         tiles = [self._tiles[number - 1] for number in candidates[:, 0]]
         return Tiles(
             kernel_bounds=[tile.reduction for tile in tiles],
             output_bounds=[tile.output for tile in tiles],
         )
+
+    def candidates(self, configurations: Configurations) -> Candidates:
+        """Returns nothing, since a search asks for predictions of every tile."""
+        return self.space.everything()[:0]
 
     def written(self, candidate: np.ndarray) -> dict[str, list[int]]:
         """Returns the bounds of the tile; nothing for the untiled function."""

@@ -26,6 +26,8 @@ class Measurement:
     """The model's score; None without a prediction."""
     seconds: float
     """Time since the search began."""
+    unit: str | None = None
+    """``seconds`` if the score is a predicted run time; None if scores only order candidates."""
 
 
 @dataclass
@@ -59,14 +61,18 @@ class Run:
     and the winner if the server answered; None until they are known."""
     seconds: float = 0.0
     """Time that the search has taken until now."""
+    kept: str = field(default="", compare=False)
+    """What became of the measurements at the server; empty without a server."""
 
     def add(self, row: dict[str, Any]) -> None:
         """Adds a row of the results file."""
         self.seconds = row.get("seconds", self.seconds)
         if "candidate" in row:
             number, score = len(self.measurements), row.get("score")
+            # Fusions have no other scores.
+            unit = row.get("unit", "seconds" if self.task == "fusion" else None)
             self.measurements.append(
-                Measurement(number, row["candidate"], _outcome(row), score, row["seconds"])
+                Measurement(number, row["candidate"], _outcome(row), score, row["seconds"], unit)
             )
         elif "predictions" in row:
             self.predictions += row["predictions"]

@@ -15,7 +15,7 @@ from hlorank.tune.budget import CONFIRMED, PARTS, Budget
 from hlorank.tune.fusion.annealing import FusionAnnealing
 from hlorank.tune.hardware import CONFIRM, SEARCH, Outcome, by_clock
 from hlorank.tune.journal import Journal, JournalError
-from hlorank.tune.predictor import Predictor
+from hlorank.tune.predictor import Chosen, Predictor
 from hlorank.tune.problem import Problem
 from hlorank.tune.run import Listener, Run
 from hlorank.tune.space import Candidates
@@ -39,7 +39,6 @@ _KEPT = 3
 """Number of the fastest measured candidates from which the next round of predictions starts."""
 _FRUITLESS_STEPS = 1000
 """Number of consecutive steps without a new candidate after which the search ends."""
-_SAME_SCORE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -98,6 +97,8 @@ class Tuner:
             problem.written(problem.default),
         )
         self._outcomes: dict[bytes, Outcome] = {}
+        self._earlier = problem.space.default[None][:0]
+        """The fastest candidates of earlier searches."""
         spent = 0.0
         for number, row in enumerate(journal.rows, 2):
             spent = max(spent, self._add_earlier(number, row))
@@ -122,6 +123,8 @@ class Tuner:
         if self._predictor is not None and self._left():
             self._phase("predicting: asks the server for one score")
             self._predictor.check()
+            self._teach(self._predictor)
+            self._earlier = self._predictor.earlier(self._settings.top_k)
         first = np.array([self._problem.space.default, self._problem.default])
         new = self._new(first)
         self._measure(new, [None] * len(new))
@@ -129,6 +132,13 @@ class Tuner:
             self._search_by_measuring()
         else:
             self._search_by_predictions(self._predictor)
+
+    def _teach(self, predictor: Predictor) -> None:
+        """Passes on what was measured before the search was stopped."""
+        measured = self._run.measurements
+        if measured:
+            read = [self._problem.read(measurement.candidate) for measurement in measured]
+            predictor.learn(np.array(read), [measurement.outcome for measurement in measured])
 
     def _phase(self, description: str) -> None:
         self._run.phase = description
@@ -173,23 +183,23 @@ class Tuner:
 
     def _search_by_predictions(self, predictor: Predictor) -> None:
         while self._left():
-            candidates, scores = self._best_predicted(predictor)
-            if not len(candidates):
+            chosen = self._best_predicted(predictor)
+            if not len(chosen.candidates):
                 # Thousands of predictions found no new candidate.
                 return
             # The time limit may have been reached during the predictions.
             left = self._left()
-            self._measure(candidates[:left], scores[:left])
+            self._measure(chosen.candidates[:left], chosen.scores[:left], chosen.unit)
 
-    def _best_predicted(self, predictor: Predictor) -> tuple[Candidates, Sequence[float | None]]:
-        """Returns the next candidates to measure, and their scores.
+    def _best_predicted(self, predictor: Predictor) -> Chosen:
+        """Returns the next candidates to measure.
 
         If the model fails, these are the strategy's next candidates, without scores.
         """
         begin, count = self._budget.spent(), min(self._settings.top_k, self._left())
         steps = -(-self._settings.predictions // _PREDICTED_AT_ONCE)
         strategy = self._strategy(_PREDICTED_AT_ONCE, steps, self._start())
-        found: dict[bytes, tuple[float, np.ndarray]] = {}
+        found = [self._earlier]
         asked = 0
         try:
             while asked < self._settings.predictions and self._left():
@@ -200,18 +210,17 @@ class Tuner:
                 scores = predictor.scores(batch, max(1.0, self._budget.for_search()))
                 strategy.update(batch, scores)
                 asked += len(batch)
-                for candidate, score in zip(batch, scores.tolist(), strict=True):
-                    # An infinite score means that the model has no prediction.
-                    if np.isfinite(score):
-                        found[candidate.tobytes()] = (score, candidate)
+                # An infinite score means that the model has no prediction.
+                found.append(batch[np.isfinite(scores)])
+            new = self._new(np.concatenate(found))
+            chosen = predictor.choose(new, count, max(1.0, self._budget.for_search()))
         except HlorankError as error:
             self._note({"predictions": asked, "error": str(error)}, begin)
             # Continues with the candidates that the model should have scored.
             new = self._unguided(batch, strategy)[:count]
-            return new, [None] * len(new)
+            return Chosen(new, [None] * len(new), None)
         self._note({"predictions": asked}, begin)
-        chosen = self._choose(sorted(found.values(), key=lambda pair: pair[0]), count)
-        return np.array([candidate for _, candidate in chosen]), [score for score, _ in chosen]
+        return chosen
 
     def _unguided(self, batch: Candidates, strategy: Strategy) -> Candidates:
         """Returns the new candidates of this batch, or of a later one if it has none."""
@@ -228,25 +237,6 @@ class Tuner:
         fastest = self._run.fastest()[:_KEPT]
         written = [self._problem.read(measurement.candidate) for measurement in fastest]
         return np.unique(np.array([self._problem.space.default, *written]), axis=0)
-
-    def _choose(
-        self, ranked: Sequence[tuple[float, np.ndarray]], count: int
-    ) -> list[tuple[float, np.ndarray]]:
-        """Returns the first new candidates.
-
-        Candidates with the score of a measured one come last, since they are likely equivalent.
-        """
-        chosen, alike = [], []
-        seen = [m.score for m in self._run.measurements if m.score is not None]
-        for score, candidate in ranked:
-            if len(chosen) == count:
-                break
-            if candidate.tobytes() in self._outcomes:
-                continue
-            is_known = any(abs(score - other) <= _SAME_SCORE * abs(other) for other in seen)
-            (alike if is_known else chosen).append((score, candidate))
-            seen.append(score)
-        return (chosen + alike)[:count]
 
     def _new(self, candidates: Candidates) -> Candidates:
         """Returns the distinct candidates that were not measured yet."""
@@ -283,15 +273,19 @@ class Tuner:
             message = f"line {number} of the results does not belong to this search"
             raise JournalError(message) from error
 
-    def _measure(self, candidates: Candidates, scores: Sequence[float | None]) -> None:
-        """Measures new candidates."""
+    def _measure(
+        self, candidates: Candidates, scores: Sequence[float | None], unit: str | None = None
+    ) -> None:
+        """Measures new candidates, and passes the outcomes on to the server."""
         if not len(candidates):
             return
         outcomes = self._measured(candidates)
         for candidate, outcome, score in zip(candidates, outcomes, scores, strict=True):
             row = {"candidate": self._problem.written(candidate), **asdict(outcome)}
-            self._write(row if score is None else row | {"score": score})
+            self._write(row if score is None else row | {"score": score, "unit": unit})
         self._listener(self._run)
+        if self._predictor is not None:
+            self._predictor.learn(candidates, outcomes)
 
     def _measured(self, candidates: Candidates) -> list[Outcome]:
         programs: dict[int, bytes] = {}

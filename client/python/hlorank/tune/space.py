@@ -92,6 +92,12 @@ class LayoutSpace:
             values[:, of_rank] = _orders_of_rank(int(rank))[candidates[:, of_rank]]
         return values.reshape(len(candidates), -1, 3, MAX_RANK)
 
+    def candidates(self, values: np.ndarray) -> Candidates:
+        """Converts values i8 [candidates, slots, 3, 6] back."""
+        orders = values.reshape(-1, values.shape[-1]).tolist()
+        numbers = [_number(tuple(d for d in order if d >= 0)) for order in orders]
+        return np.array(numbers, np.int16).reshape(len(values), -1)
+
     def configuration(self, candidate: np.ndarray) -> Configuration:
         """Converts a candidate to the configuration of ``constrained``."""
         values = self.values(candidate[None])[0].tolist()

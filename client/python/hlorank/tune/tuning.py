@@ -15,6 +15,7 @@ from hlorank.errors import HlorankError
 from hlorank.measure.processor import processor
 from hlorank.measure.rounds import Protocol
 from hlorank.model import model_reference
+from hlorank.tune.experience import Kept
 from hlorank.tune.fusion.explain import explained
 from hlorank.tune.fusion.problem import FusionProblem
 from hlorank.tune.hardware import CONFIRM, Hardware, Outcome, by_clock
@@ -24,6 +25,7 @@ from hlorank.tune.problem import LayoutProblem, Problem, TileProblem
 from hlorank.tune.program import FusionProgram, Program, TiledKernel
 from hlorank.tune.run import Listener, Run, read_run
 from hlorank.tune.search import STRATEGIES, Settings, Tuner
+from hlorank.tune.target import default_target
 from hlorank.tune.trace import Trace
 from hlorank.tune.worker import Setting
 
@@ -40,6 +42,7 @@ def tune(
     settings: Settings | None = None,
     *,
     model: str | None = None,
+    target: str | None = None,
     threads: int = 1,
     record: str | PathLike[str] | None = None,
     listener: Listener = lambda _: None,
@@ -53,6 +56,9 @@ def tune(
         out: Folder of the results. The same call continues a search that was stopped.
         settings: Strategy and limits; None for the defaults of the task.
         model: For example ``layout-xla-cpu@3``; None for the server's default.
+        target: The name of hardware, compiler and flags under which the server keeps what is
+            measured, and learns from it in later searches; None names the processor, the version
+            of jax and the threads.
         threads: Threads of the program; 0 for as many as XLA uses.
         record: New file for a trace of the calls, which ``hlorank bench --trace`` replays.
         listener: Called with the state of the run after every change, and in every phase.
@@ -76,14 +82,23 @@ def tune(
         measuring(problem, folder, threads) as hardware,
         _connected(server) as client,
     ):
-        predictor = Predictor(client, problem, model, trace) if client else None
+        kept = Kept(target or xla_target(threads))
+        predictor = (
+            Predictor(client, problem, kept, model, settings.seed, trace) if client else None
+        )
         run = Tuner(problem, hardware, predictor, settings, journal, listener).run()
+        run.kept = str(kept)
         if isinstance(problem, FusionProblem) and predictor and run.kernels is None:
             journal.write(row := explained(problem, predictor, run))
             run.add(row)
     if isinstance(problem, FusionProblem) and run.best:
         problem.save(problem.read(run.measurements[run.best].candidate), folder)
     return run
+
+
+def xla_target(threads: int) -> str:
+    """Names the target of XLA's programs on this machine."""
+    return default_target(f"XLA of jax {version('jax')}", threads)
 
 
 def _recording(

@@ -16,7 +16,7 @@ from conftest import run_server
 from programs import convnet, hurry, product, rows, short
 from test_trace import records
 
-from hlorank import HlorankError
+from hlorank import Client, HlorankError
 from hlorank.measure.schema import HloModuleProto
 from hlorank.tune import (
     HardwareError,
@@ -73,6 +73,20 @@ def test_layouts_are_searched_with_the_model(server, tmp_path, strategy):
     assert run.with_model and run.errors == []
     assert run.predictions == 3 * 128, "before each two of the five that are not the default"
     assert all(m.score is not None for m in run.measurements[1:])
+
+
+def test_a_search_begins_with_what_an_earlier_one_found(tmp_path):
+    with run_server(f"--measurements={tmp_path / 'measurements'}") as address:
+        first = tune(convnet(), address, tmp_path / "first", short(), target="a board")
+        with Client(address) as client:
+            (kept,) = client.list_measurements("a board").graphs
+        second = tune(convnet(), address, tmp_path / "second", short(seed=1), target="a board")
+    assert first.kept == "6 measurements are kept for later searches on 'a board'"
+    times = [m.outcome.nanoseconds for m in first.measurements if m.outcome.nanoseconds]
+    assert sorted(kept.seconds[kept.seconds > 0]) == pytest.approx(sorted(np.array(times) / 1e9))
+    known = first.fastest()[0].candidate
+    assert known in candidates(second)[:4], "the fastest is predicted to be fast"
+    assert {m.unit for m in second.measurements[1:]} == {"seconds"}, "from the first round on"
 
 
 def test_what_the_server_is_asked_is_recorded(server, tmp_path):

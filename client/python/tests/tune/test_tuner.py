@@ -10,9 +10,10 @@ pytest.importorskip("jax", reason="jax is not installed")
 from programs import convnet, rows, short
 
 from hlorank import HlorankError
+from hlorank.tune.experience import distinct_first
 from hlorank.tune.hardware import Outcome
 from hlorank.tune.journal import RESULTS_FILE, Journal
-from hlorank.tune.predictor import ServerError
+from hlorank.tune.predictor import Chosen, ServerError
 from hlorank.tune.run import read_run
 from hlorank.tune.search import Tuner, winner
 from hlorank.tune.tuning import describe, problem_of
@@ -44,6 +45,7 @@ class Server:
 
     def __init__(self, machine, answers=10**9, seconds=0.01):
         self._machine, self._left, self._seconds = machine, answers, seconds
+        self.learned = 0
 
     def check(self):
         if not self._left:
@@ -56,10 +58,23 @@ class Server:
             raise HlorankError("gone")
         return candidates.sum(axis=1).astype("float32")
 
+    def choose(self, candidates, count, seconds):
+        scores = self.scores(candidates, seconds)
+        first = distinct_first(scores)[:count]
+        return Chosen(candidates[first], scores[first].tolist(), None)
+
+    def earlier(self, count):
+        return self.nothing
+
+    def learn(self, candidates, outcomes):
+        self.learned += len(candidates)
+
 
 def tuned(tmp_path, machine, subject, settings, server=None, listener=lambda _: None):
     problem = problem_of(subject)
     settings = replace(settings, with_model=server is not None)
+    if server is not None:
+        server.nothing = problem.space.default[None][:0]
     journal = Journal(tmp_path, describe(problem, settings, None, 1))
     try:
         tuner = Tuner(problem, machine, server, settings, journal, listener, machine.clock)
@@ -147,8 +162,10 @@ def test_without_a_server_nothing_is_measured(tmp_path):
 
 def test_a_server_that_goes_away_is_told_at_the_end(tmp_path):
     machine = Machine()
-    run = tuned(tmp_path, machine, convnet(), short(), Server(machine, answers=2))
+    server = Server(machine, answers=3)
+    run = tuned(tmp_path, machine, convnet(), short(), server)
     assert len(run.measurements) == 6 and run.best is not None
+    assert server.learned == 6, "the server may come back, and keep what was measured"
     assert "the server stopped answering after 128 predictions; the rest was" in str(run)
 
 

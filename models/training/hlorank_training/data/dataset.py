@@ -60,7 +60,9 @@ def read_graph(path: Path, name: str) -> Graph:
 def default_runtime(data: Mapping[str, np.ndarray]) -> int | None:
     """Returns the run time of the compiler's choice in nanoseconds, if it was measured."""
     if "config_feat" in data:
-        return int(data["config_runtime_normalizers"][0])
+        # TpuGraphs' files have it; an export of a server's measurements does not.
+        known = "config_runtime_normalizers" in data
+        return int(data["config_runtime_normalizers"][0]) if known else None
     untouched = (data["node_config_feat"] == -1).all((1, 2))
     return int(data["config_runtime"][untouched][0]) if untouched.any() else None
 

@@ -40,10 +40,13 @@ def tune_with_iree(given: argparse.Namespace, load: Callable[[str], Any]) -> int
         out,
         _settings(given),
         model=given.model or MODEL,
+        target=given.target,
         measure=not given.no_measure,
         console=console,
     )
     report = write_tile_report(run, out)
+    if run.kept:
+        console.print(run.kept, highlight=False, soft_wrap=True)
     console.print(f"{verdict(run)}; {report}", highlight=False, soft_wrap=True)
     if run.spec:
         console.print(

@@ -1,5 +1,6 @@
 """A dispatch while it is tuned: its graph for the model, its tiles, and what was measured."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,9 +12,8 @@ from hlorank.iree.dispatch import Dispatch, function_of
 from hlorank.iree.tiles import TileSizes
 from hlorank.measure.tuning_data import Tile
 from hlorank.tiles import Tiles
+from hlorank.tune.experience import Experience, Kept, Result
 from hlorank.tune.predictor import server_error
-
-_SAME_SCORE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class TileOutcome:
     message: str = ""
     """Why there is no run time."""
     score: float | None = None
+    failure: str | None = None
+    """What kind of failure that is: one of ``hlorank.adapt.FAILURES``."""
 
     @property
     def ratio(self) -> float:
@@ -78,7 +80,7 @@ class Kernel:
         else:
             self.outcomes.append(outcome)
 
-    def configurations(self, tiles: list[TileSizes]) -> Tiles:
+    def configurations(self, tiles: Sequence[TileSizes]) -> Tiles:
         """Converts tiles to what the model ranks."""
         bounds = [self.bounds(tile) for tile in tiles]
         return Tiles(
@@ -94,37 +96,61 @@ class Kernel:
 
 
 class TilePredictor:
-    """Scores tiles with the model of a server."""
+    """Predicts tiles with the model of a server, which learns from what was measured."""
 
-    def __init__(self, client: Client, model: str):
-        self._client, self._model = client, model
+    def __init__(self, client: Client, model: str, kept: Kept, seed: int = 0):
+        self._client, self._model, self._kept, self._seed = client, model, kept, seed
+        self._experiences: dict[str, Experience[TileSizes]] = {}
 
     def check(self, kernel: Kernel) -> None:
-        """Asks the server for one score.
+        """Asks the server for one prediction.
 
         Raises:
             ServerError: if the call fails.
         """
         assert kernel.dispatch.space is not None
         try:
-            self.scores(kernel, [kernel.dispatch.space.default])
+            self._experience(kernel).predict([kernel.dispatch.space.default])
         except HlorankError as error:
             raise server_error(error) from error
 
-    def scores(self, kernel: Kernel, tiles: list[TileSizes]) -> np.ndarray:
-        """Returns scores f32 [tiles]; lower is predicted faster.
+    def order(
+        self, kernel: Kernel, tiles: Sequence[TileSizes], count: int
+    ) -> list[tuple[TileSizes, float]]:
+        """Returns tiles that were not measured, with their scores, in the order to measure them.
+
+        ``count`` are measured next.
 
         Raises:
-            HlorankError: if the call fails.
+            HlorankError: if a call fails.
         """
-        ranking = self._client.rank(
-            kernel.graph,
-            kernel.configurations(tiles),
-            top_k=1,
-            model=self._model,
-            with_scores=True,
-        )
-        return ranking.scores
+        numbers, predicted = self._experience(kernel).order(tiles, count)
+        return [(tiles[number], float(predicted.scores[number])) for number in numbers]
+
+    def learn(self, kernel: Kernel, outcomes: Sequence[TileOutcome]) -> None:
+        """Learns from measured tiles, and reports them to the server.
+
+        The compiler's choice is left out: its sizes alone, at the root, are another program.
+        """
+        if kernel.graph is not None:
+            measured = [(outcome.tile, _result_of(outcome)) for outcome in outcomes if outcome.tile]
+            tiles, results = [tile for tile, _ in measured], [result for _, result in measured]
+            self._experience(kernel).add(tiles, results)
+
+    def _experience(self, kernel: Kernel) -> Experience[TileSizes]:
+        found = self._experiences.get(kernel.dispatch.name)
+        if found is None:
+            assert kernel.graph is not None
+            arguments = kernel.configurations, self._kept, self._model, self._seed
+            found = Experience(self._client, kernel.graph, *arguments)
+            self._experiences[kernel.dispatch.name] = found
+        return found
+
+
+def _result_of(outcome: TileOutcome) -> Result:
+    if outcome.nanoseconds:
+        return Result(outcome.nanoseconds * 1e-9)
+    return Result(failure=outcome.failure or "crash")
 
 
 def proposals(
@@ -148,21 +174,11 @@ def proposals(
         drawn = [*start, *space.draw(random, count + len(seen))]
         new = [tile for tile in drawn if kernel.bounds(tile) not in seen]
         return [(tile, None) for tile in new[:count]]
-    tiles = [*start, *_candidates(kernel, random, predictions)]
-    scores = predictor.scores(kernel, tiles)
-    chosen: list[tuple[TileSizes, float | None]] = [(tile, float(scores[0])) for tile in start]
-    used = {kernel.bounds(tile) for tile in start} | seen
-    last = None
-    for i in np.argsort(scores, kind="stable").tolist():
-        if len(chosen) >= count:
-            break
-        # Tiles of one score are likely alike.
-        alike = last is not None and abs(scores[i] - last) <= _SAME_SCORE * abs(last)
-        if kernel.bounds(tiles[i]) not in used and not alike:
-            chosen.append((tiles[i], float(scores[i])))
-            used.add(kernel.bounds(tiles[i]))
-            last = scores[i]
-    return chosen
+    new = {kernel.bounds(tile): tile for tile in _candidates(kernel, random, predictions)}
+    tiles = [*start, *(tile for bounds, tile in new.items() if bounds not in seen)]
+    ordered = predictor.order(kernel, tiles, count)
+    first = [(tile, score) for tile, score in ordered if tile in start]
+    return [*first, *(pair for pair in ordered if pair not in first)][:count]
 
 
 def _candidates(kernel: Kernel, random: np.random.Generator, count: int) -> list[TileSizes]:

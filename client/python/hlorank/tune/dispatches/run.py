@@ -37,6 +37,8 @@ class TileRun:
     noise: float = 0.0
     message: str = ""
     """What happened to a spec that is not used."""
+    kept: str = ""
+    """What became of the measurements at the server; empty without a server."""
 
     @property
     def ratio(self) -> float:
@@ -54,4 +56,4 @@ def outcome_of(row: dict[str, Any]) -> TileOutcome:
     """Reads a row of the results."""
     tile = row["tile"] and TileSizes(*(tuple(row["tile"][k]) for k in _SIZES))
     fields = (row[name] for name in ("nanoseconds", "reference", "message", "score"))
-    return TileOutcome(tile, *fields)
+    return TileOutcome(tile, *fields, row.get("failure"))

@@ -108,6 +108,8 @@ class TileTuner:
         seen = [kernel for kernel in self._run.kernels if kernel.graph is not None]
         if self._predictor is not None and seen:
             self._predictor.check(seen[0])
+            for kernel in seen:
+                self._predictor.learn(kernel, kernel.outcomes)
 
     def _leave_unreached(self) -> None:
         """Leaves alone the dispatches whose root IREE rewrites after it reads a spec."""
@@ -177,10 +179,12 @@ class TileTuner:
         for i, (tile, score) in enumerate(tiles, 1):
             error = measured.errors[i]
             works = not error and np.isfinite(times[i])
-            outcome = TileOutcome(
-                tile, float(times[i]) if works else None, float(times[0]), error, score
-            )
+            nanoseconds = float(times[i]) if works else None
+            failure = None if works else _failure_of(modules[i], error)
+            outcome = TileOutcome(tile, nanoseconds, float(times[0]), error, score, failure)
             self._add(kernel, outcome)
+        if self._predictor is not None and tiles:
+            self._predictor.learn(kernel, kernel.outcomes[-len(tiles) :])
 
     def _measured(self, subject: Any, modules: Sequence[Any], protocol: Protocol) -> Measured:
         left = self._left()
@@ -292,8 +296,8 @@ class TileTuner:
             space = kernel.dispatch.space
             assert space is not None
             tiles = [space.default, *space.draw(self._random, self._settings.predictions)]
-            order = np.argsort(self._predictor.scores(kernel, tiles), kind="stable")
-            best = self._first_that_compiles(kernel, [tiles[i] for i in order])
+            ordered = self._predictor.order(kernel, tiles, 1)
+            best = self._first_that_compiles(kernel, [tile for tile, _ in ordered])
             if best is not None:
                 self._run.chosen[kernel.dispatch.name] = best
         if not self._run.chosen:
@@ -329,3 +333,11 @@ class TileTuner:
 
     def _phase(self, description: str) -> None:
         self._listener(description, self._run)
+
+
+def _failure_of(module: bytes | str, message: str) -> str:
+    """Says how a tile failed; ``module`` is text if it does not compile."""
+    if isinstance(module, str):
+        return "compile"
+    kinds = {"wrong result": "wrong_result", "timed out": "timeout"}
+    return next((kind for words, kind in kinds.items() if message.startswith(words)), "crash")

@@ -13,7 +13,9 @@ from hlorank.tune.dispatches.run import TileRun
 from hlorank.tune.dispatches.settings import TileSettings
 from hlorank.tune.dispatches.subject import StablehloProgram
 from hlorank.tune.dispatches.tuner import TileTuner
+from hlorank.tune.experience import Kept
 from hlorank.tune.journal import Journal
+from hlorank.tune.target import default_target
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,6 +31,7 @@ def tune_tiles(
     settings: TileSettings,
     *,
     model: str = MODEL,
+    target: str | None = None,
     measure: bool = True,
     console: "Console | None" = None,
 ) -> TileRun:
@@ -40,6 +43,8 @@ def tune_tiles(
         out: Folder of the results. The same call continues a search that was stopped.
         settings: Limits.
         model: The model that ranks, for example ``tile-iree-cpu@1``.
+        target: The name of hardware, compiler and flags under which the server keeps what is
+            measured, and learns from it in later searches; None for ``iree_target()``.
         measure: Whether to measure; without it, the model alone decides.
         console: Shows the progress, if there is one.
 
@@ -57,8 +62,17 @@ def tune_tiles(
         listener = _silent if console is None else stack.enter_context(_lines(console))
         if server is None:
             return TileTuner(program, None, settings, journal, listener).run()
-        predictor = TilePredictor(stack.enter_context(Client(server)), model)
-        return TileTuner(program, predictor, settings, journal, listener).run(measure)
+        kept = Kept(target or iree_target())
+        client = stack.enter_context(Client(server))
+        predictor = TilePredictor(client, model, kept, settings.seed)
+        run = TileTuner(program, predictor, settings, journal, listener).run(measure)
+        run.kept = str(kept)
+        return run
+
+
+def iree_target() -> str:
+    """Names the target of IREE's programs on this machine, which run on one thread."""
+    return default_target(f"IREE {compiler_version()}")
 
 
 def _silent(*_: Any) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hlorank.configurations import Configurations
 from hlorank.errors import HlorankError
 from hlorank.fusions import Fusions
 from hlorank.graph import Graph
@@ -56,9 +57,19 @@ class FusionProblem:
         """Returns the ``Compilation`` of a candidate."""
         return self._compilation(candidate).to_bytes() if candidate[0] else self.reference
 
+    def is_ranked(self, candidate: np.ndarray) -> bool:
+        """Returns False for the program itself, whose kernels may be a library's."""
+        return bool(candidate[0])
+
     def configurations(self, candidates: Candidates) -> Fusions:
         """Converts candidates to the configurations that the model ranks."""
         return Fusions(self.space.bits(candidates))
+
+    def candidates(self, configurations: Configurations) -> Candidates:
+        """Converts fusions of the same slots back."""
+        assert isinstance(configurations, Fusions)
+        bits = configurations.values()[:, : len(self._graph.slots)]
+        return np.concatenate([np.ones((len(bits), 1)), bits], axis=1).astype(np.int16)
 
     def written(self, candidate: np.ndarray) -> dict[str, list[int]]:
         """Returns the numbers of the fused nodes; nothing for the program itself."""

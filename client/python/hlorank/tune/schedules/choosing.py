@@ -112,7 +112,7 @@ def _compile(candidate: Candidate, compiler: Compiler, slowest: float) -> float 
     """Returns the seconds of a run; None if the schedule fails."""
     answer = compiler.compile(candidate.draw, slowest)
     if isinstance(answer, Failed):
-        candidate.problem = answer.message
+        candidate.problem, candidate.failure = answer.message, answer.failure
         return None
     candidate.compile_seconds = answer.seconds
     return answer.run_seconds

@@ -36,9 +36,16 @@ def tune_with_halide(given: argparse.Namespace) -> int:
     server = None if given.without_model else given.server
     with StepBars(console) as bars:
         run = tune_schedules(
-            function.name, function, server, out, settings, model=given.model, listener=bars
+            function.name,
+            function,
+            server,
+            out,
+            settings,
+            model=given.model,
+            target=given.target,
+            listener=bars,
         )
-    for text in (table(run), times(run), verdict(run), use(run, out)):
+    for text in filter(None, (table(run), times(run), run.kept, verdict(run), use(run, out))):
         console.print(text, highlight=False, markup=False, soft_wrap=True)
     return 0 if run.fastest else 1
 

@@ -1,4 +1,4 @@
-"""Scores of schedules by the model of a server."""
+"""Schedules as a server's model ranks them."""
 
 from collections.abc import Sequence
 
@@ -15,6 +15,16 @@ _TIMEOUT = 60.0
 """Deadline of a call in seconds."""
 
 
+def graph_of(schedule: Schedule) -> Graph:
+    """Returns the graph of a schedule's pipeline."""
+    return Graph.from_feature_set(FEATURE_SET, schedule.node_features, schedule.edges)
+
+
+def configurations_of(schedules: Sequence[Schedule]) -> ConfigFeatures:
+    """Returns schedules of one pipeline as configurations of its graph."""
+    return ConfigFeatures(np.stack([schedule.config_features for schedule in schedules]))
+
+
 def rank_schedules(
     client: Client, schedules: Sequence[Schedule], model: str | None = None
 ) -> Ranking:
@@ -23,10 +33,9 @@ def rank_schedules(
     Raises:
         HlorankError: if the call fails.
     """
-    first = schedules[0]
     return client.rank(
-        Graph.from_feature_set(FEATURE_SET, first.node_features, first.edges),
-        ConfigFeatures(np.stack([schedule.config_features for schedule in schedules])),
+        graph_of(schedules[0]),
+        configurations_of(schedules),
         model=model,
         with_scores=True,
         timeout=_TIMEOUT,

@@ -36,6 +36,8 @@ class Candidate:
     """Processor time; None if it was not compiled."""
     problem: str = ""
     """Why it was not drawn, or does not run."""
+    failure: str | None = None
+    """What kind of problem that is: one of ``hlorank.adapt.FAILURES``."""
 
     @property
     def is_greedy(self) -> bool:
@@ -58,6 +60,8 @@ class ScheduleRun:
     """Of the scores."""
     noise: float = 0.0
     """Relative difference of the run times of two passes, median over schedules."""
+    kept: str = ""
+    """What became of the measurements at the server; empty without a server."""
     seconds: dict[str, float] = field(default_factory=dict)
     """How long each step took: drawing, ranking, compiling and measuring."""
 

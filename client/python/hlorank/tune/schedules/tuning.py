@@ -1,8 +1,9 @@
 """Finds a faster schedule of a pipeline in one call."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hlorank.errors import HlorankError
 from hlorank.halide.schedule import Schedule
 from hlorank.halide.schedules import WORKER, Schedules
 from hlorank.measure.workers import Worker
+from hlorank.tune.experience import Kept
 from hlorank.tune.predictor import server_error
 from hlorank.tune.schedules.choosing import (
     Listener,
@@ -22,9 +24,10 @@ from hlorank.tune.schedules.choosing import (
     measure,
     order,
 )
-from hlorank.tune.schedules.ranking import rank_schedules
+from hlorank.tune.schedules.predictor import SchedulePredictor
 from hlorank.tune.schedules.report import write
 from hlorank.tune.schedules.run import ScheduleRun, ScheduleSettings
+from hlorank.tune.target import default_target
 
 _COMPILE_SECONDS = 120.0
 """How long compiling a schedule, and its first runs, may take."""
@@ -38,6 +41,7 @@ def tune_schedules(
     settings: ScheduleSettings,
     *,
     model: str | None = None,
+    target: str | None = None,
     listener: Listener = lambda *_: None,
 ) -> ScheduleRun:
     """Draws schedules, ranks them, measures the first, and writes the fastest into ``out``.
@@ -52,6 +56,8 @@ def tune_schedules(
         settings: Limits.
         model: The model that ranks, for example ``halide-adams2019@1``; None selects the server's
             default for the feature set.
+        target: The name of hardware, compiler and flags under which the server keeps what is
+            measured, and learns from it in later searches; None for ``halide_target()``.
         listener: Shows the progress.
 
     Raises:
@@ -59,7 +65,9 @@ def tune_schedules(
     """
     run = ScheduleRun(name)
     with Worker(WORKER) as worker, Client(server) if server else nullcontext() as client:
-        scores = _scores(run, client, model, settings.seed)
+        kept = Kept(target or halide_target())
+        predictor = SchedulePredictor(client, run, model, kept) if client else None
+        scores = predictor.scores if predictor else _random_scores(settings.seed)
         schedules = Schedules(worker, build, _COMPILE_SECONDS)
         with _timed(run, "drawing"):
             draw(run, schedules, settings, listener, lambda greedy: _check(scores, greedy))
@@ -69,6 +77,9 @@ def tune_schedules(
             compile_first(run, schedules, settings.measurements, listener)
         with _timed(run, "measuring"):
             measure(run, schedules, listener)
+        if predictor is not None:
+            predictor.learn()
+            run.kept = str(kept)
     write(run, out)
     return run
 
@@ -81,16 +92,13 @@ def _check(scores: Scores, greedy: Schedule) -> None:
         raise server_error(error) from error
 
 
-def _scores(run: ScheduleRun, client: Client | None, model: str | None, seed: int) -> Scores:
-    if client is None:
-        return lambda schedules: np.random.default_rng(seed).permutation(len(schedules))
+def halide_target() -> str:
+    """Names the target of Halide's schedules on this machine, which run on one thread."""
+    return default_target(f"Halide {version('halide')}")
 
-    def scores(schedules: Sequence[Schedule]) -> np.ndarray:
-        ranking = rank_schedules(client, schedules, model)
-        run.model, run.unit = str(ranking.model), ranking.unit
-        return ranking.scores
 
-    return scores
+def _random_scores(seed: int) -> Scores:
+    return lambda schedules: np.random.default_rng(seed).permutation(len(schedules))
 
 
 @contextmanager

@@ -14,6 +14,10 @@ pytest.importorskip("scipy", reason="scipy is not installed")
 pytest.importorskip("iree.compiler", reason="iree-base-compiler is not installed")
 pytest.importorskip("iree.runtime", reason="iree-base-runtime is not installed")
 
+from conftest import run_server
+
+from hlorank import Client
+from hlorank.adapt import FAILURES
 from hlorank.measure.rounds import Protocol
 from hlorank.tune.__main__ import main
 from hlorank.tune.dispatches import tuner, whole_program
@@ -62,17 +66,21 @@ def rows(folder):
 
 
 class SmallestFirst:
-    """Prefers tiles with small workgroups; keeps what it was asked."""
+    """Prefers tiles with small workgroups; keeps what it was asked, and what it learned."""
 
     def __init__(self):
-        self.asked = []
+        self.asked, self.learned = [], []
 
     def check(self, kernel):
         self.asked.append((kernel.dispatch.name, 1))
 
-    def scores(self, kernel, tiles):
+    def order(self, kernel, tiles, count):
         self.asked.append((kernel.dispatch.name, len(tiles)))
-        return np.array([np.prod(kernel.bounds(tile).output) for tile in tiles], np.float32)
+        scores = [float(np.prod(kernel.bounds(tile).output)) for tile in tiles]
+        return sorted(zip(tiles, scores, strict=True), key=lambda pair: pair[1])
+
+    def learn(self, kernel, outcomes):
+        self.learned += outcomes
 
 
 def test_a_search_ends_with_a_verdict_and_measures_nothing_again(capsys):
@@ -172,6 +180,20 @@ def test_a_server_that_is_not_there_is_an_error_before_anything_is_measured(caps
     assert code == 1 and "no server answers" in err and "127.0.0.1:1" in err
     assert not Path("out/report.md").exists()
     assert not any("dispatch" in row for row in rows("out"))
+
+
+def test_what_is_measured_is_kept_by_a_server_with_a_store(capsys, tmp_path):
+    with run_server(f"--measurements={tmp_path / 'measurements'}") as address:
+        arguments = "--target=a board", "--measurements=4", "--top-k=2", "--predictions=64"
+        code, out, err = run(capsys, "tiny.mlir", f"--server={address}", *arguments, "--out=out")
+        with Client(address) as client:
+            (kept,) = client.list_measurements("a board").graphs
+    assert (code, err) == (0, "")
+    tiles = [row for row in rows("out") if row.get("tile")]
+    assert f"{len(tiles)} measurements are kept for later searches on 'a board'" in out
+    times = sorted(row["nanoseconds"] or 0 for row in tiles)
+    assert sorted(kept.seconds * 1e9) == pytest.approx(times)
+    assert {row["failure"] for row in tiles if not row["nanoseconds"]} <= set(FAILURES)
 
 
 def test_a_program_that_iree_cannot_compile_is_an_error(capsys):

@@ -1,0 +1,227 @@
+"""What a search measured of one graph: a server learns from it, and keeps it for later searches."""
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import isclose
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from hlorank.adapt import Adapt
+from hlorank.client import Client
+from hlorank.configurations import Configurations
+from hlorank.errors import HlorankError, RefusedError
+from hlorank.graph import Graph
+from hlorank.measurements import GraphMeasurements
+from hlorank.model import ModelReference
+from hlorank.unit import Unit
+
+T = TypeVar("T")
+
+TIMEOUT = 30.0
+"""Deadline of a call in seconds."""
+_SENT = 2000
+"""Maximum number of measurements that a call learns from."""
+_PENDING = 256
+"""Maximum number of pending configurations of a call."""
+_PAGES = 10
+"""Maximum number of pages that are read of what earlier searches measured."""
+_SAME_SCORE = 1e-6
+"""Relative difference below which the model cannot tell candidates apart."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of one measurement."""
+
+    seconds: float = 0.0
+    """0 if it failed."""
+    failure: str | None = None
+    """One of ``hlorank.adapt.FAILURES``."""
+
+
+@dataclass
+class Kept:
+    """What the server keeps of the measurements of a search."""
+
+    target: str
+    """What they were measured on."""
+    measurements: int = 0
+    problem: str = ""
+    """Why the last report was not kept; empty if it was."""
+    is_off: bool = False
+    """Whether the server has no store."""
+
+    def __str__(self) -> str:
+        """Says in a line what became of the measurements; empty if there were none."""
+        if self.is_off:
+            return (
+                "the measurements are not kept for later searches, "
+                "since the server was started without --measurements"
+            )
+        if self.problem:
+            return f"not all measurements are kept for later searches: {self.problem}"
+        if not self.measurements:
+            return ""
+        return f"{self.measurements} measurements are kept for later searches on '{self.target}'"
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What a server predicts for candidates."""
+
+    scores: np.ndarray
+    """f64 [candidates]; lower is predicted faster"""
+    unit: Unit | None
+    """``seconds``, or None if scores only order candidates."""
+    model: ModelReference
+    """The model version that predicts."""
+    is_learned: bool
+    """Whether measurements decide, too."""
+
+
+@dataclass
+class Experience(Generic[T]):
+    """The measurements of one graph, and what a server says about further candidates.
+
+    Predictions learn from these measurements and from those that the server keeps of earlier
+    searches of the same graph and target.
+    """
+
+    client: Client
+    graph: Graph
+    convert: Callable[[Sequence[T]], Configurations]
+    """Converts candidates to configurations of the graph."""
+    kept: Kept
+    model: str | None = None
+    """The model that ranks; None for the default of the task."""
+    seed: int = 0
+    _measured: list[tuple[T, Result]] = field(default_factory=list)
+    _reported: int = 0
+    """Number of the measurements that the server keeps."""
+    _since_improvement: int = 0
+
+    def add(self, candidates: Sequence[T], results: Sequence[Result]) -> None:
+        """Adds measurements, and reports all that are not kept yet.
+
+        A report that fails is repeated with the next measurements.
+        """
+        for candidate, result in zip(candidates, results, strict=True):
+            times = [earlier.seconds for _, earlier in self._measured if earlier.seconds]
+            is_fastest = result.seconds and result.seconds < min(times, default=np.inf)
+            self._since_improvement = 0 if is_fastest else self._since_improvement + 1
+            self._measured.append((candidate, result))
+        if self._reported < len(self._measured) and not self.kept.is_off:
+            self._report()
+
+    def _report(self) -> None:
+        measured = self._adapt(self._measured[self._reported :])
+        try:
+            reported = self.client.report_measurements(self.graph, measured, timeout=TIMEOUT)
+        except HlorankError as error:
+            self.kept.is_off = isinstance(error, RefusedError) and (
+                error.reason == "MEASUREMENTS_OFF"
+            )
+            self.kept.problem = str(error)
+            return
+        self.kept.problem = ""
+        self.kept.measurements += reported.accepted + reported.known
+        self._reported = len(self._measured)
+
+    def _adapt(self, measured: Sequence[tuple[T, Result]]) -> Adapt:
+        candidates, results = [one for one, _ in measured], [result for _, result in measured]
+        return Adapt(
+            self.kept.target,
+            self.convert(candidates) if candidates else None,
+            [result.seconds for result in results],
+            failures=[result.failure for result in results],
+            use_stored=True,
+        )
+
+    def predict(self, candidates: Sequence[T], timeout: float = TIMEOUT) -> Predicted:
+        """Predicts candidates.
+
+        Raises:
+            HlorankError: if the call fails.
+        """
+        ranking = self.client.rank(
+            self.graph,
+            self.convert(candidates),
+            top_k=1,
+            model=self.model,
+            with_scores=True,
+            adapt=self._adapt(self._measured[-_SENT:]),
+            timeout=timeout,
+        )
+        scores, unit = ranking.scores.astype(np.float64), ranking.unit
+        if unit == "log_seconds":
+            scores, unit = np.exp(scores), "seconds"
+        is_learned = ranking.adaptation is not None and ranking.adaptation.adapted
+        return Predicted(scores, unit, ranking.model, is_learned)
+
+    def kept_measurements(self) -> Iterator[GraphMeasurements]:
+        """Returns what the server keeps of this graph on this target, page by page.
+
+        Raises:
+            HlorankError: if a call fails, for example because the server keeps nothing.
+        """
+        after, graph_hash = b"", self.graph.hash
+        for _ in range(_PAGES if graph_hash else 0):
+            page = self.client.list_measurements(
+                self.kept.target, graph_hash, after=after, timeout=TIMEOUT
+            )
+            yield from page.graphs
+            after = page.next
+            if not after:
+                return
+
+    def order(
+        self, candidates: Sequence[T], count: int, timeout: float = TIMEOUT
+    ) -> tuple[list[int], Predicted]:
+        """Says in which order to measure candidates, of which ``count`` are measured next.
+
+        Those are the ones that are predicted fastest after what was measured until now. Once there
+        is enough to learn from, the last of several is what the server suggests, so that a search
+        also tries what it knows little about. Candidates that the model cannot tell from an earlier
+        one, or from a measured one, come last.
+
+        Raises:
+            HlorankError: if a call fails.
+        """
+        measured = [candidate for candidate, _ in self._measured]
+        every = self.predict([*candidates, *measured], timeout)
+        predicted = replace(every, scores=every.scores[: len(candidates)])
+        numbers = distinct_first(predicted.scores, every.scores[len(candidates) :])
+        if every.is_learned and 1 < count < min(len(candidates), _PENDING):
+            first = numbers[: count - 1]
+            numbers = list(dict.fromkeys([*first, *self._suggested(candidates, first), *numbers]))
+        return numbers, predicted
+
+    def _suggested(self, candidates: Sequence[T], pending: Sequence[int]) -> list[int]:
+        suggestions = self.client.suggest(
+            self.graph,
+            self.convert(candidates),
+            adapt=self._adapt(self._measured[-_SENT:]),
+            pending=pending,
+            since_improvement=self._since_improvement,
+            seed=self.seed,
+            model=self.model,
+            timeout=TIMEOUT,
+        )
+        return suggestions.configs.tolist()
+
+
+def distinct_first(scores: np.ndarray, seen: Sequence[float] = ()) -> list[int]:
+    """Returns the numbers of candidates by score; those with an earlier or seen score come last."""
+    known, first, alike = sorted(seen), [], []
+    for number in np.argsort(scores, kind="stable").tolist():
+        score = float(scores[number])
+        place = bisect_left(known, score)
+        is_known = any(
+            isclose(score, other, rel_tol=_SAME_SCORE)
+            for other in known[max(0, place - 1) : place + 1]
+        )
+        (alike if is_known else first).append(number)
+        insort(known, score)
+    return first + alike
