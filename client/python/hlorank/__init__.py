@@ -6,7 +6,7 @@
 ...     print("measure these first:", ranking.best)
 """
 
-from hlorank.adapt import Adapt, Adaptation, Confidence
+from hlorank.adapt import Adapt, Adaptation, Confidence, Pool
 from hlorank.aio import AsyncClient, AsyncRankStream
 from hlorank.client import Client
 from hlorank.comparison import ComparedMean, Comparison
@@ -79,6 +79,7 @@ __all__ = [
     "ModelReference",
     "NotFoundError",
     "OverloadedError",
+    "Pool",
     "PreconditionError",
     "RankStream",
     "Ranking",

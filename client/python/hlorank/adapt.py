@@ -11,6 +11,9 @@ from hlorank.messages import ConfigBatch
 FAILURES = ("compile", "crash", "wrong_result", "timeout")
 """What a measurement may fail by, in the order of ``MeasurementFailure``."""
 
+POOL_REFUSALS = ("", "too_few_kernels", "no_better_than_model", "no_better_than_chance")
+"""Why a pool is not used, in the order of ``PoolRefusal``."""
+
 
 @dataclass(frozen=True, eq=False)
 class Adapt:
@@ -72,6 +75,25 @@ class Adaptation:
     """Stored measurements that were joined with those of the call"""
     learned_configs: int
     """Distinct configurations that taught; see ``Adaptation`` in adaptation.proto"""
+    pool: "Pool | None"
+    """What other kernels of the same structure taught; None without ``use_stored``"""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """What stored measurements of other kernels of the same structure taught."""
+
+    graphs: int
+    """Kernels with at least 3 measured tiles"""
+    measured_configs: int
+    used: bool
+    """Whether scores rest on them: only if they predict each other better than the model does"""
+    leave_one_out_tau: float
+    """Mean of Kendall's tau of the times and what the other kernels predict"""
+    zero_shot_tau: float
+    """The same of the times and the model's scores"""
+    refusal: str
+    """Why they are not used: one of ``POOL_REFUSALS``; empty if they are"""
 
 
 @dataclass(frozen=True)
@@ -85,11 +107,19 @@ class Confidence:
     """The second model; empty if there is none"""
     measure_first: int
     """How many of the first configurations to measure"""
+    unknown_opcodes: int
+    """Nodes of the graph whose opcodes the server does not know, and the models did not learn"""
 
 
 def adaptation_of(message: Any) -> Adaptation:
     """Converts an ``Adaptation`` message."""
-    return Adaptation(**_values(message, Adaptation))
+    pool = _pool_of(message.pool) if message.HasField("pool") else None
+    return Adaptation(**_values(message, Adaptation) | {"pool": pool})
+
+
+def _pool_of(message: Any) -> Pool:
+    refusal = POOL_REFUSALS[message.refusal] if message.refusal < len(POOL_REFUSALS) else "unknown"
+    return Pool(**_values(message, Pool) | {"refusal": refusal})
 
 
 def confidence_of(message: Any) -> Confidence:
@@ -98,7 +128,7 @@ def confidence_of(message: Any) -> Confidence:
     return Confidence(**_values(message, Confidence) | unknown)
 
 
-def _values(message: Any, of: type[Adaptation | Confidence]) -> dict[str, Any]:
+def _values(message: Any, of: type[Adaptation | Pool | Confidence]) -> dict[str, Any]:
     return {field: getattr(message, field) for field in of.__dataclass_fields__}
 
 

@@ -84,4 +84,4 @@ def test_a_ranking_says_how_far_it_can_be_trusted_if_asked(server, tile_graph):
         measured = client.rank(tile_graph.graph, TILES, adapt=ADAPT)
     assert confidence.measure_first >= 2
     assert confidence.model_agreement is None or confidence.other_model
-    assert measured.adaptation.learned_configs == 4
+    assert measured.adaptation.learned_configs == 4 and measured.adaptation.pool is None

@@ -13,15 +13,18 @@ pub(crate) struct Confidence {
     other_model: Option<String>,
     /// How many of the first configurations to measure.
     measure_first: u32,
+    /// Nodes of the graph whose opcodes the server does not know.
+    unknown_opcodes: u32,
 }
 
 impl From<v1::Confidence> for Confidence {
     fn from(confidence: v1::Confidence) -> Self {
-        let v1::Confidence { model_agreement, other_model, measure_first } = confidence;
+        let v1::Confidence { model_agreement, other_model, measure_first, unknown_opcodes } = confidence;
         Self {
             model_agreement,
             other_model: Some(other_model).filter(|name| !name.is_empty()),
             measure_first,
+            unknown_opcodes,
         }
     }
 }
@@ -33,6 +36,13 @@ impl Display for Confidence {
                 write!(formatter, "`{other}` agrees by a tau of {agreement:.2}; ")?;
             }
             _ => formatter.write_str("No other model could be compared; ")?,
+        }
+        if self.unknown_opcodes > 0 {
+            write!(
+                formatter,
+                "{} unknown to the models; ",
+                counted(self.unknown_opcodes as usize, "opcode")
+            )?;
         }
         let first = counted(self.measure_first as usize, "configuration");
         write!(formatter, "measure the first {first}, more on hardware that the models do not know.")
@@ -47,7 +57,13 @@ mod tests {
     fn confidence_names_the_other_model_and_what_to_measure() {
         let shown = |model_agreement, other_model: &str| {
             let other_model = other_model.to_owned();
-            Confidence::from(v1::Confidence { model_agreement, other_model, measure_first: 3 }).to_string()
+            Confidence::from(v1::Confidence {
+                model_agreement,
+                other_model,
+                measure_first: 3,
+                unknown_opcodes: 0,
+            })
+            .to_string()
         };
         assert_eq!(
             shown(Some(0.934), "tile-sage"),

@@ -31,7 +31,7 @@ pub(crate) struct Measurements {
     target: String,
     /// Learn also from what the server keeps of --target
     ///
-    /// From all that was reported of the graph.
+    /// From reported measurements of the graph, and for tiles also from those of kernels with the same structure.
     #[arg(long)]
     stored: bool,
 }
@@ -75,6 +75,20 @@ pub(crate) struct Lesson {
     zero_shot_tau: f64,
     /// Stored measurements among them.
     stored_measurements: u32,
+    pool: Option<Pool>,
+}
+
+/// What the server learned from kernels of the same structure.
+#[derive(Debug, Serialize)]
+struct Pool {
+    kernels: u32,
+    measured_configurations: u32,
+    /// Whether scores rest on them.
+    used: bool,
+    leave_one_out_tau: f64,
+    zero_shot_tau: f64,
+    /// Why they do not; `None` if they do.
+    refusal: Option<&'static str>,
 }
 
 /// A predicted run time.
@@ -164,12 +178,54 @@ impl From<&v1::Adaptation> for Lesson {
             leave_one_out_tau: adaptation.leave_one_out_tau,
             zero_shot_tau: adaptation.zero_shot_tau,
             stored_measurements: adaptation.stored_measurements,
+            pool: adaptation.pool.map(Pool::from),
         }
+    }
+}
+
+impl From<v1::Pool> for Pool {
+    fn from(pool: v1::Pool) -> Self {
+        Self {
+            kernels: pool.graphs,
+            measured_configurations: pool.measured_configs,
+            used: pool.used,
+            leave_one_out_tau: pool.leave_one_out_tau,
+            zero_shot_tau: pool.zero_shot_tau,
+            refusal: refusal(pool.refusal()),
+        }
+    }
+}
+
+fn refusal(refusal: v1::PoolRefusal) -> Option<&'static str> {
+    match refusal {
+        v1::PoolRefusal::Unspecified => None,
+        v1::PoolRefusal::TooFewKernels => Some("two kernels are needed"),
+        v1::PoolRefusal::NoBetterThanModel => Some("the model does as well"),
+        v1::PoolRefusal::NoBetterThanChance => Some("chance may do as well"),
+    }
+}
+
+impl Display for Pool {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let (kernels, measured) = (self.kernels as usize, self.measured_configurations as usize);
+        let verb = if self.used { "Learned" } else { "Learned nothing" };
+        write!(
+            formatter,
+            "{verb} from {} in {} of this structure: tau {:.2} when each is predicted by the others, {:.2} by the model alone.",
+            counted(measured, "measured configuration"),
+            counted(kernels, "other kernel"),
+            self.leave_one_out_tau,
+            self.zero_shot_tau,
+        )?;
+        self.refusal.map_or(Ok(()), |refusal| write!(formatter, " They are not used: {refusal}."))
     }
 }
 
 impl Display for Lesson {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        if let Some(pool) = self.pool.as_ref().filter(|pool| pool.kernels > 0) {
+            writeln!(formatter, "{pool}")?;
+        }
         let measured = counted(self.measured_configurations as usize, "measured configuration");
         if !self.adapted {
             return write!(
