@@ -55,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_train_feature_set(subparsers)
     _add_export(subparsers)
     _add_fixtures(subparsers)
+    _add_pool_fixture(subparsers)
     _add_whole_graph_fixtures(subparsers)
     _add_text_fixtures(subparsers)
     _add_fusion_fixtures(subparsers)
@@ -274,6 +275,13 @@ def _add_fixtures(subparsers) -> None:
     parser = _add(subparsers, commands.fixtures)
     _add_data(parser)
     parser.add_argument("--out", type=Path, required=True, help="folder for the fixtures")
+
+
+def _add_pool_fixture(subparsers) -> None:
+    parser = _add(subparsers, commands.pool_fixture, tasks=())
+    _add_data(parser)
+    parser.add_argument("--all", action="store_true", help="every kernel, not unseen families")
+    parser.add_argument("--out", type=Path, required=True, help="the file to write")
 
 
 def _add_whole_graph_fixtures(subparsers) -> None:

@@ -354,6 +354,16 @@ def fixtures(arguments: argparse.Namespace) -> None:
         print(path, path.stat().st_size)
 
 
+def pool_fixture(arguments: argparse.Namespace) -> None:
+    """Write the measured kernels of many structures as one file, for the benchmark of pools."""
+    from hlorank_training.data.prepare import prepare
+    from hlorank_training.shipping.fixtures import write_pool
+
+    prepared = prepare("tile", arguments.data, arguments.hlorank)
+    write_pool(prepared, arguments.out, known=not arguments.all)
+    print(arguments.out, arguments.out.stat().st_size)
+
+
 def whole_graph_fixtures(arguments: argparse.Namespace) -> None:
     """Write whole-graph artifacts with random weights, for the server's tests."""
     from hlorank_training.shipping.whole_graph_fixtures import write_whole_graph_fixtures

@@ -26,6 +26,7 @@ def test_help_names_every_command():
         "train-feature-set",
         "export",
         "fixtures",
+        "pool-fixture",
         "whole-graph-fixtures",
         "text-fixtures",
         "fusion-fixtures",

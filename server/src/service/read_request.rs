@@ -1,12 +1,12 @@
 //! Reads a request without a server around it.
 
 use hlorank_graph::{Configurations, EncodedBatch, decode_graph};
-use hlorank_proto::received::RankConfigsRequest;
+use hlorank_proto::received::{Adapt, RankConfigsRequest};
 
-use super::{ServiceError, batch_request, graph_request, model::wanted};
+use super::{ServiceError, adapt_request::check_measurements, batch_request, graph_request, model::wanted};
 use crate::{
     graphs::Source,
-    session::{Bounds, GraphOrigin, SessionError},
+    session::{ADAPT, Bounds, GraphOrigin, SentMeasurements, SentTimes, SessionError},
 };
 
 /// What a request holds.
@@ -34,5 +34,23 @@ pub fn read_request(request: RankConfigsRequest, bounds: &Bounds) -> Result<Read
     let read = batch.read(source.graph.task, &source.graph.configurable, &bounds.limits);
     let configurations =
         read.map_err(|source| SessionError::Configuration { field: batch.field(), source })?;
+    if let Some(adapt) = request.adapt {
+        read_adapt(adapt, &source, bounds)?;
+    }
     Ok(ReadRequest { source, configurations })
+}
+
+/// Reads and checks measurements up to learning.
+fn read_adapt(adapt: Adapt, source: &Source, bounds: &Bounds) -> Result<(), ServiceError> {
+    let Adapt { target, batch, seconds, repeats, failures, ids, use_stored: _ } = adapt;
+    let times = SentTimes { seconds, repeats, failures, ids };
+    check_measurements(&ADAPT, &target, &times)?;
+    let of_batch = |source| SessionError::Configuration { field: ADAPT.batch, source };
+    let batch = batch.map_or(Ok(None), |batch| EncodedBatch::of(&batch)).map_err(of_batch)?;
+    SentMeasurements::new(&ADAPT, target, batch.clone(), &times).map_err(SessionError::from)?;
+    if let Some(batch) = batch {
+        let read = batch.read(source.graph.task, &source.graph.configurable, &bounds.limits);
+        read.and_then(|read| read.check(&source.graph.whole)).map_err(of_batch)?;
+    }
+    Ok(())
 }

@@ -52,6 +52,18 @@ def _tiles(prepared: Prepared, folder: Path, rule: FixtureRule) -> list[Path]:
     return [path]
 
 
+def write_pool(prepared: Prepared, out: Path, known: bool) -> None:
+    """Writes the kernels of the families that training left out, or of all families if no shipped
+    model knows the hardware."""
+    split = prepared.split
+    names = split.unseen_family if known else sorted(prepared.sources)
+    data = TuningData()
+    for name in names:
+        file = prepared.sources[name].file
+        data.modules.extend(TuningData.FromString(file.read_bytes()).modules)
+    write_atomically(out, data.SerializeToString())
+
+
 def _one_per_family(prepared: Prepared) -> Sequence[str]:
     first: dict[str, str] = {}
     for name in prepared.split.test:
