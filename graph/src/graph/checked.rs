@@ -208,6 +208,17 @@ impl Graph {
             + self.program().map_or(0, FusionProgram::bytes)
     }
 
+    /// Returns a digest of the opcodes and edges, which graphs of other shapes may share.
+    #[must_use]
+    pub fn structure(&self) -> Digest {
+        let mut form = CanonicalForm::new(b"hlorank-structure");
+        form.bytes(&[self.task.kind().number()]);
+        form.count(self.len());
+        form.bytes(self.opcodes());
+        form.numbers(self.edges().as_flattened().iter().copied());
+        form.digest()
+    }
+
     /// Returns the graph hash: BLAKE3-256 of the canonical form in `graph/README.md`.
     #[must_use]
     pub fn hash(&self) -> Digest {

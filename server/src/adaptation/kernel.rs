@@ -38,7 +38,7 @@ enum Dense {
 }
 
 /// Distance of the logarithms of bounds over which run times change, which is about twice their deviation in lists of tiles.
-const BOUNDS_UNIT: f64 = 2.2;
+pub(super) const BOUNDS_UNIT: f64 = 2.2;
 
 impl Kernel {
     /// The kernel of these measured configurations, of which there is at least one. Scores count in `score_unit`.

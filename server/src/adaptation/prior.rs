@@ -17,6 +17,11 @@ impl Prior {
         self.spread / self.slope
     }
 
+    /// What is expected if a pool has taken the place of scores.
+    pub(crate) fn pooled(self) -> Self {
+        Self { slope: 1.0, ..self }
+    }
+
     /// All that it consists of.
     pub(super) fn numbers(self) -> [f64; 2] {
         [self.slope, self.spread]

@@ -22,6 +22,9 @@ pub(crate) struct LiveQuality {
     pub(super) comparing: Semaphore,
 }
 
+/// Maximum number of measurements of a graph that are replayed.
+const MAX_REPLAYED: usize = 1_000;
+
 /// Number of subjects that are read at a time.
 const PAGE: usize = 1_000;
 
@@ -62,7 +65,7 @@ impl LiveQuality {
 
     /// Replays the measurements of a graph on a target through some models of its task.
     pub(super) async fn replay(&self, subject: &Subject, models: &[&Arc<Model>]) -> Result<(), SessionError> {
-        let list = self.sessions.measured_list(subject).await?;
+        let list = self.sessions.measured_list(subject, MAX_REPLAYED).await?;
         for model in models {
             let started = Instant::now();
             let quality = match &list {

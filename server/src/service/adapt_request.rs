@@ -7,9 +7,12 @@ use hlorank_proto::{
 };
 
 use super::ServiceError;
-use crate::session::{
-    ADAPT, Adaptation, Assessment, MeasurementError, MeasurementFields, SentMeasurements, SentTimes, Session,
-    SessionError, Sessions,
+use crate::{
+    adaptation::{PoolBasis, PoolRefusal},
+    session::{
+        ADAPT, Adaptation, Assessment, MeasurementError, MeasurementFields, SentMeasurements, SentTimes,
+        Session, SessionError, Sessions,
+    },
 };
 
 /// Maximum length of a target's name.
@@ -32,15 +35,25 @@ pub(super) async fn read_measurements(
     (target, batch): (String, Option<Bytes>),
     times: SentTimes,
 ) -> Result<SentMeasurements, ServiceError> {
-    check_target(fields.target, &target)?;
-    for (index, &failure) in times.failures.iter().enumerate() {
-        check_failure(fields.failures, index, failure)?;
-    }
+    check_measurements(fields, &target, &times)?;
     let batch = match batch {
         Some(batch) => sessions.batch(batch).await?,
         None => None,
     };
     Ok(SentMeasurements::new(fields, target, batch, &times).map_err(SessionError::from)?)
+}
+
+/// Checks what belongs to measurements beside their configurations and numbers.
+pub(super) fn check_measurements(
+    fields: &MeasurementFields,
+    target: &str,
+    times: &SentTimes,
+) -> Result<(), ServiceError> {
+    check_target(fields.target, target)?;
+    for (index, &failure) in times.failures.iter().enumerate() {
+        check_failure(fields.failures, index, failure)?;
+    }
+    Ok(())
 }
 
 /// Checks that a target is named.
@@ -67,8 +80,10 @@ fn check_failure(field: &'static str, index: usize, failure: i32) -> Result<(), 
 }
 
 /// Writes how far a ranking can be trusted.
-pub(super) fn confidence(Assessment { confidence, other_model }: Assessment) -> v1::Confidence {
+pub(super) fn confidence(assessment: Assessment) -> v1::Confidence {
+    let Assessment { confidence, other_model, unknown_opcodes } = assessment;
     v1::Confidence {
+        unknown_opcodes: u32::try_from(unknown_opcodes).unwrap_or(u32::MAX),
         model_agreement: confidence.agreement,
         other_model: other_model.unwrap_or_default(),
         measure_first: confidence.measure_first,
@@ -77,11 +92,12 @@ pub(super) fn confidence(Assessment { confidence, other_model }: Assessment) -> 
 
 /// Writes what predictions rest on.
 pub(super) fn adaptation(adaptation: Adaptation) -> v1::Adaptation {
-    let Adaptation { target, measured, stored, basis } = adaptation;
+    let Adaptation { target, measured, stored, basis, pool } = adaptation;
     let stored_measurements = u32::try_from(stored).unwrap_or(u32::MAX);
     let measured_configs = u32::try_from(measured).unwrap_or(u32::MAX);
+    let pool = pool.map(|basis| self::pool(&basis));
     let nothing =
-        v1::Adaptation { target, measured_configs, stored_measurements, ..v1::Adaptation::default() };
+        v1::Adaptation { target, measured_configs, stored_measurements, pool, ..v1::Adaptation::default() };
     let Some(basis) = basis else { return nothing };
     v1::Adaptation {
         adapted: true,
@@ -91,5 +107,22 @@ pub(super) fn adaptation(adaptation: Adaptation) -> v1::Adaptation {
         leave_one_out_tau: basis.left_out_tau,
         zero_shot_tau: basis.score_tau,
         ..nothing
+    }
+}
+
+fn pool(basis: &PoolBasis) -> v1::Pool {
+    let refusal = match basis.refusal {
+        None => v1::PoolRefusal::Unspecified,
+        Some(PoolRefusal::TooFewKernels) => v1::PoolRefusal::TooFewKernels,
+        Some(PoolRefusal::NoBetterThanModel) => v1::PoolRefusal::NoBetterThanModel,
+        Some(PoolRefusal::NoBetterThanChance) => v1::PoolRefusal::NoBetterThanChance,
+    };
+    v1::Pool {
+        graphs: u32::try_from(basis.graphs).unwrap_or(u32::MAX),
+        measured_configs: u32::try_from(basis.measured).unwrap_or(u32::MAX),
+        used: basis.refusal.is_none(),
+        leave_one_out_tau: basis.left_out_tau,
+        zero_shot_tau: basis.score_tau,
+        refusal: refusal.into(),
     }
 }

@@ -7,8 +7,8 @@ use hlorank_graph::{Configurations, SegmentedGraph};
 use super::{SessionError, measurements::MAX_LEARNED, stored::Measured};
 use crate::{
     adaptation::{
-        Adapted, AdaptedCache, Basis, LayoutMeans, MAX_SIZE, Measurement, Measurements, Point, Prediction,
-        Prior,
+        Adapted, AdaptedCache, Basis, LayoutMeans, MAX_SIZE, Measurement, Measurements, Point, Pool,
+        PoolBasis, Prediction, Prior,
     },
     compute::{Class, ComputePool},
     engine::{Engine, Terms, rank},
@@ -25,7 +25,9 @@ pub(super) struct Learned {
     /// Number of stored measurements among them.
     stored: usize,
     /// `None` if the measurements say nothing.
-    pub(super) adapted: Option<Arc<Adapted>>,
+    adapted: Option<Arc<Adapted>>,
+    /// What other kernels taught, if the call asked for it.
+    pooled: Option<Pooled>,
     /// The configurations that were measured or failed.
     pub(super) points: Arc<Vec<Point>>,
     /// The memory that it takes.
@@ -40,11 +42,37 @@ pub(crate) struct Adaptation {
     pub(crate) stored: usize,
     /// `None` if nothing was learned.
     pub(crate) basis: Option<Basis>,
+    /// What a pool of other kernels rests on, if the call asked for it.
+    pub(crate) pool: Option<PoolBasis>,
+}
+
+/// What other kernels of one structure taught.
+pub(super) struct Pooled {
+    /// `None` if they predict each other no better than the model does.
+    pub(super) pool: Option<Arc<Pool>>,
+    pub(super) basis: PoolBasis,
+}
+
+/// What predicts run times in place of the model's scores.
+#[derive(Clone)]
+pub(super) struct Taught {
+    /// What takes the place of scores, if other kernels taught something.
+    pub(super) pool: Option<Arc<Pool>>,
+    /// `None` if no measurements of the graph itself taught: the pool then predicts ln(seconds) up to a common number.
+    pub(super) adapted: Option<Arc<Adapted>>,
+}
+
+/// The model's scores of some configurations.
+pub(super) struct Scores<'a> {
+    pub(super) values: &'a [f32],
+    pub(super) unit: ScoreUnit,
+    /// What takes their place, if other kernels taught something.
+    pub(super) pool: Option<&'a Pool>,
 }
 
 /// The run times of a batch that are being predicted.
 struct Batch {
-    adapted: Arc<Adapted>,
+    taught: Taught,
     configurations: Arc<Configurations>,
     scores: Vec<f32>,
     unit: ScoreUnit,
@@ -62,12 +90,20 @@ const MEANS_AT_ONCE: usize = 8_192;
 impl Learned {
     pub(super) fn adaptation(&self) -> Adaptation {
         let basis = self.adapted.as_ref().map(|adapted| adapted.basis());
-        Adaptation { target: self.target.clone(), measured: self.measured, stored: self.stored, basis }
+        let pool = self.pooled.as_ref().map(|pooled| pooled.basis);
+        Adaptation { target: self.target.clone(), measured: self.measured, stored: self.stored, basis, pool }
+    }
+
+    /// What predicts run times; `None` if the model's scores do.
+    pub(super) fn taught(&self) -> Option<Taught> {
+        let pool = self.pooled.as_ref().and_then(|pooled| pooled.pool.clone());
+        let taught = Taught { pool, adapted: self.adapted.clone() };
+        (taught.pool.is_some() || taught.adapted.is_some()).then_some(taught)
     }
 
     /// Nothing was measured.
-    pub(super) fn nothing(target: String) -> Self {
-        Self { target, measured: 0, stored: 0, adapted: None, points: Arc::default(), _held: None }
+    pub(super) fn nothing(target: String, pooled: Option<Pooled>) -> Self {
+        Self { target, measured: 0, stored: 0, adapted: None, pooled, points: Arc::default(), _held: None }
     }
 }
 
@@ -83,25 +119,36 @@ pub(super) fn learn(
     target: String,
     measured: &Measured,
     (evaluation, unit): (&Evaluation, ScoreUnit),
+    pooled: Option<Pooled>,
     held: Held,
 ) -> Learned {
     let Measured { configurations, outcomes, stored } = measured;
     let all: Vec<usize> = (0..configurations.len()).collect();
-    let points: Vec<Point> = all
-        .chunks(AT_ONCE)
-        .flat_map(|some| points(configurations, some, (&evaluation.scores, unit)))
-        .collect();
+    let pool = pooled.as_ref().and_then(|pooled| pooled.pool.as_deref());
+    let scores = Scores { values: &evaluation.scores, unit, pool };
+    let points: Vec<Point> =
+        all.chunks(AT_ONCE).flat_map(|some| points(configurations, some, &scores)).collect();
     // A configuration that the model gives no score tells nothing of how times rise with scores.
-    let scored = points.iter().zip(outcomes).zip(&evaluation.scores).filter(|(_, score)| score.is_finite());
-    let measured = scored.map(|((point, outcome), _)| Measurement {
+    let finite = points.iter().zip(outcomes).zip(&evaluation.scores).filter(|(_, score)| score.is_finite());
+    let measured = finite.map(|((point, outcome), _)| Measurement {
         point: point.clone(),
         seconds: (outcome.failure == 0).then_some(outcome.seconds),
         repeats: outcome.repeats,
     });
     let measurements = Measurements::of(measured.collect());
     let measured = measurements.measured();
-    let adapted = cache.learn(Prior::of(configurations.task(), unit), measurements.at_most(MAX_LEARNED));
-    Learned { target, measured, stored: *stored, adapted, points: Arc::new(points), _held: Some(held) }
+    let prior = Prior::of(configurations.task(), unit);
+    let prior = if pool.is_some() { prior.pooled() } else { prior };
+    let adapted = cache.learn(prior, measurements.at_most(MAX_LEARNED));
+    Learned {
+        target,
+        measured,
+        stored: *stored,
+        adapted,
+        pooled,
+        points: Arc::new(points),
+        _held: Some(held),
+    }
 }
 
 /// Configurations that were scored.
@@ -112,15 +159,15 @@ pub(super) struct Scored {
 }
 
 /// Scores the configurations that `read` returns. If something was learned, their scores are predicted ln(seconds), and the
-/// best `top_k` get deviations.
+/// best `top_k` get deviations unless only other kernels taught.
 pub(super) async fn score(
     engine: &Engine,
     (model, graph): (&Model, &Arc<SegmentedGraph>),
     read: impl FnOnce() -> Result<Configurations, SessionError> + Send + 'static,
     terms: Terms,
-    (adapted, top_k): (Option<&Arc<Adapted>>, u32),
+    (taught, top_k): (Option<&Taught>, u32),
 ) -> Result<Scored, SessionError> {
-    let Some(adapted) = adapted else {
+    let Some(taught) = taught else {
         let evaluation = engine.score(model, graph, read, terms).await?;
         return Ok(Scored { evaluation, deviations: Vec::new() });
     };
@@ -129,7 +176,7 @@ pub(super) async fn score(
     let read = move || Ok::<_, SessionError>(configurations);
     let mut evaluation = engine.score(model, graph, read, terms).await?;
     let (terms, all) = ((terms.class, top_k), (Arc::new(all), model.manifest().unit()));
-    let deviations = predict(engine.pool(), adapted, all, &mut evaluation, terms).await?;
+    let deviations = predict(engine.pool(), taught, all, &mut evaluation, terms).await?;
     Ok(Scored { evaluation, deviations })
 }
 
@@ -137,14 +184,17 @@ pub(super) async fn score(
 /// those of the best `top_k` are set (0 for all).
 async fn predict(
     pool: &ComputePool,
-    adapted: &Arc<Adapted>,
+    taught: &Taught,
     (configurations, unit): (Arc<Configurations>, ScoreUnit),
     evaluation: &mut Evaluation,
     (class, top_k): (Class, u32),
 ) -> Result<Vec<f32>, SessionError> {
     let scores = std::mem::take(&mut evaluation.scores);
-    let batch = Arc::new(Batch { adapted: Arc::clone(adapted), configurations, scores, unit });
+    let batch = Arc::new(Batch { taught: taught.clone(), configurations, scores, unit });
     evaluation.scores = batch.means(pool, class).await?;
+    if taught.adapted.is_none() {
+        return Ok(Vec::new());
+    }
     let best = rank(&evaluation.scores, top_k as usize);
     let mut deviations = vec![0.0; evaluation.scores.len()];
     for some in best.chunks(AT_ONCE) {
@@ -160,11 +210,11 @@ async fn predict(
 /// Returns the means of ln(seconds) of configurations, given the model's scores.
 pub(super) async fn predicted_means(
     pool: &ComputePool,
-    adapted: &Arc<Adapted>,
+    taught: &Taught,
     (configurations, scores, unit): (Arc<Configurations>, Vec<f32>, ScoreUnit),
     class: Class,
 ) -> Result<Vec<f32>, SessionError> {
-    let batch = Arc::new(Batch { adapted: Arc::clone(adapted), configurations, scores, unit });
+    let batch = Arc::new(Batch { taught: taught.clone(), configurations, scores, unit });
     batch.means(pool, class).await
 }
 
@@ -180,7 +230,7 @@ impl Batch {
 
     fn layout_means(&self) -> Option<LayoutMeans> {
         match &*self.configurations {
-            Configurations::Layout(batch) => self.adapted.layout_means(batch),
+            Configurations::Layout(batch) => self.taught.adapted.as_ref()?.layout_means(batch),
             Configurations::Tile(_) | Configurations::Fusion(_) | Configurations::FeatureSet(_) => None,
         }
     }
@@ -229,31 +279,44 @@ impl Batch {
     ) -> Result<Vec<Prediction>, SessionError> {
         let batch = Arc::clone(self);
         let predict = move || {
-            let points = points(&batch.configurations, &numbers, (&batch.scores, batch.unit));
-            points.iter().map(|point| batch.adapted.predict(point)).collect()
+            let pool = batch.taught.pool.as_deref();
+            let scores = Scores { values: &batch.scores, unit: batch.unit, pool };
+            let points = points(&batch.configurations, &numbers, &scores);
+            points.iter().map(|point| batch.taught.predict(point)).collect()
         };
         Ok(pool.run(class, move |_| predict()).await?.value)
     }
 }
 
+impl Taught {
+    /// Predicts the run time of a configuration; without deviation if only other kernels taught.
+    fn predict(&self, point: &Point) -> Prediction {
+        let by_pool = || Prediction { log_seconds: point.score, deviation: 0.0 };
+        self.adapted.as_ref().map_or_else(by_pool, |adapted| adapted.predict(point))
+    }
+}
+
 /// The points of the configurations of these numbers.
-pub(super) fn points(
-    configurations: &Configurations,
-    numbers: &[usize],
-    (scores, unit): (&[f32], ScoreUnit),
-) -> Vec<Point> {
+pub(super) fn points(configurations: &Configurations, numbers: &[usize], scores: &Scores<'_>) -> Vec<Point> {
+    let Scores { values, unit, pool } = *scores;
     match configurations {
         Configurations::Fusion(batch) => {
-            let point = |&number: &usize| Point::of_fusion(batch, number, scores[number]);
+            let point = |&number: &usize| Point::of_fusion(batch, number, values[number]);
             numbers.iter().map(point).collect()
         }
         Configurations::FeatureSet(batch) => {
-            let point = |&number: &usize| Point::of_node_features(batch, number, (scores[number], unit));
+            let point = |&number: &usize| Point::of_node_features(batch, number, (values[number], unit));
             numbers.iter().map(point).collect()
         }
         Configurations::Layout(_) | Configurations::Tile(_) => {
             let input = configurations.batch().input(numbers);
-            Point::of_input(&input, numbers.iter().map(|&number| scores[number]))
+            let mut points = Point::of_input(&input, numbers.iter().map(|&number| values[number]));
+            if let Some(pool) = pool {
+                for point in &mut points {
+                    point.score = pool.score(point);
+                }
+            }
+            points
         }
     }
 }

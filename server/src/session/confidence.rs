@@ -9,6 +9,8 @@ use crate::{adaptation::Confidence, compute::Class, engine::Terms, model::Model}
 pub(crate) struct Assessment {
     pub(crate) confidence: Confidence,
     pub(crate) other_model: Option<String>,
+    /// Number of nodes of the graph whose opcodes are unknown.
+    pub(crate) unknown_opcodes: usize,
 }
 
 /// Maximum number of configurations that the second model scores.
@@ -33,7 +35,11 @@ impl Session {
         let compared = scores.as_ref().map(|[own, other]| [own.as_slice(), other.as_slice()]);
         let basis = self.adaptation().and_then(|adaptation| adaptation.basis);
         let confidence = Confidence::of(self.graph().task, compared, basis);
-        Ok(Assessment { confidence, other_model: other.map(|other| other.manifest().name.clone()) })
+        Ok(Assessment {
+            confidence,
+            other_model: other.map(|other| other.manifest().name.clone()),
+            unknown_opcodes: self.graph().whole.unknown_opcodes(),
+        })
     }
 
     async fn model_scores(

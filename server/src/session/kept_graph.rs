@@ -26,7 +26,7 @@ pub(super) fn keep(graph: &Graph, program: Option<v1::Graph>) -> Result<Option<K
         return Ok(None);
     }
     let message = zstd::bulk::compress(&message.encode_to_vec(), LEVEL).map_err(|error| failed(&error))?;
-    Ok(Some(KeptGraph { task: graph.task(), message }))
+    Ok(Some(KeptGraph { task: graph.task(), structure: graph.structure(), message }))
 }
 
 /// Returns the message of a graph of the store.

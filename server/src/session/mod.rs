@@ -21,6 +21,7 @@ mod kept_graph;
 mod limit;
 mod measurements;
 mod partial;
+mod pool;
 mod read_graph;
 mod replay;
 mod score;

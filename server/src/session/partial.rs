@@ -8,10 +8,9 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     Deadline, SessionError,
-    adapt::{self, Scored},
+    adapt::{self, Scored, Taught},
 };
 use crate::{
-    adaptation::Adapted,
     compute::Class,
     engine::{Engine, Terms},
     model::{Model, ModelKind},
@@ -28,7 +27,7 @@ const AT_ONCE: usize = 2;
 const MAX_ANSWERING: Duration = Duration::from_millis(250);
 
 /// Scores the first configurations of a batch, slice by slice, until there is just enough time left to answer. Fails if
-/// not even one slice is scored by then. `adapted` predicts the run times of each slice, of which the best `top_k` may be
+/// not even one slice is scored by then. `taught` predicts the run times of each slice, of which the best `top_k` may be
 /// ranked.
 pub(super) async fn score_in_time(
     engine: &Engine,
@@ -36,14 +35,14 @@ pub(super) async fn score_in_time(
     graph: &Arc<SegmentedGraph>,
     all: Arc<Configurations>,
     (deadline, class): (Deadline, Class),
-    (adapted, top_k): (Option<Arc<Adapted>>, u32),
+    (taught, top_k): (Option<Taught>, u32),
 ) -> Result<Scored, SessionError> {
     let score = |range: Range<usize>| {
-        let (all, first, adapted) = (Arc::clone(&all), range.start, adapted.clone());
+        let (all, first, taught) = (Arc::clone(&all), range.start, taught.clone());
         let terms = Terms { deadline: None, class, continues_request: first > 0 };
         async move {
             let select = move || Ok(all.select(&range.collect::<Vec<_>>()));
-            adapt::score(engine, (model, graph), select, terms, (adapted.as_ref(), top_k)).await
+            adapt::score(engine, (model, graph), select, terms, (taught.as_ref(), top_k)).await
         }
         .map_err(move |error: SessionError| error.numbered_after(first))
     };

@@ -24,27 +24,25 @@ use crate::{
 /// The measured configurations of a graph on a target, each once.
 pub(crate) struct MeasuredList {
     pub(crate) graph: Arc<SegmentedGraph>,
-    configurations: Configurations,
+    pub(super) configurations: Configurations,
     /// `[configurations]` the geometric mean of the run times of each.
     pub(crate) seconds: Vec<f64>,
     _held: [Held; 2],
 }
-
-/// Maximum number of measurements of a list. Those of the configurations with the lowest digests are taken, which is a fixed
-/// draw.
-const MAX_REPLAYED: usize = 1_000;
 
 /// A list that would take longer is not scored.
 const MAX_TIME: Duration = Duration::from_mins(1);
 
 impl Sessions {
     /// Returns the measured configurations of a graph on a target; nothing if the graph is not kept, or if nothing succeeded.
+    /// At most `count` measurements are read, those of the configurations with the lowest digests, which is a fixed draw.
     pub(crate) async fn measured_list(
         &self,
         subject: &Subject,
+        count: usize,
     ) -> Result<Option<MeasuredList>, SessionError> {
         let Some(kept) = self.store()?.graph(subject.clone()).await? else { return Ok(None) };
-        let measurements = self.some_measurements(subject).await?;
+        let measurements = self.some_measurements(subject, count).await?;
         let (hash, limits) = (subject.graph, self.bounds().limits);
         let graph = match self.cached(hash).await {
             Some(graph) => graph,
@@ -82,14 +80,18 @@ impl Sessions {
         Ok(self.engine().score(model, &list.graph, read, terms).await?.scores)
     }
 
-    async fn some_measurements(&self, subject: &Subject) -> Result<Vec<Measurement>, SessionError> {
+    async fn some_measurements(
+        &self,
+        subject: &Subject,
+        count: usize,
+    ) -> Result<Vec<Measurement>, SessionError> {
         let (store, mut some, mut after) = (self.store()?, Vec::new(), None);
         loop {
-            let left = MAX_REPLAYED - some.len();
+            let left = count - some.len();
             let page = store.list(Some(&subject.target), Some(subject.graph), after, left).await?;
             some.extend(page.measurements.into_iter().map(|(_, measurement)| measurement));
             after = page.next;
-            if after.is_none() || some.len() >= MAX_REPLAYED {
+            if after.is_none() || some.len() >= count {
                 return Ok(some);
             }
         }

@@ -11,14 +11,14 @@ use hlorank_graph::{
 
 use super::{
     Adaptation, Call, Deadline, SessionError, Sessions,
-    adapt::{self, Learned, Scored, predicted_means},
+    adapt::{self, Learned, Scored, Taught, predicted_means},
     partial::score_in_time,
     sessions::{FoundGraph, SelectedModel},
     space::Combined,
     suggest::{Choice, Predicted, Suggested, choosing_bytes, renumber},
 };
 use crate::{
-    adaptation::{Adapted, Wanted},
+    adaptation::Wanted,
     compute::{Class, Computed},
     engine::{Terms, rank},
     graphs::Warning,
@@ -169,7 +169,7 @@ impl Session {
 
     /// Whether scores are adapted to measurements.
     pub(crate) fn is_adapted(&self) -> bool {
-        self.adapted().is_some()
+        self.taught().is_some_and(|taught| taught.adapted.is_some())
     }
 
     /// What predictions rest on, if the call sent measurements.
@@ -202,7 +202,7 @@ impl Session {
         let others = wanted.count + wanted.pending.len();
         let _held = engine.memory().hold(choosing_bytes(measured.len(), others))?;
         let unit = self.model.manifest().unit();
-        let choice = Choice { from, drawn, measured, adapted: self.adapted(), unit };
+        let choice = Choice { from, drawn, measured, taught: self.taught(), unit };
         let choose = move |_| (choice.suggest(&wanted), choice.from.configurations);
         let (mut suggested, configurations) = engine.pool().run(Class::Bulk, choose).await?.value;
         let combinations = combined.and_then(|_| renumber(&mut suggested, &configurations));
@@ -220,13 +220,13 @@ impl Session {
         let read = move || Ok::<_, SessionError>(copy);
         let evaluation = engine.score(&self.model, &self.graph, read, terms).await?;
         let scores = evaluation.scores.clone();
-        let log_seconds = match self.adapted() {
+        let log_seconds = match self.taught() {
             None => scores.clone(),
-            Some(adapted) => {
+            Some(taught) => {
                 let (pool, all) = (engine.pool(), Arc::clone(&configurations));
                 predicted_means(
                     pool,
-                    &adapted,
+                    &taught,
                     (all, scores.clone(), self.model.manifest().unit()),
                     terms.class,
                 )
@@ -243,9 +243,9 @@ impl Session {
         let class = self.accept(&batch, field)?;
         let (engine, read) = (Arc::clone(self.sessions.engine()), self.reader(batch, field));
         let terms = self.terms(class);
-        let adapted = self.adapted();
+        let taught = self.taught();
         let of = (self.model.as_ref(), &self.graph);
-        let scored = adapt::score(&engine, of, read, terms, (adapted.as_ref(), self.top_k)).await;
+        let scored = adapt::score(&engine, of, read, terms, (taught.as_ref(), self.top_k)).await;
         let Scored { evaluation, deviations } = scored.map_err(|error| error.numbered_after(first))?;
         self.deviations.extend(deviations);
         Ok(self.take(evaluation, asked))
@@ -257,8 +257,8 @@ impl Session {
         Terms { deadline, class, continues_request: self.batches > 0 }
     }
 
-    fn adapted(&self) -> Option<Arc<Adapted>> {
-        self.learned.as_ref()?.adapted.clone()
+    fn taught(&self) -> Option<Taught> {
+        self.learned.as_ref()?.taught()
     }
 
     /// Scores the first configurations of a batch, as many as there is time for before the call's deadline. Scores all
@@ -275,9 +275,9 @@ impl Session {
         let (engine, read) = (Arc::clone(self.sessions.engine()), self.reader(batch, field));
         let all = Arc::new(engine.pool().run(class, move |_| read()).await?.value?);
         let terms = (deadline, class);
-        let adapted = (self.adapted(), self.top_k);
+        let taught = (self.taught(), self.top_k);
         let Scored { evaluation, deviations } =
-            score_in_time(&engine, &self.model, &self.graph, all, terms, adapted).await?;
+            score_in_time(&engine, &self.model, &self.graph, all, terms, taught).await?;
         self.deviations.extend(deviations);
         if evaluation.scores.len() < sent {
             self.series.ranked_in_part();

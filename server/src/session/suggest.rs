@@ -4,9 +4,9 @@ use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
 use hlorank_graph::{Configurations, LayoutBatch};
 
-use super::adapt::points;
+use super::adapt::{Scores, Taught, points};
 use crate::{
-    adaptation::{Adapted, Candidates, LayoutRows, MAX_SIZE, Point, Suggestion, Wanted},
+    adaptation::{Candidates, LayoutRows, MAX_SIZE, Point, Suggestion, Wanted},
     engine::rank,
     model::ScoreUnit,
 };
@@ -36,7 +36,7 @@ pub(super) struct Choice {
     pub(super) drawn: Range<usize>,
     /// The configurations that were measured or failed.
     pub(super) measured: Arc<Vec<Point>>,
-    pub(super) adapted: Option<Arc<Adapted>>,
+    pub(super) taught: Option<Taught>,
     /// The unit of the model's scores.
     pub(super) unit: ScoreUnit,
 }
@@ -62,23 +62,26 @@ pub(super) fn renumber(suggested: &mut [Suggested], configurations: &Configurati
 impl Choice {
     pub(super) fn suggest(&self, wanted: &Wanted) -> Vec<Suggested> {
         let ranking = self.ranking();
-        let from = &self.from;
-        let points = |configs: &[usize]| points(&from.configurations, configs, (&from.scores, self.unit));
+        let (from, scores) = (&self.from, self.scores());
+        let adapted = self.taught.as_ref().and_then(|taught| taught.adapted.as_ref());
+        let points = |configs: &[usize]| points(&from.configurations, configs, &scores);
         let drawn = self.drawn.clone();
         let candidates = Candidates { ranking: &ranking, considered: CONSIDERED, drawn, points: &points };
-        let suggestions = match &self.adapted {
+        let suggestions = match adapted {
             Some(adapted) => adapted.suggest(&candidates, wanted),
             None => wanted.by_model(&ranking),
         };
         let described = |suggestion: Suggestion| Suggested {
             suggestion,
             score: from.log_seconds[suggestion.config],
-            deviation: self
-                .adapted
-                .as_ref()
-                .map(|each| each.predict(&points(&[suggestion.config])[0]).deviation),
+            deviation: adapted.map(|each| each.predict(&points(&[suggestion.config])[0]).deviation),
         };
         suggestions.into_iter().map(described).collect()
+    }
+
+    fn scores(&self) -> Scores<'_> {
+        let pool = self.taught.as_ref().and_then(|taught| taught.pool.as_deref());
+        Scores { values: &self.from.scores, unit: self.unit, pool }
     }
 
     /// The distinct configurations that were not measured, by ascending predicted time.
@@ -108,7 +111,7 @@ impl Choice {
                 };
                 let measured: BTreeSet<_> = self.measured.iter().map(bounds).collect();
                 let all: Vec<usize> = places.collect();
-                let points = points(&self.from.configurations, &all, (&self.from.scores, self.unit));
+                let points = points(&self.from.configurations, &all, &self.scores());
                 points
                     .iter()
                     .zip(may_be)

@@ -6,14 +6,16 @@ use std::{
     sync::{PoisonError, RwLock},
 };
 
-use hlorank_graph::Task;
+use hlorank_graph::{Digest, Task};
 use redb::{
-    Builder, Database, ReadableDatabase as _, ReadableTableMetadata as _, TableDefinition, TableError,
+    Builder, Database, ReadableDatabase as _, ReadableTable as _, ReadableTableMetadata as _,
+    TableDefinition, TableError, WriteTransaction,
 };
 
 use super::{
     KeptGraph, Measurement, Page, StoreError, Subject,
     error::{OpenStoreError, Unusable},
+    graph::Kind,
     page::MAX_PAGE_BYTES,
 };
 
@@ -23,8 +25,11 @@ pub(super) const MEASUREMENTS: TableDefinition<'_, &[u8], &[u8]> = TableDefiniti
 /// The compressed messages of graphs by subject.
 pub(super) const GRAPHS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("graphs");
 
-/// The task of each of these graphs, one byte, by subject. A list of subjects reads none of the large messages.
+/// The [`Kind`] of each of these graphs by subject. A list of subjects reads none of the large messages.
 pub(super) const SUBJECTS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("subjects");
+
+/// The same subjects by target, structure and graph hash.
+pub(super) const STRUCTURES: TableDefinition<'_, &[u8], ()> = TableDefinition::new("structures");
 
 /// Numbers about the file.
 pub(super) const FACTS: TableDefinition<'_, &str, u64> = TableDefinition::new("facts");
@@ -36,10 +41,10 @@ const FORMAT: &str = "format";
 pub(super) const BYTES: &str = "bytes";
 
 /// The format that this version writes and reads.
-const CURRENT_FORMAT: u64 = 2;
+const CURRENT_FORMAT: u64 = 3;
 
-/// The format before, which has no graphs. It is read, and becomes the current one.
-const FORMAT_WITHOUT_GRAPHS: u64 = 1;
+/// The formats before, which have no graphs, or graphs without a structure. They are read, and become the current one.
+const FORMATS_WITHOUT_STRUCTURES: [u64; 2] = [1, 2];
 
 /// Memory for pages of the file.
 const CACHE_BYTES: usize = 16 << 20;
@@ -138,9 +143,10 @@ impl StoreFile {
         self.with(|database| {
             let (read, key) = (database.begin_read()?, subject.prefix());
             let (subjects, graphs) = (read.open_table(SUBJECTS)?, read.open_table(GRAPHS)?);
-            let Some(task) = subjects.get(key.as_slice())? else { return Ok(None) };
+            let Some(kind) = subjects.get(key.as_slice())? else { return Ok(None) };
+            let Kind { task, structure } = Kind::of_record(kind.value()).ok_or_else(unreadable)?;
             let message = graphs.get(key.as_slice())?.ok_or_else(unreadable)?.value().to_vec();
-            Ok(Some(KeptGraph { task: task_of(task.value())?, message }))
+            Ok(Some(KeptGraph { task, structure, message }))
         })
     }
 
@@ -164,20 +170,42 @@ impl StoreFile {
             let start = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
             let some = subjects.range::<&[u8]>((start, Bound::Unbounded))?.take(count);
             let read = some.map(|entry| {
-                let (key, task) = entry?;
-                Ok((Subject::of_prefix(key.value()).ok_or_else(unreadable)?, task_of(task.value())?))
+                let (key, kind) = entry?;
+                let (subject, kind) = (Subject::of_prefix(key.value()), Kind::of_record(kind.value()));
+                Ok((subject.ok_or_else(unreadable)?, kind.ok_or_else(unreadable)?.task))
             });
             read.collect()
         })
     }
+
+    /// Returns at most `count` other subjects on the target of one whose graphs have this structure: those with the lowest
+    /// hashes.
+    pub(super) fn alike(
+        &self,
+        subject: &Subject,
+        structure: Digest,
+        count: usize,
+    ) -> Result<Vec<Subject>, StoreError> {
+        self.with(|database| {
+            let structures = database.begin_read()?.open_table(STRUCTURES)?;
+            let (prefix, mut alike) = (subject.structure_prefix(structure), Vec::new());
+            for entry in structures.range::<&[u8]>(prefix.as_slice()..)? {
+                let (key, _) = entry?;
+                let Some(graph) = key.value().strip_prefix(prefix.as_slice()) else { break };
+                let graph = Digest(graph.try_into().map_err(|_| unreadable())?);
+                if graph != subject.graph {
+                    alike.push(Subject { target: subject.target.clone(), graph });
+                }
+                if alike.len() == count {
+                    break;
+                }
+            }
+            Ok(alike)
+        })
+    }
 }
 
-fn task_of(record: &[u8]) -> Result<Task, redb::Error> {
-    let is_named = |task: &Task| record == [task.kind().number()];
-    Task::ALL.into_iter().find(is_named).ok_or_else(unreadable)
-}
-
-fn unreadable() -> redb::Error {
+pub(super) fn unreadable() -> redb::Error {
     redb::Error::Corrupted("a record is unreadable".to_owned())
 }
 
@@ -206,7 +234,7 @@ fn open(path: &Path) -> Result<Database, Unusable> {
 fn check_format(database: &Database) -> Result<(), Unusable> {
     match format(database)? {
         Some(CURRENT_FORMAT) => Ok(()),
-        Some(FORMAT_WITHOUT_GRAPHS) => Ok(add_graphs(database)?),
+        Some(older) if FORMATS_WITHOUT_STRUCTURES.contains(&older) => Ok(begin_graphs(database)?),
         Some(found) => Err(Unusable::OtherFormat { found, known: CURRENT_FORMAT }),
         None => Ok(begin(database)?),
     }
@@ -224,22 +252,33 @@ fn format(database: &Database) -> Result<Option<u64>, Unusable> {
     }
 }
 
-fn add_graphs(database: &Database) -> Result<(), redb::Error> {
+/// Removes graphs without a structure. A graph is kept again with the next measurement of it that is reported.
+fn begin_graphs(database: &Database) -> Result<(), redb::Error> {
     let write = database.begin_write()?;
-    write.open_table(GRAPHS)?;
-    write.open_table(SUBJECTS)?;
-    write.open_table(FACTS)?.insert(FORMAT, CURRENT_FORMAT)?;
+    write.delete_table(GRAPHS)?;
+    write.delete_table(SUBJECTS)?;
+    let mut bytes = 0;
+    for entry in write.open_table(MEASUREMENTS)?.iter()? {
+        let (key, record) = entry?;
+        bytes += (key.value().len() + record.value().len()) as u64;
+    }
+    create_tables(&write, bytes)?;
     Ok(write.commit()?)
 }
 
 fn begin(database: &Database) -> Result<(), redb::Error> {
     let write = database.begin_write()?;
+    create_tables(&write, 0)?;
+    Ok(write.commit()?)
+}
+
+fn create_tables(write: &WriteTransaction, bytes: u64) -> Result<(), redb::Error> {
     write.open_table(MEASUREMENTS)?;
     write.open_table(GRAPHS)?;
     write.open_table(SUBJECTS)?;
+    write.open_table(STRUCTURES)?;
     let mut facts = write.open_table(FACTS)?;
     facts.insert(FORMAT, CURRENT_FORMAT)?;
-    facts.insert(BYTES, 0)?;
-    drop(facts);
-    Ok(write.commit()?)
+    facts.insert(BYTES, bytes)?;
+    Ok(())
 }

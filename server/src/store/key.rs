@@ -22,6 +22,20 @@ impl Subject {
         prefix
     }
 
+    /// What the keys in the table of structures begin with: the target and the structure. The graph hash follows.
+    pub(super) fn structure_prefix(&self, structure: Digest) -> Vec<u8> {
+        let mut prefix = target_prefix(&self.target);
+        prefix.extend(structure.0);
+        prefix
+    }
+
+    /// Its key in the table of structures.
+    pub(super) fn structure_key(&self, structure: Digest) -> Vec<u8> {
+        let mut key = self.structure_prefix(structure);
+        key.extend(self.graph.0);
+        key
+    }
+
     /// The key of a measurement: the prefix, the digest of the configuration, and the id.
     pub(super) fn key(&self, config: &[u8], id: &[u8]) -> Vec<u8> {
         let mut key = self.prefix();

@@ -77,6 +77,17 @@ impl MeasurementStore {
         self.read(move |file| file.subjects(after.as_ref(), count)).await
     }
 
+    /// Returns at most `count` other subjects on the target of one whose graphs have this structure: those with the lowest
+    /// hashes.
+    pub async fn alike(
+        &self,
+        subject: Subject,
+        structure: Digest,
+        count: usize,
+    ) -> Result<Vec<Subject>, StoreError> {
+        self.read(move |file| file.alike(&subject, structure, count)).await
+    }
+
     /// Waits until measurements were added or deleted since the last call, and returns which.
     pub async fn changed(&self) -> Changed {
         self.changes.next().await

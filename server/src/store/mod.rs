@@ -14,6 +14,7 @@ mod changes;
 mod error;
 mod file;
 mod graph;
+mod graph_tables;
 mod key;
 mod measurement;
 mod measurement_store;

@@ -153,7 +153,7 @@ async fn a_full_store_refuses_until_something_is_deleted() {
 }
 
 fn graph(byte: u8) -> KeptGraph {
-    KeptGraph { task: Task::Tile, message: vec![byte; 100] }
+    KeptGraph { task: Task::Tile, structure: Digest([byte % 2; 32]), message: vec![byte; 100] }
 }
 
 #[tokio::test]
@@ -173,10 +173,26 @@ async fn a_graph_is_kept_once_and_deleted_with_its_measurements() {
 }
 
 #[tokio::test]
+async fn graphs_of_a_structure_are_found_on_their_target_alone() {
+    let (_folder, path) = folder();
+    let store = open(&path);
+    for number in 0..6 {
+        for target in ["a", "ab"] {
+            store.report(subject(target, number), measurements([0]), Some(graph(number))).await.unwrap();
+        }
+    }
+    let alike = async |count| store.alike(subject("a", 2), Digest([0; 32]), count).await.unwrap();
+    assert_eq!(alike(10).await, [subject("a", 0), subject("a", 4)], "neither itself nor another target");
+    assert_eq!(alike(1).await, [subject("a", 0)]);
+    store.delete("a", Some(subject("a", 0).graph)).await.unwrap();
+    assert_eq!(alike(10).await, [subject("a", 4)]);
+}
+
+#[tokio::test]
 async fn a_graph_counts_towards_the_limit() {
     let (_folder, path) = folder();
     let (store, subject) = (open_with(&path, 500).unwrap(), subject("a", 1));
-    let large = KeptGraph { message: vec![0; 1_000], task: Task::Tile };
+    let large = KeptGraph { message: vec![0; 1_000], ..graph(0) };
     let refused = store.report(subject.clone(), measurements([0]), Some(large)).await;
     assert!(matches!(refused, Err(StoreError::Full { needed: 1_000.., .. })), "{refused:?}");
     assert!(of_graph(&store, &subject, 10).await.is_empty());
@@ -233,10 +249,10 @@ async fn a_file_of_a_later_format_is_refused_and_left_alone() {
     open(&path).close().await;
     let database = Database::open(&path).unwrap();
     let write = database.begin_write().unwrap();
-    write.open_table(FACTS).unwrap().insert("format", 3).unwrap();
+    write.open_table(FACTS).unwrap().insert("format", 4).unwrap();
     write.commit().unwrap();
     drop(database);
-    assert!(matches!(refusal(&path), Unusable::OtherFormat { found: 3, known: 2 }));
+    assert!(matches!(refusal(&path), Unusable::OtherFormat { found: 4, known: 3 }));
 }
 
 #[tokio::test]

@@ -5,7 +5,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     KeptGraph, Measurement, Reported, StoreError, Subject,
-    file::{BYTES, FACTS, GRAPHS, MEASUREMENTS, SUBJECTS, StoreFile},
+    file::{BYTES, FACTS, MEASUREMENTS, StoreFile},
+    graph_tables::GraphTables,
 };
 use crate::metrics::{StoreSeries, set};
 
@@ -34,8 +35,7 @@ type Record = (Vec<u8>, Vec<u8>);
 /// What a report adds.
 struct Added {
     measurements: Vec<Record>,
-    /// The key and the graph.
-    graph: Option<(Vec<u8>, KeptGraph)>,
+    graph: Option<(Subject, KeptGraph)>,
 }
 
 type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
@@ -52,7 +52,7 @@ pub(super) struct Writer {
 /// Maximum number of reports of one commit.
 const MAX_GROUP: usize = 256;
 
-/// Maximum number of measurements that one commit deletes.
+/// Maximum number of measurements, and of graphs, that one commit deletes.
 const DELETED_AT_ONCE: usize = 10_000;
 
 impl Writer {
@@ -117,8 +117,8 @@ impl Writer {
         let mut deleted = 0;
         loop {
             let some = self.write(|database| delete_some(database, prefix))?;
-            deleted += some as u64;
-            if some < DELETED_AT_ONCE {
+            deleted += some.measurements as u64;
+            if some.measurements < DELETED_AT_ONCE && some.graphs < DELETED_AT_ONCE {
                 return Ok(deleted);
             }
         }
@@ -140,8 +140,8 @@ impl Report {
     fn added(self) -> (Added, Answer<Reported>) {
         let Self { subject, measurements, graph, answer } = self;
         let record = |each: &Measurement| (subject.key(&each.config, &each.id), each.record());
-        let graph = graph.map(|graph| (subject.prefix(), graph));
-        (Added { measurements: measurements.iter().map(record).collect(), graph }, answer)
+        let measurements = measurements.iter().map(record).collect();
+        (Added { measurements, graph: graph.map(|graph| (subject, graph)) }, answer)
     }
 }
 
@@ -154,18 +154,18 @@ fn add(
     let write = database.begin_write()?;
     let mut held = held(&write)?;
     let mut table = write.open_table(MEASUREMENTS)?;
-    let (mut graphs, mut subjects) = (write.open_table(GRAPHS)?, write.open_table(SUBJECTS)?);
+    let mut graphs = GraphTables::open(&write)?;
     let mut results = Vec::with_capacity(reports.len());
     for Added { measurements: report, graph } in reports {
         let result = match new_records(&table, report)? {
             Err(refused) => Err(refused),
             Ok(new) => {
-                let graph = match graph {
-                    Some((key, graph)) if subjects.get(key.as_slice())?.is_none() => Some((key, graph)),
-                    _ => None,
+                let of_graph = match graph {
+                    Some((subject, graph)) => graphs.missing(subject, graph)?,
+                    None => None,
                 };
-                let of_graph = graph.map_or(0, |(key, graph)| bytes(key, &graph.message) + bytes(key, &[0]));
-                let needed = of_graph + new.iter().map(|(key, record)| bytes(key, record)).sum::<u64>();
+                let of_new = new.iter().map(|(key, record)| bytes(key, record)).sum::<u64>();
+                let needed = of_graph.unwrap_or(0) + of_new;
                 let fits = held.saturating_add(needed) <= limit;
                 if !fits && !new.is_empty() {
                     Err(StoreError::Full { held, needed, limit })
@@ -174,9 +174,9 @@ fn add(
                         table.insert(*key, *record)?;
                     }
                     // A report without new measurements is not refused for its graph.
-                    if let Some((key, KeptGraph { task, message })) = graph.filter(|_| fits) {
-                        graphs.insert(key.as_slice(), message.as_slice())?;
-                        subjects.insert(key.as_slice(), &[task.kind().number()][..])?;
+                    let missing = graph.as_ref().filter(|_| fits && of_graph.is_some());
+                    if let Some((subject, graph)) = missing {
+                        graphs.insert(subject, graph)?;
                     }
                     held += if fits { needed } else { 0 };
                     let accepted = new.len() as u64;
@@ -186,7 +186,7 @@ fn add(
         };
         results.push(result);
     }
-    drop((table, graphs, subjects));
+    drop((table, graphs));
     write.open_table(FACTS)?.insert(BYTES, held)?;
     write.commit()?;
     Ok(results)
@@ -212,19 +212,25 @@ fn new_records<'a>(
     Ok(Ok(new))
 }
 
-/// Deletes the first measurements whose keys have this prefix, and with the last of them the graphs. Returns how many
-/// measurements.
-fn delete_some(database: &Database, prefix: &[u8]) -> Result<usize, redb::Error> {
+/// What one commit deleted.
+struct Deleted {
+    measurements: usize,
+    graphs: usize,
+}
+
+/// Deletes the first measurements whose keys have this prefix, and the first graphs after the last of them.
+fn delete_some(database: &Database, prefix: &[u8]) -> Result<Deleted, redb::Error> {
     let write = database.begin_write()?;
-    let (deleted, mut freed) = remove(&mut write.open_table(MEASUREMENTS)?, prefix)?;
-    if deleted < DELETED_AT_ONCE {
-        freed += remove(&mut write.open_table(GRAPHS)?, prefix)?.1;
-        freed += remove(&mut write.open_table(SUBJECTS)?, prefix)?.1;
+    let (measurements, mut freed) = remove(&mut write.open_table(MEASUREMENTS)?, prefix)?;
+    let mut graphs = 0;
+    if measurements < DELETED_AT_ONCE {
+        let (removed, bytes) = GraphTables::open(&write)?.remove(prefix, DELETED_AT_ONCE)?;
+        (graphs, freed) = (removed, freed + bytes);
     }
     let held = held(&write)?.saturating_sub(freed);
     write.open_table(FACTS)?.insert(BYTES, held)?;
     write.commit()?;
-    Ok(deleted)
+    Ok(Deleted { measurements, graphs })
 }
 
 /// Removes the first records whose keys have this prefix. Returns how many, and their bytes.

@@ -6,7 +6,7 @@ use crate::{
     graphs::Warning,
     session::{
         SentMeasurements, SessionError,
-        adapt::{Learned, learn, learning_bytes},
+        adapt::{Learned, Pooled, learn, learning_bytes},
         measurements::ADAPT,
         stored::{Measured, join},
     },
@@ -31,7 +31,10 @@ impl Session {
                 Some(pool.run(class, move |_| read()).await?.value?)
             }
         };
-        let stored = if use_stored { self.stored(&target).await } else { Vec::new() };
+        let stored = if use_stored { self.stored(&target).await } else { None };
+        // A store that failed is not asked again.
+        let uses_pool = stored.is_some();
+        let stored = stored.unwrap_or_default();
         let is_quick = stored.is_empty();
         let columns = self.columns();
         let join = move || join((&graph, columns), sent, outcomes, &ids, stored);
@@ -40,28 +43,31 @@ impl Session {
         if let Some(error) = unusable {
             self.warn_of_store(&error);
         }
+        let pooled = if uses_pool { self.pooled(&target).await } else { None };
         self.learned = Some(match measured {
-            None => Learned::nothing(target),
-            Some(measured) => self.learn(target, measured).await?,
+            None => Learned::nothing(target, pooled),
+            Some(measured) => self.learn(target, measured, pooled).await?,
         });
         Ok(())
     }
 
     /// Returns the stored measurements of a target. If they cannot be read, the call goes on without them.
-    async fn stored(&mut self, target: &str) -> Vec<Measurement> {
+    async fn stored(&mut self, target: &str) -> Option<Vec<Measurement>> {
         let stored = self.sessions.stored(&self.call, (&self.graph, self.columns()), target).await;
-        stored.unwrap_or_else(|error| {
-            self.warn_of_store(&error);
-            Vec::new()
-        })
+        stored.map_err(|error| self.warn_of_store(&error)).ok()
     }
 
-    fn warn_of_store(&mut self, error: &dyn Display) {
+    pub(in crate::session) fn warn_of_store(&mut self, error: &dyn Display) {
         let message = format!("stored measurements were not used: {error}");
         self.warnings.push(Warning { reason: "STORED_MEASUREMENTS_UNUSED", message });
     }
 
-    async fn learn(&self, target: String, measured: Measured) -> Result<Learned, SessionError> {
+    async fn learn(
+        &self,
+        target: String,
+        measured: Measured,
+        pooled: Option<Pooled>,
+    ) -> Result<Learned, SessionError> {
         let engine = self.sessions.engine();
         let configurations = measured.configurations.clone();
         let class = class_of(configurations.len());
@@ -70,7 +76,7 @@ impl Session {
         let held = engine.memory().hold(learning_bytes(measured.configurations.len(), self.graph.slots()))?;
         let unit = self.model.manifest().unit();
         let cache = Arc::clone(self.sessions.adapted());
-        let learn = move || learn(&cache, target, &measured, (&evaluation, unit), held);
+        let learn = move || learn(&cache, target, &measured, (&evaluation, unit), pooled, held);
         Ok(engine.pool().run(Class::Bulk, move |_| learn()).await?.value)
     }
 }

@@ -1,0 +1,229 @@
+//! What kernels of one structure teach about each other, before one of them is measured itself.
+
+use super::{
+    Measurements, Point, Prior,
+    kendall::tau,
+    kernel::BOUNDS_UNIT,
+    linear_algebra::{Factor, dot},
+};
+
+/// How the ln(seconds) of tiles rise with the model's score and with the logarithms of their bounds, on one target and for kernels
+/// of one structure.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Pool {
+    /// What the score and each bound add, per unit.
+    rises: Vec<f64>,
+}
+
+/// What a pool rests on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct PoolBasis {
+    /// Number of kernels.
+    pub(crate) graphs: usize,
+    /// Number of their measured configurations.
+    pub(crate) measured: usize,
+    /// Mean over the kernels of Kendall's tau of the times and what the other kernels predict.
+    pub(crate) left_out_tau: f64,
+    /// The same of the times and the model's scores.
+    pub(crate) score_tau: f64,
+    /// `None` if the pool is used.
+    pub(crate) refusal: Option<PoolRefusal>,
+}
+
+/// Why a pool is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PoolRefusal {
+    /// Fewer than two kernels have enough measurements.
+    TooFewKernels,
+    /// The kernels predict each other no better than the model does.
+    NoBetterThanModel,
+    /// The kernels predict each other no better than chance may.
+    NoBetterThanChance,
+}
+
+/// The measurements of a kernel, around their means.
+struct Centered {
+    /// `[measured]` the score and the bounds, in their units.
+    rows: Vec<Vec<f64>>,
+    times: Vec<f64>,
+    scores: Vec<f64>,
+}
+
+/// Deviation of ln(seconds) from what score and bounds explain, which counts as noise.
+const NOISE: f64 = 0.2;
+
+/// Deviation of what a unit adds, from what is expected before anything is measured.
+const RISE: f64 = 0.3;
+
+/// By how much the other kernels have to predict better than the model.
+const GAIN: f64 = 0.03;
+
+/// How many deviations better than chance, since the model may be no better than that.
+const SURE: f64 = 3.0;
+
+/// Minimum number of kernels and of measured configurations of each.
+const ENOUGH: (usize, usize) = (2, 3);
+
+impl Pool {
+    /// Learns from the measurements of other kernels. Returns no pool if they predict each other no better than the model does,
+    /// which shows when each kernel is left out in turn.
+    pub(crate) fn of(prior: Prior, graphs: &[Measurements]) -> (Option<Self>, PoolBasis) {
+        let (kernels, measured) = ENOUGH;
+        let enough = graphs.iter().filter(|graph| graph.measured() >= measured);
+        let centered: Vec<Centered> = enough.map(|graph| Centered::of(prior, graph)).collect();
+        let mut basis = PoolBasis {
+            graphs: centered.len(),
+            measured: centered.iter().map(|graph| graph.times.len()).sum(),
+            ..PoolBasis::default()
+        };
+        if centered.len() < kernels {
+            basis.refusal = Some(PoolRefusal::TooFewKernels);
+            return (None, basis);
+        }
+        let mut by_chance = 0.0;
+        for left_out in 0..centered.len() {
+            let others = centered.iter().enumerate().filter(|(number, _)| *number != left_out);
+            let rises = rises(prior, others.map(|(_, graph)| graph));
+            let Centered { rows, times, scores } = &centered[left_out];
+            let predicted: Vec<f64> = rows.iter().map(|row| dot(row, &rises)).collect();
+            basis.left_out_tau += share(tau(times, &predicted), centered.len());
+            basis.score_tau += share(tau(times, scores), centered.len());
+            by_chance += share(share(variance_by_chance(times.len()), centered.len()), centered.len());
+        }
+        basis.refusal = match basis.left_out_tau {
+            tau if tau <= SURE * by_chance.sqrt() => Some(PoolRefusal::NoBetterThanChance),
+            tau if tau <= basis.score_tau + GAIN => Some(PoolRefusal::NoBetterThanModel),
+            _ => None,
+        };
+        let pool = || Self { rises: in_units(prior, rises(prior, centered.iter())) };
+        (basis.refusal.is_none().then(pool), basis)
+    }
+
+    /// The ln(seconds) of a tile up to a common number, which is to take the place of its score.
+    pub(crate) fn score(&self, point: &Point) -> f64 {
+        self.rises[0] * point.score + dot(&self.rises[1..], &point.bounds)
+    }
+}
+
+impl Centered {
+    #[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^53 measurements")]
+    fn of(prior: Prior, Measurements { points, times, .. }: &Measurements) -> Self {
+        let mut rows: Vec<Vec<f64>> = points.iter().map(|point| row(prior, point)).collect();
+        let (mut times, count) = (times.clone(), points.len() as f64);
+        for place in 0..rows[0].len() {
+            let mean = rows.iter().map(|row| row[place]).sum::<f64>() / count;
+            for row in &mut rows {
+                row[place] -= mean;
+            }
+        }
+        let mean = times.iter().sum::<f64>() / count;
+        for time in &mut times {
+            *time -= mean;
+        }
+        Self { rows, times, scores: points.iter().map(|point| point.score).collect() }
+    }
+}
+
+fn row(prior: Prior, point: &Point) -> Vec<f64> {
+    let bounds = point.bounds.iter().map(|bound| bound / BOUNDS_UNIT);
+    [point.score / prior.score_unit()].into_iter().chain(bounds).collect()
+}
+
+/// What a unit of the score and of each bound adds: a Bayesian linear regression, in which the score is expected to add the
+/// spread, and the bounds nothing.
+fn rises<'a>(prior: Prior, graphs: impl Iterator<Item = &'a Centered>) -> Vec<f64> {
+    let (precision, mut products, mut sums) = (NOISE * NOISE / (RISE * RISE), Vec::new(), Vec::new());
+    for graph in graphs {
+        for (row, time) in graph.rows.iter().zip(&graph.times) {
+            products.resize(row.len() * row.len(), 0.0);
+            sums.resize(row.len(), 0.0);
+            let left = time - prior.spread * row[0];
+            for ((sum, own), products) in sums.iter_mut().zip(row).zip(products.chunks_exact_mut(row.len())) {
+                *sum += own * left;
+                for (product, other) in products.iter_mut().zip(row) {
+                    *product += own * other;
+                }
+            }
+        }
+    }
+    let size = sums.len();
+    for place in 0..size {
+        products[place * size + place] += precision;
+    }
+    let mut rises = Factor::of(products, size).solve(&sums);
+    rises[0] += prior.spread;
+    rises
+}
+
+fn in_units(prior: Prior, mut rises: Vec<f64>) -> Vec<f64> {
+    rises[0] /= prior.score_unit();
+    for rise in &mut rises[1..] {
+        *rise /= BOUNDS_UNIT;
+    }
+    rises
+}
+
+/// The variance of Kendall's tau of two orders that have nothing to do with each other.
+#[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^53 measurements")]
+fn variance_by_chance(measured: usize) -> f64 {
+    let measured = measured as f64;
+    2.0 * (2.0 * measured + 5.0) / (9.0 * measured * (measured - 1.0))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^53 kernels")]
+fn share(tau: f64, kernels: usize) -> f64 {
+    tau / kernels as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adaptation::Measurement;
+
+    const PRIOR: Prior = Prior { slope: 0.05, spread: 0.3 };
+
+    fn tile(number: u32) -> Point {
+        let bounds = vec![f64::from(number % 4), f64::from(number / 4)];
+        Point { score: f64::from(number * 7 % 5), bounds, ..Point::default() }
+    }
+
+    /// Times that rise with the second bound and not with the score. Kernels differ in how long they take.
+    fn kernel(size: u32, order: impl Fn(u32) -> u32) -> Measurements {
+        let seconds = |number| 1e-3 * f64::from(size) * libm::exp(f64::from(order(number) / 4));
+        let each = |number| Measurement { point: tile(number), seconds: Some(seconds(number)), repeats: 1 };
+        Measurements::of((0..16).map(each).collect())
+    }
+
+    #[test]
+    fn kernels_that_agree_teach_how_times_rise() {
+        let (pool, basis) = Pool::of(PRIOR, &[1, 2, 3].map(|size| kernel(size, |number| number)));
+        let scores: Vec<f64> = (0..16).map(|number| pool.as_ref().unwrap().score(&tile(number))).collect();
+        let times: Vec<f64> = (0..16).map(|number| f64::from(number / 4)).collect();
+        println!("{basis:?}, tau {}", tau(&times, &scores));
+        assert_eq!((basis.graphs, basis.measured), (3, 48));
+        assert!(basis.left_out_tau > 0.8 && basis.score_tau < 0.2);
+        assert!(tau(&times, &scores) > 0.8);
+    }
+
+    #[test]
+    fn shuffled_times_make_no_pool() {
+        let shuffled = [3, 5, 11].map(|factor| kernel(factor, move |number| number * factor % 16));
+        let (pool, basis) = Pool::of(PRIOR, &shuffled);
+        assert_eq!((pool, basis.refusal), (None, Some(PoolRefusal::NoBetterThanChance)), "{basis:?}");
+    }
+
+    #[test]
+    fn kernels_that_the_model_predicts_as_well_are_no_pool() {
+        let seconds = |number| libm::exp(f64::from(number * 7 % 5));
+        let each = |number| Measurement { point: tile(number), seconds: Some(seconds(number)), repeats: 1 };
+        let known = [(); 3].map(|()| Measurements::of((0..16).map(each).collect()));
+        let (pool, basis) = Pool::of(PRIOR, &known);
+        assert_eq!((pool, basis.refusal), (None, Some(PoolRefusal::NoBetterThanModel)), "{basis:?}");
+    }
+
+    #[test]
+    fn one_kernel_is_no_pool() {
+        let (pool, basis) = Pool::of(PRIOR, &[kernel(1, |number| number), Measurements::default()]);
+        assert_eq!((pool, basis.graphs, basis.refusal), (None, 1, Some(PoolRefusal::TooFewKernels)));
+    }
+}

@@ -1,0 +1,67 @@
+use redb::{ReadableTable as _, Table, WriteTransaction};
+
+use super::{
+    KeptGraph, Subject,
+    file::{GRAPHS, STRUCTURES, SUBJECTS, unreadable},
+    graph::Kind,
+};
+
+/// The tables of graphs, while they are written.
+pub(super) struct GraphTables<'a> {
+    messages: Table<'a, &'static [u8], &'static [u8]>,
+    kinds: Table<'a, &'static [u8], &'static [u8]>,
+    structures: Table<'a, &'static [u8], ()>,
+}
+
+impl<'a> GraphTables<'a> {
+    pub(super) fn open(write: &'a WriteTransaction) -> Result<Self, redb::Error> {
+        Ok(Self {
+            messages: write.open_table(GRAPHS)?,
+            kinds: write.open_table(SUBJECTS)?,
+            structures: write.open_table(STRUCTURES)?,
+        })
+    }
+
+    /// Returns the bytes that a graph would add; `None` if it is kept already.
+    pub(super) fn missing(&self, subject: &Subject, graph: &KeptGraph) -> Result<Option<u64>, redb::Error> {
+        let is_kept = self.kinds.get(subject.prefix().as_slice())?.is_some();
+        Ok((!is_kept).then(|| bytes(subject, graph.message.len())))
+    }
+
+    pub(super) fn insert(&mut self, subject: &Subject, graph: &KeptGraph) -> Result<(), redb::Error> {
+        let KeptGraph { task, structure, message } = graph;
+        let (key, kind) = (subject.prefix(), Kind { task: *task, structure: *structure });
+        self.messages.insert(key.as_slice(), message.as_slice())?;
+        self.kinds.insert(key.as_slice(), &kind.record()[..])?;
+        self.structures.insert(subject.structure_key(*structure).as_slice(), ())?;
+        Ok(())
+    }
+
+    /// Removes the first graphs whose keys have this prefix. Returns how many, and their bytes.
+    pub(super) fn remove(&mut self, prefix: &[u8], count: usize) -> Result<(usize, u64), redb::Error> {
+        let mut removed = Vec::new();
+        for entry in self.kinds.range(prefix..)?.take(count) {
+            let (key, kind) = entry?;
+            if !key.value().starts_with(prefix) {
+                break;
+            }
+            let kind = Kind::of_record(kind.value()).ok_or_else(unreadable)?;
+            removed.push((Subject::of_prefix(key.value()).ok_or_else(unreadable)?, kind));
+        }
+        let mut freed = 0;
+        for (subject, kind) in &removed {
+            let key = subject.prefix();
+            let message = self.messages.remove(key.as_slice())?.map_or(0, |message| message.value().len());
+            self.kinds.remove(key.as_slice())?;
+            self.structures.remove(subject.structure_key(kind.structure).as_slice())?;
+            freed += bytes(subject, message);
+        }
+        Ok((removed.len(), freed))
+    }
+}
+
+/// Bytes of the keys and records of a graph.
+fn bytes(subject: &Subject, message: usize) -> u64 {
+    let (key, structure) = (subject.prefix().len(), size_of_val(&subject.graph));
+    (3 * key + structure + Kind::BYTES + message) as u64
+}
