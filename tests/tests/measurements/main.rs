@@ -3,6 +3,7 @@
 mod comparison;
 mod exported;
 mod live_quality;
+mod pooled;
 mod stored;
 
 use std::path::Path;

@@ -1,6 +1,8 @@
 //! What measurements of a graph's configurations are worth: Kendall's tau on those that were not measured, and what a call
 //! takes. `HLORANK_MEASURED` names further folders of measured files, separated by colons.
 
+mod pools;
+
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -18,7 +20,7 @@ use hlorank_tests::{
 use tokio::runtime::Runtime;
 
 /// Numbers of measurements, of which a graph gets those that leave enough configurations to rank.
-const COUNTS: [usize; 7] = [3, 5, 10, 20, 50, 100, 300];
+const COUNTS: [usize; 8] = [3, 5, 10, 20, 50, 100, 300, 1_000];
 /// Configurations that must be left to rank.
 const LEFT: usize = 4;
 /// Draws of the measured configurations.
@@ -37,6 +39,7 @@ fn main() {
     Runtime::new().expect("a runtime").block_on(async {
         let server = TestServer::start_with(&["--default-tile-model=tile-xla-cpu"]).await;
         let client = server.client().await;
+        pools::judge().await;
         println!("| graphs | number | measurements | tau before | tau after |");
         println!("| --- | ---: | ---: | ---: | ---: |");
         for subject in subjects() {
@@ -194,9 +197,13 @@ fn drawn(graph: &MeasuredGraph, count: usize, draw: u64) -> Vec<usize> {
 }
 
 fn adapt(graph: &MeasuredGraph, chosen: &[usize]) -> Adapt {
+    adapt_on("bench", graph, chosen)
+}
+
+fn adapt_on(target: &str, graph: &MeasuredGraph, chosen: &[usize]) -> Adapt {
     let time = |&config: &usize| Measured::Time { seconds: run_time(graph, config) * 1e-9, repeats: 1 };
     let outcomes: Vec<Measured> = chosen.iter().map(time).collect();
-    Adapt::new("bench").measured(&part(configurations(graph), chosen.to_vec()), &outcomes)
+    Adapt::new(target).measured(&part(configurations(graph), chosen.to_vec()), &outcomes)
 }
 
 /// Nanoseconds.
