@@ -27,9 +27,18 @@ ARCHITECTURE = "graphsage-transformer-segment"
 
 
 def main() -> None:
-    """Parses the command line and runs one command."""
+    """Parses the command line and runs one command.
+
+    A call to a server that fails, or a measurement, ends the program with one sentence.
+    """
     arguments = _parser().parse_args()
-    arguments.command(arguments)
+    # Only now, so that --help and wrong arguments need no gRPC.
+    from hlorank.errors import HlorankError
+
+    try:
+        arguments.command(arguments)
+    except HlorankError as error:
+        raise SystemExit(f"{arguments.command.__name__.replace('_', '-')}: {error}") from None
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -78,7 +78,7 @@ class Predicted:
     model: ModelReference
     """The model version that predicts."""
     is_learned: bool
-    """Whether measurements decide, too."""
+    """Whether what was measured of this graph decides, too."""
 
 
 @dataclass
@@ -86,7 +86,10 @@ class Experience(Generic[T]):
     """The measurements of one graph, and what a server says about further candidates.
 
     Predictions learn from these measurements and from those that the server keeps of earlier
-    searches of the same graph and target.
+    searches on the same target: of this graph, and of other kernels of its structure. If those
+    kernels predict each other well, their word is followed to the end, which finds fast tiles
+    sooner than what is learned between rounds. What is measured is then reported at the end, since
+    the server would learn from it.
     """
 
     client: Client
@@ -101,9 +104,11 @@ class Experience(Generic[T]):
     _reported: int = 0
     """Number of the measurements that the server keeps."""
     _since_improvement: int = 0
+    _follows_pool: bool | None = None
+    """Whether other kernels decide; None before the first prediction."""
 
     def add(self, candidates: Sequence[T], results: Sequence[Result]) -> None:
-        """Adds measurements, and reports all that are not kept yet.
+        """Adds measurements, and reports all that are not kept yet, unless other kernels decide.
 
         A report that fails is repeated with the next measurements.
         """
@@ -112,10 +117,13 @@ class Experience(Generic[T]):
             is_fastest = result.seconds and result.seconds < min(times, default=np.inf)
             self._since_improvement = 0 if is_fastest else self._since_improvement + 1
             self._measured.append((candidate, result))
-        if self._reported < len(self._measured) and not self.kept.is_off:
-            self._report()
+        if not self._follows_pool:
+            self.report()
 
-    def _report(self) -> None:
+    def report(self) -> None:
+        """Reports what is not kept yet."""
+        if self._reported == len(self._measured) or self.kept.is_off:
+            return
         measured = self._adapt(self._measured[self._reported :])
         try:
             reported = self.client.report_measurements(self.graph, measured, timeout=TIMEOUT)
@@ -128,6 +136,10 @@ class Experience(Generic[T]):
         self.kept.problem = ""
         self.kept.measurements += reported.accepted + reported.known
         self._reported = len(self._measured)
+
+    def _lessons(self) -> Sequence[tuple[T, Result]]:
+        """Returns the measurements from which the server learns in a call."""
+        return () if self._follows_pool else self._measured[-_SENT:]
 
     def _adapt(self, measured: Sequence[tuple[T, Result]]) -> Adapt:
         candidates, results = [one for one, _ in measured], [result for _, result in measured]
@@ -151,14 +163,16 @@ class Experience(Generic[T]):
             top_k=1,
             model=self.model,
             with_scores=True,
-            adapt=self._adapt(self._measured[-_SENT:]),
+            adapt=self._adapt(self._lessons()),
             timeout=timeout,
         )
-        scores, unit = ranking.scores.astype(np.float64), ranking.unit
-        if unit == "log_seconds":
-            scores, unit = np.exp(scores), "seconds"
-        is_learned = ranking.adaptation is not None and ranking.adaptation.adapted
-        return Predicted(scores, unit, ranking.model, is_learned)
+        adaptation, scores = ranking.adaptation, ranking.scores.astype(np.float64)
+        if self._follows_pool is None:
+            self._follows_pool = bool(adaptation and adaptation.pool and adaptation.pool.used)
+        is_learned = bool(adaptation and adaptation.adapted and not self._follows_pool)
+        if ranking.unit == "log_seconds":
+            return Predicted(np.exp(scores), "seconds", ranking.model, is_learned)
+        return Predicted(scores, ranking.unit, ranking.model, is_learned)
 
     def kept_measurements(self) -> Iterator[GraphMeasurements]:
         """Returns what the server keeps of this graph on this target, page by page.
@@ -202,7 +216,7 @@ class Experience(Generic[T]):
         suggestions = self.client.suggest(
             self.graph,
             self.convert(candidates),
-            adapt=self._adapt(self._measured[-_SENT:]),
+            adapt=self._adapt(self._lessons()),
             pending=pending,
             since_improvement=self._since_improvement,
             seed=self.seed,

@@ -105,19 +105,23 @@ class Predictor:
         results = [_result_of(outcomes[i]) for i in known]
         self._experience.add([candidates[i] for i in known], results)
 
-    def earlier(self, count: int) -> Candidates:
-        """Returns the fastest candidates that earlier searches measured; none without a store."""
-        found: list[tuple[float, np.ndarray]] = []
+    def finish(self) -> None:
+        """Reports what was not reported yet, at the end of a search."""
+        self._experience.report()
+
+    def earlier(self) -> Candidates:
+        """Returns the fastest candidate that earlier searches measured; none without a store."""
+        fastest, least = self._problem.default[None][:0], np.inf
         try:
             for kept in self._experience.kept_measurements():
+                seconds = np.where(kept.seconds > 0, kept.seconds, np.inf)
                 read = self._problem.candidates(kept.configurations)
-                timed = zip(kept.seconds.tolist(), read, strict=True) if len(read) else ()
-                found += [(seconds, one) for seconds, one in timed if seconds]
+                if len(read) and seconds.min() < least:
+                    fastest, least = read[[seconds.argmin()]], seconds.min()
         except HlorankError:
+            # Without it, the search begins as if there were none.
             pass
-        fastest = {one.tobytes(): one for _, one in sorted(found, key=lambda pair: pair[0])}
-        chosen = list(fastest.values())[:count]
-        return np.array(chosen, np.int16).reshape(-1, len(self._problem.default))
+        return fastest
 
     def kernels(self, candidates: Candidates) -> list[Sequence[KernelTime]]:
         """Returns the kernels of each candidate, a choice of fusions.

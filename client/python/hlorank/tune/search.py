@@ -97,8 +97,6 @@ class Tuner:
             problem.written(problem.default),
         )
         self._outcomes: dict[bytes, Outcome] = {}
-        self._earlier = problem.space.default[None][:0]
-        """The fastest candidates of earlier searches."""
         spent = 0.0
         for number, row in enumerate(journal.rows, 2):
             spent = max(spent, self._add_earlier(number, row))
@@ -124,14 +122,16 @@ class Tuner:
             self._phase("predicting: asks the server for one score")
             self._predictor.check()
             self._teach(self._predictor)
-            self._earlier = self._predictor.earlier(self._settings.top_k)
-        first = np.array([self._problem.space.default, self._problem.default])
-        new = self._new(first)
+        first = [self._problem.space.default, self._problem.default]
+        if self._predictor is not None and self._left() > len(first):
+            first += list(self._predictor.earlier())
+        new = self._new(np.array(first))
         self._measure(new, [None] * len(new))
         if self._predictor is None:
             self._search_by_measuring()
         else:
             self._search_by_predictions(self._predictor)
+            self._predictor.finish()
 
     def _teach(self, predictor: Predictor) -> None:
         """Passes on what was measured before the search was stopped."""
@@ -198,8 +198,9 @@ class Tuner:
         """
         begin, count = self._budget.spent(), min(self._settings.top_k, self._left())
         steps = -(-self._settings.predictions // _PREDICTED_AT_ONCE)
-        strategy = self._strategy(_PREDICTED_AT_ONCE, steps, self._start())
-        found = [self._earlier]
+        start = self._start()
+        strategy = self._strategy(_PREDICTED_AT_ONCE, steps, start)
+        found = [start[:0]]
         asked = 0
         try:
             while asked < self._settings.predictions and self._left():

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from conftest import run_server
+from conftest import DATA, run_server
 
-from hlorank import Client, Tiles
+from hlorank import Adapt, Client, Tiles, read_graphs
 from hlorank.errors import HlorankError, UnavailableError
 from hlorank.tune.experience import Experience, Kept, Result, distinct_first
 
@@ -126,3 +126,38 @@ def test_a_server_that_is_gone_is_an_error_of_predictions_alone(tile_graph):
 )
 def test_candidates_that_a_model_cannot_tell_apart_come_last(scores, seen, expected):
     assert distinct_first(np.array(scores), seen) == expected
+
+
+def test_other_kernels_of_the_structure_decide_if_they_agree(keeping):
+    target, kernels = "a board with a pool", read_graphs(DATA / "pools/halide_kernels.pb")
+    for kernel in kernels:
+        report(keeping, target, kernel)
+    searches = (alone(keeping, target, kernel) for kernel in kernels)
+    tiles, search, order = next(found for found in searches if found[1]._follows_pool)
+    by_model = keeping.rank(search.graph, Tiles.from_features(tiles)).best.tolist()
+    first, rest = order[:4], order[4:]
+    assert order != by_model
+    search.add([tiles[number] for number in first], [Result(0.001 * (9 - i)) for i in range(4)])
+    following, _ = search.order([tiles[number] for number in rest], 4)
+    assert following == list(range(len(rest))), "its own times change nothing"
+    assert not search.kept.measurements
+    search.report()
+    assert search.kept.measurements == 4
+    assert keeping.list_measurements(target, search.graph.hash).graphs
+
+
+def alone(client, target, kernel):
+    """The tiles of a kernel and their order, of which the server keeps no measurement."""
+    graph_hash = client.put_graph(kernel.graph).hash
+    client.delete_measurements(target, graph_hash)
+    search = Experience(client, kernel.graph, Tiles.from_features, Kept(target))
+    tiles = list(np.unique(kernel.configurations.features(), axis=0))
+    order, _ = search.order(tiles, 4)
+    if not search._follows_pool:
+        report(client, target, kernel)
+    return tiles, search, order
+
+
+def report(client, target, kernel):
+    adapt = Adapt(target, kernel.configurations, kernel.run_times * 1e-9)
+    client.report_measurements(kernel.graph, adapt)

@@ -63,8 +63,11 @@ class Server:
         first = distinct_first(scores)[:count]
         return Chosen(candidates[first], scores[first].tolist(), None)
 
-    def earlier(self, count):
+    def earlier(self):
         return self.nothing
+
+    def finish(self):
+        pass
 
     def learn(self, candidates, outcomes):
         self.learned += len(candidates)

@@ -129,6 +129,9 @@ class Replays:
 
 def replayed_search(prepared: Prepared, client: Client, settings: Replays) -> str:
     """Returns a table of the searches of all held-out graphs; unseen families by themselves."""
+    if settings.earlier:
+        # Of a replay that was stopped, maybe of other hardware.
+        client.delete_measurements(TARGET)
     parts = {"of unknown hardware": sorted(prepared.sources)}
     if not settings.is_unknown:
         unseen = prepared.split.unseen_family
@@ -154,12 +157,12 @@ def _rows(lists: str, replays: Sequence[Replay], settings: Replays) -> Iterator[
 def _after_others(replays: Sequence[Replay], settings: Replays) -> Iterator[list[int]]:
     """Replays each list while the server keeps measurements of all others."""
     client = replays[0].client
-    client.delete_measurements(TARGET)
     hashes = [replay.report(settings.earlier) for replay in replays]
     for replay, graph_hash in zip(replays, hashes, strict=True):
         client.delete_measurements(TARGET, graph_hash)
         yield replay.until(replay.by_tuner(), settings.within)
         replay.report(settings.earlier)
+    client.delete_measurements(TARGET)
 
 
 def _read(prepared: Prepared, name: str) -> MeasuredGraph:

@@ -137,6 +137,11 @@ class TilePredictor:
             tiles, results = [tile for tile, _ in measured], [result for _, result in measured]
             self._experience(kernel).add(tiles, results)
 
+    def finish(self) -> None:
+        """Reports what was not reported yet, at the end of a search."""
+        for experience in self._experiences.values():
+            experience.report()
+
     def _experience(self, kernel: Kernel) -> Experience[TileSizes]:
         found = self._experiences.get(kernel.dispatch.name)
         if found is None:

@@ -84,6 +84,7 @@ class TileTuner:
             if measure:
                 self._measure_defaults()
                 self._search()
+                self._report()
                 self._choose()
                 self._check_program()
             else:
@@ -153,6 +154,10 @@ class TileTuner:
                 if len(kernel.outcomes) <= begin and not self._is_late():
                     self._phase(f"predicting tiles of {kernel.dispatch.name}")
                     self._measure(kernel, self._proposals(kernel, count))
+
+    def _report(self) -> None:
+        if self._predictor is not None:
+            self._predictor.finish()
 
     def _proposals(self, kernel: Kernel, count: int) -> list[tuple[TileSizes, float | None]]:
         arguments = self._random, count, self._settings.predictions

@@ -79,6 +79,9 @@ class SmallestFirst:
         scores = [float(np.prod(kernel.bounds(tile).output)) for tile in tiles]
         return sorted(zip(tiles, scores, strict=True), key=lambda pair: pair[1])
 
+    def finish(self):
+        pass
+
     def learn(self, kernel, outcomes):
         self.learned += outcomes
 
