@@ -3,7 +3,7 @@
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from math import isclose
+from math import inf, isclose
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -23,6 +23,8 @@ TIMEOUT = 30.0
 """Deadline of a call in seconds."""
 _SENT = 2000
 """Maximum number of measurements that a call learns from."""
+_REPORTED = 10_000
+"""Maximum number of measurements of a report."""
 _PENDING = 256
 """Maximum number of pending configurations of a call."""
 _PAGES = 10
@@ -54,13 +56,8 @@ class Kept:
     """Whether the server has no store."""
 
     def __str__(self) -> str:
-        """Says in a line what became of the measurements; empty if there were none."""
-        if self.is_off:
-            return (
-                "the measurements are not kept for later searches, "
-                "since the server was started without --measurements"
-            )
-        if self.problem:
+        """Says in a line what became of the measurements; empty if a server keeps none."""
+        if self.problem and not self.is_off:
             return f"not all measurements are kept for later searches: {self.problem}"
         if not self.measurements:
             return ""
@@ -103,7 +100,10 @@ class Experience(Generic[T]):
     _measured: list[tuple[T, Result]] = field(default_factory=list)
     _reported: int = 0
     """Number of the measurements that the server keeps."""
+    _fastest: float = inf
+    """Seconds."""
     _since_improvement: int = 0
+    """Number of measurements since the fastest one."""
     _follows_pool: bool | None = None
     """Whether other kernels decide; None before the first prediction."""
 
@@ -113,8 +113,8 @@ class Experience(Generic[T]):
         A report that fails is repeated with the next measurements.
         """
         for candidate, result in zip(candidates, results, strict=True):
-            times = [earlier.seconds for _, earlier in self._measured if earlier.seconds]
-            is_fastest = result.seconds and result.seconds < min(times, default=np.inf)
+            is_fastest = 0 < result.seconds < self._fastest
+            self._fastest = result.seconds if is_fastest else self._fastest
             self._since_improvement = 0 if is_fastest else self._since_improvement + 1
             self._measured.append((candidate, result))
         if not self._follows_pool:
@@ -124,18 +124,18 @@ class Experience(Generic[T]):
         """Reports what is not kept yet."""
         if self._reported == len(self._measured) or self.kept.is_off:
             return
-        measured = self._adapt(self._measured[self._reported :])
+        measured = self._measured[self._reported : self._reported + _REPORTED]
         try:
-            reported = self.client.report_measurements(self.graph, measured, timeout=TIMEOUT)
-        except HlorankError as error:
-            self.kept.is_off = isinstance(error, RefusedError) and (
-                error.reason == "MEASUREMENTS_OFF"
+            answer = self.client.report_measurements(
+                self.graph, self._adapt(measured), timeout=TIMEOUT
             )
-            self.kept.problem = str(error)
+        except HlorankError as error:
+            reason = error.reason if isinstance(error, RefusedError) else ""
+            self.kept.is_off, self.kept.problem = reason == "MEASUREMENTS_OFF", str(error)
             return
         self.kept.problem = ""
-        self.kept.measurements += reported.accepted + reported.known
-        self._reported = len(self._measured)
+        self.kept.measurements += answer.accepted + answer.known
+        self._reported += len(measured)
 
     def _lessons(self) -> Sequence[tuple[T, Result]]:
         """Returns the measurements from which the server learns in a call."""
