@@ -27,6 +27,8 @@ _REPORTED = 10_000
 """Maximum number of measurements of a report."""
 _PENDING = 256
 """Maximum number of pending configurations of a call."""
+_SUGGESTED = 64
+"""Maximum number of suggestions of a call."""
 _PAGES = 10
 """Maximum number of pages that are read of what earlier searches measured."""
 _SAME_SCORE = 1e-6
@@ -106,6 +108,8 @@ class Experience(Generic[T]):
     """Number of measurements since the fastest one."""
     _follows_pool: bool | None = None
     """Whether other kernels decide; None before the first prediction."""
+    _is_known: bool = False
+    """Whether earlier searches measured enough of this graph to learn from."""
 
     def add(self, candidates: Sequence[T], results: Sequence[Result]) -> None:
         """Adds measurements, and reports all that are not kept yet, unless other kernels decide.
@@ -169,6 +173,7 @@ class Experience(Generic[T]):
         adaptation, scores = ranking.adaptation, ranking.scores.astype(np.float64)
         if self._follows_pool is None:
             self._follows_pool = bool(adaptation and adaptation.pool and adaptation.pool.used)
+            self._is_known = bool(adaptation and adaptation.adapted and not self._measured)
         is_learned = bool(adaptation and adaptation.adapted and not self._follows_pool)
         if ranking.unit == "log_seconds":
             return Predicted(np.exp(scores), "seconds", ranking.model, is_learned)
@@ -197,8 +202,9 @@ class Experience(Generic[T]):
 
         Those are the ones that are predicted fastest after what was measured until now. Once there
         is enough to learn from, the last of several is what the server suggests, so that a search
-        also tries what it knows little about. Candidates that the model cannot tell from an earlier
-        one, or from a measured one, come last.
+        also tries what it knows little about. If earlier searches measured this graph, all but the
+        first are suggestions, which never repeat what the server keeps. Candidates that the model
+        cannot tell from an earlier one, or from a measured one, come last.
 
         Raises:
             HlorankError: if a call fails.
@@ -208,15 +214,17 @@ class Experience(Generic[T]):
         predicted = replace(every, scores=every.scores[: len(candidates)])
         numbers = distinct_first(predicted.scores, every.scores[len(candidates) :])
         if every.is_learned and 1 < count < min(len(candidates), _PENDING):
-            first = numbers[: count - 1]
-            numbers = list(dict.fromkeys([*first, *self._suggested(candidates, first), *numbers]))
+            first = numbers[: 1 if self._is_known else count - 1]
+            suggested = self._suggested(candidates, count - len(first), first)
+            numbers = list(dict.fromkeys([*first, *suggested, *numbers]))
         return numbers, predicted
 
-    def _suggested(self, candidates: Sequence[T], pending: Sequence[int]) -> list[int]:
+    def _suggested(self, candidates: Sequence[T], count: int, pending: Sequence[int]) -> list[int]:
         suggestions = self.client.suggest(
             self.graph,
             self.convert(candidates),
             adapt=self._adapt(self._lessons()),
+            count=min(count, _SUGGESTED),
             pending=pending,
             since_improvement=self._since_improvement,
             seed=self.seed,
