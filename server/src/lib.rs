@@ -10,6 +10,7 @@ pub mod engine;
 pub mod graphs;
 mod health;
 mod listening;
+mod manual;
 pub mod memory;
 pub mod metrics;
 pub mod model;

@@ -12,6 +12,7 @@ use clap::{
 use hlorank_graph::{Limits, Task};
 
 use crate::{
+    manual::{run_if_asked, with_manual},
     registry::Defaults,
     security::SecuritySettings,
     service::DeliverySettings,
@@ -407,11 +408,13 @@ fn factor(text: &str) -> Result<f64, String> {
 }
 
 impl Settings {
-    /// Reads the settings of this process. Ends it if they are wrong, or if they ask for help.
+    /// Reads the settings of this process. Ends it if they are wrong, or if they ask for help, a manual page or completions.
     #[must_use]
     pub fn of_process() -> Self {
         let is_summary = env::args_os().any(|argument| argument == "-h");
-        let mut matches = Self::command_with_help(is_summary).get_matches();
+        let command = with_manual(Self::command_with_help(is_summary));
+        let mut matches = command.clone().get_matches();
+        run_if_asked(command, &matches);
         Self::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit())
     }
 

@@ -14,6 +14,7 @@ mod failure;
 mod graph;
 mod input;
 mod job;
+mod man;
 mod measured;
 mod measurements;
 mod models;
@@ -67,6 +68,8 @@ enum Command {
     Graph(graph::GraphCommand),
     /// Print a script for command completion in a shell
     Completions(completions::Completions),
+    /// Write the manual pages of all commands
+    Man(man::Man),
 }
 
 /// Runs the command of the arguments.
@@ -108,6 +111,7 @@ impl Command {
             Self::Measurements(command) => Box::pin(command.run(format)).await,
             Self::Graph(command) => command.run(format),
             Self::Completions(completions) => completions.run(Cli::command()),
+            Self::Man(man) => man.run(Cli::command()),
         }
     }
 }

@@ -1,6 +1,9 @@
-//! `hlorank completions`: scripts for shells.
+//! `hlorank completions` and `hlorank man`: scripts for shells, and manual pages.
 
-use std::process::{Command, Output};
+use std::{
+    fs,
+    process::{Command, Output},
+};
 
 use crate::command_line::CommandLine;
 
@@ -37,5 +40,18 @@ fn bash_completes_commands_and_options() {
         let arguments = [&["-ec", COMPLETE, "bash", &script][..], words].concat();
         let Some(output) = run("bash", &arguments) else { return eprintln!("skipped: no bash") };
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim_end(), completion, "{words:?}: {output:?}");
+    }
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("share/man/man1");
+    CommandLine::without_server().text(&["man", folder.to_str().unwrap()]);
+    for (page, text) in
+        [("hlorank", "rank"), ("hlorank-rank", "HLORANK_ENDPOINT"), ("hlorank-models-pin", "pin")]
+    {
+        let page = fs::read_to_string(folder.join(format!("{page}.1"))).unwrap();
+        assert!(page.contains(".TH ") && page.contains(text), "{page}");
     }
 }
