@@ -52,7 +52,5 @@ fn answered(mut command: Command, json: &str) -> Answered {
     let last = last.unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&output.stderr)));
     let (headers, body) = text[last..].split_once("\r\n\r\n").unwrap();
     let status = headers.split(' ').nth(1).unwrap().parse().unwrap();
-    // Over HTTP/2, curl prints the trailers after the body, which is one line.
-    let body = body.lines().next().unwrap_or_default().to_owned();
-    Answered { status, headers: headers.to_lowercase(), body }
+    Answered { status, headers: headers.to_lowercase(), body: body.to_owned() }
 }

@@ -10,7 +10,7 @@ use http::{
 use tonic::{Status, body::Body};
 use tower::Service;
 
-use super::{failure::failure, method::JsonMethod};
+use super::{answer_body::AnswerBody, failure::failure, method::JsonMethod};
 
 /// Marks calls whose messages are JSON, for the delivery of their messages, and gives their answers and errors the form of
 /// HTTP. Calls of gRPC pass unchanged.
@@ -73,5 +73,5 @@ fn of_response(response: Response<Body>) -> Response<Body> {
 
 fn as_json(mut response: Response<Body>) -> Response<Body> {
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
+    response.map(|body| Body::new(AnswerBody(body)))
 }

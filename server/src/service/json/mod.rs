@@ -2,6 +2,7 @@
 //! layers as calls of gRPC.
 
 mod answer;
+mod answer_body;
 mod calls;
 mod failure;
 mod method;
