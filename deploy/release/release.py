@@ -17,7 +17,6 @@ from sbom import sbom
 from version import REPOSITORY, release_notes, version
 
 PROGRAMS = ("hlorank", "hlorank-server")
-SHELLS = {"bash": "hlorank.bash", "fish": "hlorank.fish", "zsh": "_hlorank"}
 
 
 def release(out: Path) -> None:
@@ -40,14 +39,12 @@ def release(out: Path) -> None:
 def stage(folder: Path) -> None:
     """Lays out the programs, and what they need and are described by."""
     programs = REPOSITORY / "target/release"
-    for kind in ("bin", "lib", "share/completions", "share/licenses"):
+    for kind in ("bin", "lib", "share/licenses"):
         (folder / kind).mkdir(parents=True)
     for program in PROGRAMS:
         shutil.copy(programs / program, folder / "bin")
         run("strip", "--strip-debug", str(folder / "bin" / program))
-    for shell, file in SHELLS.items():
-        script = run(str(programs / "hlorank"), "completions", shell)
-        (folder / "share/completions" / file).write_text(script)
+    run(sys.executable, "deploy/manual/build.py", str(folder / "share"))
     shutil.copy(REPOSITORY / "target/onnxruntime/libonnxruntime.so", folder / "lib")
     licences = REPOSITORY / "target/onnxruntime/licences"
     shutil.copytree(licences, folder / "share/licenses/onnxruntime")

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,10 +21,20 @@ def wheel() -> Path:
     return Path(os.environ["WHEEL"])
 
 
-def environment(folder: Path, *options: str) -> Path:
-    """Returns the folder of the programs of a new environment with the wheel."""
+def environment(folder: Path, *options: str, extra: str = "") -> Path:
+    """Returns the folder of the programs of a new environment with the wheel.
+
+    The packages of an extra may come from the environment of `make test-iree`: jax is large.
+    """
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    pip = [folder / "bin/python", "-m", "pip", "install", "--quiet", *options, wheel()]
+    (packages,) = folder.glob("lib/python*/site-packages")
+    if extra:
+        installed = (REPOSITORY / "target/iree" / packages.relative_to(folder)).glob("*")
+        for package in installed:
+            own = packages / package.name
+            if not package.name.startswith("hlorank") and not own.exists():
+                own.symlink_to(package)
+    pip = [folder / "bin/python", "-m", "pip", "install", "--quiet", *options, f"{wheel()}{extra}"]
     subprocess.run([*pip, "--disable-pip-version-check"], check=True)
     return folder / "bin"
 
@@ -55,35 +67,67 @@ def test_the_demo_ranks_layouts_tiles_and_fusions(programs):
     assert "The best of the top 5" in demo.stdout
 
 
-def test_the_server_answers_the_command_line_and_the_client(programs, tmp_path):
-    log = tmp_path / "log"
+@contextmanager
+def serving(programs: Path, log: Path) -> Iterator[str]:
+    """A server; gives its address."""
     command = ["hlorank", "serve", "--listen=127.0.0.1:0", "--metrics-listen=off"]
     with (
         log.open("w") as output,
         subprocess.Popen(command, env=variables(programs), cwd=programs, stderr=output) as server,
     ):
         try:
-            address = _address(server, log)
-            models = run(programs, "hlorank", "models", HLORANK_ENDPOINT=f"http://{address}")
-            assert models.returncode == 0 and "layout-xla-cpu" in models.stdout, models.stderr
-            code = (
-                "import sys; from hlorank import Client, read_graphs\n"
-                "graph = read_graphs(sys.argv[2])[0]\n"
-                "client = Client(sys.argv[1])\n"
-                "print(len(client.rank(graph.graph, graph.configurations).best))"
-            )
-            measured = str(REPOSITORY / "tests/data/measured" / RANKED)
-            ranked = run(programs, "python", "-c", code, address, measured)
-            assert ranked.stdout.strip() == "41", ranked.stderr
+            yield _address(server, log)
         finally:
             server.terminate()
         assert server.wait(PATIENCE) == 0, "the signal reaches the server"
+
+
+def test_the_server_answers_the_command_line_and_the_client(programs, tmp_path):
+    with serving(programs, tmp_path / "log") as address:
+        models = run(programs, "hlorank", "models", HLORANK_ENDPOINT=f"http://{address}")
+        assert models.returncode == 0 and "layout-xla-cpu" in models.stdout, models.stderr
+        code = (
+            "import sys; from hlorank import Client, read_graphs\n"
+            "graph = read_graphs(sys.argv[2])[0]\n"
+            "client = Client(sys.argv[1])\n"
+            "print(len(client.rank(graph.graph, graph.configurations).best))"
+        )
+        measured = str(REPOSITORY / "tests/data/measured" / RANKED)
+        ranked = run(programs, "python", "-c", code, address, measured)
+        assert ranked.stdout.strip() == "41", ranked.stderr
+
+
+def test_the_extra_brings_the_tuner(tmp_path):
+    tuner = environment(tmp_path / "environment", extra="[tune]")
+    program = f"{REPOSITORY}/client/python/examples/tune_diffusion.py:program"
+    with serving(tuner, tmp_path / "log") as address:
+        options = [f"--server={address}", f"--out={tmp_path / 'tuned'}", "--measurements=2"]
+        # Fusions are measured by processor time, and wait for no quiet machine.
+        tuned = run(tuner, "hlorank-tune", "--fusion", program, *options)
+    assert tuned.returncode == 0, tuned.stderr
+    assert "2 measurements" in tuned.stdout, tuned.stdout
+    assert (tmp_path / "tuned/report.md").exists()
+
+
+def test_shells_find_completions_and_man_finds_pages_of_every_program(programs):
+    share = programs.parent / "share"
+    for program in ("hlorank", "hlorank-server", "hlorank-tune"):
+        page = (share / f"man/man1/{program}.1").read_text()
+        assert ".SH NAME" in page and "\\-\\-" in page, page
+        for completions in (
+            f"bash-completion/completions/{program}",
+            f"fish/vendor_completions.d/{program}.fish",
+            f"zsh/site-functions/_{program}",
+        ):
+            assert program in (share / completions).read_text(), completions
 
 
 def test_what_is_missing_is_said_in_one_sentence(programs, tmp_path):
     alone = environment(tmp_path / "environment", "--no-deps")
     version = run(alone, "hlorank", "--version")
     assert version.stdout.startswith("hlorank "), "the command line needs no Python package"
+    tuner = run(programs, "hlorank-tune", "--help")
+    assert tuner.returncode == 1 and "pip install 'hlorank[tune]'" in tuner.stderr, tuner.stderr
     missing = run(alone, "hlorank", "serve")
     assert missing.returncode == 1
     assert "ONNX Runtime is missing; run `pip install" in missing.stderr, missing.stderr

@@ -1,5 +1,8 @@
 """Builds the wheel: the Python client, both programs, the default models, and what the demo ranks.
 
+Manual pages and completions of all programs lie where shells and `man` look for them in the
+folder of an environment, such as `~/.local`.
+
 Usage: build.py OUT [PROGRAMS]: the folder of the wheel, and that of the built programs
 (target/release by default). The tag of the platform is what auditwheel finds the programs to need.
 """
@@ -66,17 +69,28 @@ def stage(source: Path, programs: Path) -> None:
     (installed / "demo").mkdir()
     for name in DEMO:
         shutil.copy(REPOSITORY / "tests" / "data" / name, installed / "demo")
-    (source / "pyproject.toml").write_text(project())
+    manual = [sys.executable, HERE.parent / "manual" / "build.py", source / "share", programs]
+    subprocess.run(manual, check=True, stdout=subprocess.DEVNULL)
+    described = sorted((source / "share").rglob("*"))
+    files = [str(file.relative_to(source)) for file in described if file.is_file()]
+    (source / "pyproject.toml").write_text(project(files))
 
 
-def project() -> str:
-    """Returns the client's pyproject.toml with the programs, their data and ONNX Runtime."""
+def project(shared: list[str]) -> str:
+    """Returns the client's pyproject.toml with the programs, their data and ONNX Runtime.
+
+    Args:
+        shared: Files below ``share``, which keep their place in the folder of an environment.
+    """
     text = (CLIENT / "pyproject.toml").read_text()
     text = text.replace("dependencies = [\n", f'dependencies = [\n    "{ONNXRUNTIME}",\n', 1)
     text = text.replace("[project.scripts]\n", f"[project.scripts]\n{SCRIPTS}", 1)
     text = text.replace('packages = ["hlorank"', f'packages = ["{PACKAGE}", "hlorank"', 1)
     data = "[tool.setuptools.package-data]\n"
     text = text.replace(data, f'{data}{PACKAGE} = ["installed/**"]\n', 1)
+    folders = sorted({str(Path(file).parent) for file in shared})
+    text += "\n[tool.setuptools.data-files]\n"
+    text += "".join(f'"{folder}" = ["{folder}/*"]\n' for folder in folders)
     read = tomllib.loads(text)
     workspace = tomllib.loads((REPOSITORY / "Cargo.toml").read_text())["workspace"]
     versions = read["project"]["version"], workspace["package"]["version"]
