@@ -1,4 +1,8 @@
-"""Tests the Dockerfile, and the image's root file system, run as a container engine does."""
+"""Tests the Dockerfile, and the image's root file system, run as a container engine does.
+
+The root file system is what ``image/root.sh`` makes of the programs in ``target``. ``make
+test-image`` builds the Dockerfile instead, and names the result in IMAGE.
+"""
 
 import json
 import os
@@ -13,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from hlorank import Client, read_graphs
 from sources import (
     DEPLOY,
     NO_TELEMETRY,
@@ -25,6 +30,8 @@ from sources import (
 
 LIMIT = 120_000_000
 USER = "65532"
+BUILT = os.environ.get("IMAGE")
+"""The folder in which `image/chroot.sh` built the Dockerfile."""
 KERNELS = REPOSITORY / "tests/data/measured/tile_kernels.pb"
 PATIENCE = 20  # seconds
 
@@ -81,7 +88,9 @@ def free_address() -> str:
 
 @pytest.fixture(scope="session")
 def programs() -> Path:
-    """Returns the folder of the server and the command line that were built last."""
+    """Returns the folder of the server and the command line: the image's, or those built last."""
+    if BUILT:
+        return Path(BUILT, "root/usr/bin")
     folders = [REPOSITORY / "target" / profile for profile in ("release", "debug")]
     built = [f for f in folders if (f / "hlorank-server").exists() and (f / "hlorank").exists()]
     if not built:
@@ -93,7 +102,9 @@ def programs() -> Path:
 
 @pytest.fixture(scope="session")
 def root(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Builds the image's root file system."""
+    """Builds the image's root file system, unless the whole image was built."""
+    if BUILT:
+        return Path(BUILT, "root")
     root = tmp_path_factory.mktemp("image") / "root"
     environment = os.environ | {"PROGRAMS": str(programs)}
     subprocess.run([DEPLOY / "image/root.sh", root], env=environment, check=True)
@@ -223,9 +234,20 @@ def test_a_mounted_folder_takes_the_place_of_the_models(container_with_models):
     assert pinned.returncode == 0, pinned.stderr
 
 
-def test_sigterm_stops_the_server(container_with_models):
+def test_sigterm_stops_the_server_after_a_stream_has_its_ranking(container_with_models):
     process = container_with_models.process
-    process.send_signal(signal.SIGTERM)
+    graph = read_graphs(KERNELS)[0]
+    address = container_with_models.endpoints["HLORANK_ENDPOINT"]
+    with Client(address) as client, client.rank_stream(graph.graph) as stream:
+        stream.send(graph.configurations)
+        assert len(stream.scores().scores) == len(graph.configurations)
+        process.send_signal(signal.SIGTERM)
+        end = time.monotonic() + PATIENCE
+        while container_with_models.health_check().returncode == 0:
+            assert time.monotonic() < end, "the server still takes new calls"
+        stream.send(graph.configurations)
+        ranking = stream.finish()
+        assert len(ranking.best) == 2 * len(graph.configurations)
     assert process.wait(PATIENCE) == 0
 
 
@@ -239,6 +261,17 @@ def test_onnx_runtime_keeps_no_account_of_what_it_runs(programs, tmp_path):
         wait_until_it_serves(process)
         process.kill()
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not BUILT, reason="needs the image: `make test-image` builds it")
+def test_the_image_has_the_settings_of_the_dockerfile():
+    settings = json.loads(Path(BUILT, "config.json").read_text())
+    assert dict(each.split("=", 1) for each in settings["Env"]) == image_environment()
+    assert settings["Entrypoint"] == json.loads(arguments("ENTRYPOINT")[0])
+    assert settings["User"] == arguments("USER")[0]
+    assert set(settings["ExposedPorts"]) == {f"{n}/tcp" for n in arguments("EXPOSE")[0].split()}
+    _, _, check = arguments("HEALTHCHECK")[0].partition("CMD ")
+    assert settings["Healthcheck"]["Test"] == ["CMD", *json.loads(check)]
 
 
 def test_the_image_sets_settings_of_the_server():
