@@ -57,8 +57,8 @@ export HLORANK_ONNXRUNTIME
 # Turns off the telemetry of ONNX Runtime.
 export ORT_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup setup-prometheus setup-proxies build programs test test-rust test-python test-iree test-wheel lint lint-rust lint-deny \
-	lint-proto lint-python fuzz fuzz-replay cargo-fuzz demo serve wheel release docs image bench attack soak baselines-setup client-messages figures \
+.PHONY: help setup setup-prometheus setup-proxies build programs test test-rust test-python test-iree test-wheel test-image lint lint-rust lint-deny \
+	lint-proto lint-python fuzz fuzz-replay cargo-fuzz demo serve wheel man release docs image bench attack soak baselines-setup client-messages figures \
 	train-setup train train-test clean
 
 help: ## list the recipes
@@ -159,6 +159,10 @@ wheel: build $(WHEEL_READY) ## build the Python wheel with the programs and the 
 	@rm -f target/wheel/*.whl
 	$(WHEEL_PYTHON) deploy/wheel/build.py target/wheel
 
+man: build $(WHEEL_READY) ## write manual pages and completions of all programs into target/share
+	rm -rf target/share
+	$(WHEEL_PYTHON) deploy/manual/build.py target/share
+
 docs: $(SITE_READY) ## build the documentation as a site into target/site/html, checking its links
 	$(SITE_PYTHON) deploy/site/build.py target/site/html
 
@@ -173,6 +177,13 @@ test-wheel: programs $(WHEEL_READY) $(PYTHON_READY) ## build the wheel, and inst
 	@rm -f target/wheel/*.whl
 	$(WHEEL_PYTHON) deploy/wheel/build.py target/wheel target/debug
 	cd deploy && WHEEL=$$(ls $(abspath target/wheel)/*.whl) $(abspath $(PYTHON)) -m pytest -q tests/test_wheel.py
+
+# Takes long, since the Dockerfile builds everything anew, so CI does not run it.
+test-image: setup $(PYTHON_READY) ## build the Dockerfile with buildah in a chroot (Debian, as root), and test the image
+	rm -rf target/image-built
+	deploy/image/chroot.sh target/image-built
+	cd deploy && IMAGE=$(abspath target/image-built) PYTHONPATH=.:$(abspath client/python) \
+		$(abspath $(PYTHON)) -m pytest -q tests/test_image.py
 
 image: ## build the container image with docker or podman, or only its root file system if neither runs
 	@deploy/image/build.sh
@@ -255,7 +266,7 @@ $(SITE_READY): deploy/site/requirements.txt
 $(IREE_READY): client/python/pyproject.toml
 	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	python3 -m venv $(IREE)
-	$(IREE)/bin/python -m pip install --quiet --disable-pip-version-check 'client/python[tune,iree]' pytest==9.2.0
+	$(IREE)/bin/python -m pip install --quiet --disable-pip-version-check 'client/python[tune,iree]' pytest==9.2.0 nbclient==0.11.0 ipykernel==7.4.0
 	@touch $@
 
 $(BASELINES)/ready: tests/baselines/requirements.txt $(addprefix proto/,$(BASELINES_PROTOS))

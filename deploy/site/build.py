@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pages import REPOSITORY, contents, stage
+from pages import REPOSITORY, contents, place, stage
 from wire import wire_reference
 
 WIRE = "docs/wire.md"
@@ -59,7 +59,7 @@ def build(out: Path) -> None:
         stage(source, [page for pages in sections.values() for page in pages.values()])
         (source / WIRE).write_text(wire_reference())
         navigation = [
-            {section: [{title: page} for title, page in pages.items()]}
+            {section: [{title: place(page)} for title, page in pages.items()]}
             for section, pages in sections.items()
         ]
         settings = SETTINGS | {"docs_dir": str(source), "site_dir": str(out), "nav": navigation}

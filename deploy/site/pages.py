@@ -1,5 +1,6 @@
 """The pages of the repository, as the index lists them, and copies of them for the site."""
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -20,6 +21,11 @@ def contents() -> dict[str, dict[str, str]]:
     return sections
 
 
+def place(page: str) -> str:
+    """Returns where the copy of a page is; that of a notebook is a page of its cells."""
+    return page.removesuffix(".ipynb") + ".md" if page.endswith(".ipynb") else page
+
+
 def _path(page: Path) -> str:
     return str(page.resolve().relative_to(REPOSITORY))
 
@@ -30,9 +36,18 @@ def stage(folder: Path, pages: list[str]) -> None:
     for page in sorted(known):
         if not page.exists():
             continue  # generated
-        target = folder / page.relative_to(REPOSITORY)
+        target = folder / place(_path(page))
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(_with_links(page, page.read_text(), known, folder))
+        target.write_text(_with_links(page, _text(page), known, folder))
+
+
+def _text(page: Path) -> str:
+    if page.suffix != ".ipynb":
+        return page.read_text()
+    cells = json.loads(page.read_text())["cells"]
+    fences = {"code": ("```python\n", "\n```"), "markdown": ("", "")}
+    fenced = ["".join(cell["source"]).join(fences[cell["cell_type"]]) for cell in cells]
+    return "\n\n".join(fenced) + "\n"
 
 
 def _with_links(page: Path, text: str, known: set[Path], folder: Path) -> str:
@@ -49,7 +64,7 @@ def _with_links(page: Path, text: str, known: set[Path], folder: Path) -> str:
             shutil.copy(path, copy)
         elif path not in known:
             return title
-        return link[0]
+        return link[0].replace(target, place(target))
 
     # Outside blocks of code.
     parts = text.split("```")

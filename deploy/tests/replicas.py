@@ -67,6 +67,7 @@ class Replica:
     log: Path
     port: int
     metrics_port: int
+    settings: dict[str, object] = field(default_factory=dict)
     process: subprocess.Popen = field(init=False)
 
     def start(self) -> None:
@@ -80,7 +81,7 @@ class Replica:
             "GRAPH_CACHE_BYTES": 64 << 20,
             "EMBEDDING_CACHE_BYTES": 64 << 20,
             "MAX_REQUESTS": MAX_REQUESTS,
-        }
+        } | self.settings
         settings = {f"HLORANK_{name}": str(value) for name, value in settings.items()}
         with self.log.open("a") as log:
             self.process = subprocess.Popen(

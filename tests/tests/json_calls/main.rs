@@ -4,6 +4,5 @@
 mod answers;
 mod curl;
 mod description;
-mod page;
 mod refusals;
 mod secured;

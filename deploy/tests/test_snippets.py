@@ -1,0 +1,120 @@
+"""Runs every command that a page shows, as a reader would run it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from replicas import Replica, free_ports, server_program
+from snippets import Command, commands, pages, run
+from sources import REPOSITORY
+
+ELSEWHERE = {
+    "docs/bring-your-own-compiler.md": "client/python/tests/test_own_compiler.py runs it",
+}
+"""Pages that have a test of their own."""
+NOT_RUN = {
+    "make ": "a recipe: CI runs those that build and test, and the others take long",
+    ".ci/run": "CI itself",
+    "cargo ": "builds: CI builds the same",
+    "python3 -m venv ": "installs packages: `make test-wheel` does",
+    "pip install ": "installs packages: `make test-wheel` and the environments of the tests do",
+    "apt-get install ": "changes the system",
+    "install -D ": "changes the system",
+    "mkdir -p /var/lib/hlorank ": "changes the system",
+    "systemctl ": "needs systemd",
+    "docker ": "needs an engine; `make test-image` builds and runs the image without one",
+    "HLORANK_LISTEN=127.0.0.1:7070 HLORANK_MODELS=/models ": "test_image.py does it",
+    "kubectl ": "needs a cluster",
+    "helm install ": "needs a cluster",
+    "hlorank demo": "a command of the wheel: test_wheel.py",
+    "hlorank serve": "a command of the wheel: test_wheel.py",
+    "cd models/training": "trains for hours: models/training/tests run every step on less",
+    "alias training=": "trains for hours: models/training/tests run every step on less",
+    "training ": "trains for hours: models/training/tests run every step on less",
+    "hlorank-tune ": "measures for minutes: test_wheel.py runs a shorter one",
+    "iree-compile ": "stands for the reader's own command",
+    "hlorank bench --trace ": "needs a trace of the command above it, which builds",
+    "grpcurl -plaintext -d @ 127.0.0.1:7070 hlorank.v1.CostModelService/RankConfigs <<END": (
+        "needs a model of the set `loops`"
+    ),
+    "protoc ": "needs gRPC for C++",
+    "g++ ": "needs gRPC for C++",
+    "target/cpp/rank_module ": "needs gRPC for C++",
+}
+"""Commands by how they begin, with the reason."""
+SHORTER = {"--duration 30s": "--duration 1s"}
+UNSTABLE = {
+    "grpcurl -plaintext 127.0.0.1:7070 list": "grpcurl uses either version of reflection",
+}
+"""Commands whose output is not compared, with the reason."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that keeps measurements."""
+
+    changes: dict[str, str]
+    """What to write in place of the addresses on pages."""
+    variables: dict[str, str]
+    """The environment of the commands, and of servers among them."""
+
+
+@pytest.fixture
+def server(tmp_path_factory) -> Iterator[Server]:
+    """A server for one page, so that its caches hold what the page sent."""
+    folder = tmp_path_factory.mktemp("server")
+    calls, metrics, others, admin = free_ports(4)
+    replica = Replica(folder / "log", calls, metrics, {"MEASUREMENTS": folder / "measurements"})
+    replica.start()
+    changes = {
+        "127.0.0.1:7070": f"127.0.0.1:{calls}",
+        "127.0.0.1:7071": f"127.0.0.1:{metrics}",
+        "127.0.0.1:7072": f"127.0.0.1:{admin}",
+        "localhost:7070": f"localhost:{others}",
+        "localhost:7072": f"localhost:{admin}",
+    }
+    settings = {
+        "ENDPOINT": f"http://127.0.0.1:{calls}",
+        "LISTEN": f"127.0.0.1:{others}",
+        "METRICS_LISTEN": "off",
+        "MODELS": REPOSITORY / "models/registry",
+        "ONNXRUNTIME": REPOSITORY / "target/onnxruntime/libonnxruntime.so",
+    }
+    variables = {f"HLORANK_{name}": str(value) for name, value in settings.items()}
+    yield Server(changes | SHORTER, variables)
+    replica.process.kill()
+
+
+def reason(command: Command) -> str | None:
+    """Returns why a command is not run."""
+    return next((why for start, why in NOT_RUN.items() if command.text.startswith(start)), None)
+
+
+def runnable() -> dict[str, list[Command]]:
+    """Returns the commands to run, by page."""
+    found = {page: commands(page) for page in pages() if page not in ELSEWHERE}
+    found = {page: [each for each in all_ if not reason(each)] for page, all_ in found.items()}
+    return {page: kept for page, kept in found.items() if kept}
+
+
+@pytest.mark.parametrize("page", runnable())
+def test_the_commands_of_a_page_work_and_print_what_it_says(page, server, tmp_path, monkeypatch):
+    for name, value in server.variables.items():
+        monkeypatch.setenv(name, value)
+    given = runnable()[page]
+    programs = [server_program().parent, REPOSITORY / "target/python/bin"]
+    for command, printed in zip(given, run(given, tmp_path, server.changes, programs), strict=True):
+        if not command.text.startswith(tuple(UNSTABLE)):
+            assert command.shows(printed), f"{command.text}\nprinted:\n{printed}"
+
+
+def test_every_reason_is_about_a_command_of_a_page():
+    texts = [command.text for page in pages() for command in commands(page)]
+    unused = [
+        start
+        for start in (*NOT_RUN, *UNSTABLE)
+        if not any(text.startswith(start) for text in texts)
+    ]
+    assert not unused, f"no page has a command that begins with {unused}"
+    assert all((REPOSITORY / page).exists() for page in ELSEWHERE)
+    assert all(any(old in text for text in texts) for old in SHORTER)
