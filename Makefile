@@ -58,7 +58,7 @@ export HLORANK_ONNXRUNTIME
 export ORT_DISABLE_TELEMETRY := 1
 
 .PHONY: help setup setup-prometheus setup-proxies build programs test test-rust test-python test-iree test-wheel test-image lint lint-rust lint-deny \
-	lint-proto lint-python fuzz fuzz-replay cargo-fuzz demo serve wheel man release docs image bench attack soak baselines-setup client-messages figures \
+	lint-proto lint-python fuzz fuzz-replay cargo-fuzz demo serve wheel wheel-arm64 man release docs image bench attack soak baselines-setup client-messages figures \
 	train-setup train train-test clean
 
 help: ## list the recipes
@@ -162,6 +162,13 @@ wheel: build $(WHEEL_READY) ## build the Python wheel with the programs and the 
 man: build $(WHEEL_READY) ## write manual pages and completions of all programs into target/share
 	rm -rf target/share
 	$(WHEEL_PYTHON) deploy/manual/build.py target/share
+
+# With Debian's gcc-aarch64-linux-gnu, and the target of rustup.
+wheel-arm64: build $(WHEEL_READY) ## build the wheel for ARM64 as well, into target/wheel-arm64
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+		cargo build --release --workspace --bins --target aarch64-unknown-linux-gnu $(LOCKED)
+	@mkdir -p target/wheel-arm64 && rm -f target/wheel-arm64/*.whl
+	$(WHEEL_PYTHON) deploy/wheel/build.py target/wheel-arm64 target/aarch64-unknown-linux-gnu/release target/release
 
 docs: $(SITE_READY) ## build the documentation as a site into target/site/html, checking its links
 	$(SITE_PYTHON) deploy/site/build.py target/site/html

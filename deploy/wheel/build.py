@@ -3,11 +3,14 @@
 Manual pages and completions of all programs lie where shells and `man` look for them in the
 folder of an environment, such as `~/.local`.
 
-Usage: build.py OUT [PROGRAMS]: the folder of the wheel, and that of the built programs
-(target/release by default). The tag of the platform is what auditwheel finds the programs to need.
+Usage: build.py OUT [PROGRAMS [NATIVE]]: the folder of the wheel, that of the built programs
+(target/release by default), and, if those are for another processor, that of the same programs
+for this one, which write the manual. The tag of the platform is what auditwheel finds the
+programs to need.
 """
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -32,19 +35,21 @@ hlorank = "hlorank_programs:command_line"
 hlorank-server = "hlorank_programs:server"
 """
 MOST_BYTES = 30_000_000
+MACHINES = {62: "x86_64", 183: "aarch64"}
+"""Processors by their number in ELF files."""
 
 
-def build(out: Path, programs: Path) -> Path:
+def build(out: Path, programs: Path, native: Path) -> Path:
     """Returns the wheel."""
     with TemporaryDirectory() as folder:
         source = Path(folder, "source")
-        stage(source, programs)
+        stage(source, programs, native)
         wheels = Path(folder, "wheels")
         run("pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheels), str(source))
         (built,) = wheels.glob("*.whl")
-        tagged = run("wheel", "tags", "--python-tag=py3", "--platform-tag=linux_x86_64", str(built))
-        platform = wheels / tagged.strip()
-        run("auditwheel", "repair", "--wheel-dir", str(out), str(platform))
+        tag = f"--platform-tag=linux_{machine(programs / PROGRAMS[0])}"
+        tagged = run("wheel", "tags", "--python-tag=py3", tag, str(built))
+        run("auditwheel", "repair", "--wheel-dir", str(out), str(wheels / tagged.strip()))
     (wheel,) = out.glob("hlorank-*.whl")
     size = wheel.stat().st_size
     if size > MOST_BYTES:
@@ -53,7 +58,19 @@ def build(out: Path, programs: Path) -> Path:
     return wheel
 
 
-def stage(source: Path, programs: Path) -> None:
+def machine(program: Path) -> str:
+    """Returns the processor that a program is for, from the head of its file."""
+    with program.open("rb") as file:
+        return MACHINES[int.from_bytes(file.read(20)[18:], "little")]
+
+
+def strip(program: Path) -> str:
+    """Returns the tool that removes the symbols of a program."""
+    own = machine(program) == platform.machine()
+    return "strip" if own else f"{machine(program)}-linux-gnu-strip"
+
+
+def stage(source: Path, programs: Path, native: Path) -> None:
     """Writes the folder that the wheel is built of."""
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(CLIENT / "hlorank", source / "hlorank", ignore=ignored)
@@ -65,11 +82,13 @@ def stage(source: Path, programs: Path) -> None:
     shutil.copytree(REPOSITORY / "models" / "registry", installed / "models", ignore=ignored)
     for name in PROGRAMS:
         shutil.copy(programs / name, installed)
-        subprocess.run(["strip", installed / name], check=True)
+        subprocess.run(
+            [f"{machine(programs / name)}-linux-gnu-strip", installed / name], check=True
+        )
     (installed / "demo").mkdir()
     for name in DEMO:
         shutil.copy(REPOSITORY / "tests" / "data" / name, installed / "demo")
-    manual = [sys.executable, HERE.parent / "manual" / "build.py", source / "share", programs]
+    manual = [sys.executable, HERE.parent / "manual" / "build.py", source / "share", native]
     subprocess.run(manual, check=True, stdout=subprocess.DEVNULL)
     described = sorted((source / "share").rglob("*"))
     files = [str(file.relative_to(source)) for file in described if file.is_file()]
@@ -115,4 +134,5 @@ def run(module: str, *arguments: str) -> str:
 
 if __name__ == "__main__":
     given = [Path(argument) for argument in sys.argv[1:]]
-    build(given[0], given[1] if len(given) > 1 else REPOSITORY / "target" / "release")
+    built = given[1] if len(given) > 1 else REPOSITORY / "target" / "release"
+    build(given[0], built, given[2] if len(given) > 2 else built)
