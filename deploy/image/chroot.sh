@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the Dockerfile on a machine without a container engine: with buildah, whose steps run in a chroot. debootstrap
 # and the Rust of this machine make what the Dockerfile calls its base, because no registry of images is asked. FOLDER
-# gets the image's file system as `root`, and its settings as `config.json`; it must not exist yet.
+# gets the image's file system as `root`, and what buildah says of it as `image.json`; it must not exist yet.
 # Needs root, buildah, debootstrap, and the version of Rust that the Dockerfile names. STORE (target/image-store) keeps
 # the base between runs: about 3 GB.
 # Usage: chroot.sh FOLDER
@@ -60,7 +60,7 @@ engine build --isolation chroot --pull-never --format docker --volume "$packages
     --tag hlorank .
 
 mkdir -p "$out"
-engine inspect --type image --format '{{json .Docker.Config}}' hlorank >"$out/config.json"
+engine inspect --type image hlorank >"$out/image.json"
 container=$(engine from --pull-never hlorank)
 cp -r "$(engine mount "$container")" "$out/root"
 engine rm "$container" >/dev/null

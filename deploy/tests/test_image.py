@@ -104,7 +104,9 @@ def programs() -> Path:
 def root(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Builds the image's root file system, unless the whole image was built."""
     if BUILT:
-        return Path(BUILT, "root")
+        root = Path(BUILT, "root").resolve(strict=True)
+        assert any(root.iterdir()), f"{root} is empty"
+        return root
     root = tmp_path_factory.mktemp("image") / "root"
     environment = os.environ | {"PROGRAMS": str(programs)}
     subprocess.run([DEPLOY / "image/root.sh", root], env=environment, check=True)
@@ -265,7 +267,7 @@ def test_onnx_runtime_keeps_no_account_of_what_it_runs(programs, tmp_path):
 
 @pytest.mark.skipif(not BUILT, reason="needs the image: `make test-image` builds it")
 def test_the_image_has_the_settings_of_the_dockerfile():
-    settings = json.loads(Path(BUILT, "config.json").read_text())
+    settings = json.loads(Path(BUILT, "image.json").read_text())["Docker"]["config"]
     assert dict(each.split("=", 1) for each in settings["Env"]) == image_environment()
     assert settings["Entrypoint"] == json.loads(arguments("ENTRYPOINT")[0])
     assert settings["User"] == arguments("USER")[0]
