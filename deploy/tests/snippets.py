@@ -121,7 +121,7 @@ def run(given: list[Command], folder: Path, changes: dict[str, str], path: list[
 def _in_background(server: str) -> str:
     """Returns a line that starts a server in place of the one before, and waits until it serves."""
     return (
-        "kill $(jobs -p) 2>/dev/null && wait || true\n"
+        "kill $(jobs -p) 2>/dev/null && wait || true; rm -f server.log\n"
         f"{server} >server.log 2>&1 &\n"
-        "until grep -q 'serving address' server.log; do kill -0 $!; sleep 0.05; done"
+        "until grep -qs 'serving address' server.log; do kill -0 $!; sleep 0.05; done"
     )
