@@ -1,8 +1,18 @@
 //! The threads that do all work that takes processor time, so that it never blocks the async threads, and the watch over
 //! what they run.
 
+mod activity;
+mod at_once;
 mod pool;
+mod queue;
+mod reply;
+mod threads;
 mod watch;
+mod work;
 
-pub use pool::{Class, ComputePool, Computed, Worker, WorkerFailed, yield_to_others};
+pub use at_once::caller;
+pub use pool::{ComputePool, Computed, WorkerFailed};
+pub use reply::Caller;
+pub use threads::yield_to_others;
 pub use watch::{RunWatch, WatchedRun};
+pub use work::{Class, Worker};

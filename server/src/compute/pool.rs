@@ -1,21 +1,23 @@
 use std::{
+    future::Future,
     io,
     num::NonZeroUsize,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    thread,
+    sync::Arc,
+    task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
 
-use crossbeam_channel::{Receiver, Sender, select, unbounded};
-use foldhash::HashMap;
-use tokio::sync::oneshot;
+use crossbeam_channel::{Sender, unbounded};
 use tracing::Span;
 
-use super::watch::{Run, RunWatch, WatchedRun};
+use super::{
+    at_once,
+    queue::WorkQueue,
+    reply::{Caller as _, Reply},
+    threads::Threads,
+    watch::{Run, RunWatch, WatchedRun},
+    work::{Class, Work, Worker},
+};
 use crate::{device::DeviceProfile, runtime::Interrupt};
 
 /// A fixed number of worker threads. They run interactive work before bulk work, and the work of each class in the order
@@ -26,64 +28,7 @@ pub struct ComputePool {
     bulk: Sender<Work>,
     workers: usize,
     threads: Arc<Threads>,
-    started: Instant,
-    /// Milliseconds from the start to the last interactive call; 0 if there was none.
-    last_interactive: AtomicU64,
 }
-
-/// Priority of work.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Class {
-    /// Small calls, whose clients wait for the answer.
-    Interactive,
-    /// Everything else.
-    #[default]
-    Bulk,
-}
-
-type Work = Box<dyn FnOnce(Worker) + Send>;
-
-/// The threads of a pool.
-struct Threads {
-    queue: WorkQueue,
-    watch: Arc<RunWatch>,
-    /// The thread of each worker, by the worker's number.
-    current: Mutex<HashMap<usize, Thread>>,
-    is_background: bool,
-}
-
-/// A thread that works as a worker.
-#[derive(Clone)]
-struct Thread {
-    name: String,
-    /// Whether another thread has replaced it, because its work hangs.
-    left_behind: Arc<AtomicBool>,
-}
-
-/// The queues from which one worker takes its work.
-struct WorkQueue {
-    interactive: Receiver<Work>,
-    bulk: Receiver<Work>,
-    /// Number of interactive pieces taken since the last bulk piece, while bulk work was queued.
-    in_a_row: u32,
-    /// Number of panics in the whole pool.
-    panics: Arc<AtomicU64>,
-    watch: Arc<RunWatch>,
-}
-
-/// One in this many pieces of work is bulk while both classes are queued, so that bulk work always makes progress.
-const BULK_SHARE: u32 = 8;
-
-/// Time that a worker waits for more interactive work before it takes bulk work. A small call submits several pieces a
-/// few microseconds apart, and one piece of bulk work takes milliseconds.
-const LINGER: Duration = Duration::from_micros(200);
-
-/// Time after an interactive call during which bulk work comes in smaller pieces.
-const INTERACTIVE_PERIOD: Duration = Duration::from_millis(100);
-
-/// Number of a worker, from 0. It selects the worker's own sessions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Worker(pub usize);
 
 /// The work panicked.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
@@ -117,16 +62,8 @@ impl ComputePool {
 
     fn without_threads(workers: usize, watch: Arc<RunWatch>, is_background: bool) -> Self {
         let ((interactive, receiver), (bulk, bulk_receiver)) = (unbounded(), unbounded());
-        let (started, last_interactive) = (Instant::now(), AtomicU64::new(0));
-        let queue = WorkQueue {
-            interactive: receiver,
-            bulk: bulk_receiver,
-            in_a_row: 0,
-            panics: Arc::default(),
-            watch: Arc::clone(&watch),
-        };
-        let threads = Arc::new(Threads { queue, watch, current: Mutex::default(), is_background });
-        Self { interactive, bulk, workers, threads, started, last_interactive }
+        let threads = Threads::new(WorkQueue::new(receiver, bulk_receiver), watch, is_background);
+        Self { interactive, bulk, workers, threads }
     }
 
     /// Sets the maximum duration of a run of a session, of this pool and of the background pools that share its watch.
@@ -148,10 +85,16 @@ impl ComputePool {
         self.workers
     }
 
+    /// Number of threads that wait for work, as far as is known.
+    #[must_use]
+    pub fn idle(&self) -> usize {
+        self.workers.saturating_sub(self.threads.activity.busy() + self.queued())
+    }
+
     /// Number of times that work has panicked.
     #[must_use]
     pub fn panics(&self) -> u64 {
-        self.threads.queue.panics.load(Ordering::Relaxed)
+        self.threads.activity.panics()
     }
 
     /// Number of pieces of work that wait for a worker.
@@ -162,25 +105,70 @@ impl ComputePool {
 
     /// Records that an interactive call is in flight now.
     pub fn note_interactive(&self) {
-        let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.last_interactive.store(now.max(1), Ordering::Relaxed);
+        self.threads.activity.note_interactive();
     }
 
     /// Returns whether there was an interactive call recently, so that bulk work should come in smaller pieces.
     #[must_use]
     pub fn is_interactive(&self) -> bool {
-        let last = self.last_interactive.load(Ordering::Relaxed);
-        last > 0 && self.started.elapsed() < Duration::from_millis(last) + INTERACTIVE_PERIOD
+        self.threads.activity.is_interactive()
     }
 
     /// Queues work without waiting for its result.
-    pub fn spawn(&self, class: Class, work: impl FnOnce(Worker) + Send + 'static) {
+    pub fn queue(&self, class: Class, work: impl FnOnce(Worker) + Send + 'static) {
         let queue = match class {
             Class::Interactive => &self.interactive,
             Class::Bulk => &self.bulk,
         };
         // Sending cannot fail: the workers receive as long as this sender exists.
         let _ = queue.send(Box::new(work));
+    }
+
+    /// Queues work, or does it at once if [`Self::works_at_once`]. The caller must not hold locks that the work takes.
+    pub fn spawn(&self, class: Class, work: impl FnOnce(Worker) + Send + 'static) {
+        match self.at_once(class) {
+            Some(worker) => work(worker),
+            None => self.queue(class, work),
+        }
+    }
+
+    /// Whether the current thread is a worker that does work of this class at once, for a small call that
+    /// [`Self::drive`] began less than some milliseconds ago.
+    #[must_use]
+    pub fn works_at_once(&self, class: Class) -> bool {
+        self.at_once(class).is_some()
+    }
+
+    fn at_once(&self, class: Class) -> Option<Worker> {
+        if class == Class::Interactive { at_once::worker(self.number()) } else { None }
+    }
+
+    /// Polls the future of a small call on a worker, which does the interactive work of the future at once for some
+    /// milliseconds, so that the call is handed from thread to thread only twice. If the future has to wait, the calling task
+    /// polls it from then on, and what it queues is queued behind the work of other calls. Dropping the returned future
+    /// before the work starts cancels the work.
+    pub async fn drive<F>(&self, future: F) -> Result<Computed<F::Output>, WorkerFailed>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        let (reply, receiver) = Reply::new();
+        let (submitted, call, pool) = (Instant::now(), Span::current(), self.number());
+        self.spawn(Class::Interactive, move |worker| {
+            if !reply.is_awaited() {
+                return;
+            }
+            let _entered = call.enter();
+            let (waited, mut future) = (submitted.elapsed(), Box::pin(future));
+            let poll = || future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            match at_once::work_for(pool, worker, Arc::new(reply.clone()), poll) {
+                Poll::Ready(value) => reply.send(Ok(Computed { value, waited })),
+                Poll::Pending => reply.send(Err((future, waited))),
+            }
+        });
+        match receiver.await.map_err(|_| WorkerFailed)? {
+            Ok(computed) => Ok(computed),
+            Err((future, waited)) => Ok(Computed { value: future.await, waited }),
+        }
     }
 
     /// Runs work on a worker, in the span of the calling task. Dropping the future before the work starts cancels the
@@ -190,17 +178,14 @@ impl ComputePool {
         class: Class,
         work: impl FnOnce(Worker) -> T + Send + 'static,
     ) -> Result<Computed<T>, WorkerFailed> {
-        let (sender, receiver) = oneshot::channel();
+        let (reply, receiver) = Reply::new();
         let (submitted, call) = (Instant::now(), Span::current());
         self.spawn(class, move |worker| {
             let _entered = call.enter();
-            if sender.is_closed() {
-                return;
+            if reply.is_awaited() {
+                let waited = submitted.elapsed();
+                reply.send(Computed { value: work(worker), waited });
             }
-            let waited = submitted.elapsed();
-            let value = work(worker);
-            // An error means that the caller no longer waits.
-            let _ = sender.send(Computed { value, waited });
         });
         receiver.await.map_err(|_| WorkerFailed)
     }
@@ -233,31 +218,25 @@ impl ComputePool {
         max: Option<Duration>,
         run: impl FnOnce(Worker, &Interrupt) -> T + Send + 'static,
     ) -> Result<T, WorkerFailed> {
-        let (sender, receiver) = oneshot::channel();
-        let (sender, threads, call) =
-            (Arc::new(Mutex::new(Some(sender))), Arc::clone(&self.threads), Span::current());
+        let (reply, receiver) = Reply::new();
+        let (threads, call) = (Arc::clone(&self.threads), Span::current());
         self.spawn(class, move |worker| {
             let _entered = call.enter();
-            let is_needed = |sender: &Mutex<Option<oneshot::Sender<T>>>| {
-                lock(sender).as_ref().is_some_and(|sender| !sender.is_closed())
-            };
-            if !is_needed(&sender) {
+            if !reply.is_awaited() {
                 return;
             }
-            let (awaited, waiting) = (Arc::clone(&sender), Arc::clone(&sender));
+            let (awaited, waiting, caller) = (reply.clone(), reply.clone(), at_once::caller());
+            let is_gone = move || caller.as_ref().is_some_and(|caller| caller.is_gone());
             let run_of_caller = Run {
                 interrupt: Arc::clone(&interrupt),
-                is_needed: Box::new(move || is_needed(&awaited)),
-                abandon: Box::new(move || drop(lock(&waiting).take())),
+                is_needed: Box::new(move || awaited.is_awaited() && !is_gone()),
+                abandon: Box::new(move || waiting.abandon()),
                 max,
-                is_background: threads.is_background,
             };
             let watched = threads.watch_run(worker, run_of_caller);
             let value = run(worker, &interrupt);
             drop(watched);
-            let sender = lock(&sender).take();
-            // An error means that the caller no longer waits.
-            let _ = sender.map(|sender| sender.send(value));
+            reply.send(value);
         });
         receiver.await.map_err(|_| WorkerFailed)
     }
@@ -272,156 +251,28 @@ impl ComputePool {
         abandon: impl FnOnce() + Send + 'static,
     ) -> WatchedRun {
         let (is_needed, abandon) = (Box::new(is_needed), Box::new(abandon));
-        let is_background = self.threads.is_background;
-        self.threads.watch_run(worker, Run { interrupt, is_needed, abandon, max: None, is_background })
-    }
-}
-
-impl Threads {
-    fn start(&self, worker: Worker, name: String) -> io::Result<()> {
-        let thread = Thread { name, left_behind: Arc::default() };
-        self.current().insert(worker.0, thread.clone());
-        self.queue.clone().start(worker, thread)
+        self.threads.watch_run(worker, Run { interrupt, is_needed, abandon, max: None })
     }
 
-    /// Starts a thread that has the priority of the one before.
-    fn start_again(&self, worker: Worker, thread: Thread) -> io::Result<()> {
-        let (queue, is_background) = (self.queue.clone(), self.is_background);
-        thread::Builder::new().name(thread.name.clone()).spawn(move || {
-            if is_background {
-                yield_to_others();
-            }
-            queue.run(worker, &thread);
-        })?;
-        Ok(())
-    }
-
-    fn watch_run(self: &Arc<Self>, worker: Worker, run: Run) -> WatchedRun {
-        let (threads, abandon) = (Arc::clone(self), run.abandon);
-        let abandon = Box::new(move || {
-            threads.replace(worker);
-            abandon();
-        });
-        self.watch.begin(Run { abandon, ..run })
-    }
-
-    /// Leaves the thread of a worker behind, and starts another one.
-    fn replace(&self, worker: Worker) {
-        let mut current = self.current();
-        let Some(before) = current.get(&worker.0).cloned() else { return };
-        if !self.watch.leave_behind() {
-            tracing::error!("a run hangs, and its thread is not replaced: too many threads hang already");
-            return;
-        }
-        before.left_behind.store(true, Ordering::Release);
-        let thread = Thread { name: before.name, left_behind: Arc::default() };
-        current.insert(worker.0, thread.clone());
-        drop(current);
-        match self.start_again(worker, thread) {
-            Ok(()) => tracing::error!("a run hangs: its thread was left behind and replaced"),
-            Err(error) => tracing::error!(%error, "a run hangs, and its thread cannot be replaced"),
-        }
-    }
-
-    fn current(&self) -> MutexGuard<'_, HashMap<usize, Thread>> {
-        lock(&self.current)
-    }
-}
-
-/// Locks what no panic leaves inconsistent.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Niceness of background threads. They get a tenth of the processor time of a normal thread; with the lowest priority,
-/// 19, they get a seventieth, and make no progress on a busy machine.
-const NICE: i32 = 10;
-
-/// Gives the calling thread a low priority.
-pub fn yield_to_others() {
-    // On Linux, this changes only the calling thread.
-    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
-        tracing::warn!(%error, "a background thread keeps its normal priority");
-    }
-}
-
-impl Clone for WorkQueue {
-    fn clone(&self) -> Self {
-        let (interactive, bulk) = (self.interactive.clone(), self.bulk.clone());
-        let (panics, watch) = (Arc::clone(&self.panics), Arc::clone(&self.watch));
-        Self { interactive, bulk, in_a_row: 0, panics, watch }
-    }
-}
-
-impl WorkQueue {
-    /// Starts the thread of a worker.
-    fn start(self, worker: Worker, thread: Thread) -> io::Result<()> {
-        thread::Builder::new().name(thread.name.clone()).spawn(move || self.run(worker, &thread))?;
-        Ok(())
-    }
-
-    /// Runs work until the pool is dropped, until the thread is left behind, or until work panics. A new thread then
-    /// replaces this one, because libraries may have left broken state in thread-local storage. If no thread can be
-    /// started, this one continues.
-    fn run(mut self, worker: Worker, thread: &Thread) {
-        let mut last = Class::Bulk;
-        while let Some((class, work)) = self.next(last) {
-            last = class;
-            // The panic is printed already, and the caller receives `WorkerFailed`.
-            let panicked = catch_unwind(AssertUnwindSafe(|| work(worker))).is_err();
-            if thread.left_behind.load(Ordering::Acquire) {
-                return self.watch.ended();
-            }
-            if !panicked {
-                continue;
-            }
-            self.panics.fetch_add(1, Ordering::Relaxed);
-            match self.clone().start(worker, thread.clone()) {
-                Ok(()) => return tracing::error!("a worker panicked and was replaced"),
-                Err(error) => tracing::error!(%error, "a worker panicked and cannot be replaced"),
-            }
-        }
-    }
-
-    /// Returns the next work after work of class `last`; `None` if the pool has been dropped and no work is left.
-    fn next(&mut self, last: Class) -> Option<(Class, Work)> {
-        if self.in_a_row + 1 < BULK_SHARE
-            && let Some(work) = self.next_interactive(last)
-        {
-            self.in_a_row = if self.bulk.is_empty() { 0 } else { self.in_a_row + 1 };
-            return Some((Class::Interactive, work));
-        }
-        self.in_a_row = 0;
-        // Lets waiting threads run first, above all those that carry calls: bulk work would keep the processor for the
-        // rest of the scheduler's time slice.
-        thread::yield_now();
-        if let Ok(work) = self.bulk.try_recv() {
-            return Some((Class::Bulk, work));
-        }
-        // If one queue is closed, so is the other, which may still hold work.
-        select! {
-            recv(self.interactive) -> work => match work {
-                Ok(work) => Some((Class::Interactive, work)),
-                Err(_) => Some((Class::Bulk, self.bulk.recv().ok()?)),
-            },
-            recv(self.bulk) -> work => match work {
-                Ok(work) => Some((Class::Bulk, work)),
-                Err(_) => Some((Class::Interactive, self.interactive.recv().ok()?)),
-            },
-        }
-    }
-
-    fn next_interactive(&self, last: Class) -> Option<Work> {
-        if last == Class::Bulk || self.bulk.is_empty() {
-            return self.interactive.try_recv().ok();
-        }
-        self.interactive.recv_timeout(LINGER).ok()
+    /// Tells it from other pools.
+    fn number(&self) -> usize {
+        Arc::as_ptr(&self.threads).addr()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::{sync::Mutex, thread};
+
+    use tokio::sync::oneshot;
+
+    use super::{
+        super::{
+            activity::INTERACTIVE_PERIOD,
+            threads::{NICE, yield_to_others},
+        },
+        *,
+    };
 
     fn pool() -> ComputePool {
         ComputePool::new(NonZeroUsize::new(2).unwrap()).unwrap()
@@ -516,6 +367,59 @@ mod tests {
         let order = order.lock().unwrap();
         let bulk: Vec<usize> = (0..order.len()).filter(|&place| order[place] == Class::Bulk).collect();
         assert_eq!(bulk, [7, 15, 22], "{order:?}");
+    }
+
+    /// A future that runs two pieces of work of a class after each other.
+    fn two_pieces(
+        pool: &Arc<ComputePool>,
+        class: Class,
+    ) -> impl Future<Output = [thread::ThreadId; 2]> + use<> {
+        let pool = Arc::clone(pool);
+        async move {
+            let id = |_| thread::current().id();
+            [pool.run(class, id).await.unwrap().value, pool.run(class, id).await.unwrap().value]
+        }
+    }
+
+    #[tokio::test]
+    async fn one_worker_does_a_small_call_before_what_was_queued_meanwhile() {
+        let (pool, go, order) = blocked();
+        let pool = Arc::new(pool);
+        let (own, driven) = (Arc::clone(&pool), two_pieces(&pool, Class::Interactive));
+        let small = tokio::spawn(async move { own.drive(driven).await.unwrap().value });
+        while pool.queued() == 0 {
+            tokio::task::yield_now().await;
+        }
+        note(&pool, Class::Interactive, &order);
+        let noted = Arc::clone(&order);
+        let own = Arc::clone(&pool);
+        let later = async move {
+            own.run(Class::Interactive, move |_| noted.lock().unwrap().len()).await.unwrap().value
+        };
+        go.send(()).unwrap();
+        let [one, other] = small.await.unwrap();
+        assert_eq!(one, other);
+        assert_eq!(later.await, 1);
+    }
+
+    #[tokio::test]
+    async fn a_small_call_that_waits_for_other_work_is_polled_by_its_task() {
+        let pool = Arc::new(pool());
+        let driven = two_pieces(&pool, Class::Bulk);
+        let ids = pool.drive(driven).await.unwrap().value;
+        assert!(ids.iter().all(|&id| id != thread::current().id()));
+        assert_eq!(pool.run(Class::Interactive, |Worker(worker)| worker < 2).await.unwrap().value, true);
+    }
+
+    #[tokio::test]
+    async fn a_panic_in_a_small_call_fails_that_call_only() {
+        let pool = Arc::new(pool());
+        let own = Arc::clone(&pool);
+        let panics = async move { own.run(Class::Interactive, |_| panic!("on purpose")).await.is_ok() };
+        assert!(pool.drive(panics).await.is_err());
+        assert_eq!(pool.panics(), 1);
+        let driven = two_pieces(&pool, Class::Interactive);
+        assert!(pool.drive(driven).await.is_ok());
     }
 
     #[tokio::test]

@@ -35,12 +35,12 @@ pub(super) struct Run {
     pub(super) abandon: Box<dyn FnOnce() + Send>,
     /// Maximum duration; by default that of the watch.
     pub(super) max: Option<Duration>,
-    /// Whether the thread is replaced soon after nobody needs the run, rather than at the maximum duration.
-    pub(super) is_background: bool,
 }
 
 struct Active {
     run: Run,
+    /// Whether the thread is replaced soon after nobody needs the run, rather than at the maximum duration.
+    is_background: bool,
     started: Instant,
     /// When the run was stopped.
     stopped: Option<Instant>,
@@ -82,8 +82,8 @@ impl RunWatch {
         self.max_run.store(millis(max), Ordering::Relaxed);
     }
 
-    pub(super) fn begin(self: &Arc<Self>, run: Run) -> WatchedRun {
-        let active = Active { run, started: Instant::now(), stopped: None };
+    pub(super) fn begin(self: &Arc<Self>, run: Run, is_background: bool) -> WatchedRun {
+        let active = Active { run, is_background, started: Instant::now(), stopped: None };
         let mut runs = self.runs();
         let number = runs.next;
         runs.next += 1;
@@ -134,7 +134,7 @@ impl Active {
             return false;
         }
         let stopped = *self.stopped.get_or_insert_with(Instant::now);
-        stopped.elapsed() >= GRACE && (took >= max + GRACE || self.run.is_background)
+        stopped.elapsed() >= GRACE && (took >= max + GRACE || self.is_background)
     }
 }
 

@@ -242,10 +242,20 @@ impl Session {
         let (first, field) = (self.scores.len(), batch.field());
         let class = self.accept(&batch, field)?;
         let (engine, read) = (Arc::clone(self.sessions.engine()), self.reader(batch, field));
-        let terms = self.terms(class);
-        let taught = self.taught();
-        let of = (self.model.as_ref(), &self.graph);
-        let scored = adapt::score(&engine, of, read, terms, (taught.as_ref(), self.top_k)).await;
+        let (terms, taught, top_k) = (self.terms(class), self.taught(), self.top_k);
+        let (own, model, graph) = (Arc::clone(&engine), Arc::clone(&self.model), Arc::clone(&self.graph));
+        let score =
+            async move { adapt::score(&own, (&model, &graph), read, terms, (taught.as_ref(), top_k)).await };
+        let scored = match class {
+            Class::Interactive => {
+                let Computed { value: mut scored, waited } = engine.pool().drive(score).await?;
+                if let Ok(scored) = &mut scored {
+                    scored.evaluation.stages.waited += waited;
+                }
+                scored
+            }
+            Class::Bulk => score.await,
+        };
         let Scored { evaluation, deviations } = scored.map_err(|error| error.numbered_after(first))?;
         self.deviations.extend(deviations);
         Ok(self.take(evaluation, asked))

@@ -4,7 +4,7 @@ use hlorank_graph::{Digest, SegmentedGraph};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::{
-    compute::Class,
+    compute::{Caller, Class},
     device::DeviceProfile,
     engine::{
         EngineError,
@@ -38,6 +38,8 @@ pub(super) struct Call {
     pub(super) graph: Arc<SegmentedGraph>,
     pub(super) plan: Arc<Plan>,
     pub(super) results: UnboundedSender<Evaluated>,
+    /// Who waits, if a worker does the whole call at once. It cannot drop the receiver of the results meanwhile.
+    pub(super) caller: Option<Arc<dyn Caller>>,
 }
 
 /// A row of a call's plan, and its embedding.
@@ -76,7 +78,8 @@ impl Queue {
 impl Waiter {
     /// Whether the call was neither cancelled nor failed.
     pub(super) fn is_waiting(&self) -> bool {
-        !self.call.results.is_closed()
+        let Call { results, caller, .. } = &*self.call;
+        !results.is_closed() && caller.as_ref().is_none_or(|caller| !caller.is_gone())
     }
 
     pub(super) fn deliver(&self, embedding: Result<Arc<[f32]>, EngineError>) {

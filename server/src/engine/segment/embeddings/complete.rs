@@ -12,7 +12,7 @@ use super::{
     shared::Shared,
 };
 use crate::{
-    compute::{Class, ComputePool, WorkerFailed},
+    compute::{Class, ComputePool, WorkerFailed, caller},
     engine::{
         EngineError, Terms,
         backlog::{Backlog, Work},
@@ -136,8 +136,8 @@ impl Embeddings {
         let nodes = looked_up.missing_nodes();
         let work = self.0.backlog.add(model.facts().digest, graph.hash, nodes, terms)?;
         let (results, queue) = unbounded_channel();
-        let call =
-            Call { model: Arc::clone(model), graph: Arc::clone(graph), plan: Arc::clone(plan), results };
+        let (own, graph, plan) = (Arc::clone(model), Arc::clone(graph), Arc::clone(plan));
+        let call = Call { model: own, graph, plan, results, caller: caller() };
         let size = model.settings().embedding_size;
         let receiver = Receiver { queue, size, work, nodes, missing: looked_up.missing_rows() };
         self.evaluate(Arc::new(call), looked_up, receiver, terms.class).await
@@ -186,7 +186,10 @@ impl Embeddings {
                 None => queued += usize::from(waiting.add(queue, missing.key, waiter)),
             }
         }
-        let tasks = waiting.start_tasks(queue, self.0.pool.workers());
+        let tasks = match self.0.pool.works_at_once(queue.class) {
+            true => usize::from(waiting.add_task(queue)),
+            false => waiting.start_tasks(queue, self.0.pool.workers()),
+        };
         drop(waiting);
         (0..tasks).for_each(|_| spawn_block(&self.0, queue));
         queued

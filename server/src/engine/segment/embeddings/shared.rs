@@ -3,7 +3,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use metrics::Gauge;
 
 use super::{cache::EmbeddingCache, waiting::Waiting};
-use crate::{compute::ComputePool, device::DeviceProfile, engine::backlog::Backlog};
+use crate::{
+    compute::{Class, ComputePool},
+    device::DeviceProfile,
+    engine::backlog::Backlog,
+};
 
 /// What calls and workers share.
 pub(super) struct Shared {
@@ -27,6 +31,14 @@ impl Shared {
     /// What the workers' sessions run on.
     pub(super) fn device(&self) -> &'static DeviceProfile {
         self.pool.device()
+    }
+
+    /// Number of workers among which waiting rows are divided. Those of small calls are divided only if others are idle.
+    pub(super) fn takers(&self, class: Class) -> usize {
+        match class {
+            Class::Interactive => 1 + self.pool.idle(),
+            Class::Bulk => self.pool.workers(),
+        }
     }
 
     /// The rows that wait. The state is consistent between any two of its operations, so a panic elsewhere does not

@@ -1,4 +1,4 @@
-use std::{collections::VecDeque, mem::replace, sync::Arc};
+use std::{collections::VecDeque, sync::Arc};
 
 use foldhash::HashMap;
 use smallvec::SmallVec;
@@ -57,7 +57,15 @@ impl Waiting {
     /// calls in the compute pool.
     pub(super) fn start_tasks(&mut self, queue: Queue, workers: usize) -> usize {
         let Some(queued) = self.queues.get_mut(&queue) else { return 0 };
-        workers.saturating_sub(replace(&mut queued.tasks, workers))
+        let tasks = workers.saturating_sub(queued.tasks);
+        queued.tasks += tasks;
+        tasks
+    }
+
+    /// Adds one task if there are rows for it.
+    pub(super) fn add_task(&mut self, queue: Queue) -> bool {
+        let queued = self.queues.get_mut(&queue).filter(|queued| !queued.rows.is_empty());
+        queued.map(|queued| queued.tasks += 1).is_some()
     }
 
     /// Takes the next rows of a queue that a call still waits for: a full block, or an even share if that keeps `workers`

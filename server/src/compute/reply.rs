@@ -1,0 +1,54 @@
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+/// Sends the result of work to the task that waits for it. Only the first of its clones that sends does.
+pub(super) struct Reply<T>(Arc<Mutex<Option<oneshot::Sender<T>>>>);
+
+/// The task that waits for the work of a small call.
+pub trait Caller: Send + Sync {
+    /// Whether it was dropped before it got a result.
+    fn is_gone(&self) -> bool;
+
+    /// Tells it that no result will come.
+    fn abandon(&self);
+}
+
+impl<T> Reply<T> {
+    /// Returns a reply, and what receives it. Receiving fails if the reply was dropped or abandoned.
+    pub(super) fn new() -> (Self, oneshot::Receiver<T>) {
+        let (sender, receiver) = oneshot::channel();
+        (Self(Arc::new(Mutex::new(Some(sender)))), receiver)
+    }
+
+    /// Whether the result is not sent yet, and the task still waits for it.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.sender().as_ref().is_some_and(|sender| !sender.is_closed())
+    }
+
+    pub(super) fn send(&self, value: T) {
+        let sender = self.sender().take();
+        // An error means that the caller no longer waits.
+        let _ = sender.map(|sender| sender.send(value));
+    }
+
+    fn sender(&self) -> MutexGuard<'_, Option<oneshot::Sender<T>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Send> Caller for Reply<T> {
+    fn is_gone(&self) -> bool {
+        self.sender().as_ref().is_some_and(oneshot::Sender::is_closed)
+    }
+
+    fn abandon(&self) {
+        drop(self.sender().take());
+    }
+}
+
+impl<T> Clone for Reply<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}

@@ -1,0 +1,138 @@
+use std::{
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
+
+use foldhash::HashMap;
+
+use super::{
+    activity::Activity,
+    at_once,
+    queue::WorkQueue,
+    watch::{Run, RunWatch, WatchedRun},
+    work::Worker,
+};
+
+/// The threads of a pool. A thread whose work panics or hangs is replaced.
+pub(super) struct Threads {
+    queue: WorkQueue,
+    pub(super) watch: Arc<RunWatch>,
+    pub(super) activity: Activity,
+    /// The thread of each worker, by the worker's number.
+    current: Mutex<HashMap<usize, Thread>>,
+    is_background: bool,
+}
+
+/// A thread that works as a worker.
+#[derive(Clone)]
+struct Thread {
+    name: String,
+    /// Whether another thread has replaced it, because its work hangs.
+    left_behind: Arc<AtomicBool>,
+}
+
+/// Niceness of background threads. They get a tenth of the processor time of a normal thread; with the lowest priority,
+/// 19, they get a seventieth, and make no progress on a busy machine.
+pub(super) const NICE: i32 = 10;
+
+/// Gives the calling thread a low priority.
+pub fn yield_to_others() {
+    // On Linux, this changes only the calling thread.
+    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+        tracing::warn!(%error, "a background thread keeps its normal priority");
+    }
+}
+
+impl Threads {
+    pub(super) fn new(queue: WorkQueue, watch: Arc<RunWatch>, is_background: bool) -> Arc<Self> {
+        let (activity, current) = (Activity::new(), Mutex::default());
+        Arc::new(Self { queue, watch, activity, current, is_background })
+    }
+
+    /// Starts the thread of a worker.
+    pub(super) fn start(self: &Arc<Self>, worker: Worker, name: String) -> io::Result<()> {
+        let thread = Thread { name, left_behind: Arc::default() };
+        self.current().insert(worker.0, thread.clone());
+        self.start_thread(worker, thread, false)
+    }
+
+    /// Starts a thread, which has the low priority of the one before if `is_nice`.
+    fn start_thread(self: &Arc<Self>, worker: Worker, thread: Thread, is_nice: bool) -> io::Result<()> {
+        let threads = Arc::clone(self);
+        thread::Builder::new().name(thread.name.clone()).spawn(move || {
+            if is_nice {
+                yield_to_others();
+            }
+            threads.work(worker, &thread);
+        })?;
+        Ok(())
+    }
+
+    /// Works until the pool is dropped, until the thread is left behind, or until work panics. A new thread then replaces
+    /// this one, because libraries may have left broken state in thread-local storage. If no thread can be started, this
+    /// one continues.
+    fn work(self: Arc<Self>, worker: Worker, thread: &Thread) {
+        let mut queue = self.queue.clone();
+        // Beside small calls, lets the threads that carry them run before more bulk work, which would keep the processor
+        // for the rest of the scheduler's time slice. Otherwise, other programs would get that time.
+        while let Some(work) = queue.next(|| self.activity.is_interactive()) {
+            let busy = self.activity.begin();
+            // The panic is printed already, and the caller receives `WorkerFailed`.
+            let panicked = catch_unwind(AssertUnwindSafe(|| work(worker))).is_err();
+            drop(busy);
+            if thread.left_behind.load(Ordering::Acquire) {
+                return self.watch.ended();
+            }
+            if !panicked {
+                continue;
+            }
+            self.activity.panicked();
+            // A new thread has the priority of the thread that starts it.
+            match self.start_thread(worker, thread.clone(), false) {
+                Ok(()) => return tracing::error!("a worker panicked and was replaced"),
+                Err(error) => tracing::error!(%error, "a worker panicked and cannot be replaced"),
+            }
+        }
+    }
+
+    /// Watches a run of a worker. If it hangs, the thread is replaced, and then who waits for it is told.
+    pub(super) fn watch_run(self: &Arc<Self>, worker: Worker, run: Run) -> WatchedRun {
+        let (threads, caller, abandon) = (Arc::clone(self), at_once::caller(), run.abandon);
+        let abandon = Box::new(move || {
+            threads.replace(worker);
+            abandon();
+            if let Some(caller) = caller {
+                caller.abandon();
+            }
+        });
+        self.watch.begin(Run { abandon, ..run }, self.is_background)
+    }
+
+    /// Leaves the thread of a worker behind, and starts another one.
+    fn replace(self: &Arc<Self>, worker: Worker) {
+        let mut current = self.current();
+        let Some(before) = current.get(&worker.0).cloned() else { return };
+        if !self.watch.leave_behind() {
+            tracing::error!("a run hangs, and its thread is not replaced: too many threads hang already");
+            return;
+        }
+        before.left_behind.store(true, Ordering::Release);
+        let thread = Thread { name: before.name, left_behind: Arc::default() };
+        current.insert(worker.0, thread.clone());
+        drop(current);
+        match self.start_thread(worker, thread, self.is_background) {
+            Ok(()) => tracing::error!("a run hangs: its thread was left behind and replaced"),
+            Err(error) => tracing::error!(%error, "a run hangs, and its thread cannot be replaced"),
+        }
+    }
+
+    /// Ignores poisoning, because no panic leaves the map inconsistent.
+    fn current(&self) -> MutexGuard<'_, HashMap<usize, Thread>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
