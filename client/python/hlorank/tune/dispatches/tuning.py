@@ -42,7 +42,7 @@ def tune_tiles(
         server: The address of a server; None draws the measured tiles at random.
         out: Folder of the results. The same call continues a search that was stopped.
         settings: Limits.
-        model: The model that ranks, for example ``tile-iree-cpu@1``.
+        model: The model that ranks, for example ``tile-iree-cpu@2``.
         target: The name of hardware, compiler and flags under which the server keeps what is
             measured, and learns from it in later searches; None for ``iree_target()``.
         measure: Whether to measure; without it, the model alone decides.
