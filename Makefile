@@ -20,6 +20,9 @@ DENY := $(TOOLS)/bin/cargo-deny
 DENY_VERSION := 0.20.2
 CARGO_FUZZ := $(TOOLS)/bin/cargo-fuzz
 CARGO_FUZZ_VERSION := 0.13.2
+# Draws flame graphs.
+INFERNO := $(TOOLS)/bin/inferno-flamegraph
+INFERNO_VERSION := 0.12.8
 BUF_VERSION := 1.75.0
 
 PYTHON := target/python/bin/python
@@ -58,7 +61,7 @@ export HLORANK_ONNXRUNTIME
 export ORT_DISABLE_TELEMETRY := 1
 
 .PHONY: help setup setup-prometheus setup-proxies build programs test test-rust test-python test-iree test-wheel test-image lint lint-rust lint-deny \
-	lint-proto lint-python fuzz fuzz-replay cargo-fuzz demo serve wheel wheel-arm64 man release docs image bench attack soak baselines-setup client-messages figures \
+	lint-proto lint-python profile fuzz fuzz-replay cargo-fuzz demo serve wheel wheel-arm64 man release docs image bench attack soak baselines-setup client-messages figures \
 	train-setup train train-test clean
 
 help: ## list the recipes
@@ -205,6 +208,9 @@ attack: setup build ## attack a server in every way beside a well-behaved client
 soak: setup ## run mixed load, reloads and killed clients for an hour, results in target/soak (ARGS=60 for a minute)
 	HLORANK_SOAK_SECONDS=$(or $(ARGS),3600) cargo test --release --package hlorank-tests --test soak $(LOCKED)
 
+profile: setup build $(INFERNO) $(BASELINES)/ready ## profile a server: a flame graph and a table of operators (ARGS='FILE MODEL' picks a workload)
+	tests/profile.sh $(ARGS)
+
 baselines-setup: $(BASELINES)/ready ## install the servers that hlorank is compared with (MLServer, gRPC for Python)
 
 client-messages: $(PYTHON_READY) ## generate the messages of the Python client after a change of a .proto file
@@ -252,6 +258,10 @@ $(DENY):
 
 $(CARGO_FUZZ):
 	$(INSTALL_TOOL) cargo-fuzz --version $(CARGO_FUZZ_VERSION)
+	rm -rf $(TOOLS)/build
+
+$(INFERNO):
+	$(INSTALL_TOOL) inferno --version $(INFERNO_VERSION)
 	rm -rf $(TOOLS)/build
 
 $(PYTHON_READY): $(PYTHON_REQUIREMENTS)
