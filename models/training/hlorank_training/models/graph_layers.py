@@ -30,9 +30,11 @@ def hidden_keys(mask: Tensor) -> Tensor:
 def look_up(table: Tensor, index: Tensor) -> Tensor:
     """Returns rows of ``table`` [R, ...] by an ``index`` of any shape.
 
-    This exports as Gather, while plain indexing exports as GatherND, which is slower.
+    This exports as Gather, while plain indexing exports as GatherND, which is slower. The first
+    length is left open: an exported model might take it from a tensor that all rows share.
     """
-    return torch.index_select(table, 0, index.flatten()).view(*index.shape, *table.shape[1:])
+    found = torch.index_select(table, 0, index.flatten())
+    return found.view(-1, *index.shape[1:], *table.shape[1:])
 
 
 def rows_of(static: Tensor, segment: Tensor) -> Tensor:

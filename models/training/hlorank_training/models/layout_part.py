@@ -98,7 +98,7 @@ class LayoutPart(nn.Module):
         """Returns the weighed measures of copies: [B*N,60]."""
         asked, unset = self._asked(tensors, one_hot, entry)
         wanted, taken = asked.split([RANK, 2 * RANK], -1)
-        arrives = (tensors.arriving @ wanted).view(taken.shape)
+        arrives = (tensors.arriving @ wanted).view(-1, *taken.shape[1:])
         taken = taken + arrives * unset
         # For outputs, the wanted order stands for the order read: one row for all is faster.
         read = torch.cat([wanted, arrives, taken], -1)
@@ -111,7 +111,7 @@ class LayoutPart(nn.Module):
         measures = torch.addmm(measures, reading.flatten(0, 1), self.measures[1])
         measures = torch.addmm(measures, writing.flatten(0, 1), self.measures[2])
         measures = torch.minimum(measures, self.most) @ self.repeated
-        return (measures.view(*entry.shape, -1) * tensors.weights).flatten(0, 1)
+        return (_of_nodes(measures, entry) * tensors.weights).flatten(0, 1)
 
     def _asked(
         self, tensors: LayoutTensors, one_hot: Tensor, entry: Tensor
@@ -129,8 +129,13 @@ class LayoutPart(nn.Module):
 
     def _amounts(self, measures: Tensor, entry: Tensor) -> Tensor:
         """Returns the amounts of weighed measures, and 1: [B,10,N]."""
-        amounts = (measures @ self.kinds).view(*entry.shape, -1).mT
+        amounts = _of_nodes(measures @ self.kinds, entry).mT
         return amounts / (1 + amounts / _LARGE) + self.one
+
+
+def _of_nodes(flat: Tensor, entry: Tensor) -> Tensor:
+    """Maps what nodes have, [B*N,F], to [B,N,F]."""
+    return flat.view(-1, entry.shape[1], flat.shape[1])
 
 
 def separate_entries(config: Tensor) -> tuple[Tensor, Tensor]:
