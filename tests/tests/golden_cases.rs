@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use hlorank_client::{GraphHandle, ModelReference, RankRequest};
-use hlorank_graph::{GoldenCase, Task};
+use hlorank_graph::{Configurations, GoldenCase, LayoutBatchBuilder, LayoutEntry, Limits, Task};
 use hlorank_tests::{Arrays, Artifacts, TestServer, golden_cases};
 
 #[tokio::test]
@@ -28,6 +28,38 @@ async fn golden_cases_are_reproduced() {
         for (number, case) in cases.iter().enumerate() {
             check(&server, &model.parse().unwrap(), number, case).await;
         }
+    }
+}
+
+/// Layouts of a product, whose rows all are of one segment, so that they share its tensors.
+#[tokio::test]
+async fn every_model_of_layouts_ranks_a_graph_of_one_segment() {
+    const PRODUCT: &str = "HloModule product\n\nENTRY main {\n  a = f32[32,64]{1,0} parameter(0)\n  \
+                           b = f32[64,16]{1,0} parameter(1)\n  ROOT c = f32[32,16]{1,0} dot(a, b), \
+                           lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n";
+    let orders: [[Vec<i32>; 3]; 4] = [
+        [vec![1, 0], vec![1, 0], vec![1, 0]],
+        [vec![0, 1], vec![1, 0], vec![1, 0]],
+        [vec![1, 0], vec![0, 1], vec![1, 0]],
+        [vec![0, 1], vec![0, 1], vec![0, 1]],
+    ];
+    let mut layouts = LayoutBatchBuilder::new(1, Limits::default());
+    for tensors in &orders {
+        layouts.push(&[LayoutEntry::from_tensors(tensors.iter(), String::new).unwrap()]).unwrap();
+    }
+    let layouts = Configurations::Layout(layouts.build().unwrap());
+    let graph = GraphHandle::hlo_text(PRODUCT.to_owned(), Task::Layout, Vec::new());
+    let server = TestServer::start().await;
+    let models = server.client().await.list_models().await.unwrap();
+    let models: Vec<_> = models.iter().filter(|model| model.name.starts_with("layout")).collect();
+    assert!(models.len() >= 2);
+    for model in models {
+        let reference = format!("{}@{}", model.name, model.version).parse().unwrap();
+        let request = RankRequest::new(&graph, &layouts).model(Some(reference)).with_scores();
+        let ranking = server.client().await.rank(&request).await;
+        let ranking = ranking.unwrap_or_else(|error| panic!("{}: {error}", model.name));
+        assert_eq!(ranking.scores.len(), orders.len());
+        assert_eq!(ranking.reuse.distinct_segment_rows, orders.len(), "one segment");
     }
 }
 

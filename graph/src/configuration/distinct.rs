@@ -18,6 +18,12 @@ pub struct Distinct {
 }
 
 impl Distinct {
+    /// Has looked at none of `count` configurations yet.
+    pub(super) fn with_capacity(count: usize) -> Self {
+        let (first, of_config) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        Self { first, of_config, known: HashTable::with_capacity(count), ..Self::default() }
+    }
+
     /// Treats all of `count` configurations as different.
     #[must_use]
     pub fn all(count: usize) -> Self {
@@ -26,7 +32,7 @@ impl Distinct {
 
     /// Finds the distinct ones of `count` configurations, whose content `item` returns by number.
     pub(super) fn of<T: Hash + Eq>(count: usize, item: impl Fn(usize) -> T) -> Self {
-        let mut distinct = Self::default();
+        let mut distinct = Self::with_capacity(count);
         for _ in 0..count {
             distinct.add(&item);
         }

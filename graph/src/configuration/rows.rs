@@ -103,6 +103,17 @@ const MAX_ROWS_OF_CONFIGS: usize = 64 << 20;
 pub struct TooManyRows;
 
 impl FoundRows {
+    /// Nothing was found yet of this number of configurations, each with this number of rows.
+    #[must_use]
+    pub fn with_capacity(configs: usize, rows_per_config: usize) -> Self {
+        let rows = configs.saturating_mul(rows_per_config).min(MAX_ROWS_OF_CONFIGS);
+        Self {
+            distinct: Distinct::with_capacity(configs),
+            row_of: Vec::with_capacity(rows),
+            ..Self::default()
+        }
+    }
+
     /// Looks at the next configuration, whose content `item` returns by number. Returns its number if it is a new one
     /// whose rows are to be added.
     pub(super) fn add_config<T: Hash + Eq>(

@@ -37,6 +37,12 @@ impl<T: Copy + Eq + Hash> SliceSet<T> {
         }
     }
 
+    /// Returns the number of a slice if it was inserted.
+    pub(super) fn find(&self, slice: &[T]) -> Option<u32> {
+        let hash = self.hasher.hash_one(slice);
+        self.numbers.find(hash, |&number| self.get(number as usize) == slice).copied()
+    }
+
     /// Returns all slices, one after the other.
     pub(super) fn into_flat(self) -> Vec<T> {
         self.flat

@@ -3,7 +3,10 @@ use std::{collections::HashMap, iter};
 use super::LayoutEntry;
 use crate::{
     ConfigurationError, Limits,
-    configuration::checks::{check_count, check_size},
+    configuration::{
+        checks::{check_count, check_size},
+        count::to_u32,
+    },
 };
 
 /// Layout configurations of one graph, packed: a table of distinct entries per slot, and one index per slot for each
@@ -119,12 +122,15 @@ fn check_indices(tables: &[Vec<LayoutEntry>], indices: &[u16]) -> Result<(), Con
     if tables.is_empty() {
         return Ok(());
     }
+    let lengths: Vec<u32> = tables.iter().map(|table| to_u32(table.len())).collect();
     for (config, row) in indices.chunks_exact(tables.len()).enumerate() {
-        for (slot, (&index, table)) in row.iter().zip(tables).enumerate() {
-            if usize::from(index) >= table.len() {
-                let (index, entries) = (index.into(), table.len());
-                return Err(ConfigurationError::IndexOutsideTable { config, slot, index, entries });
-            }
+        let is_outside = |(&index, &length): (&u16, &u32)| u32::from(index) >= length;
+        // Without a branch for each index, this takes several of them at a time.
+        if row.iter().zip(&lengths).fold(false, |outside, pair| outside | is_outside(pair))
+            && let Some(slot) = row.iter().zip(&lengths).position(is_outside)
+        {
+            let (index, entries) = (row[slot].into(), tables[slot].len());
+            return Err(ConfigurationError::IndexOutsideTable { config, slot, index, entries });
         }
     }
     Ok(())

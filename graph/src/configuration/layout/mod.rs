@@ -8,6 +8,7 @@ mod encoded;
 mod entry;
 mod facts;
 mod forms;
+mod met;
 mod rows;
 mod wire;
 

@@ -1,6 +1,6 @@
 use std::mem::take;
 
-use super::{LayoutBatch, LayoutEntry, entry::LAYOUT_VALUES};
+use super::{LayoutBatch, LayoutEntry, entry::LAYOUT_VALUES, met::Met};
 use crate::{
     Occurrence, Segment, SegmentedGraph,
     configuration::{
@@ -15,9 +15,9 @@ use crate::{
 /// the occurrences of one segment, local configurations are compared by content.
 pub(super) struct LayoutRows {
     batch: LayoutBatch,
-    occurrence_of_slot: Vec<usize>,
-    /// Per occurrence, the local configurations met there, as indices, and their rows.
-    by_indices: Vec<(SliceSet<u16>, Vec<u32>)>,
+    occurrence_of_slot: Vec<u32>,
+    /// Per occurrence, the local configurations met there.
+    by_indices: Vec<Met>,
     /// Per segment, the local configurations met there, and their rows.
     by_entries: Vec<(SliceSet<LayoutEntry>, Vec<u32>)>,
     /// Number of local configurations in `by_indices`.
@@ -31,6 +31,9 @@ pub(super) struct LayoutRows {
 /// Per segment, its local configurations: one entry per configurable node.
 struct LocalLayouts(Vec<SliceSet<LayoutEntry>>);
 
+/// Number of slots that are compared at a time.
+const COMPARED: usize = 8;
+
 /// Marks a node that is not configurable in the model input `config`.
 const NOT_CONFIGURABLE: i64 = -2;
 
@@ -38,14 +41,14 @@ impl LayoutRows {
     pub(super) fn new(batch: LayoutBatch, graph: &SegmentedGraph) -> Self {
         let mut occurrence_of_slot = vec![0; graph.slots()];
         for (number, occurrence) in graph.occurrences.iter().enumerate() {
-            occurrence.slots.iter().for_each(|&slot| occurrence_of_slot[slot] = number);
+            occurrence.slots.iter().for_each(|&slot| occurrence_of_slot[slot] = to_u32(number));
         }
-        let occurrences = graph.occurrences.iter().map(|occurrence| occurrence.slots.len());
+        let occurrences = graph.occurrences.iter().map(|occurrence| Met::new(&occurrence.slots, &batch));
         let segments = graph.segments.iter().map(|segment| segment.configurable.len());
         Self {
+            by_indices: occurrences.collect(),
             batch,
             occurrence_of_slot,
-            by_indices: occurrences.map(|slots| (SliceSet::new(slots), Vec::new())).collect(),
             by_entries: segments.map(|slots| (SliceSet::new(slots), Vec::new())).collect(),
             met: 0,
             indices: Vec::new(),
@@ -63,9 +66,13 @@ impl LayoutRows {
             return;
         };
         row_of.extend_from_within(row_of.len() - self.changed.len()..);
-        let indices = self.batch.row(config).iter().zip(self.batch.row(before));
-        for (&occurrence, (index, before)) in self.occurrence_of_slot.iter().zip(indices) {
-            self.changed[occurrence] |= index != before;
+        let (row, before) =
+            (self.batch.row(config).chunks(COMPARED), self.batch.row(before).chunks(COMPARED));
+        let changed = row.zip(before).zip(self.occurrence_of_slot.chunks(COMPARED));
+        for ((row, before), occurrences) in changed.filter(|((row, before), _)| row != before) {
+            for (&occurrence, (index, before)) in occurrences.iter().zip(row.iter().zip(before)) {
+                self.changed[occurrence as usize] |= index != before;
+            }
         }
     }
 
@@ -80,10 +87,8 @@ impl LayoutRows {
         let configuration = self.batch.row(config);
         self.indices.clear();
         self.indices.extend(slots.iter().map(|&slot| configuration[slot]));
-        let (known, known_rows) = &mut self.by_indices[occurrence];
-        let (number, new) = known.insert(&self.indices);
-        if !new {
-            return Ok(known_rows[number as usize]);
+        if let Some(row) = self.by_indices[occurrence].row(&self.indices) {
+            return Ok(row);
         }
         self.met += 1;
         if self.met > MAX_ROWS {
@@ -93,7 +98,7 @@ impl LayoutRows {
         self.entries.clear();
         self.entries.extend(slots.iter().zip(&self.indices).map(entry));
         let row = self.row_of_entries(*segment, rows);
-        self.by_indices[occurrence].1.push(row);
+        self.by_indices[occurrence].add(&self.indices, row);
         Ok(row)
     }
 

@@ -41,7 +41,10 @@ const CONFIGS_PER_STEP: usize = 64;
 
 impl Planner {
     pub(super) fn new(graph: &SegmentedGraph, configurations: Configurations) -> Self {
-        Self { finder: configurations.into_rows(graph), found: FoundRows::default(), ends: Vec::new() }
+        let finder = configurations.into_rows(graph);
+        let configs = finder.configs();
+        let found = FoundRows::with_capacity(configs, graph.rows_per_config());
+        Self { finder, found, ends: Vec::with_capacity(configs) }
     }
 
     /// Plans until `until`, or a little longer. Returns whether every configuration was looked at. Every call gets the

@@ -12,9 +12,15 @@ pub(super) struct SumTree<'a> {
     /// `[occurrences, size]` partial sums: node `i` has the children `2i` and `2i + 1`, and the root is 1. From
     /// `occurrences` on, children are leaves.
     partial: Vec<f32>,
-    /// Nodes whose children changed.
-    stale: Vec<bool>,
+    /// A bit for each node, which is set if its children changed.
+    stale: Vec<u64>,
 }
+
+/// Number of rows that are compared at a time.
+const COMPARED: usize = 8;
+
+/// Number of nodes in a word of [`SumTree::stale`].
+const BITS: usize = u64::BITS as usize;
 
 impl<'a> SumTree<'a> {
     /// Sums rows of `[rows, size]` embeddings.
@@ -34,24 +40,43 @@ impl<'a> SumTree<'a> {
         } else {
             self.leaves = rows.to_vec();
             self.partial = vec![0.0; rows.len() * self.size];
-            self.stale = vec![true; rows.len()];
+            self.stale = vec![0; rows.len().div_ceil(BITS)];
+            (1..rows.len()).for_each(|node| self.set_stale(node));
         }
-        for node in (1..rows.len()).rev() {
-            if std::mem::take(&mut self.stale[node]) {
+        // Children have higher numbers than their parents.
+        for word in (0..self.stale.len()).rev() {
+            while let Some(bit) = self.stale[word].checked_ilog2() {
+                self.stale[word] &= !(1 << bit);
+                let node = word * BITS + bit as usize;
                 self.add_children(node);
-                self.stale[node / 2] = true;
+                if node > 1 {
+                    self.set_stale(node / 2);
+                }
             }
         }
         self.node(1)
     }
 
+    fn set_stale(&mut self, node: usize) {
+        self.stale[node / BITS] |= 1 << (node % BITS);
+    }
+
     fn replace(&mut self, rows: &[u32]) {
         let count = rows.len();
-        for (leaf, (old, &new)) in self.leaves.iter_mut().zip(rows).enumerate() {
-            if *old != new {
-                *old = new;
-                let parent = (count + leaf) >> 1;
-                self.stale[parent] = true;
+        for first in (0..count).step_by(COMPARED) {
+            let some = first..count.min(first + COMPARED);
+            if self.leaves[some.clone()] == rows[some.clone()] {
+                continue;
+            }
+            for leaf in some {
+                if self.leaves[leaf] == rows[leaf] {
+                    continue;
+                }
+                self.leaves[leaf] = rows[leaf];
+                // The only leaf of a tree is its root.
+                if count > 1 {
+                    self.set_stale((count + leaf) / 2);
+                }
             }
         }
     }
