@@ -43,7 +43,7 @@ TRAINING := models/training
 TRAINING_PYTHON := .venv/bin/python
 # Other servers of the models, with which `make bench ARGS=baselines` compares.
 BASELINES := target/baselines
-BASELINES_PROTOS := $(addprefix hlorank/v1/,graph.proto configuration.proto cost_model_service.proto)
+BASELINES_PROTOS := $(patsubst proto/%,%,$(wildcard proto/hlorank/v1/*.proto))
 # Descriptors of the messages of the Python client; a test compares them with the .proto files.
 CLIENT_MESSAGES := client/python/hlorank/messages.binpb
 CLIENT_PROTOS := hlorank/v1/cost_model_service.proto hlorank/v1/model_service.proto hlorank/v1/trace.proto tpu_graphs/tuning.proto

@@ -4,7 +4,7 @@ use hlorank_graph::Digest;
 use hlorank_proto::v1::{
     PackedLayoutConfigs, PackedTileConfigs, RankConfigsRequest, RankConfigsResponse, config_batch::Configs,
 };
-use hlorank_tests::{graph_by_hash, rank_request};
+use hlorank_tests::{graph_by_hash, model_named, rank_request};
 use prost::{Message as _, bytes::Bytes};
 use tonic::codegen::http::uri::PathAndQuery;
 
@@ -35,8 +35,13 @@ impl Wire {
         let graph_hash = Bytes::from(graph.0.to_vec());
         match self {
             Self::Hlorank => {
+                // The models that `baselines/graphs.py` loads.
+                let model = match configs {
+                    Configs::PackedLayoutConfigs(_) => "layout-xla-cpu",
+                    _ => "tile-xla-cpu",
+                };
                 let request = rank_request(graph_by_hash(graph_hash), configs);
-                RankConfigsRequest { top_k, ..request }.encode_to_vec()
+                RankConfigsRequest { top_k, model: Some(model_named(model)), ..request }.encode_to_vec()
             }
             Self::V2 => {
                 let mut inputs = vec![
