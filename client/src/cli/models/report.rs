@@ -194,7 +194,7 @@ impl Display for ModelsReport {
         live_quality::write(formatter, live)?;
         for ModelReport { name, version, feature_set, .. } in &self.models {
             if let Some(set) = feature_set {
-                let (nodes, configs) = (set.node_features.join(", "), set.config_features.join(", "));
+                let (nodes, configs) = (columns(&set.node_features), columns(&set.config_features));
                 let set = &set.name;
                 write!(
                     formatter,
@@ -211,9 +211,25 @@ impl Display for ModelsReport {
     }
 }
 
+/// Names a few columns. Of many, `--json` has the names.
+fn columns(names: &[String]) -> String {
+    const NAMED: usize = 12;
+    match names {
+        [first, .., last] if names.len() > NAMED => format!("{} columns, {first} to {last}", names.len()),
+        _ => names.join(", "),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_columns_are_counted() {
+        let names: Vec<String> = (0..40).map(|number| format!("c{number}")).collect();
+        assert_eq!(columns(&names[..3]), "c0, c1, c2");
+        assert_eq!(columns(&names), "40 columns, c0 to c39");
+    }
 
     #[test]
     fn an_unknown_task_is_shown_as_unknown() {
