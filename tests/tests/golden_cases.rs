@@ -59,7 +59,7 @@ async fn every_model_of_layouts_ranks_a_graph_of_one_segment() {
         let ranking = server.client().await.rank(&request).await;
         let ranking = ranking.unwrap_or_else(|error| panic!("{}: {error}", model.name));
         assert_eq!(ranking.scores.len(), orders.len());
-        assert_eq!(ranking.reuse.distinct_segment_rows, orders.len(), "one segment");
+        assert_eq!(ranking.reuse.distinct_segment_rows, orders.len() as u64, "one segment");
     }
 }
 

@@ -75,7 +75,7 @@ impl<'a> SumTree<'a> {
                 self.leaves[leaf] = rows[leaf];
                 // The only leaf of a tree is its root.
                 if count > 1 {
-                    self.set_stale((count + leaf) / 2);
+                    self.set_stale((count + leaf) >> 1);
                 }
             }
         }

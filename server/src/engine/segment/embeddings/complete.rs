@@ -186,9 +186,10 @@ impl Embeddings {
                 None => queued += usize::from(waiting.add(queue, missing.key, waiter)),
             }
         }
-        let tasks = match self.0.pool.works_at_once(queue.class) {
-            true => usize::from(waiting.add_task(queue)),
-            false => waiting.start_tasks(queue, self.0.pool.workers()),
+        let tasks = if self.0.pool.works_at_once(queue.class) {
+            usize::from(waiting.add_task(queue))
+        } else {
+            waiting.start_tasks(queue, self.0.pool.workers())
         };
         drop(waiting);
         (0..tasks).for_each(|_| spawn_block(&self.0, queue));
