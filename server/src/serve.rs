@@ -14,7 +14,7 @@ use crate::{
     listening::{Addresses, Listening},
     metrics::Metrics,
     monitoring::{Monitored, Monitoring, Readiness},
-    quality::{LiveQuality, Replays, RunningReplays},
+    quality::{LiveQuality, Replays, RunningReplays, RunningShadows},
     registry::{Registry, RegistrySettings},
     routers::Routers,
     runtime::Runtime,
@@ -39,6 +39,7 @@ pub struct RunningServer {
     tracing: Tracing,
     store: Option<Arc<MeasurementStore>>,
     replays: Option<RunningReplays>,
+    shadows: RunningShadows,
     drain: Duration,
 }
 
@@ -73,6 +74,7 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         let (quality, share) = (Arc::clone(&quality), settings.replay_share);
         Replays { quality, store, share }.start()
     });
+    let shadows = RunningShadows::start(sessions.clone(), settings.replay_share);
     let monitored = Monitored::new(&metrics, &sessions, &readiness);
     let monitoring = addresses.metrics.map(|address| Monitoring::start(address, monitored)).transpose()?;
     let tracing = Tracing::start(&settings.traces)?;
@@ -105,6 +107,7 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         tracing,
         store,
         replays,
+        shadows,
         drain,
     };
     server.log_addresses();
@@ -213,7 +216,7 @@ impl RunningServer {
         self.readiness.stop();
         self.registry.stop();
         self.health.stop().await;
-        drop(self.replays);
+        drop((self.replays, self.shadows));
         let admin = async {
             match self.admin {
                 Some(admin) => admin.stop(self.drain).await,

@@ -151,7 +151,8 @@ pub struct Settings {
 
     /// Share of the compute threads' time for replays
     ///
-    /// Kept measurements are replayed through the versions in use, to see how well each ranks. 0 disables it.
+    /// Kept measurements are replayed through the versions in use, to see how well each ranks. Shadows score calls for at
+    /// most the same share. 0 disables both.
     #[arg(long, env = "HLORANK_REPLAY_SHARE", value_name = "RATIO", default_value_t = 0.05, value_parser = ratio)]
     #[arg(help_heading = MEASUREMENTS)]
     pub replay_share: f64,

@@ -27,6 +27,7 @@ mod quality;
 mod recorder;
 mod security;
 mod server;
+mod shadow;
 mod stages;
 mod store;
 
@@ -41,5 +42,6 @@ pub use quality::QualitySeries;
 pub use recorder::Recorder;
 pub use security::{ConnectionSeries, ReloadSeries, SecuritySeries};
 pub use server::Metrics;
+pub use shadow::ShadowSeries;
 pub use stages::StageSeries;
 pub use store::StoreSeries;

@@ -5,6 +5,7 @@ use super::{
     family::Family,
     life_cycle::VersionSeries,
     recorder::Recorder,
+    shadow::ShadowSeries,
 };
 use crate::outcome::Reuse;
 
@@ -68,6 +69,8 @@ pub struct ModelSeries {
     pub abandoned_runs: Counter,
     /// Metrics of the model's versions.
     pub versions: VersionSeries,
+    /// Metrics of its shadow.
+    pub shadow: ShadowSeries,
 }
 
 impl ModelSeries {
@@ -84,6 +87,7 @@ impl ModelSeries {
             failed_runs: counter(FAILED_RUNS),
             abandoned_runs: counter(ABANDONED_RUNS),
             versions: VersionSeries::new(recorder, model),
+            shadow: ShadowSeries::new(recorder, model),
         }
     }
 

@@ -63,7 +63,7 @@ const REPLAYS: Family<Counter, 1> = Family::new(
 const REPLAY_SECONDS: Family<Histogram, 0> = Family::new(
     "hlorank_quality_replay_duration_seconds",
     [],
-    "Time of replays, each of one graph through one version, with the time that they wait for other work",
+    "Time of replays, each of one graph through one version or of one call through a shadow, with the time that they wait for other work",
 );
 
 /// A version is named by its role, so that a new one continues the series of the one before.
@@ -123,6 +123,11 @@ impl QualitySeries {
     pub fn replayed(&self, succeeded: bool, duration: Duration) {
         let counter = if succeeded { &self.replayed } else { &self.failed };
         counter.increment(1);
+        self.replay_took(duration);
+    }
+
+    /// Records the time of a replay that is counted elsewhere.
+    pub fn replay_took(&self, duration: Duration) {
         self.replay_seconds.record(duration);
     }
 

@@ -21,7 +21,7 @@ pub struct Policy {
     /// The version that serves even if there are newer ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<u64>,
-    /// A second version that serves a share of the graphs.
+    /// A second version that serves a share of the graphs, or none as the shadow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<CanarySplit>,
 }
@@ -33,7 +33,7 @@ pub struct Policy {
 pub struct CanarySplit {
     /// The version of the canary.
     pub version: u64,
-    /// Percentage of all graphs, 1 to 100.
+    /// Percentage of all graphs, 1 to 100; 0 for a shadow, which only scores what the stable version answered.
     pub percent: u8,
 }
 
@@ -54,8 +54,8 @@ impl Policy {
             return Err("version numbers start at 1".to_owned());
         }
         match self.canary {
-            Some(CanarySplit { percent, .. }) if !(1..=100).contains(&percent) => {
-                Err(format!("`percent` is {percent}, expected 1 to 100"))
+            Some(CanarySplit { percent, .. }) if percent > 100 => {
+                Err(format!("`percent` is {percent}, expected 0 to 100"))
             }
             _ => Ok(()),
         }
@@ -218,7 +218,6 @@ mod tests {
             "{",
             r#"{"a": {"pined": 2}}"#,
             r#"{"a": {"pinned": 0}}"#,
-            r#"{"a": {"canary": {"version": 2, "percent": 0}}}"#,
             r#"{"a": {"canary": {"version": 2, "percent": 101}}}"#,
         ] {
             fs::write(folder.path().join(FILE_NAME), wrong).unwrap();

@@ -11,7 +11,7 @@ pub enum Wanted {
     Any,
     /// The stable version.
     Stable,
-    /// The canary.
+    /// The canary or the shadow.
     Canary,
     /// The version with this number.
     Version(u64),
@@ -24,6 +24,8 @@ pub enum Role {
     Stable,
     /// It serves a share of the graphs.
     Canary,
+    /// It scores calls that the stable version has answered.
+    Shadow,
 }
 
 /// A version in use.
@@ -42,7 +44,13 @@ impl Role {
         match self {
             Self::Stable => "stable",
             Self::Canary => "canary",
+            Self::Shadow => "shadow",
         }
+    }
+
+    /// The role of a version that serves a percentage of the graphs beside the stable one.
+    pub(super) fn beside_stable(percent: u8) -> Self {
+        if percent == 0 { Self::Shadow } else { Self::Canary }
     }
 }
 
@@ -50,7 +58,7 @@ impl Role {
 #[derive(Clone)]
 pub struct Selection {
     pub(super) stable: Arc<Model>,
-    /// The canary, and the percentage of graphs that it serves.
+    /// The canary, and the percentage of graphs that it serves; 0 of a shadow.
     pub(super) canary: Option<(Arc<Model>, u8)>,
 }
 
@@ -140,6 +148,12 @@ impl Selection {
         self
     }
 
+    /// Returns the version that scores what the stable version answers.
+    #[must_use]
+    pub fn shadow(&self) -> Option<&Arc<Model>> {
+        self.canary.as_ref().filter(|(_, percent)| *percent == 0).map(|(shadow, _)| shadow)
+    }
+
     /// Returns the version that answers for a graph. It stays the same as long as the percentage does, and a canary
     /// keeps its graphs when its percentage grows.
     #[must_use]
@@ -173,7 +187,7 @@ mod tests {
             let expected = usize::from(percent) * 100;
             assert!(count.abs_diff(expected) < 200, "{count} of 10,000 at {percent} %");
         }
-        assert!(graphs().all(|graph| routes_to_canary(graph, 100)));
+        assert!(graphs().all(|graph| routes_to_canary(graph, 100) && !routes_to_canary(graph, 0)));
         assert!(routes_to_canary(Digest([255; 32]), 100) && !routes_to_canary(Digest([255; 32]), 99));
     }
 

@@ -87,7 +87,8 @@ impl ServingSnapshot {
     pub(super) fn in_use(&self) -> Vec<VersionInUse> {
         let of_model = |served: &ServedVersions<Arc<Model>>| {
             let of = |role, model: &Arc<Model>| VersionInUse { role, model: Arc::clone(model) };
-            let canary = served.canary.as_ref().map(|(_, model, _)| of(Role::Canary, model));
+            let beside = served.canary.as_ref();
+            let canary = beside.map(|(_, model, percent)| of(Role::beside_stable(*percent), model));
             [Some(of(Role::Stable, &served.stable.1)), canary].into_iter().flatten()
         };
         self.models.values().flat_map(of_model).collect()

@@ -73,6 +73,7 @@ impl CostModel {
         let explained = read_explain_top(request.explain_top)?;
         let again = (explained > 0).then(|| batch.clone());
         let assessed = request.assess_confidence.then(|| batch.clone());
+        let shadowed = batch.clone();
         let outcome = if request.allow_partial {
             session.score_in_time(batch).await?
         } else {
@@ -88,6 +89,7 @@ impl CostModel {
             Some(batch) => Some(session.assess(batch).await?),
             None => None,
         };
+        session.shadow(shadowed);
         let timings = Timings { featurize: found.featurize, total: started.elapsed(), ..outcome.timings() };
         session.record_scored(&timings);
         session.record_ranked(&timings);

@@ -200,6 +200,7 @@ impl From<ModelReport> for v1::Model {
                 message,
             }),
             canary_percent: report.canary_percent.unwrap_or(0).into(),
+            shadow: report.canary_percent == Some(0),
             pinned: report.pinned,
             ..described
         }

@@ -76,9 +76,9 @@ impl ModelAdminService for ModelAdmin {
         &self,
         request: Request<SetCanaryRequest>,
     ) -> Result<Response<SetCanaryResponse>, Status> {
-        let SetCanaryRequest { name, version, percent } = request.into_inner();
+        let SetCanaryRequest { name, version, percent, shadow } = request.into_inner();
         check_name(&name)?;
-        let split = canary_split(version, percent)?;
+        let split = canary_split(version, percent, shadow)?;
         let set = |registry: Arc<Registry>, name: String| async move {
             match split {
                 Some(split) => registry.set_canary(&name, split).await,
@@ -89,18 +89,18 @@ impl ModelAdminService for ModelAdmin {
     }
 }
 
-/// Checks the split of `SetCanary`. `None` ends the canary.
-fn canary_split(version: u64, percent: u32) -> Result<Option<CanarySplit>, ServiceError> {
-    match u8::try_from(percent) {
-        Ok(0) => Ok(None),
-        Ok(percent @ 1..=100) => {
+/// Checks the split of `SetCanary`. `None` ends the canary or the shadow.
+fn canary_split(version: u64, percent: u32, shadow: bool) -> Result<Option<CanarySplit>, ServiceError> {
+    match (u8::try_from(percent), shadow) {
+        (Ok(0), false) => Ok(None),
+        (Ok(percent @ 0), true) | (Ok(percent @ 1..=100), false) => {
             check_version(version)?;
             Ok(Some(CanarySplit { version, percent }))
         }
         _ => Err(ServiceError::Invalid {
             field: "percent",
             found: percent.to_string(),
-            expected: "0 to 100".to_owned(),
+            expected: if shadow { "0 for a shadow" } else { "0 to 100" }.to_owned(),
         }),
     }
 }

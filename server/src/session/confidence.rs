@@ -16,18 +16,21 @@ pub(crate) struct Assessment {
 /// Maximum number of configurations that the second model scores.
 const COMPARED: usize = 256;
 
+/// Returns up to 256 configurations that lie evenly over a batch, for a comparison of models.
+pub(super) fn spread(all: &Configurations) -> Configurations {
+    let step = all.len().div_ceil(COMPARED).max(1);
+    all.select(&(0..all.len()).step_by(step).collect::<Vec<_>>())
+}
+
 impl Session {
     /// Compares the scores of a batch that was scored with those of another model of the same training data, if one serves.
     pub(crate) async fn assess(&self, batch: EncodedBatch) -> Result<Assessment, SessionError> {
         let other = self.sessions().second_opinion(self.model());
         let mut scores = None;
         if let Some(other) = &other {
-            let (field, all) = (batch.field(), batch.count());
+            let field = batch.field();
             let read = self.reader_from(batch, field, 0);
-            let spread = move || {
-                let step = all.div_ceil(COMPARED).max(1);
-                Ok::<_, SessionError>(read()?.select(&(0..all).step_by(step).collect::<Vec<_>>()))
-            };
+            let spread = move || Ok::<_, SessionError>(spread(&read()?));
             let some = self.sessions().engine().pool().run(Class::Bulk, move |_| spread()).await?.value?;
             let own = self.model_scores(self.model(), some.clone()).await?;
             scores = Some([own, self.model_scores(other, some).await?]);

@@ -27,6 +27,8 @@ mod replay;
 mod score;
 mod search;
 mod sessions;
+mod shadow;
+mod shadowed;
 mod space;
 mod stored;
 mod suggest;

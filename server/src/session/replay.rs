@@ -73,11 +73,20 @@ impl Sessions {
 
     /// Scores a list, behind all other work.
     pub(crate) async fn replay(&self, model: &Model, list: &MeasuredList) -> Result<Vec<f32>, SessionError> {
-        let configurations = list.configurations.clone();
+        self.score_in_background(model, &list.graph, list.configurations.clone()).await
+    }
+
+    /// Scores configurations of a graph, behind all other work.
+    pub(super) async fn score_in_background(
+        &self,
+        model: &Model,
+        graph: &Arc<SegmentedGraph>,
+        configurations: Configurations,
+    ) -> Result<Vec<f32>, SessionError> {
         let read = move || Ok::<_, SessionError>(configurations);
         let deadline = Some(Instant::now() + MAX_TIME);
         let terms = Terms { deadline, class: Class::Bulk, continues_request: false };
-        Ok(self.engine().score(model, &list.graph, read, terms).await?.scores)
+        Ok(self.engine().score(model, graph, read, terms).await?.scores)
     }
 
     async fn some_measurements(

@@ -9,4 +9,5 @@ mod pinning;
 mod reloading;
 mod removing;
 mod several_servers;
+mod shadow;
 mod subject;

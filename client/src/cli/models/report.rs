@@ -22,6 +22,7 @@ pub(super) struct ModelsReport {
 
 /// One version of one model.
 #[derive(Debug, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the report")]
 struct ModelReport {
     name: String,
     version: u64,
@@ -30,6 +31,7 @@ struct ModelReport {
     rejection: Option<RejectionReport>,
     pinned: bool,
     canary_percent: u32,
+    shadow: bool,
     task: String,
     architecture: String,
     kind: String,
@@ -83,6 +85,7 @@ impl From<v1::Model> for ModelReport {
             }),
             pinned: model.pinned,
             canary_percent: model.canary_percent,
+            shadow: model.shadow,
             task: task_name(model.task),
             digest: hexadecimal(&model.digest),
             feature_digest: hexadecimal(&model.feature_digest),
@@ -171,11 +174,12 @@ impl ModelReport {
         ]
     }
 
-    /// Returns the state, with notes if an operator pinned the version or made it a canary.
+    /// Returns the state, with notes if an operator pinned the version or made it a canary or the shadow.
     fn state_cell(&self) -> String {
         let canary = (self.canary_percent > 0).then(|| format!("canary, {} %", self.canary_percent));
         let pinned = self.pinned.then(|| "pinned".to_owned());
-        let notes: Vec<String> = pinned.into_iter().chain(canary).collect();
+        let shadow = self.shadow.then(|| "shadow".to_owned());
+        let notes: Vec<String> = pinned.into_iter().chain(canary).chain(shadow).collect();
         if notes.is_empty() { self.state.clone() } else { format!("{} ({})", self.state, notes.join(", ")) }
     }
 }

@@ -37,7 +37,7 @@ pub(in crate::registry) struct VersionReport<M> {
 #[derive(Clone, Debug)]
 pub(in crate::registry) struct ServedVersions<M> {
     pub(in crate::registry) stable: (u64, M),
-    /// The canary, and the percentage of graphs that it serves.
+    /// The canary, and the percentage of graphs that it serves; 0 of a shadow.
     pub(in crate::registry) canary: Option<(u64, M, u8)>,
     /// Every version that a request may name.
     pub(in crate::registry) loaded: BTreeMap<u64, M>,
