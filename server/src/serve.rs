@@ -23,7 +23,7 @@ use crate::{
     session::{Bounds, Sessions},
     settings::Settings,
     start_error::StartError,
-    store::MeasurementStore,
+    store::{MeasurementStore, StoreLocation},
     telemetry::{AccessLog, Observer, Tracing},
 };
 
@@ -147,10 +147,15 @@ async fn open_store(
     settings: &Settings,
     metrics: &Metrics,
 ) -> Result<Option<Arc<MeasurementStore>>, StartError> {
-    let Some(path) = settings.measurements.0.clone() else { return Ok(None) };
     let (limit, series) = (settings.max_measurements_bytes, Arc::clone(&metrics.store));
-    let opened = tokio::task::spawn_blocking(move || MeasurementStore::open(path, limit, series)).await?;
-    Ok(Some(Arc::new(opened?)))
+    let store = match settings.measurements.clone() {
+        StoreLocation::Off => return Ok(None),
+        StoreLocation::Database(url) => MeasurementStore::connect(&url, limit, series).await?,
+        StoreLocation::File(path) => {
+            tokio::task::spawn_blocking(move || MeasurementStore::open(&path, limit, series)).await??
+        }
+    };
+    Ok(Some(Arc::new(store)))
 }
 
 fn bounds(settings: &Settings) -> Bounds {

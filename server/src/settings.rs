@@ -1,8 +1,8 @@
 //! Settings of the server, by flag or environment variable.
 
 use std::{
-    collections::BTreeMap, convert::Infallible, env, fmt, io, net::SocketAddr, num::NonZeroUsize,
-    path::PathBuf, str::FromStr, time::Duration,
+    collections::BTreeMap, env, fmt, io, net::SocketAddr, num::NonZeroUsize, path::PathBuf, str::FromStr,
+    time::Duration,
 };
 
 use clap::{
@@ -16,6 +16,7 @@ use crate::{
     registry::Defaults,
     security::SecuritySettings,
     service::DeliverySettings,
+    store::StoreLocation,
     telemetry::{LogFormat, TraceSettings, ratio},
 };
 
@@ -134,13 +135,13 @@ pub struct Settings {
     #[arg(help_heading = MODELS)]
     pub default_feature_set_models: FeatureSetModels,
 
-    /// File that keeps reported measurements
+    /// File or database that keeps reported measurements
     ///
-    /// It keeps the measurements that clients report, and is created if it is missing. `off` keeps none. Each server needs
-    /// a file of its own.
-    #[arg(long, env = "HLORANK_MEASUREMENTS", value_name = "FILE", default_value = "off")]
-    #[arg(help_heading = MEASUREMENTS)]
-    pub measurements: PathOrOff,
+    /// A file is created if it is missing, and each server needs one of its own. Several servers may share a PostgreSQL
+    /// database, `postgres://USER:PASSWORD@HOST/DATABASE`. `off` keeps none.
+    #[arg(long, env = "HLORANK_MEASUREMENTS", value_name = "PLACE", default_value = "off")]
+    #[arg(help_heading = MEASUREMENTS, hide_env_values = true)]
+    pub measurements: StoreLocation,
 
     /// Maximum size of the kept measurements in bytes
     ///
@@ -273,10 +274,6 @@ const MEASUREMENTS: &str = "Measurements";
 const LIMITS: &str = "Limits";
 const LOGS: &str = "Logs and traces";
 
-/// Path of a file, or `off`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PathOrOff(pub Option<PathBuf>);
-
 /// Models by feature set: `SET=MODEL,SET=MODEL`, or `none`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeatureSetModels(pub Vec<(String, String)>);
@@ -329,14 +326,6 @@ impl FromStr for AddressOrOff {
             "off" => Ok(Self(None)),
             address => address.parse().map(|address| Self(Some(address))).map_err(|_| NoAddress),
         }
-    }
-}
-
-impl FromStr for PathOrOff {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self((text != "off").then(|| text.into())))
     }
 }
 

@@ -1,18 +1,18 @@
-use std::{io, path::PathBuf};
+use std::io;
 
 use redb::{DatabaseError, StorageError};
 
-/// Why the file of measurements cannot be used.
+/// Why the store of measurements cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("--measurements {path}: {reason}", path = path.display())]
+#[error("--measurements {at}: {reason}")]
 pub struct OpenStoreError {
-    /// The file.
-    pub path: PathBuf,
+    /// The file, or the host and the name of the database.
+    pub at: String,
     /// What is wrong, and what to do about it.
     pub reason: Unusable,
 }
 
-/// What is wrong with a file of measurements.
+/// What is wrong with a file or a database of measurements.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
     /// Another process has it open.
@@ -26,8 +26,8 @@ pub enum Unusable {
     Damaged(String),
     /// It was written in a format that this version does not know.
     #[error(
-        "the file has format {found}, and this version of the server reads format {known}; start the version that wrote \
-         it, or choose another file"
+        "it has format {found}, and this version of the server reads format {known}; start the version that wrote it, or \
+         choose another one"
     )]
     OtherFormat {
         /// Its format.
@@ -35,6 +35,12 @@ pub enum Unusable {
         /// The format that is read.
         known: u64,
     },
+    /// It is no address of a database.
+    #[error(
+        "no address of a PostgreSQL database ({0}); the form is postgres://USER:PASSWORD@HOST:PORT/DATABASE, with \
+         ?sslmode=require or disable if TLS must or must not be used"
+    )]
+    Address(String),
     /// It cannot be read or written.
     #[error("{0}; check that the folder exists, has space, and that the server may write there")]
     Io(io::Error),

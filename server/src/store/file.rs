@@ -67,8 +67,8 @@ pub(super) struct Totals {
 impl StoreFile {
     /// Opens a file, and reads all of it to check it. Creates it if it is missing.
     pub(super) fn open(path: &Path) -> Result<Self, OpenStoreError> {
-        let opened =
-            open_unless_panicking(path).map_err(|reason| OpenStoreError { path: path.to_owned(), reason })?;
+        let opened = open_unless_panicking(path)
+            .map_err(|reason| OpenStoreError { at: path.display().to_string(), reason })?;
         Ok(Self { path: path.to_owned(), database: RwLock::new(Some(opened)) })
     }
 

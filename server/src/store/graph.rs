@@ -1,5 +1,7 @@
 use hlorank_graph::{Digest, Task};
 
+use super::Subject;
+
 /// A graph whose measurements are kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeptGraph {
@@ -9,6 +11,19 @@ pub struct KeptGraph {
     pub structure: Digest,
     /// Its message, compressed.
     pub message: Vec<u8>,
+}
+
+impl KeptGraph {
+    /// Bytes of its keys and records if it is kept for a subject.
+    pub(super) fn bytes_for(&self, subject: &Subject) -> u64 {
+        bytes_of_graph(subject, self.message.len())
+    }
+}
+
+/// Bytes of the keys and records of a graph with a message of this length.
+pub(super) fn bytes_of_graph(subject: &Subject, message: usize) -> u64 {
+    let (key, structure) = (subject.prefix().len(), size_of_val(&subject.graph));
+    (3 * key + structure + Kind::BYTES + message) as u64
 }
 
 /// Maximum number of bytes of the message of a graph that is kept, before it is compressed.

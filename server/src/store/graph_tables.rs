@@ -3,7 +3,7 @@ use redb::{ReadableTable as _, Table, WriteTransaction};
 use super::{
     KeptGraph, Subject,
     file::{GRAPHS, STRUCTURES, SUBJECTS, unreadable},
-    graph::Kind,
+    graph::{Kind, bytes_of_graph},
 };
 
 /// The tables of graphs, while they are written.
@@ -25,7 +25,7 @@ impl<'a> GraphTables<'a> {
     /// Returns the bytes that a graph would add; `None` if it is kept already.
     pub(super) fn missing(&self, subject: &Subject, graph: &KeptGraph) -> Result<Option<u64>, redb::Error> {
         let is_kept = self.kinds.get(subject.prefix().as_slice())?.is_some();
-        Ok((!is_kept).then(|| bytes(subject, graph.message.len())))
+        Ok((!is_kept).then(|| graph.bytes_for(subject)))
     }
 
     pub(super) fn insert(&mut self, subject: &Subject, graph: &KeptGraph) -> Result<(), redb::Error> {
@@ -54,14 +54,8 @@ impl<'a> GraphTables<'a> {
             let message = self.messages.remove(key.as_slice())?.map_or(0, |message| message.value().len());
             self.kinds.remove(key.as_slice())?;
             self.structures.remove(subject.structure_key(kind.structure).as_slice())?;
-            freed += bytes(subject, message);
+            freed += bytes_of_graph(subject, message);
         }
         Ok((removed.len(), freed))
     }
-}
-
-/// Bytes of the keys and records of a graph.
-fn bytes(subject: &Subject, message: usize) -> u64 {
-    let (key, structure) = (subject.prefix().len(), size_of_val(&subject.graph));
-    (3 * key + structure + Kind::BYTES + message) as u64
 }

@@ -74,9 +74,24 @@ pub(super) fn target_prefix(target: &str) -> Vec<u8> {
     prefix
 }
 
+/// The first key after all that begin with a prefix; `None` if there is none.
+pub(super) fn end_of_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|&byte| byte < u8::MAX)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_prefix_ends_before_the_next_key_that_lacks_it() {
+        assert_eq!(end_of_prefix(&[1, 2]), Some(vec![1, 3]));
+        assert_eq!(end_of_prefix(&[1, 255, 255]), Some(vec![2]));
+        assert_eq!((end_of_prefix(&[255]), end_of_prefix(&[])), (None, None));
+    }
 
     #[test]
     fn a_key_gives_subject_and_id_back() {

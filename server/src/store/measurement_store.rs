@@ -1,44 +1,46 @@
-use std::{path::PathBuf, sync::Arc, thread};
+use std::{path::Path, sync::Arc};
 
 use hlorank_graph::{Digest, Task};
-use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    Changed, KeptGraph, Measurement, OpenStoreError, Page, Reported, StoreError, Subject, Unusable,
-    changes::Changes,
-    file::StoreFile,
-    key::target_prefix,
-    writer::{Command, Report, Writer},
+    Changed, DatabaseUrl, KeptGraph, Measurement, OpenStoreError, Page, Reported, StoreError, Subject,
+    changes::Changes, embedded::Embedded, key::target_prefix, postgres::Shared,
 };
 use crate::metrics::{StoreSeries, set};
 
 /// The measurements that clients reported.
 pub struct MeasurementStore {
-    file: Arc<StoreFile>,
-    commands: mpsc::Sender<Command>,
-    changes: Changes,
+    kept: Kept,
+    changes: Arc<Changes>,
     series: Arc<StoreSeries>,
 }
 
-/// Maximum number of commands that wait for the writer. Further calls wait for a place.
-const MAX_WAITING: usize = 1_024;
+/// Where they are.
+enum Kept {
+    File(Embedded),
+    Database(Box<Shared>),
+}
 
 impl MeasurementStore {
     /// Opens the store in a file, which is created if it is missing. It holds at most `limit` bytes of keys and records;
     /// the file takes about three times as much. Blocks while it reads the whole file to check it.
-    pub fn open(path: PathBuf, limit: u64, series: Arc<StoreSeries>) -> Result<Self, OpenStoreError> {
-        let file = Arc::new(StoreFile::open(&path)?);
-        if let Ok(totals) = file.totals() {
-            tracing::info!(path = %path.display(), measurements = totals.measurements, "measurements are kept");
-            set(&series.measurements, totals.measurements);
-            set(&series.bytes, totals.bytes);
-            set(&series.max_bytes, limit);
-        }
-        let (sender, commands) = mpsc::channel(MAX_WAITING);
-        let writer = Writer { file: Arc::clone(&file), commands, limit, series: Arc::clone(&series) };
-        let started = thread::Builder::new().name("measurements".to_owned()).spawn(|| writer.run());
-        started.map_err(|error| OpenStoreError { path, reason: Unusable::Io(error) })?;
-        Ok(Self { file, commands: sender, changes: Changes::default(), series })
+    pub fn open(path: &Path, limit: u64, series: Arc<StoreSeries>) -> Result<Self, OpenStoreError> {
+        let file = Embedded::open(path, limit, Arc::clone(&series))?;
+        set(&series.max_bytes, limit);
+        Ok(Self { kept: Kept::File(file), changes: Arc::default(), series })
+    }
+
+    /// Uses the store in a PostgreSQL database, which other servers may use too. A database that does not answer is tried
+    /// again with every use.
+    pub async fn connect(
+        url: &DatabaseUrl,
+        limit: u64,
+        series: Arc<StoreSeries>,
+    ) -> Result<Self, OpenStoreError> {
+        let changes = Arc::<Changes>::default();
+        let database = Shared::open(url, limit, Arc::clone(&changes), Arc::clone(&series)).await?;
+        set(&series.max_bytes, limit);
+        Ok(Self { kept: Kept::Database(Box::new(database)), changes, series })
     }
 
     /// Adds measurements, all or none, and the graph that they are of, if it is not kept yet. Returns once they are on disk.
@@ -48,23 +50,33 @@ impl MeasurementStore {
         measurements: Vec<Measurement>,
         graph: Option<KeptGraph>,
     ) -> Result<Reported, StoreError> {
-        let of = subject.clone();
-        let report = |answer| Command::Report(Report { subject, measurements, graph, answer });
-        let reported = self.ask(report).await?;
-        if reported.accepted > 0 {
-            self.changes.add(of);
+        match &self.kept {
+            Kept::File(file) => {
+                let reported = file.report(subject.clone(), measurements, graph).await?;
+                if reported.accepted > 0 {
+                    self.changes.add(subject);
+                }
+                Ok(reported)
+            }
+            // The database notifies all servers, this one too.
+            Kept::Database(database) => self.noted(database.report(&subject, &measurements, graph).await),
         }
-        Ok(reported)
     }
 
     /// Returns the graph of a subject, if it is kept.
     pub async fn graph(&self, subject: Subject) -> Result<Option<KeptGraph>, StoreError> {
-        self.read(move |file| file.graph(&subject)).await
+        self.noted(match &self.kept {
+            Kept::File(file) => file.read(move |file| file.graph(&subject)).await,
+            Kept::Database(database) => database.graph(&subject).await,
+        })
     }
 
     /// Returns whether the graph of a subject is kept.
     pub async fn has_graph(&self, subject: Subject) -> Result<bool, StoreError> {
-        self.read(move |file| file.has_graph(&subject)).await
+        self.noted(match &self.kept {
+            Kept::File(file) => file.read(move |file| file.has_graph(&subject)).await,
+            Kept::Database(database) => database.has_graph(&subject).await,
+        })
     }
 
     /// Returns at most `count` subjects whose graphs are kept and their tasks, in the order of their keys, from the one after
@@ -74,7 +86,10 @@ impl MeasurementStore {
         after: Option<Subject>,
         count: usize,
     ) -> Result<Vec<(Subject, Task)>, StoreError> {
-        self.read(move |file| file.subjects(after.as_ref(), count)).await
+        self.noted(match &self.kept {
+            Kept::File(file) => file.read(move |file| file.subjects(after.as_ref(), count)).await,
+            Kept::Database(database) => database.subjects(after.as_ref(), count).await,
+        })
     }
 
     /// Returns at most `count` other subjects on the target of one whose graphs have this structure: those with the lowest
@@ -85,7 +100,10 @@ impl MeasurementStore {
         structure: Digest,
         count: usize,
     ) -> Result<Vec<Subject>, StoreError> {
-        self.read(move |file| file.alike(&subject, structure, count)).await
+        self.noted(match &self.kept {
+            Kept::File(file) => file.read(move |file| file.alike(&subject, structure, count)).await,
+            Kept::Database(database) => database.alike(&subject, structure, count).await,
+        })
     }
 
     /// Waits until measurements were added or deleted since the last call, and returns which.
@@ -103,45 +121,40 @@ impl MeasurementStore {
         count: usize,
     ) -> Result<Page, StoreError> {
         let prefix = prefix(target, graph);
-        self.read(move |file| file.page(&prefix, after.as_deref(), count)).await
-    }
-
-    /// Reads the file on a thread that may wait for the disk.
-    async fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&StoreFile) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let file = Arc::clone(&self.file);
-        let read = tokio::task::spawn_blocking(move || read(&file)).await;
-        let read = read.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string())));
-        read.inspect_err(|error| {
-            tracing::error!(%error, "measurements were not read");
-            self.series.failures.increment(1);
+        self.noted(match &self.kept {
+            Kept::File(file) => file.read(move |file| file.page(&prefix, after.as_deref(), count)).await,
+            Kept::Database(database) => database.page(&prefix, after.as_deref(), count).await,
         })
     }
 
     /// Deletes the measurements of a target, or those of one graph on it. Returns how many there were.
     pub async fn delete(&self, target: &str, graph: Option<Digest>) -> Result<u64, StoreError> {
         let prefix = prefix(Some(target), graph);
-        let deleted = self.ask(|answer| Command::Delete(prefix, answer)).await;
-        self.changes.add_all();
-        deleted
+        match &self.kept {
+            Kept::File(file) => {
+                let deleted = file.delete(prefix).await;
+                self.changes.add_all();
+                deleted
+            }
+            Kept::Database(database) => self.noted(database.delete(&prefix).await),
+        }
     }
 
-    /// Writes what waits, and closes the file. Later calls fail.
+    /// Writes what waits, and closes the store. Later calls fail.
     pub async fn close(&self) {
-        // An error means that it is closed.
-        let _ = self.ask(Command::Close).await;
+        match &self.kept {
+            Kept::File(file) => file.close().await,
+            Kept::Database(database) => database.close().await,
+        }
     }
 
-    async fn ask<T>(
-        &self,
-        command: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Command,
-    ) -> Result<T, StoreError> {
-        let (answer, answered) = oneshot::channel();
-        let closed = || StoreError::Failed("the store is closed".to_owned());
-        self.commands.send(command(answer)).await.map_err(|_| closed())?;
-        answered.await.unwrap_or_else(|_| Err(closed()))
+    /// Counts and logs a failure.
+    fn noted<T>(&self, done: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Err(error @ StoreError::Failed(_)) = &done {
+            tracing::error!(%error, "measurements were not read or written");
+            self.series.failures.increment(1);
+        }
+        done
     }
 }
 

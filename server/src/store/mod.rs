@@ -1,8 +1,9 @@
-//! The store of measurements: the run times that clients reported, kept in a file for later calls.
+//! The store of measurements: the run times that clients reported, kept in a file or a database for later calls.
 //!
 //! A set that grows until someone deletes from it. The key of a measurement is its target, graph, configuration and id, so
 //! that the union of two sets is one set, in whatever order they came. A report is acknowledged once it is on disk. The
-//! file is a redb database, whose pages have checksums, and which is locked while it is open.
+//! file is a redb database, whose pages have checksums, and which is locked while it is open. A PostgreSQL database is shared
+//! by several servers.
 //!
 //! With the first measurement of a graph on a target comes the graph itself, so that measurements can be replayed through a
 //! model that no call sends the graph to.
@@ -11,20 +12,25 @@
 //! message.
 
 mod changes;
+mod embedded;
 mod error;
 mod file;
 mod graph;
 mod graph_tables;
 mod key;
+mod location;
 mod measurement;
 mod measurement_store;
 mod page;
+mod postgres;
+mod report;
 mod writer;
 
 pub use changes::Changed;
 pub use error::{OpenStoreError, StoreError, Unusable};
 pub use graph::{KeptGraph, MAX_GRAPH_BYTES};
 pub use key::Subject;
+pub use location::{DatabaseUrl, StoreLocation};
 pub use measurement::{Measurement, Outcome, Reported};
 pub use measurement_store::MeasurementStore;
 pub use page::Page;

@@ -15,7 +15,7 @@ use super::{
 use crate::metrics::Metrics;
 
 fn open_with(path: &Path, limit: u64) -> Result<MeasurementStore, OpenStoreError> {
-    MeasurementStore::open(path.to_owned(), limit, Metrics::default().store)
+    MeasurementStore::open(path, limit, Metrics::default().store)
 }
 
 fn open(path: &Path) -> MeasurementStore {

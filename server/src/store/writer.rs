@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use redb::{Database, ReadableTable as _, Table, WriteTransaction};
 use tokio::sync::{mpsc, oneshot};
@@ -7,6 +7,7 @@ use super::{
     KeptGraph, Measurement, Reported, StoreError, Subject,
     file::{BYTES, FACTS, MEASUREMENTS, StoreFile},
     graph_tables::GraphTables,
+    report::{Record, bytes_of, new_records, records},
 };
 use crate::metrics::{StoreSeries, set};
 
@@ -28,9 +29,6 @@ pub(super) struct Report {
     pub(super) graph: Option<KeptGraph>,
     pub(super) answer: Answer<Reported>,
 }
-
-/// A key and its record.
-type Record = (Vec<u8>, Vec<u8>);
 
 /// What a report adds.
 struct Added {
@@ -139,8 +137,7 @@ impl Writer {
 impl Report {
     fn added(self) -> (Added, Answer<Reported>) {
         let Self { subject, measurements, graph, answer } = self;
-        let record = |each: &Measurement| (subject.key(&each.config, &each.id), each.record());
-        let measurements = measurements.iter().map(record).collect();
+        let measurements = records(&subject, &measurements);
         (Added { measurements, graph: graph.map(|graph| (subject, graph)) }, answer)
     }
 }
@@ -157,15 +154,14 @@ fn add(
     let mut graphs = GraphTables::open(&write)?;
     let mut results = Vec::with_capacity(reports.len());
     for Added { measurements: report, graph } in reports {
-        let result = match new_records(&table, report)? {
+        let result = match new_records(report, |key, record| is_kept_as(&table, key, record))? {
             Err(refused) => Err(refused),
             Ok(new) => {
                 let of_graph = match graph {
                     Some((subject, graph)) => graphs.missing(subject, graph)?,
                     None => None,
                 };
-                let of_new = new.iter().map(|(key, record)| bytes(key, record)).sum::<u64>();
-                let needed = of_graph.unwrap_or(0) + of_new;
+                let needed = of_graph.unwrap_or(0) + bytes_of(&new);
                 let fits = held.saturating_add(needed) <= limit;
                 if !fits && !new.is_empty() {
                     Err(StoreError::Full { held, needed, limit })
@@ -192,24 +188,13 @@ fn add(
     Ok(results)
 }
 
-type Records<'a> = BTreeMap<&'a [u8], &'a [u8]>;
-
-/// Returns those records of a report that are not in the table.
-fn new_records<'a>(
+/// Returns whether a key is in the table, and if so, whether with this record.
+fn is_kept_as(
     table: &Table<'_, &'static [u8], &'static [u8]>,
-    report: &'a [Record],
-) -> Result<Result<Records<'a>, StoreError>, redb::Error> {
-    let mut new = Records::new();
-    for (index, (key, record)) in report.iter().enumerate() {
-        let is_same = match table.get(key.as_slice())? {
-            Some(kept) => kept.value() == record,
-            None => *new.entry(key).or_insert(record) == record,
-        };
-        if !is_same {
-            return Ok(Err(StoreError::Changed { index }));
-        }
-    }
-    Ok(Ok(new))
+    key: &[u8],
+    record: &[u8],
+) -> Result<Option<bool>, redb::Error> {
+    Ok(table.get(key)?.map(|kept| kept.value() == record))
 }
 
 /// What one commit deleted.

@@ -13,7 +13,7 @@ const MODEL: &str = "tile-xla-cpu";
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Returns the quality of a version once it is over this many graphs.
-async fn quality_of(client: &Client, version: Option<u64>, graphs: usize) -> LiveQuality {
+pub(crate) async fn quality_of(client: &Client, version: Option<u64>, graphs: usize) -> LiveQuality {
     let started = Instant::now();
     loop {
         let quality = client.get_model(MODEL, version).await.unwrap().live_quality;

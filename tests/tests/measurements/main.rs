@@ -1,6 +1,7 @@
 //! A server keeps measured run times, learns from them in later calls, and judges its models by them.
 
 mod comparison;
+mod database;
 mod exported;
 mod live_quality;
 mod pooled;

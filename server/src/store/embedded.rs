@@ -1,0 +1,78 @@
+use std::{path::Path, sync::Arc, thread};
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    KeptGraph, Measurement, OpenStoreError, Reported, StoreError, Subject, Unusable,
+    file::StoreFile,
+    writer::{Command, Report, Writer},
+};
+use crate::metrics::{StoreSeries, set};
+
+/// Measurements in a file of this server.
+pub(super) struct Embedded {
+    file: Arc<StoreFile>,
+    commands: mpsc::Sender<Command>,
+}
+
+/// Maximum number of commands that wait for the writer. Further calls wait for a place.
+const MAX_WAITING: usize = 1_024;
+
+impl Embedded {
+    /// Opens the file, which is created if it is missing. Blocks while it reads the whole file to check it.
+    pub(super) fn open(path: &Path, limit: u64, series: Arc<StoreSeries>) -> Result<Self, OpenStoreError> {
+        let file = Arc::new(StoreFile::open(path)?);
+        if let Ok(totals) = file.totals() {
+            tracing::info!(path = %path.display(), measurements = totals.measurements, "measurements are kept");
+            set(&series.measurements, totals.measurements);
+            set(&series.bytes, totals.bytes);
+        }
+        let (sender, commands) = mpsc::channel(MAX_WAITING);
+        let writer = Writer { file: Arc::clone(&file), commands, limit, series };
+        let started = thread::Builder::new().name("measurements".to_owned()).spawn(|| writer.run());
+        started.map_err(|error| OpenStoreError {
+            at: path.display().to_string(),
+            reason: Unusable::Io(error),
+        })?;
+        Ok(Self { file, commands: sender })
+    }
+
+    pub(super) async fn report(
+        &self,
+        subject: Subject,
+        measurements: Vec<Measurement>,
+        graph: Option<KeptGraph>,
+    ) -> Result<Reported, StoreError> {
+        self.ask(|answer| Command::Report(Report { subject, measurements, graph, answer })).await
+    }
+
+    /// Reads the file on a thread that may wait for the disk.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&StoreFile) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let file = Arc::clone(&self.file);
+        let read = tokio::task::spawn_blocking(move || read(&file)).await;
+        read.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string())))
+    }
+
+    pub(super) async fn delete(&self, prefix: Vec<u8>) -> Result<u64, StoreError> {
+        self.ask(|answer| Command::Delete(prefix, answer)).await
+    }
+
+    /// Writes what waits, and closes the file. Later calls fail.
+    pub(super) async fn close(&self) {
+        // An error means that it is closed.
+        let _ = self.ask(Command::Close).await;
+    }
+
+    async fn ask<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Command,
+    ) -> Result<T, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let closed = || StoreError::Failed("the store is closed".to_owned());
+        self.commands.send(command(answer)).await.map_err(|_| closed())?;
+        answered.await.unwrap_or_else(|_| Err(closed()))
+    }
+}

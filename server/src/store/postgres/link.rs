@@ -1,0 +1,98 @@
+use std::{future::poll_fn, sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{MappedMutexGuard, Mutex, MutexGuard, mpsc::Sender},
+    time::timeout,
+};
+use tokio_postgres::{AsyncMessage, Client, Config, config::Host};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::{
+    answer::{LinkError, MAX_ANSWER, within},
+    schema,
+};
+use crate::store::DatabaseUrl;
+
+/// A database, and how connections to it are encrypted.
+pub(super) struct Database {
+    config: Config,
+    tls: MakeRustlsConnect,
+}
+
+/// A connection that is opened again if it was lost.
+pub(super) struct Link {
+    database: Arc<Database>,
+    client: Mutex<Option<Client>>,
+}
+
+/// Maximum time to open a connection.
+const MAX_CONNECT: Duration = Duration::from_secs(5);
+
+/// Settings of a connection: a commit waits for the disk, and nothing runs longer than it is waited for.
+const SETTINGS: &str = "SET synchronous_commit = on; SET statement_timeout = '10s'";
+
+impl Database {
+    /// Reads an address. Certificates of servers are checked against those of the system.
+    pub(super) fn of(url: &DatabaseUrl) -> Result<Self, LinkError> {
+        let mut config: Config = url.0.parse()?;
+        config.application_name("hlorank").connect_timeout(MAX_CONNECT).tcp_user_timeout(MAX_ANSWER);
+        // Certificates of the system that cannot be read are left out.
+        let (tls, _) = MakeRustlsConnect::with_native_certs()
+            .map_err(|error| LinkError::Failed(format!("{error:?}")))?;
+        Ok(Self { config, tls })
+    }
+
+    /// Its host and name, for people.
+    pub(super) fn name(&self) -> String {
+        let host = |host: &Host| match host {
+            Host::Tcp(name) => name.clone(),
+            Host::Unix(path) => path.display().to_string(),
+        };
+        let hosts: Vec<String> = self.config.get_hosts().iter().map(host).collect();
+        format!("{}/{}", hosts.join(","), self.config.get_dbname().unwrap_or_default())
+    }
+
+    /// Opens a connection, which sends what it is notified of.
+    pub(super) async fn connect(&self, notes: Option<Sender<String>>) -> Result<Client, LinkError> {
+        let connecting = timeout(MAX_CONNECT, self.config.connect(self.tls.clone()));
+        let late = |_| LinkError::Failed(format!("no connection within {} s", MAX_CONNECT.as_secs()));
+        let (mut client, mut connection) = connecting.await.map_err(late)??;
+        tokio::spawn(async move {
+            while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+                if let (AsyncMessage::Notification(note), Some(notes)) = (message, &notes)
+                    && notes.send(note.payload().to_owned()).await.is_err()
+                {
+                    return;
+                }
+            }
+        });
+        within(client.batch_execute(SETTINGS)).await?;
+        schema::prepare(&mut client).await?;
+        Ok(client)
+    }
+}
+
+impl Link {
+    pub(super) fn new(database: Arc<Database>) -> Self {
+        Self { database, client: Mutex::new(None) }
+    }
+
+    /// Returns the connection once nobody else uses it.
+    pub(super) async fn client(&self) -> Result<MappedMutexGuard<'_, Client>, LinkError> {
+        let mut client = self.client.lock().await;
+        let answers = match &*client {
+            Some(client) => within(client.simple_query("")).await.is_ok(),
+            None => false,
+        };
+        if !answers {
+            *client = None;
+            *client = Some(self.database.connect(None).await?);
+        }
+        Ok(MutexGuard::map(client, |client| client.as_mut().expect("it was opened")))
+    }
+
+    /// Closes the connection.
+    pub(super) async fn close(&self) {
+        *self.client.lock().await = None;
+    }
+}

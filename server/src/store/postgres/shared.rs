@@ -1,0 +1,81 @@
+use std::sync::Arc;
+
+use tokio::task::JoinHandle;
+
+use super::{
+    answer::{LinkError, within},
+    link::{Database, Link},
+    listen::listen,
+    schema::Totals,
+};
+use crate::{
+    metrics::{StoreSeries, set},
+    store::{DatabaseUrl, OpenStoreError, Unusable, changes::Changes},
+};
+
+/// Measurements in a database. Two connections are used: one to read, and one to write.
+pub(in crate::store) struct Shared {
+    pub(super) reader: Link,
+    pub(super) writer: Link,
+    /// Maximum number of bytes of all keys and records.
+    pub(super) limit: u64,
+    pub(super) series: Arc<StoreSeries>,
+    listening: JoinHandle<()>,
+}
+
+impl Shared {
+    /// Connects to a database. If it does not answer, it is tried again with every use. Fails if the address is none, or if
+    /// the database has another format.
+    pub(in crate::store) async fn open(
+        url: &DatabaseUrl,
+        limit: u64,
+        changes: Arc<Changes>,
+        series: Arc<StoreSeries>,
+    ) -> Result<Self, OpenStoreError> {
+        let unusable = |at: String, reason| OpenStoreError { at, reason };
+        let database = Database::of(url)
+            .map_err(|error| unusable("postgres://".to_owned(), Unusable::Address(error.to_string())))?;
+        let database = Arc::new(database);
+        let [reader, writer] = [(); 2].map(|()| Link::new(Arc::clone(&database)));
+        match writer.client().await {
+            Ok(_) => {}
+            Err(LinkError::OtherFormat { found, known }) => {
+                return Err(unusable(database.name(), Unusable::OtherFormat { found, known }));
+            }
+            Err(LinkError::Failed(reason)) => {
+                tracing::warn!(
+                    database = database.name(),
+                    reason,
+                    "the database of measurements does not answer; it is tried again with every use"
+                );
+            }
+        }
+        let listening = tokio::spawn(listen(database, changes));
+        let shared = Self { reader, writer, limit, series, listening };
+        shared.sample().await;
+        Ok(shared)
+    }
+
+    /// Sets the gauges, if the database answers.
+    pub(super) async fn sample(&self) {
+        if let Ok(client) = self.reader.client().await
+            && let Ok(totals) = within(Totals::read(&client)).await
+        {
+            set(&self.series.measurements, totals.measurements.unsigned_abs());
+            set(&self.series.bytes, totals.bytes.unsigned_abs());
+        }
+    }
+
+    /// Closes the connections. They are opened again if they are used.
+    pub(in crate::store) async fn close(&self) {
+        self.listening.abort();
+        self.reader.close().await;
+        self.writer.close().await;
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.listening.abort();
+    }
+}
