@@ -2,6 +2,7 @@
 //! takes. `HLORANK_MEASURED` names further folders of measured files, separated by colons.
 
 mod pools;
+mod reports;
 
 use std::{
     env, fs,
@@ -40,6 +41,7 @@ fn main() {
         let server = TestServer::start_with(&["--default-tile-model=tile-xla-cpu"]).await;
         let client = server.client().await;
         pools::judge().await;
+        reports::judge().await;
         println!("| graphs | number | measurements | tau before | tau after |");
         println!("| --- | ---: | ---: | ---: | ---: |");
         for subject in subjects() {
