@@ -135,8 +135,10 @@ async fn a_whole_graph_model_is_adapted_by_its_scores() {
 
 /// Starts a server, and waits until it serves the second models, which nothing else needs.
 async fn start_with_second_models() -> TestServer {
-    let server = TestServer::start().await;
-    for (name, version) in [("layout-xla-cpu-sage", 4), ("tile-xla-cpu-sage", 3)] {
+    let (server, artifacts) = (TestServer::start().await, Artifacts::copy());
+    for name in ["layout-xla-cpu-sage", "tile-xla-cpu-sage"] {
+        let newest = artifacts.versions(name).last().unwrap().file_name().unwrap().to_owned();
+        let version = newest.to_str().unwrap().parse().unwrap();
         server.until(name, version, ModelState::Serving).await;
     }
     server
