@@ -103,6 +103,12 @@ impl ComputePool {
         self.interactive.len() + self.bulk.len()
     }
 
+    /// Whether interactive work waits for a worker.
+    #[must_use]
+    pub fn has_interactive(&self) -> bool {
+        !self.interactive.is_empty()
+    }
+
     /// Records that an interactive call is in flight now.
     pub fn note_interactive(&self) {
         self.threads.activity.note_interactive();
@@ -124,7 +130,8 @@ impl ComputePool {
         let _ = queue.send(Box::new(work));
     }
 
-    /// Queues work, or does it at once if [`Self::works_at_once`]. The caller must not hold locks that the work takes.
+    /// Queues work, or does it at once if [`Self::at_once`] returns a worker. The caller must not hold locks that the work
+    /// takes.
     pub fn spawn(&self, class: Class, work: impl FnOnce(Worker) + Send + 'static) {
         match self.at_once(class) {
             Some(worker) => work(worker),
@@ -132,14 +139,10 @@ impl ComputePool {
         }
     }
 
-    /// Whether the current thread is a worker that does work of this class at once, for a small call that
+    /// Returns the worker that the current thread is, if it does work of this class at once for a small call that
     /// [`Self::drive`] began less than some milliseconds ago.
     #[must_use]
-    pub fn works_at_once(&self, class: Class) -> bool {
-        self.at_once(class).is_some()
-    }
-
-    fn at_once(&self, class: Class) -> Option<Worker> {
+    pub fn at_once(&self, class: Class) -> Option<Worker> {
         if class == Class::Interactive { at_once::worker(self.number()) } else { None }
     }
 

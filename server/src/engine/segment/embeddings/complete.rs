@@ -8,7 +8,7 @@ use super::{
     cache::EmbeddingCache,
     call::{Call, Evaluated, Queue, RowKey, Waiter},
     parts::{LookedUp, Missing, Part, parts},
-    running::spawn_block,
+    running::{evaluate_next, queue_block},
     shared::Shared,
 };
 use crate::{
@@ -186,13 +186,23 @@ impl Embeddings {
                 None => queued += usize::from(waiting.add(queue, missing.key, waiter)),
             }
         }
-        let tasks = if self.0.pool.works_at_once(queue.class) {
-            usize::from(waiting.add_task(queue))
-        } else {
-            waiting.start_tasks(queue, self.0.pool.workers())
-        };
-        drop(waiting);
-        (0..tasks).for_each(|_| spawn_block(&self.0, queue));
+        let pool = &self.0.pool;
+        // Few rows wait while other small calls do, because theirs may fill the block.
+        let is_full = queued * queue.nodes >= self.0.device().min_block_nodes;
+        match pool.at_once(queue.class).filter(|_| is_full || !pool.has_interactive()) {
+            Some(worker) => {
+                let has_rows = waiting.add_task(queue);
+                drop(waiting);
+                if has_rows {
+                    evaluate_next(&self.0, queue, worker);
+                }
+            }
+            None => {
+                let tasks = waiting.start_tasks(queue, pool.workers());
+                drop(waiting);
+                (0..tasks).for_each(|_| queue_block(&self.0, queue));
+            }
+        }
         queued
     }
 }

@@ -16,25 +16,25 @@ use crate::{
     runtime::Interrupt,
 };
 
-/// Has a worker evaluate the next rows of a queue, at once if possible.
-pub(super) fn spawn_block(shared: &Arc<Shared>, queue: Queue) {
+/// Has a worker evaluate the next rows of a queue when it is their turn.
+pub(super) fn queue_block(shared: &Arc<Shared>, queue: Queue) {
     let own = Arc::clone(shared);
-    shared.pool.spawn(queue.class, move |worker| evaluate_next(&own, queue, worker));
+    shared.pool.queue(queue.class, move |worker| evaluate_next(&own, queue, worker));
 }
 
-fn evaluate_next(shared: &Arc<Shared>, queue: Queue, worker: Worker) {
+/// Evaluates the next rows of a queue, as a task of it.
+pub(super) fn evaluate_next(shared: &Arc<Shared>, queue: Queue, worker: Worker) {
     let is_small = queue.class == Class::Bulk && shared.pool.is_interactive();
     let Taken { rows, cancelled, more } = shared.waiting().take(queue, shared.takers(queue.class), is_small);
     drop(cancelled);
     if more {
-        let own = Arc::clone(shared);
-        shared.pool.queue(queue.class, move |worker| evaluate_next(&own, queue, worker));
+        queue_block(shared, queue);
     }
     if !rows.is_empty() {
         RunningBlock { shared: Arc::clone(shared), queue, rows }.run(worker);
     }
     // The rest is taken here unless another worker has begun.
-    if more && shared.pool.works_at_once(queue.class) && shared.waiting().add_task(queue) {
+    if more && shared.pool.at_once(queue.class).is_some() && shared.waiting().add_task(queue) {
         evaluate_next(shared, queue, worker);
     }
 }
