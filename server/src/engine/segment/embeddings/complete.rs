@@ -189,19 +189,16 @@ impl Embeddings {
         let pool = &self.0.pool;
         // Few rows wait while other small calls do, because theirs may fill the block.
         let is_full = queued * queue.nodes >= self.0.device().min_block_nodes;
-        match pool.at_once(queue.class).filter(|_| is_full || !pool.has_interactive()) {
-            Some(worker) => {
-                let has_rows = waiting.add_task(queue);
-                drop(waiting);
-                if has_rows {
-                    evaluate_next(&self.0, queue, worker);
-                }
+        if let Some(worker) = pool.at_once(queue.class).filter(|_| is_full || !pool.has_interactive()) {
+            let has_rows = waiting.add_task(queue);
+            drop(waiting);
+            if has_rows {
+                evaluate_next(&self.0, queue, worker);
             }
-            None => {
-                let tasks = waiting.start_tasks(queue, pool.workers());
-                drop(waiting);
-                (0..tasks).for_each(|_| queue_block(&self.0, queue));
-            }
+        } else {
+            let tasks = waiting.start_tasks(queue, pool.workers());
+            drop(waiting);
+            (0..tasks).for_each(|_| queue_block(&self.0, queue));
         }
         queued
     }
