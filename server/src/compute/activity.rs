@@ -1,37 +1,22 @@
 use std::{
-    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+    sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
-/// What the workers of a pool do.
+/// What is known of the work of a pool.
 pub(super) struct Activity {
-    busy: AtomicUsize,
     panics: AtomicU64,
     started: Instant,
     /// Milliseconds from the start to the last interactive call; 0 if there was none.
     last_interactive: AtomicU64,
 }
 
-/// A worker that works, until this is dropped.
-pub(super) struct Busy<'a>(&'a Activity);
-
 /// Time after an interactive call during which others are expected.
 pub(super) const INTERACTIVE_PERIOD: Duration = Duration::from_millis(100);
 
 impl Activity {
     pub(super) fn new() -> Self {
-        let (busy, panics) = (AtomicUsize::new(0), AtomicU64::new(0));
-        Self { busy, panics, started: Instant::now(), last_interactive: AtomicU64::new(0) }
-    }
-
-    pub(super) fn begin(&self) -> Busy<'_> {
-        self.busy.fetch_add(1, Ordering::Relaxed);
-        Busy(self)
-    }
-
-    /// Number of workers that work.
-    pub(super) fn busy(&self) -> usize {
-        self.busy.load(Ordering::Relaxed)
+        Self { panics: AtomicU64::new(0), started: Instant::now(), last_interactive: AtomicU64::new(0) }
     }
 
     pub(super) fn panicked(&self) {
@@ -52,11 +37,5 @@ impl Activity {
     pub(super) fn is_interactive(&self) -> bool {
         let last = self.last_interactive.load(Ordering::Relaxed);
         last > 0 && self.started.elapsed() < Duration::from_millis(last) + INTERACTIVE_PERIOD
-    }
-}
-
-impl Drop for Busy<'_> {
-    fn drop(&mut self) {
-        self.0.busy.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -85,12 +85,6 @@ impl ComputePool {
         self.workers
     }
 
-    /// Number of threads that wait for work, as far as is known.
-    #[must_use]
-    pub fn idle(&self) -> usize {
-        self.workers.saturating_sub(self.threads.activity.busy() + self.queued())
-    }
-
     /// Number of times that work has panicked.
     #[must_use]
     pub fn panics(&self) -> u64 {

@@ -81,10 +81,8 @@ impl Threads {
         // Beside small calls, lets the threads that carry them run before more bulk work, which would keep the processor
         // for the rest of the scheduler's time slice. Otherwise, other programs would get that time.
         while let Some(work) = queue.next(|| self.activity.is_interactive()) {
-            let busy = self.activity.begin();
             // The panic is printed already, and the caller receives `WorkerFailed`.
             let panicked = catch_unwind(AssertUnwindSafe(|| work(worker))).is_err();
-            drop(busy);
             if thread.left_behind.load(Ordering::Acquire) {
                 return self.watch.ended();
             }

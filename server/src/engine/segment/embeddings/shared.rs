@@ -33,12 +33,11 @@ impl Shared {
         self.pool.device()
     }
 
-    /// Number of workers among which waiting rows are divided. Those of small calls are divided only if others are idle.
+    /// Number of workers among which waiting rows are divided. Those of small calls are not divided if every worker has
+    /// other work to take.
     pub(super) fn takers(&self, class: Class) -> usize {
-        match class {
-            Class::Interactive => 1 + self.pool.idle(),
-            Class::Bulk => self.pool.workers(),
-        }
+        let workers = self.pool.workers();
+        if class == Class::Interactive && self.pool.queued() >= workers { 1 } else { workers }
     }
 
     /// The rows that wait. The state is consistent between any two of its operations, so a panic elsewhere does not
