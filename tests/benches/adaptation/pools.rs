@@ -83,8 +83,8 @@ async fn report(client: &Client, graph: &MeasuredGraph, target: &str, shuffled: 
 async fn findings(client: &Client, graphs: &[MeasuredGraph], target: &str) -> Findings {
     let mut findings = Findings::default();
     for graph in graphs {
-        let handle = GraphHandle::of(graph);
-        let own = MeasurementsOf { target, graph: handle.hash() };
+        // A handle knows no hash before the first call, and no hash stands for all graphs.
+        let own = MeasurementsOf { target, graph: Some(graph.graph.hash()) };
         client.delete_measurements(own).await.expect("a deletion");
         let model = rank(client, graph, None).await;
         let pool = rank(client, graph, Some(Adapt::new(target).use_stored())).await;
@@ -132,7 +132,7 @@ impl Findings {
 /// Measures a call that learns from a pool.
 async fn time(client: &Client, graph: &MeasuredGraph, target: &str) {
     let handle = GraphHandle::of(graph);
-    let own = MeasurementsOf { target, graph: handle.hash() };
+    let own = MeasurementsOf { target, graph: Some(graph.graph.hash()) };
     client.delete_measurements(own).await.expect("a deletion");
     let plain = RankRequest::new(&handle, configurations(graph));
     let pooled =
