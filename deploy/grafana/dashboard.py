@@ -363,7 +363,7 @@ def quality() -> Row:
                 ],
             ),
             Panel(
-                "Calls for a shadow",
+                "Calls and batches for a shadow",
                 "reqps",
                 [
                     Query(

@@ -5,22 +5,22 @@ use super::{family::Family, recorder::Recorder};
 const CALLS: Family<Counter, 2> = Family::new(
     "hlorank_shadow_calls_total",
     ["model", "result"],
-    "Calls that the stable version answered while there was a shadow: compared, skipped because the shadow was busy, or failed",
+    "Calls of RankConfigs, and batches of streams, that the stable version scored while there was a shadow: compared, skipped because the shadow was busy, or failed",
 );
 
 const PAIRS: Family<Counter, 2> = Family::new(
     "hlorank_shadow_pairs_total",
     ["model", "order"],
-    "Pairs of up to 256 configurations of compared calls, by whether the shadow orders them as the stable version does: same or other",
+    "Pairs of up to 256 configurations of a compared call or batch, by whether the shadow orders them as the stable version does: same or other",
 );
 
 /// Metrics of the shadow of a model.
 pub struct ShadowSeries {
-    /// Calls that the shadow scored too.
+    /// Calls and batches that the shadow scored too.
     pub compared: Counter,
-    /// Calls for which the shadow had no time.
+    /// Calls and batches for which the shadow had no time or memory.
     pub skipped: Counter,
-    /// Calls that the shadow could not score.
+    /// Calls and batches that the shadow could not score.
     pub failed: Counter,
     /// Pairs that both versions order alike.
     pub same_order: Counter,

@@ -138,8 +138,10 @@ impl Batches {
     }
 
     async fn score(&mut self, encoded: EncodedBatch) -> Result<BatchScores, ServiceError> {
+        let shadowed = encoded.clone();
         let scored = self.session.score(encoded).await;
         let scored = scored.map_err(|error| self.in_batch(error.into()))?;
+        self.session.shadow(shadowed);
         let timings = scored.timings();
         self.session.record_scored(&timings);
         Ok(BatchScores {

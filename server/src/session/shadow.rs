@@ -33,10 +33,10 @@ impl Session {
     }
 }
 
-/// Bytes of a batch while two versions score it.
+/// Bytes of a batch, which can outlive its call, while two versions score it.
 fn bytes(batch: &EncodedBatch, graph: &SegmentedGraph, bounds: &Bounds) -> usize {
     let planned = graph.rows_per_config() * size_of::<u32>() + CONFIG_BYTES;
-    2 * batch.read_bytes(graph.slots(), &bounds.limits) + batch.count() * planned
+    batch.message_bytes() + 2 * batch.read_bytes(graph.slots(), &bounds.limits) + batch.count() * planned
 }
 
 impl Sessions {
@@ -51,7 +51,7 @@ impl Sessions {
                 series.shadow.other_order.increment(other);
             }
             Err(error) => {
-                tracing::debug!(%error, "a shadow could not score a call");
+                tracing::debug!(%error, "a shadow could not score a batch");
                 series.shadow.failed.increment(1);
             }
         }
