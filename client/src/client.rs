@@ -2,9 +2,9 @@ use std::{sync::Arc, time::Duration};
 
 use hlorank_graph::Digest;
 use hlorank_proto::v1::{
-    self, CompareModelsRequest, CompareModelsResponse, ConfigurableNode, GetMeasuredGraphRequest,
-    GetModelRequest, GraphSummary, ListModelsRequest, Model, PutGraphRequest, PutGraphResponse,
-    RankConfigsRequest, Warning,
+    self, CompareModelsRequest, CompareModelsResponse, ConfigurableNode, DeleteMeasurementsRequest,
+    GetMeasuredGraphRequest, GetModelRequest, GraphSummary, ListModelsRequest, Model, PutGraphRequest,
+    PutGraphResponse, RankConfigsRequest, Warning,
 };
 use prost::Message;
 use tokio_stream::wrappers::ReceiverStream;
@@ -236,11 +236,23 @@ impl Client {
         Ok(self.calls.make(ANY_REPLICA, self.timeout, get).await?.into_inner().graph)
     }
 
-    /// Deletes measurements that the server keeps, and returns how many there were. Each replica has its own, so call each by
-    /// itself. If the server has tokens, the client's needs the scope `admin`.
-    pub async fn delete_measurements(&self, of: MeasurementsOf<'_>) -> Result<u64, ClientError> {
+    /// Deletes the measurements of one graph on a target that the server keeps, and returns how many there were. Each replica
+    /// has its own, so call each by itself. If the server has tokens, the client's needs the scope `admin`.
+    pub async fn delete_measurements(&self, target: &str, graph: Digest) -> Result<u64, ClientError> {
+        self.delete(target, graph.0.to_vec()).await
+    }
+
+    /// Deletes the measurements of all graphs on a target, as [`delete_measurements`](Self::delete_measurements) those of one.
+    pub async fn delete_target(&self, target: &str) -> Result<u64, ClientError> {
+        self.delete(target, Vec::new()).await
+    }
+
+    /// An empty hash stands for all graphs.
+    async fn delete(&self, target: &str, graph_hash: Vec<u8>) -> Result<u64, ClientError> {
+        let (target, graph_hash) = (target.to_owned(), graph_hash.into());
+        let request = DeleteMeasurementsRequest { target, graph_hash };
         let delete = async |attempt: Attempt| {
-            let call = attempt.request(of.delete());
+            let call = attempt.request(request.clone());
             attempt.answer(attempt.replica.cost_model().delete_measurements(call)).await
         };
         Ok(self.calls.make(ANY_REPLICA, self.timeout, delete).await?.into_inner().deleted)

@@ -1,7 +1,7 @@
 use hlorank_graph::Digest;
 use hlorank_proto::v1::{
-    self, DeleteMeasurementsRequest, GraphMeasurements, ListMeasurementsRequest, ReportMeasurementsRequest,
-    ReportMeasurementsResponse, Warning,
+    self, GraphMeasurements, ListMeasurementsRequest, ReportMeasurementsRequest, ReportMeasurementsResponse,
+    Warning,
 };
 use prost::bytes::Bytes;
 
@@ -29,13 +29,15 @@ pub struct MeasurementsPage {
     pub next: Vec<u8>,
 }
 
-/// The measurements that a call is about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MeasurementsOf<'a> {
-    /// Their target; empty for all, which can be listed but not deleted.
-    pub target: &'a str,
-    /// Their graph on that target; `None` for all.
-    pub graph: Option<Digest>,
+/// The measurements to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeasurementsOf<'a> {
+    /// All that the server keeps.
+    All,
+    /// Those of all graphs on a target.
+    Target(&'a str),
+    /// Those of one graph on a target.
+    Graph(&'a str, Digest),
 }
 
 impl Reported {
@@ -47,21 +49,12 @@ impl Reported {
 
 impl MeasurementsOf<'_> {
     pub(crate) fn list(&self, after: &[u8]) -> ListMeasurementsRequest {
-        let page_token = after.to_vec().into();
-        ListMeasurementsRequest {
-            target: self.target.to_owned(),
-            graph_hash: self.hash(),
-            page_size: 0,
-            page_token,
-        }
-    }
-
-    pub(crate) fn delete(&self) -> DeleteMeasurementsRequest {
-        DeleteMeasurementsRequest { target: self.target.to_owned(), graph_hash: self.hash() }
-    }
-
-    fn hash(&self) -> Bytes {
-        self.graph.map_or_else(Default::default, |graph| graph.0.to_vec().into())
+        let (target, graph_hash) = match *self {
+            Self::All => (String::new(), Bytes::new()),
+            Self::Target(target) => (target.to_owned(), Bytes::new()),
+            Self::Graph(target, graph) => (target.to_owned(), graph.0.to_vec().into()),
+        };
+        ListMeasurementsRequest { target, graph_hash, page_size: 0, page_token: after.to_vec().into() }
     }
 }
 

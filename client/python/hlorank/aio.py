@@ -128,10 +128,14 @@ class AsyncClient:
         return await self._session.get_measured_graph(target, graph_hash, timeout)
 
     async def delete_measurements(
-        self, target: str, graph_hash: bytes = b"", *, timeout: float | None = None
+        self, target: str, graph_hash: bytes, *, timeout: float | None = None
     ) -> int:
         """Works like ``Client.delete_measurements``."""
         return await self._session.delete_measurements(target, graph_hash, timeout)
+
+    async def delete_target(self, target: str, *, timeout: float | None = None) -> int:
+        """Works like ``Client.delete_target``."""
+        return await self._session.delete_target(target, timeout)
 
     async def rank_stream(
         self,

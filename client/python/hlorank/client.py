@@ -178,6 +178,9 @@ class Client:
             graph_hash: Their graph on that target; empty for all.
             after: ``next`` of the page before; empty for the first page.
             timeout: Deadline in seconds; None for the client's.
+
+        Raises:
+            ValueError: if ``graph_hash`` is None, as ``Graph.hash`` is until a call was answered.
         """
         page = self._session.list_measurements(target, graph_hash, after, timeout)
         return run_to_end(page)
@@ -194,14 +197,26 @@ class Client:
         return run_to_end(self._session.get_measured_graph(target, graph_hash, timeout))
 
     def delete_measurements(
-        self, target: str, graph_hash: bytes = b"", *, timeout: float | None = None
+        self, target: str, graph_hash: bytes, *, timeout: float | None = None
     ) -> int:
-        """Deletes the measurements of a target, or those of one graph on it.
+        """Deletes the measurements of one graph on a target.
+
+        Returns how many there were. If the server has tokens, the client's needs the scope
+        ``admin``.
+
+        Raises:
+            ValueError: if ``graph_hash`` is empty or None, as ``Graph.hash`` is until a call was
+                answered.
+        """
+        return run_to_end(self._session.delete_measurements(target, graph_hash, timeout))
+
+    def delete_target(self, target: str, *, timeout: float | None = None) -> int:
+        """Deletes the measurements of all graphs on a target.
 
         Returns how many there were. If the server has tokens, the client's needs the scope
         ``admin``.
         """
-        return run_to_end(self._session.delete_measurements(target, graph_hash, timeout))
+        return run_to_end(self._session.delete_target(target, timeout))
 
     def rank_stream(
         self,

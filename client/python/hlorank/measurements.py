@@ -59,6 +59,9 @@ class MeasurementsPage:
     """What to pass as ``after`` for the next page; empty if this is the last one."""
 
 
+_HASH_HINT = "a graph has its hash once a call about it was answered, such as put_graph"
+
+
 def report_message(source: Any, adapt: Adapt) -> Any:
     """Returns the request that reports the measurements of ``adapt``."""
     message = adapt.message
@@ -74,12 +77,17 @@ def report_message(source: Any, adapt: Adapt) -> Any:
 
 
 def list_message(target: str, graph_hash: bytes, after: bytes) -> Any:
-    """Returns the request for a page."""
+    """Returns the request for a page; an empty hash stands for all graphs."""
+    if graph_hash is None:
+        raise ValueError(f"graph_hash is None: {_HASH_HINT}")
     return ListMeasurementsRequest(target=target, graph_hash=graph_hash, page_token=after)
 
 
 def delete_message(target: str, graph_hash: bytes) -> Any:
-    """Returns the request that deletes."""
+    """Returns the request that deletes the measurements of one graph."""
+    if not graph_hash:
+        hint = f"{_HASH_HINT}; delete_target deletes the measurements of all graphs"
+        raise ValueError(f"graph_hash is {graph_hash!r}: {hint}")
     return DeleteMeasurementsRequest(target=target, graph_hash=graph_hash)
 
 

@@ -27,6 +27,7 @@ from hlorank.measurements import (
     report_message,
 )
 from hlorank.messages import (
+    DeleteMeasurementsRequest,
     GetMeasuredGraphRequest,
     GetModelRequest,
     PutGraphRequest,
@@ -190,8 +191,15 @@ class Session:
     async def delete_measurements(
         self, target: str, graph_hash: bytes, timeout: float | None
     ) -> int:
-        """Deletes measurements that the server keeps."""
-        message = delete_message(target, graph_hash).SerializeToString()
+        """Deletes the measurements of one graph on a target."""
+        return await self._delete(delete_message(target, graph_hash), timeout)
+
+    async def delete_target(self, target: str, timeout: float | None) -> int:
+        """Deletes the measurements of all graphs on a target."""
+        return await self._delete(DeleteMeasurementsRequest(target=target), timeout)
+
+    async def _delete(self, request: Any, timeout: float | None) -> int:
+        message = request.SerializeToString()
         answer = await self._call(DELETE_MEASUREMENTS, message, (), self._deadline(timeout))
         return answer.deleted
 

@@ -328,7 +328,7 @@ def test_a_server_learns_suggests_and_keeps_measurements(address, golden):
         assert suggested.config >= 4
         reported = client.report_measurements(graph, adapt)
         (kept,) = client.list_measurements("this machine").graphs
-        assert client.delete_measurements("this machine") == reported.accepted
+        assert client.delete_target("this machine") == reported.accepted
     order = [seconds.index(each) for each in kept.seconds]
     assert np.array_equal(kept.configurations.values(), values[order])
 

@@ -18,6 +18,7 @@ from hlorank import (
     RefusedError,
     Tiles,
 )
+from hlorank.graph_source import wire_source
 
 TILES = Tiles(output_bounds=[[1, 64], [2, 64], [4, 64], [8, 64]])
 SECONDS = [0.008, 0.004, 0.0022, 0.001]
@@ -73,10 +74,27 @@ def test_tiles_and_layouts_are_listed_as_they_were_measured(keeping, tile_graph,
 
     async def delete() -> tuple[int, int]:
         async with AsyncClient(address) as each:
-            deleted = await each.delete_measurements(TARGET)
+            deleted = await each.delete_target(TARGET)
             return deleted, len((await each.list_measurements()).graphs)
 
     assert asyncio.run(delete()) == (7, 0)
+
+
+def test_measurements_of_one_graph_are_deleted_only_by_its_hash(keeping, tile_graph, layout_graph):
+    client, _ = keeping
+    layouts = Layouts(layout_graph.configurations.values()[:3])
+    client.report_measurements(layout_graph.graph, Adapt(TARGET, layouts, [1, 2, 3]))
+    client.report_measurements(tile_graph.graph, Adapt(TARGET, TILES, SECONDS))
+    unsent = Graph(wire_source(tile_graph.graph.whole()))
+    for nothing in (unsent.hash, b""):
+        with pytest.raises(ValueError, match="delete_target deletes the measurements of all"):
+            client.delete_measurements(TARGET, nothing)
+    with pytest.raises(ValueError, match="put_graph"):
+        client.list_measurements(TARGET, unsent.hash)
+    assert client.delete_measurements(TARGET, client.put_graph(unsent).hash) == 4
+    (kept,) = client.list_measurements(TARGET).graphs
+    assert len(kept.ids) == 3
+    assert client.delete_target(TARGET) == 3
 
 
 def test_pages_follow_each_other(keeping, tile_graph):

@@ -1,7 +1,7 @@
 //! What stored measurements of kernels of one structure are worth for a kernel of it that was not measured.
 
 use fastrand::Rng;
-use hlorank_client::{Adapt, Client, GraphHandle, Measured, MeasurementsOf, RankRequest};
+use hlorank_client::{Adapt, Client, GraphHandle, Measured, RankRequest};
 use hlorank_graph::MeasuredGraph;
 use hlorank_tests::{Figure, Target, TestServer, call_times, configurations, fixture, read_graphs};
 
@@ -60,10 +60,7 @@ pub(crate) async fn judge() {
         }
         .write();
         time(&client, &graphs[0], name).await;
-        client
-            .delete_measurements(MeasurementsOf { target: "shuffled", graph: None })
-            .await
-            .expect("a deletion");
+        client.delete_target("shuffled").await.expect("a deletion");
     }
 }
 
@@ -83,9 +80,7 @@ async fn report(client: &Client, graph: &MeasuredGraph, target: &str, shuffled: 
 async fn findings(client: &Client, graphs: &[MeasuredGraph], target: &str) -> Findings {
     let mut findings = Findings::default();
     for graph in graphs {
-        // A handle knows no hash before the first call, and no hash stands for all graphs.
-        let own = MeasurementsOf { target, graph: Some(graph.graph.hash()) };
-        client.delete_measurements(own).await.expect("a deletion");
+        client.delete_measurements(target, graph.graph.hash()).await.expect("a deletion");
         let model = rank(client, graph, None).await;
         let pool = rank(client, graph, Some(Adapt::new(target).use_stored())).await;
         let used =
@@ -132,8 +127,7 @@ impl Findings {
 /// Measures a call that learns from a pool.
 async fn time(client: &Client, graph: &MeasuredGraph, target: &str) {
     let handle = GraphHandle::of(graph);
-    let own = MeasurementsOf { target, graph: Some(graph.graph.hash()) };
-    client.delete_measurements(own).await.expect("a deletion");
+    client.delete_measurements(target, graph.graph.hash()).await.expect("a deletion");
     let plain = RankRequest::new(&handle, configurations(graph));
     let pooled =
         RankRequest::new(&handle, configurations(graph)).adapt(Some(Adapt::new(target).use_stored()));

@@ -70,7 +70,7 @@ async fn reported_measurements_adapt_as_sent_ones_do() {
     let (stored, direct) = (rank(Adapt::new(TARGET).use_stored()).await, rank(sent).await);
     assert!(stored.warnings.is_empty(), "{:?}", stored.warnings);
     assert_eq!(stored.scores, direct.scores);
-    let listed = subject.client.list_measurements(MeasurementsOf::default(), &[]).await.unwrap();
+    let listed = subject.client.list_measurements(MeasurementsOf::All, &[]).await.unwrap();
     assert_eq!(listed.graphs.iter().map(|each| each.ids.len()).sum::<usize>(), 60);
 }
 

@@ -55,12 +55,11 @@ async fn two_servers_share_what_either_was_told() {
             assert_eq!(bits(&rank(client, kernel).await), bits(&expected), "as from a file");
         }
     }
-    let of_target = MeasurementsOf { target: TARGET, graph: None };
     let mut lists = Vec::new();
     for client in [&first, &second, &of_file] {
         let (mut list, mut after) = (Vec::new(), Vec::new());
         loop {
-            let page = client.list_measurements(of_target, &after).await.unwrap();
+            let page = client.list_measurements(MeasurementsOf::Target(TARGET), &after).await.unwrap();
             list.extend(page.graphs);
             after = page.next;
             if after.is_empty() {
@@ -77,7 +76,7 @@ async fn two_servers_share_what_either_was_told() {
         assert!(quality.kendall_tau > 0.3, "{quality:?}");
     }
     let all: usize = kernels.iter().map(|kernel| kernel.seconds.len()).sum();
-    assert_eq!(second.delete_measurements(of_target).await.unwrap(), all as u64);
+    assert_eq!(second.delete_target(TARGET).await.unwrap(), all as u64);
     assert_eq!(rank(&first, &kernels[0]).await.adaptation.unwrap().stored_measurements, 0);
     live_quality::quality_of(&first, None, 0).await;
 }

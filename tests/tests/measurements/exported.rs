@@ -87,8 +87,8 @@ async fn servers_that_exchange_their_measurements_answer_alike() {
             graph.name
         );
     }
-    let page = third_client.list_measurements(MeasurementsOf::default(), &[]).await.unwrap();
-    assert_eq!(page, one_client.list_measurements(MeasurementsOf::default(), &[]).await.unwrap());
+    let page = third_client.list_measurements(MeasurementsOf::All, &[]).await.unwrap();
+    assert_eq!(page, one_client.list_measurements(MeasurementsOf::All, &[]).await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -104,5 +104,5 @@ async fn measured_files_of_others_need_a_target() {
     assert!(output.status.code() == Some(2) && said.contains("--target"), "{said}");
     let reported = hlorank(&server, &["import", path(&file), "--target", TARGET]);
     assert!(reported["accepted"].as_u64().unwrap() > 10, "{reported}");
-    assert!(!client.list_measurements(MeasurementsOf::default(), &[]).await.unwrap().graphs.is_empty());
+    assert!(!client.list_measurements(MeasurementsOf::All, &[]).await.unwrap().graphs.is_empty());
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use hlorank_client::{Client, MeasurementsOf, v1::LiveQuality};
+use hlorank_client::{Client, v1::LiveQuality};
 use hlorank_tests::{Artifacts, program_graph, program_module, random_fusions};
 
 use super::*;
@@ -56,8 +56,7 @@ async fn live_quality_is_that_of_the_rankings_and_outlives_a_restart() {
     server.stop().await;
     let (server, client) = start(folder.path(), &["--replay-share=1"]).await;
     assert_eq!(quality_of(&client, None, kernels.len()).await, quality, "no call sent the graphs again");
-    let all = MeasurementsOf { target: TARGET, graph: None };
-    client.delete_measurements(all).await.unwrap();
+    client.delete_target(TARGET).await.unwrap();
     quality_of(&client, None, 0).await;
     while server.scrape().await.value("hlorank_quality_graphs", &labels) != 0.0 {
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -169,12 +169,11 @@ async fn what_was_reported_is_listed_until_it_is_deleted() {
     };
     let count =
         |all: &[hlorank_proto::v1::GraphMeasurements]| all.iter().map(|each| each.ids.len()).sum::<usize>();
-    let of_target = MeasurementsOf { target: TARGET, graph: None };
-    let all = list(MeasurementsOf::default()).await;
-    assert_eq!(all, list(of_target).await);
+    let all = list(MeasurementsOf::All).await;
+    assert_eq!(all, list(MeasurementsOf::Target(TARGET)).await);
     assert_eq!(count(&all), 12 * graphs.len());
     for (graph, &hash) in graphs.iter().zip(&hashes) {
-        let of_graph = list(MeasurementsOf { target: TARGET, graph: Some(hash) }).await;
+        let of_graph = list(MeasurementsOf::Graph(TARGET, hash)).await;
         let [kept] = &of_graph[..] else { panic!("{of_graph:?}") };
         assert_eq!((kept.target.as_str(), &kept.graph_hash[..]), (TARGET, &hash.0[..]));
         let configs = kept.batch.as_ref().unwrap().configs.as_ref().unwrap();
@@ -188,11 +187,10 @@ async fn what_was_reported_is_listed_until_it_is_deleted() {
             assert_eq!((kept.seconds[place], kept.repeats[place], kept.failures[place]), (seconds, 1, 0));
         }
     }
-    let first = MeasurementsOf { target: TARGET, graph: Some(hashes[0]) };
-    assert_eq!(client.delete_measurements(first).await.unwrap(), 12);
-    assert!(list(first).await.is_empty());
-    assert_eq!(client.delete_measurements(of_target).await.unwrap(), 12 * (graphs.len() as u64 - 1));
-    assert!(list(MeasurementsOf::default()).await.is_empty());
+    assert_eq!(client.delete_measurements(TARGET, hashes[0]).await.unwrap(), 12);
+    assert!(list(MeasurementsOf::Graph(TARGET, hashes[0])).await.is_empty());
+    assert_eq!(client.delete_target(TARGET).await.unwrap(), 12 * (graphs.len() as u64 - 1));
+    assert!(list(MeasurementsOf::All).await.is_empty());
 }
 
 #[tokio::test]
@@ -293,7 +291,7 @@ async fn impossible_reports_are_refused_with_reason_and_field() {
         report.seconds[1] = 3.0;
     };
     assert_eq!(refused(&changed, "MEASUREMENT_CHANGED", "ids").await, Code::AlreadyExists);
-    let kept = client.list_measurements(MeasurementsOf::default(), &[]).await.unwrap();
+    let kept = client.list_measurements(MeasurementsOf::All, &[]).await.unwrap();
     assert_eq!(kept.graphs.iter().map(|each| each.ids.len()).sum::<usize>(), 2, "nothing refused was kept");
 }
 
@@ -367,8 +365,7 @@ async fn a_full_store_refuses_with_its_limit_until_something_is_deleted() {
     let scrape = server.scrape().await;
     assert_eq!(scrape.value("hlorank_measurements", &[]), 2.0 * (number - 1.0));
     assert!(scrape.value("hlorank_measurements_bytes", &[]) <= 1000.0);
-    let all = MeasurementsOf { target: TARGET, graph: None };
-    assert!(client.delete_measurements(all).await.unwrap() > 0);
+    assert!(client.delete_target(TARGET).await.unwrap() > 0);
     calls.report_measurements(report(hash)).await.unwrap();
 }
 

@@ -20,7 +20,7 @@ def keeping(tmp_path_factory):
 @pytest.fixture
 def experience(keeping, tile_graph):
     """Nothing is kept of its target yet."""
-    keeping.delete_measurements(TARGET)
+    keeping.delete_target(TARGET)
     return begun(keeping, tile_graph)
 
 

@@ -59,8 +59,7 @@ impl Export {
         let (mut report, mut after) = (ExportReport::default(), Vec::new());
         let (mut parts, mut current) = (Vec::new(), None);
         loop {
-            let page = client.list_measurements(MeasurementsOf { target: &self.target, graph: None }, &after);
-            let page = page.await?;
+            let page = client.list_measurements(self.chosen(), &after).await?;
             for part in page.graphs {
                 let of = subject(&part);
                 if current.as_ref() != Some(&of) {
@@ -75,6 +74,13 @@ impl Export {
         }
         self.write(&client, current, parts, &mut report).await?;
         Ok(format.print(&report)?)
+    }
+
+    fn chosen(&self) -> MeasurementsOf<'_> {
+        match self.target.as_str() {
+            "" => MeasurementsOf::All,
+            target => MeasurementsOf::Target(target),
+        }
     }
 
     async fn write(

@@ -131,7 +131,7 @@ def replayed_search(prepared: Prepared, client: Client, settings: Replays) -> st
     """Returns a table of the searches of all held-out graphs; unseen families by themselves."""
     if settings.earlier:
         # Of a replay that was stopped, maybe of other hardware.
-        client.delete_measurements(TARGET)
+        client.delete_target(TARGET)
     parts = {"of unknown hardware": sorted(prepared.sources)}
     if not settings.is_unknown:
         unseen = prepared.split.unseen_family
@@ -162,7 +162,7 @@ def _after_others(replays: Sequence[Replay], settings: Replays) -> Iterator[list
         client.delete_measurements(TARGET, graph_hash)
         yield replay.until(replay.by_tuner(), settings.within)
         replay.report(settings.earlier)
-    client.delete_measurements(TARGET)
+    client.delete_target(TARGET)
 
 
 def _read(prepared: Prepared, name: str) -> MeasuredGraph:
