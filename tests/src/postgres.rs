@@ -1,11 +1,11 @@
 //! A real PostgreSQL, if it is installed.
 
 use std::{
-    fs,
+    fs::{self, Permissions},
     io::{self, Write as _},
     net::TcpListener,
     os::unix::{
-        fs::{MetadataExt as _, chown},
+        fs::{MetadataExt as _, PermissionsExt as _, chown},
         process::CommandExt as _,
     },
     path::{Path, PathBuf},
@@ -14,6 +14,8 @@ use std::{
 
 use tempfile::TempDir;
 
+use crate::security::Pair;
+
 /// A PostgreSQL server with a folder and a port of its own. It stops when it is dropped.
 pub struct Postgres {
     programs: PathBuf,
@@ -21,6 +23,7 @@ pub struct Postgres {
     port: u16,
     /// Who it runs as, if the tests run as root: PostgreSQL refuses to.
     user: Option<u32>,
+    is_secured: bool,
 }
 
 /// Where Debian puts the programs of each version.
@@ -33,6 +36,36 @@ impl Postgres {
     /// If PostgreSQL does not start.
     #[must_use]
     pub fn start() -> Option<Self> {
+        let server = Self::prepare()?;
+        server.resume();
+        Some(server)
+    }
+
+    /// Starts a server that takes connections over TLS only, with a certificate.
+    ///
+    /// # Panics
+    /// If PostgreSQL does not start.
+    #[must_use]
+    pub fn start_secured(pair: &Pair) -> Option<Self> {
+        let mut server = Self::prepare()?;
+        server.is_secured = true;
+        let data = server.folder.path().join("data");
+        let write = |name: &str, text: &str| {
+            let path = data.join(name);
+            fs::write(&path, text).expect("a file can be written");
+            // PostgreSQL refuses a key that others can read.
+            fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("the file is ours");
+            chown(&path, server.user, None).expect("the file can be given away");
+        };
+        write("server.crt", &pair.certificate);
+        write("server.key", &pair.key);
+        write("pg_hba.conf", "hostssl all all 127.0.0.1/32 trust\n");
+        server.resume();
+        Some(server)
+    }
+
+    /// Creates a server with an empty database. If PostgreSQL is not installed, prints what is skipped and returns `None`.
+    fn prepare() -> Option<Self> {
         let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
         let user = is_root.then(|| number_of("postgres"));
         let (Some(programs), None | Some(Some(_))) = (programs(), user) else {
@@ -45,19 +78,19 @@ impl Postgres {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = port.expect("there is a free port").port();
-        let server = Self { programs, folder, port, user: user.flatten() };
+        let server = Self { programs, folder, port, user: user.flatten(), is_secured: false };
         if let Some(user) = server.user {
             chown(server.folder.path(), Some(user), None).expect("the folder can be given away");
         }
         server.run("initdb", &["--username=hlorank", "--auth=trust", "--no-sync"]);
-        server.resume();
         Some(server)
     }
 
     /// The address of its database, as the server takes it.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("postgres://hlorank@127.0.0.1:{}/postgres?sslmode=disable", self.port)
+        let mode = if self.is_secured { "require" } else { "disable" };
+        format!("postgres://hlorank@127.0.0.1:{}/postgres?sslmode={mode}", self.port)
     }
 
     /// Starts it again.
@@ -65,7 +98,11 @@ impl Postgres {
     /// # Panics
     /// If it does not start.
     pub fn resume(&self) {
-        let options = format!("-p {} -c listen_addresses=127.0.0.1 -c unix_socket_directories=", self.port);
+        let ssl = if self.is_secured { "on" } else { "off" };
+        let options = format!(
+            "-p {} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c ssl={ssl}",
+            self.port
+        );
         let log = format!("--log={}", self.folder.path().join("log").display());
         self.run("pg_ctl", &["start", "--wait", &log, &format!("--options={options}")]);
     }

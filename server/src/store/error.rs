@@ -41,6 +41,12 @@ pub enum Unusable {
          ?sslmode=require or disable if TLS must or must not be used"
     )]
     Address(String),
+    /// It must be reached over TLS, and nothing is trusted to sign its certificate.
+    #[error(
+        "the system has no certificates of authorities to check the database's certificate against ({0}); install \
+         ca-certificates, or set SSL_CERT_FILE to a file with the certificate of its authority"
+    )]
+    NoAuthorities(String),
     /// It cannot be read or written.
     #[error("{0}; check that the folder exists, has space, and that the server may write there")]
     Io(io::Error),

@@ -13,21 +13,21 @@ async fn start_with(database: &Postgres, flags: &[&str]) -> (TestServer, Client)
     (server, client)
 }
 
-async fn rank(client: &Client, kernel: &Kernel) -> Ranking {
+pub(crate) async fn rank(client: &Client, kernel: &Kernel) -> Ranking {
     let request = RankRequest::new(&kernel.handle, &kernel.tiles).with_scores();
     client.rank(&request.adapt(Some(Adapt::new(TARGET).use_stored()))).await.unwrap()
 }
 
-fn bits(ranking: &Ranking) -> Vec<u32> {
+pub(crate) fn bits(ranking: &Ranking) -> Vec<u32> {
     ranking.scores.iter().chain(&ranking.log_sd).map(|number| number.to_bits()).collect()
 }
 
-fn adapt(kernel: &Kernel) -> Adapt {
+pub(crate) fn adapt(kernel: &Kernel) -> Adapt {
     let time = |&seconds: &f64| Measured::Time { seconds, repeats: 1 };
     Adapt::new(TARGET).measured(&kernel.tiles, &kernel.seconds.iter().map(time).collect::<Vec<_>>())
 }
 
-fn reason(error: &ClientError) -> Option<&str> {
+pub(crate) fn reason(error: &ClientError) -> Option<&str> {
     error.refusal()?.reason()
 }
 

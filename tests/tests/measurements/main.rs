@@ -5,6 +5,7 @@ mod database;
 mod exported;
 mod live_quality;
 mod pooled;
+mod secured_database;
 mod stored;
 
 use std::path::Path;

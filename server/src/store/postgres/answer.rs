@@ -1,4 +1,4 @@
-use std::{error::Error as _, time::Duration};
+use std::{error::Error as _, io, time::Duration};
 
 use tokio::time::timeout;
 use tokio_postgres::Error;
@@ -29,8 +29,20 @@ pub(super) async fn within<T>(answer: impl Future<Output = Result<T, Error>>) ->
 impl From<Error> for LinkError {
     fn from(error: Error) -> Self {
         let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-        Self::Failed(format!("{error}{cause}"))
+        let hint = if is_untrusted(&error) { UNTRUSTED } else { "" };
+        Self::Failed(format!("{error}{cause}{hint}"))
     }
+}
+
+/// What to do about a certificate that is not accepted.
+const UNTRUSTED: &str = " (the database needs a certificate for the host of its address, signed by an authority of the \
+                         system or, if SSL_CERT_FILE is set, of that file)";
+
+/// Whether the certificate of the database was not accepted.
+fn is_untrusted(error: &Error) -> bool {
+    let failed = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    let tls = failed.and_then(io::Error::get_ref).and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    matches!(tls, Some(rustls::Error::InvalidCertificate(_)))
 }
 
 impl From<LinkError> for StoreError {

@@ -1,17 +1,21 @@
 use std::{future::poll_fn, sync::Arc, time::Duration};
 
+use rustls::{ClientConfig, RootCertStore};
 use tokio::{
     sync::{MappedMutexGuard, Mutex, MutexGuard, mpsc::Sender},
     time::timeout,
 };
-use tokio_postgres::{AsyncMessage, Client, Config, config::Host};
+use tokio_postgres::{
+    AsyncMessage, Client, Config,
+    config::{Host, SslMode},
+};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
     answer::{LinkError, MAX_ANSWER, within},
     schema,
 };
-use crate::store::DatabaseUrl;
+use crate::store::{DatabaseUrl, Unusable};
 
 /// A database, and how connections to it are encrypted.
 pub(super) struct Database {
@@ -32,13 +36,12 @@ const MAX_CONNECT: Duration = Duration::from_secs(5);
 const SETTINGS: &str = "SET synchronous_commit = on; SET statement_timeout = '10s'";
 
 impl Database {
-    /// Reads an address. Certificates of servers are checked against those of the system.
-    pub(super) fn of(url: &DatabaseUrl) -> Result<Self, LinkError> {
-        let mut config: Config = url.0.parse()?;
+    /// Reads an address. Fails if it demands TLS, and the system has no authorities to check certificates against.
+    pub(super) fn of(url: &DatabaseUrl) -> Result<Self, Unusable> {
+        let config: Result<Config, LinkError> = url.0.parse().map_err(LinkError::from);
+        let mut config = config.map_err(|error| Unusable::Address(error.to_string()))?;
         config.application_name("hlorank").connect_timeout(MAX_CONNECT).tcp_user_timeout(MAX_ANSWER);
-        // Certificates of the system that cannot be read are left out.
-        let (tls, _) = MakeRustlsConnect::with_native_certs()
-            .map_err(|error| LinkError::Failed(format!("{error:?}")))?;
+        let tls = connector(config.get_ssl_mode())?;
         Ok(Self { config, tls })
     }
 
@@ -70,6 +73,21 @@ impl Database {
         schema::prepare(&mut client).await?;
         Ok(client)
     }
+}
+
+/// Checks certificates of databases against the authorities of the system. Those that cannot be read are left out.
+fn connector(mode: SslMode) -> Result<MakeRustlsConnect, Unusable> {
+    let errors = match MakeRustlsConnect::with_native_certs() {
+        Ok((tls, _)) => return Ok(tls),
+        Err(errors) => errors,
+    };
+    if mode == SslMode::Require {
+        let found = errors.first().map_or_else(|| "none was found".to_owned(), ToString::to_string);
+        return Err(Unusable::NoAuthorities(found));
+    }
+    // The database may do without TLS.
+    let nobody = ClientConfig::builder().with_root_certificates(RootCertStore::empty());
+    Ok(MakeRustlsConnect::new(nobody.with_no_client_auth()))
 }
 
 impl Link {

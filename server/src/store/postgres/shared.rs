@@ -33,8 +33,7 @@ impl Shared {
         series: Arc<StoreSeries>,
     ) -> Result<Self, OpenStoreError> {
         let unusable = |at: String, reason| OpenStoreError { at, reason };
-        let database = Database::of(url)
-            .map_err(|error| unusable("postgres://".to_owned(), Unusable::Address(error.to_string())))?;
+        let database = Database::of(url).map_err(|reason| unusable("postgres://".to_owned(), reason))?;
         let database = Arc::new(database);
         let [reader, writer] = [(); 2].map(|()| Link::new(Arc::clone(&database)));
         match writer.client().await {
