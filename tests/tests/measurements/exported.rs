@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::*;
 
-fn hlorank(server: &TestServer, arguments: &[&str]) -> Value {
+pub(crate) fn hlorank(server: &TestServer, arguments: &[&str]) -> Value {
     let mut command = program("hlorank");
     command.args(["--json", "measurements"]).args(arguments).env("HLORANK_ENDPOINT", server.endpoint());
     let output = command.output().unwrap();
@@ -41,7 +41,7 @@ async fn adapted(client: &Client, graph: &MeasuredGraph) -> (Vec<u32>, u32) {
     (numbers.map(|number| number.to_bits()).collect(), ranking.adaptation.unwrap().stored_measurements)
 }
 
-fn path(folder: &Path) -> &str {
+pub(crate) fn path(folder: &Path) -> &str {
     folder.to_str().unwrap()
 }
 

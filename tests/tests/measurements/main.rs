@@ -2,6 +2,7 @@
 
 mod comparison;
 mod database;
+mod exchanged_pools;
 mod exported;
 mod live_quality;
 mod pooled;

@@ -15,7 +15,7 @@ use crate::{TARGET, folder, start};
 const DIMENSION: usize = 21;
 
 /// Kernels of one structure, whose shapes differ.
-fn kernels(count: u16) -> Vec<GraphHandle> {
+pub(crate) fn kernels(count: u16) -> Vec<GraphHandle> {
     let measured = measured_graphs();
     let kernel = measured.iter().find(|graph| graph.graph.task() == Task::Tile).unwrap();
     (1..=count).map(|number| of_shape(&kernel.graph, number)).collect()
