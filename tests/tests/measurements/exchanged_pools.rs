@@ -16,8 +16,7 @@ const MEASURED: u16 = 10;
 const TILES: usize = 100;
 
 fn all_tiles() -> Configurations {
-    let bounds: Vec<[i64; 2]> =
-        (0..TILES as i64).map(|number| [1 << (number % 10), 1 << (number / 10)]).collect();
+    let bounds: Vec<[i64; 2]> = (0..TILES).map(|number| [1 << (number % 10), 1 << (number / 10)]).collect();
     Configurations::Tile(tiles(&bounds))
 }
 
