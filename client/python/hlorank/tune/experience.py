@@ -141,9 +141,9 @@ class Experience(Generic[T]):
         self.kept.measurements += answer.accepted + answer.known
         self._reported += len(measured)
 
-    def _lessons(self) -> Sequence[tuple[T, Result]]:
+    def lessons(self) -> Adapt:
         """Returns the measurements from which the server learns in a call."""
-        return () if self._follows_pool else self._measured[-_SENT:]
+        return self._adapt(() if self._follows_pool else self._measured[-_SENT:])
 
     def _adapt(self, measured: Sequence[tuple[T, Result]]) -> Adapt:
         candidates, results = [one for one, _ in measured], [result for _, result in measured]
@@ -167,7 +167,7 @@ class Experience(Generic[T]):
             top_k=1,
             model=self.model,
             with_scores=True,
-            adapt=self._adapt(self._lessons()),
+            adapt=self.lessons(),
             timeout=timeout,
         )
         adaptation, scores = ranking.adaptation, ranking.scores.astype(np.float64)
@@ -223,7 +223,7 @@ class Experience(Generic[T]):
         suggestions = self.client.suggest(
             self.graph,
             self.convert(candidates),
-            adapt=self._adapt(self._lessons()),
+            adapt=self.lessons(),
             count=min(count, _SUGGESTED),
             pending=pending,
             since_improvement=self._since_improvement,

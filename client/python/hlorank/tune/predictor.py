@@ -84,7 +84,10 @@ class Predictor:
         """
         if self._trace:
             configurations = self._problem.configurations(candidates)
-            self._trace.write(configurations, top_k=1, model=self._model, with_scores=True)
+            lessons = self._experience.lessons()
+            self._trace.write(
+                configurations, top_k=1, model=self._model, with_scores=True, adapt=lessons
+            )
         return self._experience.predict(candidates, min(seconds, TIMEOUT)).scores
 
     def choose(self, candidates: Candidates, count: int, seconds: float = TIMEOUT) -> Chosen:

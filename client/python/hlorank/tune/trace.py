@@ -7,6 +7,7 @@ from pathlib import Path
 from time import monotonic_ns
 from typing import Any
 
+from hlorank.adapt import Adapt
 from hlorank.configurations import Configurations
 from hlorank.graph import Graph
 from hlorank.messages import RankConfigsRequest, TraceRecord
@@ -32,11 +33,14 @@ class Trace:
         top_k: int = 0,
         model: str | None = None,
         with_scores: bool = False,
+        adapt: Adapt | None = None,
     ) -> None:
         """Appends a call that starts now, with the arguments of ``Client.rank``."""
         selector = None if model is None else model_reference(model).selector()
         request = RankConfigsRequest(model=selector, top_k=top_k, include_scores=with_scores)
         request.MergeFromString(configurations.serialized)
+        if adapt is not None:
+            request.adapt.CopyFrom(adapt.message)
         seconds, nanos = divmod(monotonic_ns() - self._begin, _SECOND)
         at = {"seconds": seconds, "nanos": nanos}
         self._put(TraceRecord(call={"at": at, "graph": 0, "request": request}))

@@ -103,6 +103,9 @@ def test_what_the_server_is_asked_is_recorded(server, tmp_path):
         for b in batches
     ]
     assert sum(asked) == run.predictions and len(asked) > 1
+    lessons = [record.call.request.adapt for record in calls]
+    assert all(adapt.target and adapt.use_stored for adapt in lessons)
+    assert len(lessons[-1].seconds) > len(lessons[0].seconds), "what was measured meanwhile"
     with pytest.raises(FileExistsError):
         tune(convnet(), server, tmp_path / "other", short(), record=path)
 

@@ -4,7 +4,9 @@ import subprocess
 import pytest
 from conftest import command_line
 
+from hlorank.adapt import Adapt
 from hlorank.graph import Graph
+from hlorank.layouts import Layouts
 from hlorank.messages import TraceRecord
 from hlorank.tune.trace import Trace, _varint
 
@@ -28,13 +30,18 @@ def length_at(content, at):
     return length | more << 7, end
 
 
+def measured(layout_graph):
+    layouts = Layouts(layout_graph.configurations.values()[:3])
+    return Adapt("a board", layouts, [3.0, 2.0, 1.0])
+
+
 @pytest.fixture
 def recorded(tmp_path, layout_graph):
     """A trace of two calls about a measured graph."""
     path = tmp_path / "deep" / "search.trace"
     trace = Trace(path, layout_graph.graph)
     trace.write(layout_graph.configurations, top_k=1, model="layout-xla-cpu", with_scores=True)
-    trace.write(layout_graph.configurations)
+    trace.write(layout_graph.configurations, adapt=measured(layout_graph))
     trace.close()
     return path
 
@@ -45,6 +52,8 @@ def test_calls_come_after_their_graph_with_what_was_asked(recorded, layout_graph
     assert first.call.request.model.name == "layout-xla-cpu"
     assert (first.call.request.top_k, first.call.request.include_scores) == (1, True)
     assert not second.call.request.HasField("model")
+    assert not first.call.request.HasField("adapt")
+    assert second.call.request.adapt == measured(layout_graph).message
     for record in (first, second):
         request = record.call.request
         assert not request.HasField("graph") and request.batch.WhichOneof("configs")
