@@ -73,7 +73,7 @@ impl CostModel {
         let explained = read_explain_top(request.explain_top)?;
         let again = (explained > 0).then(|| batch.clone());
         let assessed = request.assess_confidence.then(|| batch.clone());
-        let shadowed = batch.clone();
+        let shadowed = session.copy_for_shadow(&batch);
         let outcome = if request.allow_partial {
             session.score_in_time(batch).await?
         } else {

@@ -14,9 +14,14 @@ use super::{
 use crate::compute::Class;
 
 impl Session {
-    /// Hands a batch to the shadow of the version that scored it, unless the shadow is busy.
-    pub(crate) fn shadow(&self, batch: EncodedBatch) {
-        let Some(shadow) = self.shadow_version() else { return };
+    /// A copy of a batch for its shadow, if there is one. A copy keeps the message of the batch in memory.
+    pub(crate) fn copy_for_shadow(&self, batch: &EncodedBatch) -> Option<EncodedBatch> {
+        self.shadow_version().map(|_| batch.clone())
+    }
+
+    /// Hands the copy of a batch to the shadow of the version that scored it, unless the shadow is busy.
+    pub(crate) fn shadow(&self, copy: Option<EncodedBatch>) {
+        let (Some(batch), Some(shadow)) = (copy, self.shadow_version()) else { return };
         let (sessions, series, graph) = (self.sessions(), self.series(), self.shared_graph());
         let place = match sessions.shadowed().waiting.try_reserve() {
             Ok(place) => place,
