@@ -13,7 +13,7 @@ FUZZ_SECONDS ?= 3600
 # How long `make attack` makes each attack.
 ATTACK_SECONDS ?= 10
 # Version of the artifacts that `make train` exports.
-VERSION ?= 6
+VERSION ?= 7
 
 TOOLS := target/tools
 DENY := $(TOOLS)/bin/cargo-deny

@@ -373,7 +373,7 @@ fn features(graph: &hlorank_graph::Graph) -> GraphFeatures {
 
 fn manifests() {
     for (name, path) in [
-        ("segment.json", "models/registry/tile-xla-cpu/4/manifest.json"),
+        ("segment.json", "models/registry/tile-xla-cpu/5/manifest.json"),
         ("whole_graph.json", "tests/data/registry/layout-cross-configuration/1/manifest.json"),
     ] {
         write("manifest", name, &fs::read(repository(path)).expect("a manifest"));

@@ -18,7 +18,7 @@ pub struct DeviceProfile {
     /// Maximum number of nodes that a call may evaluate as interactive work. More of them, such as those of a new graph,
     /// are bulk work even if the call has few configurations.
     pub interactive_nodes: usize,
-    /// Distinct configurations that the head takes at a time: some milliseconds of work.
+    /// Distinct configurations that the head takes at a time: a fraction of a millisecond of work.
     pub head_configs: usize,
     /// Embeddings that are summed for one run of the head.
     pub head_embeddings: usize,
@@ -39,7 +39,7 @@ impl DeviceProfile {
         min_block_nodes: 256,
         run_nodes: 96,
         interactive_nodes: 8 * 1024,
-        head_configs: 2048,
+        head_configs: 1024,
         head_embeddings: 1 << 18,
         clock: thread_processor_time,
     };

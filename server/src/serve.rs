@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use crate::{
     compute::ComputePool,
-    engine::Engine,
+    engine::{CacheBytes, Engine},
     graphs::GraphCache,
     health::HealthReporting,
     listening::{Addresses, Listening},
@@ -42,6 +42,9 @@ pub struct RunningServer {
     shadows: RunningShadows,
     drain: Duration,
 }
+
+/// Share of the bytes of graphs that what models compute of their segments alone takes in addition.
+const SEGMENTS_SHARE: u64 = 8;
 
 /// Maximum time to close the file of measurements. A file that was not closed is repaired when it is opened.
 const MAX_CLOSE: Duration = Duration::from_secs(5);
@@ -115,7 +118,11 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
 }
 
 fn engine(settings: &Settings, pool: &Arc<ComputePool>, metrics: &Metrics) -> Engine {
-    Engine::new(Arc::clone(pool), settings.embedding_cache_bytes, metrics)
+    let cached = CacheBytes {
+        embeddings: settings.embedding_cache_bytes,
+        segments: settings.graph_cache_bytes / SEGMENTS_SHARE,
+    };
+    Engine::new(Arc::clone(pool), cached, metrics)
         .bounded(settings.max_queued_nodes, settings.max_call_bytes)
         .remembering(settings.recompute_graphs)
 }

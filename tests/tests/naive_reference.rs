@@ -6,7 +6,7 @@ use futures::future::join_all;
 use hlorank_graph::{Configurations, MAX_SEGMENT_NODES, SegmentedGraph, Task};
 use hlorank_server::{
     compute::{ComputePool, Worker},
-    engine::{Engine, EngineError, Terms, rank},
+    engine::{CacheBytes, Engine, EngineError, Terms, rank},
     metrics::Metrics,
     model::Model,
 };
@@ -96,7 +96,8 @@ async fn score_interleaved(
 fn check(task: Task, cache: u64, calls: &[Call], cancelled: &[bool]) {
     let model = load_model(task, WORKERS.get());
     let pool = Arc::new(ComputePool::new(WORKERS).unwrap());
-    let engine = Engine::new(pool, cache, &Metrics::default());
+    let cached = CacheBytes { embeddings: cache, segments: cache / 8 };
+    let engine = Engine::new(pool, cached, &Metrics::default());
     let scores = Runtime::new().unwrap().block_on(score_interleaved(&engine, &model, calls, cancelled));
     for ((graph, configurations), scores) in calls.iter().zip(scores) {
         let expected = score_naively(model.segment().unwrap(), Worker(0), graph, configurations, 1);

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use hlorank_graph::{Configurations, SegmentedGraph, Task};
 use hlorank_server::{
     compute::ComputePool,
-    engine::{Engine, EngineError, Terms},
+    engine::{CacheBytes, Engine, EngineError, Terms},
     metrics::Metrics,
     model::Model,
     outcome::{Evaluation, Reuse},
@@ -26,7 +26,8 @@ struct Fixture {
 impl Fixture {
     fn new() -> Self {
         let pool = Arc::new(ComputePool::new(WORKERS).unwrap());
-        let engine = Engine::new(pool, 1 << 24, &Metrics::default());
+        let cached = CacheBytes { embeddings: 1 << 24, segments: 1 << 24 };
+        let engine = Engine::new(pool, cached, &Metrics::default());
         Self { model: load_model(Task::Layout, WORKERS.get()), engine }
     }
 

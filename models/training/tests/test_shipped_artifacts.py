@@ -81,6 +81,58 @@ def test_a_head_maps_a_sum_to_a_score(artifact):
     ]
 
 
+def test_padding_changes_no_bit_of_an_embedding(artifact):
+    content = manifest(artifact)
+    if artifact.parents[1].name != "registry" or content["kind"] != "segment":
+        pytest.skip("the server pads segments of the models that ship")
+    encode = pytest.importorskip("hlorank_training.shipping.onnx_model").OnnxModel(artifact).encode
+    if content["task"] == "fusion":
+        pytest.skip("its encoder takes no configurations")
+    random = np.random.default_rng(7)
+    for largest in (8.0, 1e3, 1e6, 1e9):
+        rows = random_rows(random, content["task"] == "layout", largest)
+        expected = encode(padded(rows, 8))
+        assert np.isfinite(expected).all()
+        for nodes in (12, 16, 40):
+            np.testing.assert_array_equal(encode(padded(rows, nodes)), expected)
+
+
+def random_rows(random: np.random.Generator, layout: bool, largest: float) -> tuple:
+    """Returns the six inputs of an encoder for 8 rows of 4 segments of 5 nodes."""
+    segments, nodes, rows = 4, 5, 8
+    features = largest ** random.random((segments, nodes, 140)) * random.choice([-1, 0, 1], 140)
+    operands = np.tril(random.random((segments, nodes, nodes)) < 0.5, -1)
+    config = (
+        random.integers(-2, 6, (rows, nodes, 18))
+        if layout
+        else random.integers(0, 64, (rows, 24)).astype(np.float32)
+    )
+    return (
+        random.integers(1, 120, (segments, nodes)),
+        features.astype(np.float32),
+        operands.astype(np.float32),
+        np.ones((segments, nodes), np.float32),
+        np.arange(rows) // 2,
+        config,
+    )
+
+
+def padded(rows: tuple, nodes: int) -> tuple:
+    """Pads the segments of rows, and the configurations of their nodes."""
+    opcode, features, operands, mask, segment, config = rows
+    more = (0, nodes - opcode.shape[1])
+    if config.ndim == 3:
+        config = np.pad(config, ((0, 0), more, (0, 0)), constant_values=-2)
+    return (
+        np.pad(opcode, ((0, 0), more)),
+        np.pad(features, ((0, 0), more, (0, 0))),
+        np.pad(operands, ((0, 0), more, more)),
+        np.pad(mask, ((0, 0), more)),
+        segment,
+        config,
+    )
+
+
 def encoder_inputs(layout: bool) -> dict:
     return {
         "opcode": ("INT64", 2),

@@ -18,6 +18,15 @@ use crate::{
     outcome::{Evaluation, KernelTime},
 };
 
+/// Maximum numbers of bytes that an engine keeps of what it evaluated.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CacheBytes {
+    /// Of embeddings.
+    pub embeddings: u64,
+    /// Of what models compute of segments alone.
+    pub segments: u64,
+}
+
 /// Evaluates models on the compute pool.
 pub struct Engine {
     resources: Resources,
@@ -25,17 +34,17 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Uses a pool whose workers each have sessions of every model, and keeps at most `cache_bytes` bytes of embeddings.
+    /// Uses a pool whose workers each have sessions of every model.
     #[must_use]
-    pub fn new(pool: Arc<ComputePool>, cache_bytes: u64, metrics: &Metrics) -> Self {
-        let cache = EmbeddingCache::new(cache_bytes, metrics.embedding_cache.clone());
+    pub fn new(pool: Arc<ComputePool>, cached: CacheBytes, metrics: &Metrics) -> Self {
+        let cache = EmbeddingCache::new(cached, metrics.embedding_cache.clone());
         Self::with_cache(pool, cache, metrics.load.waiting_rows.clone())
     }
 
     /// Evaluates everything anew, and counts nothing.
     #[must_use]
     pub fn without_cache(pool: Arc<ComputePool>) -> Self {
-        Self::with_cache(pool, EmbeddingCache::new(0, CacheSeries::noop()), Gauge::noop())
+        Self::with_cache(pool, EmbeddingCache::new(CacheBytes::default(), CacheSeries::noop()), Gauge::noop())
     }
 
     fn with_cache(pool: Arc<ComputePool>, cache: EmbeddingCache, waiting_rows: Gauge) -> Self {

@@ -17,6 +17,6 @@ mod terms;
 mod whole_graph;
 
 pub use error::EngineError;
-pub use evaluate::Engine;
+pub use evaluate::{CacheBytes, Engine};
 pub use ranking::rank;
 pub use terms::Terms;

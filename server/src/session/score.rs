@@ -80,7 +80,7 @@ pub(crate) struct Ranked {
 }
 
 /// Maximum number of configurations of a small batch: a step of a search has some hundred.
-const INTERACTIVE_CONFIGS: usize = 256;
+const INTERACTIVE_CONFIGS: usize = 512;
 
 /// Bytes of a configuration beside its rows: its place in the batch, which distinct one it is, where its rows end, its score
 /// and its place in the ranking.

@@ -180,7 +180,7 @@ async fn a_version_that_is_too_slow_is_rejected() {
     const FAST: &str = "tile-xla-cpu-sage";
     let subject = Subject::start_with(Artifacts::copy(), &["--max-slowdown=0.5"]).await;
     let serving = subject.server.client().await.get_model(FAST, None).await.unwrap().version;
-    let (slow, version) = (repository("models/registry/tile-iree-cpu/2"), serving + 1);
+    let (slow, version) = (repository("models/registry/tile-iree-cpu/3"), serving + 1);
     subject.artifacts.publish(FAST, version, |folder| {
         for file in ["segment.onnx", "encoder.onnx", "head.onnx", "golden.npz"] {
             let bytes = fs::read(slow.join(file)).unwrap();

@@ -10,7 +10,7 @@ use futures::future::join_all;
 use hlorank_graph::{Configurations, Digest, SegmentedGraph, Task};
 use hlorank_server::{
     compute::{Class, ComputePool},
-    engine::{Engine, EngineError, Terms},
+    engine::{CacheBytes, Engine, EngineError, Terms},
     metrics::Metrics,
     model::Model,
 };
@@ -82,7 +82,7 @@ async fn calls_beside_one_that_panics_have_their_answers() {
     let sound: Vec<_> = (1..=CALLS).map(|size| Arc::new(kernel(size))).collect();
     let (impossible, pool) = (Arc::new(impossible_kernel()), Arc::new(ComputePool::new(WORKERS).unwrap()));
     let metrics = Metrics::default();
-    let engine = Engine::new(Arc::clone(&pool), 0, &metrics);
+    let engine = Engine::new(Arc::clone(&pool), CacheBytes::default(), &metrics);
     let expected: Vec<_> =
         join_all(sound.iter().map(async |graph| scores(&engine, &model, graph).await.unwrap())).await;
 

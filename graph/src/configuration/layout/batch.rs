@@ -67,6 +67,11 @@ impl LayoutBatch {
         &self.indices[config * self.slots()..][..self.slots()]
     }
 
+    /// The indices of all configurations, `[configs, slots]`.
+    pub(super) fn indices(&self) -> &[u16] {
+        &self.indices
+    }
+
     /// Copies the configurations of these numbers, which must be below the length.
     #[must_use]
     pub fn select(&self, numbers: &[usize]) -> Self {
@@ -137,13 +142,15 @@ fn check_indices(tables: &[Vec<LayoutEntry>], indices: &[u16]) -> Result<(), Con
 }
 
 fn merge_repeated(tables: &mut [Vec<LayoutEntry>], indices: &mut [u16]) {
-    let slots = tables.len();
+    let (slots, mut sorted) = (tables.len(), Vec::new());
     for (slot, table) in tables.iter_mut().enumerate() {
-        let mut interner = EntryTable::default();
-        let merged: Vec<u16> = table.iter().map(|&entry| interner.intern(entry)).collect();
-        if interner.entries.len() == table.len() {
+        sorted.clone_from(table);
+        sorted.sort_unstable();
+        if sorted.array_windows().all(|[entry, next]| entry != next) {
             continue;
         }
+        let mut interner = EntryTable::default();
+        let merged: Vec<u16> = table.iter().map(|&entry| interner.intern(entry)).collect();
         *table = interner.entries;
         for index in indices.iter_mut().skip(slot).step_by(slots) {
             *index = merged[usize::from(*index)];

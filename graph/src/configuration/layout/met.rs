@@ -13,9 +13,12 @@ pub(super) enum Met {
     Set(SliceSet<u16>, Vec<u32>),
 }
 
-/// Maximum number of combinations in a table: 16 KiB. It has no more than the batch has configurations either, so that it
-/// takes no more memory than the rows of the batch.
+/// Maximum number of combinations in a table: 16 KiB.
 const MAX_TABLE: usize = 4096;
+
+/// Maximum number of combinations in a table for each configuration of the batch, so that clearing the table takes less
+/// than looking for them in a set.
+const MAX_TABLE_PER_CONFIG: usize = 8;
 
 /// No batch has this many rows.
 const NO_ROW: u32 = u32::MAX;
@@ -29,7 +32,7 @@ impl Met {
             strides.push(combinations);
             combinations = combinations.saturating_mul(batch.table(slot).len());
         }
-        if combinations > MAX_TABLE.min(batch.len()) {
+        if combinations > MAX_TABLE.min(MAX_TABLE_PER_CONFIG * batch.len()) {
             return Self::Set(SliceSet::new(slots.len()), Vec::new());
         }
         Self::Table { strides, rows: vec![NO_ROW; combinations] }
@@ -77,7 +80,7 @@ mod tests {
 
     #[test]
     fn tables_and_sets_find_the_rows_that_were_added() {
-        let (few, many) = (batch(9, 3), batch(8, 3));
+        let (few, many) = (batch(9, 3), batch(9, 9));
         for (batch, is_table) in [(few, true), (many, false)] {
             let mut met = Met::new(&[0, 1], &batch);
             assert_eq!(matches!(met, Met::Table { .. }), is_table);

@@ -26,10 +26,9 @@ impl LayoutBatch {
     /// Writes the packed form.
     #[must_use]
     pub fn to_packed(&self) -> PackedLayoutConfigs {
-        let indices = (0..self.len()).flat_map(|config| self.row(config)).copied();
         let indices: Vec<u8> = match self.index_width() {
-            1 => indices.map(|index| index.to_le_bytes()[0]).collect(),
-            _ => indices.flat_map(u16::to_le_bytes).collect(),
+            1 => self.indices().iter().map(|index| index.to_le_bytes()[0]).collect(),
+            _ => self.indices().iter().flat_map(|index| index.to_le_bytes()).collect(),
         };
         PackedLayoutConfigs {
             config_count: to_u32(self.len()),

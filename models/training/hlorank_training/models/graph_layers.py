@@ -6,6 +6,11 @@ from torch import Tensor, nn
 
 ABSENT = -1e9
 """Replaces or is added to what a maximum or a softmax must ignore."""
+_HIDDEN = -50.0
+"""Is added to the attention scores of padding: e^-50 changes no bit of a sum in f32. Much lower
+scores do not either, but make numbers that are subnormal, with which processors are slow."""
+_VERY_LARGE = 1e30
+"""Makes every number of at least its inverse larger than 1."""
 _CLIP = 6.0
 """Standardized features are clipped at this many deviations, which bounds unseen graphs."""
 _EPSILON = 1e-6
@@ -13,8 +18,12 @@ _EPSILON = 1e-6
 
 
 def symmetric_log(x: Tensor) -> Tensor:
-    """Returns sign(x) log(1 + |x|), since sizes and products span ten orders of magnitude."""
-    return torch.sign(x) * torch.log1p(torch.abs(x))
+    """Returns sign(x) log(1 + |x|), since sizes and products span ten orders of magnitude.
+
+    ONNX Runtime clips much faster than it takes signs. The logarithm is 0 where they differ.
+    """
+    sign = torch.clamp(x * _VERY_LARGE, -1, 1)
+    return sign * torch.log1p(torch.abs(x))
 
 
 def absent(mask: Tensor) -> Tensor:
@@ -24,7 +33,8 @@ def absent(mask: Tensor) -> Tensor:
 
 def hidden_keys(mask: Tensor) -> Tensor:
     """Maps the mask [S,N] of nodes to [S,1,N,N], which is added to the attention scores."""
-    return absent(mask)[:, None, None].expand(-1, -1, mask.shape[1], -1)
+    hidden = (1 - mask) * _HIDDEN
+    return hidden[:, None, None].expand(-1, -1, mask.shape[1], -1)
 
 
 def look_up(table: Tensor, index: Tensor) -> Tensor:

@@ -4,7 +4,10 @@ use hlorank_graph::Digest;
 use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter, sync::Cache};
 
 use super::call::RowKey;
-use crate::metrics::{CacheSeries, set};
+use crate::{
+    engine::CacheBytes,
+    metrics::{CacheSeries, set},
+};
 
 /// The embeddings that calls evaluated, and what models computed of segments alone.
 pub(in crate::engine) struct EmbeddingCache {
@@ -18,9 +21,6 @@ const ENTRY_BYTES: usize = 128;
 
 /// Bytes of an entry with an embedding of 64 numbers.
 const TYPICAL_ENTRY_BYTES: usize = ENTRY_BYTES + 64 * size_of::<f32>();
-
-/// Share of the bytes of embeddings that segments take in addition.
-const SEGMENTS_SHARE: u64 = 8;
 
 /// Bytes of the tensors of a small segment.
 const TYPICAL_SEGMENT_BYTES: u64 = 8192;
@@ -47,13 +47,13 @@ impl Lifecycle<RowKey, Arc<[f32]>> for CountEvictions {
 }
 
 impl EmbeddingCache {
-    /// A cache of at most `bytes` bytes of embeddings.
-    pub(in crate::engine) fn new(bytes: u64, series: CacheSeries) -> Self {
-        let entries = usize::try_from(bytes).unwrap_or(usize::MAX) / TYPICAL_ENTRY_BYTES;
-        let cache = Cache::with(entries, bytes, WeightInBytes, DefaultHashBuilder::default(), CountEvictions);
-        let bytes = bytes / SEGMENTS_SHARE;
-        let entries = usize::try_from(bytes / TYPICAL_SEGMENT_BYTES).unwrap_or(usize::MAX);
-        Self { cache, segments: Cache::with_weighter(entries, bytes, WeightInBytes), series }
+    pub(in crate::engine) fn new(bytes: CacheBytes, series: CacheSeries) -> Self {
+        let CacheBytes { embeddings, segments } = bytes;
+        let entries = usize::try_from(embeddings).unwrap_or(usize::MAX) / TYPICAL_ENTRY_BYTES;
+        let hasher = DefaultHashBuilder::default();
+        let cache = Cache::with(entries, embeddings, WeightInBytes, hasher, CountEvictions);
+        let entries = usize::try_from(segments / TYPICAL_SEGMENT_BYTES).unwrap_or(usize::MAX);
+        Self { cache, segments: Cache::with_weighter(entries, segments, WeightInBytes), series }
     }
 
     pub(super) fn get(&self, key: &RowKey) -> Option<Arc<[f32]>> {
