@@ -24,6 +24,7 @@ pub(super) struct Kernel {
 #[derive(Clone, Debug)]
 pub(super) struct Scaled {
     score: f64,
+    /// The bounds of a tile and its volumes.
     bounds: Vec<f64>,
     orders: Vec<u64>,
 }
@@ -33,12 +34,16 @@ pub(super) struct Scaled {
 enum Dense {
     /// A line in the score.
     Score,
-    /// A Matérn 5/2 function of the bounds of a tile.
+    /// A Matérn 5/2 function of the bounds of a tile and of its volumes.
     Bounds,
 }
 
-/// Distance of the logarithms of bounds over which run times change, which is about twice their deviation in lists of tiles.
-pub(super) const BOUNDS_UNIT: f64 = 2.2;
+/// Distance of the logarithms of bounds and volumes over which run times change.
+const BOUNDS_UNIT: f64 = 3.5;
+
+/// How much a volume counts in a squared distance, compared with a bound. The number of tiles follows from the volume, and so
+/// tiles of equal volume are more alike than their bounds alone say.
+const VOLUME: f64 = 0.75;
 
 impl Kernel {
     /// The kernel of these measured configurations, of which there is at least one. Scores count in `score_unit`.
@@ -147,7 +152,13 @@ impl Kernel {
     pub(super) fn scaled(&self, point: &Point) -> Scaled {
         Scaled {
             score: (point.score - self.mean_score) / self.score_unit,
-            bounds: point.bounds.iter().map(|bound| bound / BOUNDS_UNIT).collect(),
+            bounds: point
+                .bounds
+                .iter()
+                .copied()
+                .chain(point.volumes().map(|volume| volume * VOLUME.sqrt()))
+                .map(|coordinate| coordinate / BOUNDS_UNIT)
+                .collect(),
             orders: point.orders.clone(),
         }
     }
@@ -201,6 +212,15 @@ mod tests {
     fn a_configuration_is_like_itself() {
         assert_eq!(matern(0.0), 1.0);
         assert!(matern(1.0) < matern(0.5));
+    }
+
+    #[test]
+    fn tiles_of_equal_volume_are_more_alike() {
+        let tile = |bounds: &[f64]| Point { bounds: bounds.to_vec(), ..Point::default() };
+        let kernel = Kernel::of(&[tile(&[1.0, 2.0])], 1.0);
+        let alike = |bounds: &[f64]| kernel.covariances(&kernel.scaled(&tile(bounds)), &[0.0, 1.0])[0];
+        assert_eq!(alike(&[1.0, 2.0]), 1.0);
+        assert!(alike(&[2.0, 1.0]) > alike(&[2.0, 3.0]), "both bounds differ by as much");
     }
 
     #[test]

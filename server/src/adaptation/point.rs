@@ -58,6 +58,11 @@ impl Point {
         Self { score, orders, bounds: Vec::new() }
     }
 
+    /// `[3]` the logarithm of the product of each kind of bounds.
+    pub(super) fn volumes(&self) -> impl Iterator<Item = f64> + '_ {
+        self.bounds.chunks(BOUNDS_OF.0).map(|kind| kind.iter().sum())
+    }
+
     /// A total order of points.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
         let numbers = |one: &[f64], other: &[f64]| {
@@ -135,5 +140,12 @@ mod tests {
         assert_eq!(points[0].bounds.len(), 18);
         assert_eq!(points[0].bounds[0], libm::log(4.0));
         assert!(points[0].bounds[1..].iter().all(|&bound| bound == 0.0));
+    }
+
+    #[test]
+    fn a_volume_is_the_product_of_bounds_of_one_kind() {
+        let bounds = [[1.0, 2.0, 0.0, 0.0, 0.0, 0.0], [4.0; 6], [0.0; 6]].concat();
+        let point = Point { bounds, ..Point::default() };
+        assert_eq!(point.volumes().collect::<Vec<_>>(), [3.0, 24.0, 0.0]);
     }
 }

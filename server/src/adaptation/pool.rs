@@ -3,7 +3,6 @@
 use super::{
     Measurements, Point, Prior,
     kendall::tau,
-    kernel::BOUNDS_UNIT,
     linear_algebra::{Factor, dot},
 };
 
@@ -48,6 +47,9 @@ struct Centered {
     times: Vec<f64>,
     scores: Vec<f64>,
 }
+
+/// The unit of logarithms of bounds, which is about twice their deviation in lists of tiles.
+const BOUNDS_UNIT: f64 = 2.2;
 
 /// Deviation of ln(seconds) from what score and bounds explain, which counts as noise.
 const NOISE: f64 = 0.2;

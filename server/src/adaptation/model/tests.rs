@@ -69,8 +69,9 @@ fn dense_kernel(all: &[Point], variances: &[f64], [one, other]: [&Point; 2]) -> 
                 .map(|((one, other), variance)| if one == other { *variance } else { 0.0 })
                 .sum::<f64>();
     }
-    let squares = one.bounds.iter().zip(&other.bounds).map(|(one, other)| ((one - other) / 2.2).powi(2));
-    let distance = squares.sum::<f64>().sqrt();
+    let squares = one.bounds.iter().zip(&other.bounds).map(|(one, other)| ((one - other) / 3.5).powi(2));
+    let volume = (one.bounds.iter().sum::<f64>() - other.bounds.iter().sum::<f64>()) / 3.5;
+    let distance = (squares.sum::<f64>() + 0.75 * volume * volume).sqrt();
     let scaled = 5_f64.sqrt() * distance;
     sum + variances[1] * (1.0 + scaled + scaled * scaled / 3.0) * (-scaled).exp()
 }
