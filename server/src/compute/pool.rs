@@ -413,6 +413,10 @@ mod tests {
         let own = Arc::clone(&pool);
         let panics = async move { own.run(Class::Interactive, |_| panic!("on purpose")).await.is_ok() };
         assert!(pool.drive(panics).await.is_err());
+        // The call fails while the stack of the worker is unwound; the panic is counted afterwards.
+        while pool.panics() == 0 {
+            tokio::task::yield_now().await;
+        }
         assert_eq!(pool.panics(), 1);
         let driven = two_pieces(&pool, Class::Interactive);
         assert!(pool.drive(driven).await.is_ok());
