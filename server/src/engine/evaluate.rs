@@ -7,7 +7,7 @@ use super::{
     EngineError, Terms,
     backlog::Backlog,
     resources::Resources,
-    segment::{EmbeddingCache, SegmentEvaluator},
+    segment::{CacheBytes, EmbeddingCache, SegmentEvaluator},
     whole_graph,
 };
 use crate::{
@@ -17,15 +17,6 @@ use crate::{
     model::{LoadedModel, Model, SegmentModel},
     outcome::{Evaluation, KernelTime},
 };
-
-/// Maximum numbers of bytes that an engine keeps of what it evaluated.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CacheBytes {
-    /// Of embeddings.
-    pub embeddings: u64,
-    /// Of what models compute of segments alone.
-    pub segments: u64,
-}
 
 /// Evaluates models on the compute pool.
 pub struct Engine {

@@ -17,6 +17,7 @@ mod terms;
 mod whole_graph;
 
 pub use error::EngineError;
-pub use evaluate::{CacheBytes, Engine};
+pub use evaluate::Engine;
 pub use ranking::rank;
+pub use segment::CacheBytes;
 pub use terms::Terms;

@@ -9,5 +9,6 @@ mod prepare;
 mod recent;
 mod sums;
 
+pub use embeddings::CacheBytes;
 pub(super) use embeddings::EmbeddingCache;
 pub(super) use evaluate::SegmentEvaluator;

@@ -4,16 +4,22 @@ use hlorank_graph::Digest;
 use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter, sync::Cache};
 
 use super::call::RowKey;
-use crate::{
-    engine::CacheBytes,
-    metrics::{CacheSeries, set},
-};
+use crate::metrics::{CacheSeries, set};
 
 /// The embeddings that calls evaluated, and what models computed of segments alone.
 pub(in crate::engine) struct EmbeddingCache {
     cache: Cache<RowKey, Arc<[f32]>, WeightInBytes, DefaultHashBuilder, CountEvictions>,
     segments: Cache<RowKey, Arc<[f32]>, WeightInBytes>,
     series: CacheSeries,
+}
+
+/// Maximum numbers of bytes that an engine keeps of what it evaluated.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CacheBytes {
+    /// Of embeddings.
+    pub embeddings: u64,
+    /// Of what models compute of segments alone.
+    pub segments: u64,
 }
 
 /// Bytes of a cache entry beside its numbers: key, pointer, reference counts and the cache's own lists.

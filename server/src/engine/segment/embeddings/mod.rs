@@ -12,5 +12,6 @@ mod running;
 mod shared;
 mod waiting;
 
+pub use self::cache::CacheBytes;
 pub(in crate::engine) use self::cache::EmbeddingCache;
 pub(super) use self::{complete::Embeddings, parts::LookedUp};
