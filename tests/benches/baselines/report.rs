@@ -6,9 +6,6 @@ use hlorank_tests::{Figure, Target};
 
 use crate::{drive::Load, system::System, workload::Workload};
 
-/// Target ratio of hlorank's throughput to that of another system.
-const TARGET: f64 = 5.0;
-
 /// Best rounds of one system.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Measured {
@@ -86,7 +83,7 @@ pub(crate) fn write_figures(workload: &Workload, systems: &[Measured]) {
             name: format!("baselines_{}_{}", workload.name, system.key()),
             value: ratio,
             unit: "x",
-            target: Target::AtLeast(TARGET),
+            target: Target::AtLeast(workload.target()),
             how: format!(
                 "requests/s of hlorank over {}: {}; {} clients, best of {} rounds; {:.1} times the processor time",
                 system.name(),

@@ -20,6 +20,10 @@ pub(crate) struct Workload {
     draw: Draw,
 }
 
+/// Target ratios of hlorank's throughput to that of another system: where rows are new, and where they repeat.
+const NEW_ROWS: f64 = 2.0;
+const REPEATED_ROWS: f64 = 5.0;
+
 /// How configurations are drawn.
 enum Draw {
     /// Every entry of every layout is drawn from the measured ones.
@@ -79,6 +83,14 @@ impl Workload {
         let graph = read_graphs(file).remove(0);
         let hash = graph.graph.hash();
         Self { name, what, configs, graph, hash, draw }
+    }
+
+    /// Target ratio of hlorank's throughput to that of another system.
+    pub(crate) fn target(&self) -> f64 {
+        match self.draw {
+            Draw::Measured => REPEATED_ROWS,
+            Draw::Entries | Draw::Children | Draw::Tiles => NEW_ROWS,
+        }
     }
 
     /// Writes the features of the graph where the Python systems read them.

@@ -23,7 +23,7 @@ pub(crate) async fn rank_kernel() {
         name: "rank_tiles".to_owned(),
         value: times[0][CALLS / 2],
         unit: "ms",
-        target: Target::AtMost(60.0),
+        target: Target::AtMost(25.0),
         how: format!(
             "{TILES} tiles of a {NODES}-node kernel at the client, empty embedding cache; median of {CALLS}, fastest {:.1}; \
              without the Transformer {:.1}",

@@ -44,7 +44,8 @@ def look_up(table: Tensor, index: Tensor) -> Tensor:
     length is left open: an exported model might take it from a tensor that all rows share.
     """
     found = torch.index_select(table, 0, index.flatten())
-    return found.view(-1, *index.shape[1:], *table.shape[1:])
+    rows = -1 if torch.compiler.is_exporting() else index.shape[0]
+    return found.view(rows, *index.shape[1:], *table.shape[1:])
 
 
 def rows_of(static: Tensor, segment: Tensor) -> Tensor:
