@@ -18,10 +18,6 @@ pub(crate) async fn rank(client: &Client, kernel: &Kernel) -> Ranking {
     client.rank(&request.adapt(Some(Adapt::new(TARGET).use_stored()))).await.unwrap()
 }
 
-pub(crate) fn bits(ranking: &Ranking) -> Vec<u32> {
-    ranking.scores.iter().chain(&ranking.log_sd).map(|number| number.to_bits()).collect()
-}
-
 pub(crate) fn adapt(kernel: &Kernel) -> Adapt {
     let time = |&seconds: &f64| Measured::Time { seconds, repeats: 1 };
     Adapt::new(TARGET).measured(&kernel.tiles, &kernel.seconds.iter().map(time).collect::<Vec<_>>())

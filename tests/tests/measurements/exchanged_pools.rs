@@ -42,12 +42,8 @@ async fn ask(client: &Client, kernel: &GraphHandle) -> Answer {
     let ranking = client.rank(&request).await.unwrap();
     let suggest = SuggestRequest::new(kernel, &tiles).adapt(Some(&adapt)).count(4);
     let suggested = client.suggest(&suggest).await.unwrap();
-    let numbers = [&ranking.scores, &ranking.predicted_seconds, &ranking.log_sd].into_iter().flatten();
-    (
-        numbers.map(|number| number.to_bits()).collect(),
-        ranking.adaptation.unwrap(),
-        suggested.suggestions.iter().map(|suggestion| suggestion.config).collect(),
-    )
+    let chosen = suggested.suggestions.iter().map(|suggestion| suggestion.config).collect();
+    (bits(&ranking), ranking.adaptation.unwrap(), chosen)
 }
 
 fn pool((_, adaptation, _): &Answer) -> v1::Pool {
@@ -66,7 +62,7 @@ async fn servers_that_exchange_parts_of_the_kernels_of_one_structure_pool_them_a
         report(&one_client, measured, number, 0, 2).await;
         report(&other_client, measured, measured.len() - 1 - number, 1, 2).await;
     }
-    // The third is told everything: some kernels as a whole, others in parts, and some of it twice.
+    // The third server gets the reports of all kernels, and a third of the tiles of every other kernel a second time.
     for number in (0..measured.len()).rev() {
         if number % 2 == 0 {
             report(&third_client, measured, number, 2, 3).await;

@@ -37,8 +37,7 @@ async fn adapted(client: &Client, graph: &MeasuredGraph) -> (Vec<u32>, u32) {
     let handle = GraphHandle::of(graph);
     let request = RankRequest::new(&handle, configurations(graph)).with_scores();
     let ranking = client.rank(&request.adapt(Some(Adapt::new(TARGET).use_stored()))).await.unwrap();
-    let numbers = [&ranking.scores, &ranking.predicted_seconds, &ranking.log_sd].into_iter().flatten();
-    (numbers.map(|number| number.to_bits()).collect(), ranking.adaptation.unwrap().stored_measurements)
+    (bits(&ranking), ranking.adaptation.unwrap().stored_measurements)
 }
 
 pub(crate) fn path(folder: &Path) -> &str {

@@ -12,7 +12,7 @@ mod stored;
 use std::path::Path;
 
 use hlorank_client::{
-    Adapt, Client, GraphHandle, Measured, RankRequest,
+    Adapt, Client, GraphHandle, Measured, RankRequest, Ranking,
     quality::{Outcome, PairCounts},
 };
 use hlorank_graph::{Configurations, MeasuredGraph, Task};
@@ -26,6 +26,12 @@ async fn start(folder: &Path, flags: &[&str]) -> (TestServer, Client) {
     let server = TestServer::start_with(&[&[&*measurements], flags].concat()).await;
     let client = server.client().await;
     (server, client)
+}
+
+/// The bits of every number that a ranking predicts.
+fn bits(ranking: &Ranking) -> Vec<u32> {
+    let numbers = [&ranking.scores, &ranking.predicted_seconds, &ranking.log_sd];
+    numbers.into_iter().flatten().map(|number| number.to_bits()).collect()
 }
 
 fn folder() -> TempDir {

@@ -16,7 +16,7 @@ use hlorank_tests::{
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
-use crate::{TARGET, folder, start};
+use crate::{TARGET, bits, folder, start};
 
 fn outcomes(graph: &MeasuredGraph, chosen: &[usize]) -> Vec<Measured> {
     let times = &graph.measurements.as_ref().unwrap().run_times;
@@ -40,11 +40,6 @@ async fn rank(client: &Client, graph: &MeasuredGraph, adapt: Option<Adapt>) -> R
     let handle = GraphHandle::of(graph);
     let request = RankRequest::new(&handle, configurations(graph)).with_scores().adapt(adapt);
     client.rank(&request).await.unwrap_or_else(|error| panic!("{}: {error}", graph.name))
-}
-
-fn bits(ranking: &Ranking) -> Vec<u32> {
-    let numbers = [&ranking.scores, &ranking.predicted_seconds, &ranking.log_sd];
-    numbers.into_iter().flatten().map(|number| number.to_bits()).collect()
 }
 
 fn reasons(ranking: &Ranking) -> Vec<&str> {
