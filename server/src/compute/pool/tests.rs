@@ -1,0 +1,182 @@
+use std::{sync::Mutex, thread};
+
+use tokio::sync::oneshot;
+
+use super::{
+    super::{
+        activity::INTERACTIVE_PERIOD,
+        threads::{NICE, yield_to_others},
+    },
+    *,
+};
+
+fn pool() -> ComputePool {
+    ComputePool::new(NonZeroUsize::new(2).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn work_runs_on_a_worker() {
+    let computed = pool().run(Class::Bulk, |Worker(worker)| worker).await.unwrap();
+    assert!(computed.value < 2);
+}
+
+#[tokio::test]
+async fn work_spawned_by_work_is_queued_behind_earlier_work() {
+    let pool = Arc::new(ComputePool::new(NonZeroUsize::MIN).unwrap());
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let (sender, receiver) = oneshot::channel::<()>();
+    let note = |name: &'static str| {
+        let order = Arc::clone(&order);
+        move || order.lock().unwrap().push(name)
+    };
+    let (first, spawned, second) = (note("first"), note("spawned by the first"), note("second"));
+    let own = Arc::clone(&pool);
+    pool.spawn(Class::Bulk, move |_| {
+        // The second piece is queued by then.
+        let _ = receiver.blocking_recv();
+        first();
+        own.spawn(Class::Bulk, move |_| spawned());
+    });
+    pool.spawn(Class::Bulk, move |_| second());
+    sender.send(()).unwrap();
+    pool.run(Class::Bulk, |_| ()).await.unwrap();
+    pool.run(Class::Bulk, |_| ()).await.unwrap();
+    assert_eq!(*order.lock().unwrap(), ["first", "second", "spawned by the first"]);
+}
+
+#[tokio::test]
+async fn a_panic_fails_its_own_work_only() {
+    let pool = pool();
+    assert!(pool.run(Class::Bulk, |_| panic!("on purpose")).await.is_err());
+    assert_eq!(pool.run(Class::Bulk, |_| 7).await.unwrap().value, 7);
+}
+
+#[tokio::test]
+async fn a_worker_that_panicked_is_counted_and_replaced() {
+    let pool = ComputePool::new(NonZeroUsize::MIN).unwrap();
+    let who = |Worker(worker)| {
+        let thread = thread::current();
+        (worker, thread.name().map(str::to_owned), thread.id())
+    };
+    let before = pool.run(Class::Bulk, who).await.unwrap().value;
+    for panics in 1..=3 {
+        assert!(pool.run(Class::Interactive, |_| panic!("on purpose")).await.is_err());
+        let after = pool.run(Class::Bulk, who).await.unwrap().value;
+        assert_eq!((after.0, &after.1), (before.0, &before.1), "with the same sessions");
+        assert_ne!(after.2, before.2, "on another thread");
+        assert_eq!(pool.panics(), panics);
+    }
+}
+
+#[tokio::test]
+async fn the_replacement_of_a_background_worker_has_its_low_priority() {
+    let pool = pool().background(Worker(7)).unwrap();
+    pool.spawn(Class::Bulk, |_| yield_to_others());
+    assert!(pool.run(Class::Bulk, |_| panic!("on purpose")).await.is_err());
+    let priority = |worker| (worker, rustix::process::getpriority_process(None).unwrap());
+    assert_eq!(pool.run(Class::Bulk, priority).await.unwrap().value, (Worker(7), NICE));
+}
+
+/// Returns a pool of one worker that is blocked until the sender is used, and the order in which work was done.
+fn blocked() -> (ComputePool, oneshot::Sender<()>, Arc<Mutex<Vec<Class>>>) {
+    let pool = ComputePool::new(NonZeroUsize::MIN).unwrap();
+    let (sender, receiver) = oneshot::channel::<()>();
+    pool.spawn(Class::Bulk, move |_| receiver.blocking_recv().unwrap());
+    while pool.queued() > 0 {
+        thread::yield_now();
+    }
+    (pool, sender, Arc::default())
+}
+
+fn note(pool: &ComputePool, class: Class, order: &Arc<Mutex<Vec<Class>>>) {
+    let order = Arc::clone(order);
+    pool.spawn(class, move |_| order.lock().unwrap().push(class));
+}
+
+#[tokio::test]
+async fn interactive_work_comes_first_and_bulk_work_keeps_its_share() {
+    let (pool, go, order) = blocked();
+    (0..3).for_each(|_| note(&pool, Class::Bulk, &order));
+    (0..20).for_each(|_| note(&pool, Class::Interactive, &order));
+    go.send(()).unwrap();
+    pool.run(Class::Bulk, |_| ()).await.unwrap();
+    let order = order.lock().unwrap();
+    let bulk: Vec<usize> = (0..order.len()).filter(|&place| order[place] == Class::Bulk).collect();
+    assert_eq!(bulk, [7, 15, 22], "{order:?}");
+}
+
+/// A future that runs two pieces of work of a class after each other.
+fn two_pieces(pool: &Arc<ComputePool>, class: Class) -> impl Future<Output = [thread::ThreadId; 2]> + use<> {
+    let pool = Arc::clone(pool);
+    async move {
+        let id = |_| thread::current().id();
+        [pool.run(class, id).await.unwrap().value, pool.run(class, id).await.unwrap().value]
+    }
+}
+
+#[tokio::test]
+async fn one_worker_does_a_small_call_before_what_was_queued_meanwhile() {
+    let (pool, go, order) = blocked();
+    let pool = Arc::new(pool);
+    let (own, driven) = (Arc::clone(&pool), two_pieces(&pool, Class::Interactive));
+    let small = tokio::spawn(async move { own.drive(driven).await.unwrap().value });
+    while pool.queued() == 0 {
+        tokio::task::yield_now().await;
+    }
+    note(&pool, Class::Interactive, &order);
+    let noted = Arc::clone(&order);
+    let own = Arc::clone(&pool);
+    let later =
+        async move { own.run(Class::Interactive, move |_| noted.lock().unwrap().len()).await.unwrap().value };
+    go.send(()).unwrap();
+    let [one, other] = small.await.unwrap();
+    assert_eq!(one, other);
+    assert_eq!(later.await, 1);
+}
+
+#[tokio::test]
+async fn a_small_call_that_waits_for_other_work_is_polled_by_its_task() {
+    let pool = Arc::new(pool());
+    let driven = two_pieces(&pool, Class::Bulk);
+    let ids = pool.drive(driven).await.unwrap().value;
+    assert!(ids.iter().all(|&id| id != thread::current().id()));
+}
+
+#[tokio::test]
+async fn a_panic_in_a_small_call_fails_that_call_only() {
+    let pool = Arc::new(pool());
+    let own = Arc::clone(&pool);
+    let panics = async move { own.run(Class::Interactive, |_| panic!("on purpose")).await.is_ok() };
+    assert!(pool.drive(panics).await.is_err());
+    // The call fails while the stack of the worker is unwound; the panic is counted afterwards.
+    while pool.panics() == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(pool.panics(), 1);
+    let driven = two_pieces(&pool, Class::Interactive);
+    assert!(pool.drive(driven).await.is_ok());
+}
+
+#[tokio::test]
+async fn queued_work_is_done_after_the_pool_is_dropped() {
+    let (pool, go, order) = blocked();
+    for class in [Class::Bulk, Class::Interactive, Class::Bulk] {
+        note(&pool, class, &order);
+    }
+    drop(pool);
+    go.send(()).unwrap();
+    while order.lock().unwrap().len() < 3 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_pool_is_interactive_for_a_while_after_an_interactive_call() {
+    let pool = pool();
+    pool.run(Class::Interactive, |_| ()).await.unwrap();
+    assert!(!pool.is_interactive());
+    pool.note_interactive();
+    assert!(pool.is_interactive());
+    tokio::time::sleep(2 * INTERACTIVE_PERIOD).await;
+    assert!(!pool.is_interactive());
+}
