@@ -38,8 +38,8 @@ const SETTINGS: &str = "SET synchronous_commit = on; SET statement_timeout = '10
 impl Database {
     /// Reads an address. Fails if it demands TLS, and the system has no authorities to check certificates against.
     pub(super) fn of(url: &DatabaseUrl) -> Result<Self, Unusable> {
-        let config: Result<Config, LinkError> = url.0.parse().map_err(LinkError::from);
-        let mut config = config.map_err(|error| Unusable::Address(error.to_string()))?;
+        let invalid = |error| Unusable::Address(LinkError::from(error).to_string());
+        let mut config: Config = url.0.parse().map_err(invalid)?;
         config.application_name("hlorank").connect_timeout(MAX_CONNECT).tcp_user_timeout(MAX_ANSWER);
         let tls = connector(config.get_ssl_mode())?;
         Ok(Self { config, tls })
