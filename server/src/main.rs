@@ -25,10 +25,12 @@ use self::stop_signals::StopSignals;
 /// is set when they are loaded. The setting in their interface has no effect on Linux (1.31.1).
 const NO_TELEMETRY: &str = "ORT_DISABLE_TELEMETRY";
 
-/// Makes glibc return blocks of more than 4 MiB to the system as soon as they are freed, and what is free at the end of a heap
-/// if that is more than 8 MiB. By default both numbers grow up to 32 and 64 MiB, and the blocks of a model that was unloaded
-/// are kept for later ones, which fit worse and worse. With less, memory is taken from the system for each block of a large
-/// call, and clearing it takes up to a quarter of the call.
+/// Thresholds of glibc: it returns a block of more than 4 MiB to the system as soon as it is freed, and the free end of a heap if
+/// that is larger than 8 MiB.
+///
+/// By default, glibc raises these thresholds up to 32 and 64 MiB. It then keeps the blocks of an unloaded model for later
+/// models, which fit into them worse and worse. Lower thresholds make large calls slow: every block of such a call comes from the
+/// system, which clears it first.
 const MALLOC: [(&str, &str); 2] =
     [("MALLOC_MMAP_THRESHOLD_", "4194304"), ("MALLOC_TRIM_THRESHOLD_", "8388608")];
 

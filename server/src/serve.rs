@@ -43,7 +43,7 @@ pub struct RunningServer {
     drain: Duration,
 }
 
-/// Share of the bytes of graphs that what models compute of their segments alone takes in addition.
+/// The cache of segment tensors may have this fraction of the size of the graph cache, in addition to it.
 const SEGMENTS_SHARE: u64 = 8;
 
 /// Maximum time to close the file of measurements. A file that was not closed is repaired when it is opened.

@@ -25,7 +25,7 @@ pub(super) struct Kernel {
 pub(super) struct Scaled {
     score: f64,
     /// The bounds of a tile and its volumes.
-    bounds: Vec<f64>,
+    coordinates: Vec<f64>,
     orders: Vec<u64>,
 }
 
@@ -38,8 +38,8 @@ enum Dense {
     Bounds,
 }
 
-/// Distance of the logarithms of bounds and volumes over which run times change.
-const BOUNDS_UNIT: f64 = 3.5;
+/// Length scale of the Matérn function, in logarithms of bounds and volumes.
+const LENGTH_SCALE: f64 = 3.5;
 
 /// How much a volume counts in a squared distance, compared with a bound. The number of tiles follows from the volume, and so
 /// tiles of equal volume are more alike than their bounds alone say.
@@ -150,15 +150,11 @@ impl Kernel {
     }
 
     pub(super) fn scaled(&self, point: &Point) -> Scaled {
+        let bounds = point.bounds.iter().copied();
+        let volumes = point.volumes().map(|volume| volume * VOLUME.sqrt());
         Scaled {
             score: (point.score - self.mean_score) / self.score_unit,
-            bounds: point
-                .bounds
-                .iter()
-                .copied()
-                .chain(point.volumes().map(|volume| volume * VOLUME.sqrt()))
-                .map(|coordinate| coordinate / BOUNDS_UNIT)
-                .collect(),
+            coordinates: bounds.chain(volumes).map(|coordinate| coordinate / LENGTH_SCALE).collect(),
             orders: point.orders.clone(),
         }
     }
@@ -167,7 +163,7 @@ impl Kernel {
     pub(super) fn alike<'a>(&'a self, one: &'a Scaled, other: &'a Scaled) -> impl Iterator<Item = f64> + 'a {
         self.dense.iter().map(|group| match group {
             Dense::Score => one.score * other.score,
-            Dense::Bounds => matern(squared_distance(&one.bounds, &other.bounds)),
+            Dense::Bounds => matern(squared_distance(&one.coordinates, &other.coordinates)),
         })
     }
 

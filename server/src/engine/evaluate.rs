@@ -25,7 +25,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Uses a pool whose workers each have sessions of every model.
+    /// Uses a pool whose workers each have sessions of every model, and caches of at most these sizes.
     #[must_use]
     pub fn new(pool: Arc<ComputePool>, cached: CacheBytes, metrics: &Metrics) -> Self {
         let cache = EmbeddingCache::new(cached, metrics.embedding_cache.clone());

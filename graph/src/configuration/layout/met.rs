@@ -16,8 +16,8 @@ pub(super) enum Met {
 /// Maximum number of combinations in a table: 16 KiB.
 const MAX_TABLE: usize = 4096;
 
-/// Maximum number of combinations in a table for each configuration of the batch, so that clearing the table takes less
-/// than looking for them in a set.
+/// Maximum number of combinations in a table, for each configuration of the batch. A larger table takes longer to fill than it
+/// saves.
 const MAX_TABLE_PER_CONFIG: usize = 8;
 
 /// No batch has this many rows.

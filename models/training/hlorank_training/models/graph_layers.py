@@ -7,10 +7,11 @@ from torch import Tensor, nn
 ABSENT = -1e9
 """Replaces or is added to what a maximum or a softmax must ignore."""
 _HIDDEN = -50.0
-"""Is added to the attention scores of padding: e^-50 changes no bit of a sum in f32. Much lower
-scores do not either, but make numbers that are subnormal, with which processors are slow."""
+"""Is added to the attention scores of padding, whose weights are then about e^-50: too small to
+change a sum in f32. A much lower score would give subnormal weights, which processors multiply
+slowly."""
 _VERY_LARGE = 1e30
-"""Makes every number of at least its inverse larger than 1."""
+"""Scales every number of at least 1e-30 to 1 or more."""
 _CLIP = 6.0
 """Standardized features are clipped at this many deviations, which bounds unseen graphs."""
 _EPSILON = 1e-6

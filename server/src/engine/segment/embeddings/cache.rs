@@ -13,12 +13,12 @@ pub(in crate::engine) struct EmbeddingCache {
     series: CacheSeries,
 }
 
-/// Maximum numbers of bytes that an engine keeps of what it evaluated.
+/// The sizes of the two caches of an engine, in bytes. A cache of 0 bytes keeps nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CacheBytes {
-    /// Of embeddings.
+    /// Maximum size of the cache of embeddings.
     pub embeddings: u64,
-    /// Of what models compute of segments alone.
+    /// Maximum size of the cache of segment tensors, which the first part of an encoder computes once for each segment.
     pub segments: u64,
 }
 
@@ -53,6 +53,7 @@ impl Lifecycle<RowKey, Arc<[f32]>> for CountEvictions {
 }
 
 impl EmbeddingCache {
+    /// Two empty caches of at most these sizes.
     pub(in crate::engine) fn new(bytes: CacheBytes, series: CacheSeries) -> Self {
         let CacheBytes { embeddings, segments } = bytes;
         let entries = usize::try_from(embeddings).unwrap_or(usize::MAX) / TYPICAL_ENTRY_BYTES;
