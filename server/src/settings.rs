@@ -166,6 +166,8 @@ pub struct Settings {
     pub workers: NonZeroUsize,
 
     /// Size of the graph cache in bytes
+    ///
+    /// What models compute of the segments of graphs takes at most an eighth of it more.
     #[arg(long, env = "HLORANK_GRAPH_CACHE_BYTES", value_name = "BYTES", default_value_t = 1 << 30)]
     #[arg(help_heading = RESOURCES)]
     pub graph_cache_bytes: u64,
