@@ -145,9 +145,10 @@ fuzz: $(CARGO_FUZZ) ## fuzz every target with coverage feedback, for an hour (FU
 		-rss_limit_mb=1024 -timeout=60 -print_final_stats=1
 
 fuzz-replay: FUZZ_SECONDS = 60
+# With a thread for each target, so that all of them share the minute.
 fuzz-replay: ## run every fuzz target on its corpus and on random changes of it, for a minute, without libFuzzer
 	HLORANK_FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --workspace --test fuzzing $(LOCKED) \
-		-- --nocapture --test-threads=8 $(ARGS)
+		-- --nocapture --test-threads=16 $(ARGS)
 
 cargo-fuzz: $(CARGO_FUZZ) ## run cargo-fuzz, e.g. to minimize a find (ARGS='tmin npz fuzz/artifacts/npz/crash-1')
 	$(CARGO_FUZZ) $(firstword $(ARGS)) $(FUZZ_OPTIONS) $(wordlist 2,$(words $(ARGS)),$(ARGS))
