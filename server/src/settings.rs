@@ -1,9 +1,6 @@
 //! Settings of the server, by flag or environment variable.
 
-use std::{
-    collections::BTreeMap, env, fmt, io, net::SocketAddr, num::NonZeroUsize, path::PathBuf, str::FromStr,
-    time::Duration,
-};
+use std::{env, net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use clap::{
     Args, Command, CommandFactory as _, FromArgMatches as _, Parser,
@@ -19,6 +16,11 @@ use crate::{
     store::StoreLocation,
     telemetry::{LogFormat, TraceSettings, ratio},
 };
+
+mod values;
+
+pub use values::{AddressOrOff, FeatureSetModels, NoAddress, NoFeatureSetModels};
+use values::{absolute_or_name, factor, positive_seconds, seconds};
 
 /// Ranks compiler configurations by predicted run time, over gRPC.
 ///
@@ -263,36 +265,18 @@ pub struct Settings {
     pub traces: TraceSettings,
 }
 
-/// Headings of `--help`.
 /// The models of tasks that hlorank brings.
 const LAYOUT_MODEL: &str = "layout-xla-cpu";
 const TILE_MODEL: &str = "tile-iree-cpu";
 const FUSION_MODEL: &str = "fusion-xla-cpu";
 
+/// Headings of `--help`.
 const LISTENING: &str = "Listening";
 const MODELS: &str = "Models";
 const RESOURCES: &str = "Threads and caches";
 const MEASUREMENTS: &str = "Measurements";
 const LIMITS: &str = "Limits";
 const LOGS: &str = "Logs and traces";
-
-/// Models by feature set: `SET=MODEL,SET=MODEL`, or `none`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FeatureSetModels(pub Vec<(String, String)>);
-
-/// The text is no list of feature sets and models.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("expected SET=MODEL, separated by commas and each set once, or `none`")]
-pub struct NoFeatureSetModels;
-
-/// Address and port of a listener, or `off`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AddressOrOff(pub Option<SocketAddr>);
-
-/// The text is neither an address with a port nor `off`.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("expected an address with a port, such as 127.0.0.1:7071, or `off`")]
-pub struct NoAddress;
 
 /// Limits that are checked before memory is allocated.
 #[derive(Clone, Debug, Args)]
@@ -320,46 +304,6 @@ pub struct LimitSettings {
     pub max_config_entries: usize,
 }
 
-impl FromStr for AddressOrOff {
-    type Err = NoAddress;
-
-    fn from_str(text: &str) -> Result<Self, NoAddress> {
-        match text {
-            "off" => Ok(Self(None)),
-            address => address.parse().map(|address| Self(Some(address))).map_err(|_| NoAddress),
-        }
-    }
-}
-
-impl FromStr for FeatureSetModels {
-    type Err = NoFeatureSetModels;
-
-    fn from_str(text: &str) -> Result<Self, NoFeatureSetModels> {
-        if text == "none" {
-            return Ok(Self::default());
-        }
-        let mut models = BTreeMap::new();
-        for pair in text.split(',') {
-            // A set may have `=` in its name, a folder of models has not.
-            let (set, model) = pair.rsplit_once('=').ok_or(NoFeatureSetModels)?;
-            let is_new = models.insert(set.trim().to_owned(), model.trim().to_owned()).is_none();
-            if set.trim().is_empty() || model.trim().is_empty() || !is_new {
-                return Err(NoFeatureSetModels);
-            }
-        }
-        Ok(Self(models.into_iter().collect()))
-    }
-}
-
-impl fmt::Display for AddressOrOff {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(address) => address.fmt(formatter),
-            None => formatter.write_str("off"),
-        }
-    }
-}
-
 impl LimitSettings {
     /// Returns the limits in the form of the graph crate.
     #[must_use]
@@ -375,28 +319,6 @@ impl LimitSettings {
 
 fn cores() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
-}
-
-/// Returns the absolute path of a file in a folder. The loader of libraries looks for a name without a folder.
-fn absolute_or_name(path: PathBuf) -> io::Result<PathBuf> {
-    if path.components().count() > 1 { std::path::absolute(path) } else { Ok(path) }
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "expected seconds, such as 30 or 0.5".to_owned())?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
-}
-
-fn positive_seconds(text: &str) -> Result<Duration, String> {
-    match seconds(text)? {
-        Duration::ZERO => Err("expected more than 0 seconds".to_owned()),
-        seconds => Ok(seconds),
-    }
-}
-
-fn factor(text: &str) -> Result<f64, String> {
-    let factor = text.parse().ok().filter(|factor: &f64| *factor > 0.0);
-    factor.ok_or_else(|| "expected a factor above 0, such as 3 or 1.5".to_owned())
 }
 
 impl Settings {
@@ -435,142 +357,4 @@ impl Settings {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_setting_has_a_flag_a_variable_and_a_default() {
-        for setting in Settings::command().get_arguments().filter(|setting| setting.get_id() != "version") {
-            let name = setting.get_id().as_str();
-            let variable = format!("HLORANK_{}", name.to_uppercase());
-            assert!(setting.get_long().is_some(), "{name} has no flag");
-            assert_eq!(setting.get_env().and_then(|variable| variable.to_str()), Some(variable.as_str()));
-            assert!(!setting.get_default_values().is_empty(), "{name} has no default");
-        }
-    }
-
-    #[test]
-    fn the_summary_has_one_line_per_option_below_headings() {
-        let summary = Settings::command_with_help(true).render_help().to_string();
-        let (_, options) = summary.split_once("Options:\n").unwrap();
-        for line in options.lines().filter(|line| !line.is_empty() && !line.ends_with(':')) {
-            let option = line.trim_start();
-            assert!(option.starts_with('-') && option.contains("  "), "no line of one option: {line}");
-        }
-        let without_heading = options.split("\n\n").next().unwrap();
-        assert_eq!(without_heading.lines().count(), 2, "only help and version: {without_heading}");
-        for heading in [LISTENING, MODELS, RESOURCES, LIMITS, "Security", LOGS] {
-            assert_eq!(summary.matches(&format!("\n{heading}:\n")).count(), 1, "{heading} in {summary}");
-        }
-    }
-
-    #[test]
-    fn the_long_help_has_the_variable_and_the_default_of_every_option() {
-        let help = Settings::command_with_help(false).render_long_help().to_string();
-        for setting in Settings::command().get_arguments().filter(|setting| setting.get_id() != "version") {
-            let variable = setting.get_env().unwrap().to_str().unwrap();
-            let default = setting.get_default_values()[0].to_str().unwrap();
-            let entry = help.split(&format!("\n      --{} <", setting.get_long().unwrap())).nth(1).unwrap();
-            let entry = entry.split("\n      --").next().unwrap();
-            // A value that may hold a password is not printed.
-            let is_named = ["=", "]"].iter().any(|end| entry.contains(&format!("[env: {variable}{end}")));
-            assert!(is_named, "{entry}");
-            assert!(entry.contains(&format!("[default: {default}]")), "{entry}");
-        }
-    }
-
-    #[test]
-    fn admin_calls_are_off_unless_enabled() {
-        let settings =
-            |arguments: &[&str]| Settings::try_parse_from([&["hlorank-server"], arguments].concat());
-        assert_eq!(settings(&[]).unwrap().admin_listen, AddressOrOff(None));
-        let enabled = settings(&["--admin-listen", "127.0.0.1:7072"]).unwrap().admin_listen;
-        assert_eq!(enabled, AddressOrOff(Some(SocketAddr::from(([127, 0, 0, 1], 7072)))));
-        assert!(settings(&["--admin-listen", "7072"]).unwrap_err().to_string().contains("`off`"));
-    }
-
-    #[test]
-    fn the_default_models_rank_what_compilers_take() {
-        let settings = Settings::try_parse_from(["hlorank-server"]).unwrap();
-        let expected = [
-            (Task::Layout, "layout-xla-cpu"),
-            (Task::Tile, "tile-iree-cpu"),
-            (Task::Fusion, "fusion-xla-cpu"),
-        ];
-        assert_eq!(settings.default_models().tasks, expected.map(|(task, name)| (task, name.to_owned())));
-        assert!(settings.default_models().feature_sets.is_empty());
-        assert!(settings.default_models().required.is_empty());
-    }
-
-    #[test]
-    fn a_model_that_the_settings_name_is_required() {
-        let settings =
-            Settings::try_parse_from(["hlorank-server", "--default-tile-model", "tile-xla-cpu"]).unwrap();
-        assert_eq!(settings.default_models().required, [Task::Tile]);
-    }
-
-    #[test]
-    fn models_of_feature_sets_are_a_list() {
-        let read = |text: &str| text.parse().map(|FeatureSetModels(models)| models);
-        let pair = |set: &str, model: &str| (set.to_owned(), model.to_owned());
-        assert_eq!(read("b=2,a=b=1").unwrap(), [pair("a=b", "1"), pair("b", "2")]);
-        assert!(read("none").unwrap().is_empty());
-        for wrong in ["", "a", "a=", "=m", "a=1,a=2", "a=1,"] {
-            assert!(read(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn the_server_listens_on_loopback_by_default() {
-        let settings = Settings::try_parse_from(["hlorank-server"]).unwrap();
-        assert!(settings.listen.ip().is_loopback());
-        assert!(settings.metrics_listen.0.unwrap().ip().is_loopback());
-        assert_eq!(settings.limits.limits(), Limits::default());
-    }
-    #[test]
-    fn a_listener_has_an_address_or_is_off() {
-        let listen = |text| Settings::try_parse_from(["hlorank-server", "--metrics-listen", text]);
-        for text in ["off", "127.0.0.1:0", "[::1]:9000"] {
-            assert_eq!(listen(text).unwrap().metrics_listen.to_string(), text);
-        }
-        assert!(listen("7071").unwrap_err().to_string().contains("or `off`"));
-    }
-
-    #[test]
-    fn the_page_of_logs_and_traces_lists_their_settings() {
-        let page = include_str!("../../docs/logs-and-traces.md");
-        for name in
-            ["log", "log_format", "access_log_sample", "otlp_endpoint", "otlp_ca", "trace_sample_ratio"]
-        {
-            let (settings, flag) = (Settings::command(), name.replace('_', "-"));
-            let setting = settings.get_arguments().find(|setting| setting.get_id() == name).unwrap();
-            let default = setting.get_default_values()[0].display();
-            let row = format!("| `--{flag}`, `HLORANK_{}` | `{default}` |", name.to_uppercase());
-            assert!(page.contains(&row), "{row}");
-        }
-    }
-
-    #[test]
-    fn the_page_of_limits_lists_every_limit() {
-        let page = include_str!("../../docs/limits.md");
-        let limits = page.split("## Limits").nth(1).and_then(|rest| rest.split("## ").next()).unwrap();
-        let settings = Settings::command();
-        let is_limit = |name: &str| name.starts_with("max_") && name != "max_slowdown";
-        for setting in settings.get_arguments().filter(|setting| is_limit(setting.get_id().as_str())) {
-            let (name, default) = (setting.get_long().unwrap(), setting.get_default_values()[0].display());
-            let row = format!("| `--{name}` | {default} |");
-            assert!(limits.replace(',', "").contains(&row), "{row}");
-        }
-    }
-
-    #[test]
-    fn a_ratio_lies_between_0_and_1() {
-        let sample = |ratio| Settings::try_parse_from(["hlorank-server", "--access-log-sample", ratio]);
-        for good in ["0", "1", "0.25"] {
-            assert_eq!(sample(good).unwrap().access_log_sample.to_string(), good);
-        }
-        for wrong in ["-0.1", "1.1", "NaN", "half"] {
-            assert!(sample(wrong).is_err(), "{wrong}");
-        }
-    }
-}
+mod tests;

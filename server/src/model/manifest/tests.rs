@@ -1,0 +1,243 @@
+use hlorank_graph::Pad;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::model::{Chunking, ModelNodes, Permutations, WholeGraphSettings};
+
+fn manifest() -> Value {
+    json!({
+        "schema": 1, "name": "m", "version": 3, "task": "tile", "architecture": "a", "kind": "segment",
+        "feature_digest": FeatureSet::TPUGRAPHS.digest().to_string(), "embedding_size": 64,
+        "buckets": [8, 64, 512], "pad_value": -1, "batch_dependent": false, "files": {},
+        "training_data_digest": "00".repeat(32), "measured_quality": {"kendall_tau": 0.5}, "licence": "Apache-2.0"
+    })
+}
+
+fn whole_graph_manifest() -> Value {
+    let mut manifest = manifest();
+    manifest["kind"] = json!("graph");
+    manifest["chunk_configs"] = json!(5);
+    manifest
+        .as_object_mut()
+        .unwrap()
+        .retain(|field, _| !["embedding_size", "buckets"].contains(&field.as_str()));
+    manifest
+}
+
+fn read(manifest: &Value) -> Result<Manifest, ManifestError> {
+    Manifest::read(manifest.to_string().as_bytes())
+}
+
+#[test]
+fn a_sound_manifest_is_read() {
+    let manifest = read(&manifest()).unwrap();
+    assert_eq!(manifest.kind().to_string(), "segment");
+    let ModelKind::Segment(settings) = manifest.kind() else { panic!("a segment model") };
+    assert_eq!(manifest.task(), Task::Tile);
+    assert_eq!(manifest.pad(), Pad::MinusOne);
+    assert_eq!([1, 8, 9, 512].map(|nodes| settings.bucket(nodes)), [8, 8, 64, 512]);
+}
+
+#[test]
+fn a_newer_format_is_told_before_its_fields_are_read() {
+    let newer = Manifest::read(br#"{"schema": 2, "task": 5}"#);
+    assert_eq!(newer.unwrap_err(), ManifestError::NewerSchema { found: 2 });
+}
+
+#[test]
+fn a_whole_graph_model_says_how_many_configurations_it_takes() {
+    for batch_dependent in [false, true] {
+        let mut written = whole_graph_manifest();
+        written["batch_dependent"] = json!(batch_dependent);
+        let manifest = read(&written).unwrap();
+        let expected = WholeGraphSettings {
+            chunk_configs: 5,
+            batch_dependent,
+            nodes: ModelNodes::All,
+            chunking: Chunking::Full,
+            permutations: None,
+        };
+        assert_eq!(*manifest.kind(), ModelKind::WholeGraph(expected));
+        assert_eq!(manifest.kind().to_string(), "graph");
+    }
+}
+
+#[test]
+fn a_whole_graph_model_of_layouts_may_take_pruned_nodes_and_average_even_chunks() {
+    let mut written = whole_graph_manifest();
+    let manifest = read(&written).unwrap();
+    assert!(manifest.kind().allows_partial());
+    for (field, value) in [
+        ("task", json!("layout")),
+        ("batch_dependent", json!(true)),
+        ("nodes", json!("pruned")),
+        ("chunking", json!("even")),
+        ("permutations", json!({"count": 10, "seed": u64::MAX})),
+    ] {
+        written[field] = value;
+    }
+    let manifest = read(&written).unwrap();
+    assert!(!manifest.kind().allows_partial());
+    let ModelKind::WholeGraph(settings) = manifest.kind() else { panic!("a whole-graph model") };
+    assert_eq!((settings.nodes, settings.chunking), (ModelNodes::Pruned, Chunking::Even));
+    assert_eq!(settings.permutations, Some(Permutations { count: 10, seed: u64::MAX }));
+}
+
+#[test]
+fn segments_of_kernels_may_be_larger() {
+    let of = |task, nodes, largest| {
+        let mut written = manifest();
+        (written["task"], written["max_segment_nodes"]) = (json!(task), json!(nodes));
+        written["buckets"] = json!([8, largest]);
+        read(&written)
+    };
+    let read = of("tile", 2048, 2048).unwrap();
+    let ModelKind::Segment(settings) = read.kind() else { panic!("a segment model") };
+    assert_eq!(settings.max_segment_nodes, 2048);
+    assert!(of("layout", 512, 512).is_ok());
+    for (task, nodes, largest, named) in [
+        ("tile", 2049, 2048, "max_segment_nodes"),
+        ("tile", 256, 512, "max_segment_nodes"),
+        ("tile", 1024, 512, "buckets"),
+        ("layout", 1024, 1024, "max_segment_nodes"),
+    ] {
+        let refused = of(task, nodes, largest).unwrap_err().to_string();
+        assert!(refused.contains(&format!("`{named}`")), "{task} {nodes}: {refused}");
+    }
+}
+
+#[test]
+fn a_long_value_is_shortened_in_a_message() {
+    let long = "é".repeat(1 << 20);
+    for (field, value) in [
+        ("task", json!(long)),
+        ("version", json!(long)),
+        ("buckets", json!(vec![4; 1 << 20])),
+        ("feature_digest", json!(long)),
+        ("training_data_digest", json!(long)),
+    ] {
+        let mut manifest = manifest();
+        manifest[field] = value;
+        let message = read(&manifest).unwrap_err().to_string();
+        assert!(message.len() < 400, "{field}: {} bytes", message.len());
+    }
+}
+
+fn assert_each_is_named(manifest: &Value, wrong: Vec<(&str, Value)>) {
+    for (wrong_field, value) in wrong {
+        let mut manifest = manifest.clone();
+        manifest[wrong_field] = value;
+        let refused = read(&manifest).unwrap_err();
+        assert!(matches!(&refused, ManifestError::Field { field, .. } if *field == wrong_field), "{refused}");
+    }
+}
+
+#[test]
+fn each_wrong_field_is_named() {
+    let wrong = vec![
+        ("task", json!("schedule")),
+        ("unit", json!("hours")),
+        ("kind", json!("node")),
+        ("batch_dependent", json!(true)),
+        ("version", json!(0)),
+        ("embedding_size", json!(0)),
+        ("chunk_configs", json!(5)),
+        ("nodes", json!("pruned")),
+        ("chunking", json!("even")),
+        ("permutations", json!({"count": 10, "seed": 101})),
+        ("pad_value", json!(1)),
+        ("buckets", json!([8, 4, 512])),
+        ("buckets", json!([8, 256])),
+        ("buckets", json!([6, 512])),
+        ("buckets", json!([8, 200_000])),
+        ("embedding_size", json!(1_000_000)),
+        ("buckets", json!([])),
+        ("training_data_digest", json!("none")),
+    ];
+    assert_each_is_named(&manifest(), wrong);
+}
+
+#[test]
+fn another_featurization_is_told() {
+    let mut manifest = manifest();
+    manifest["feature_digest"] = json!("00".repeat(32));
+    assert!(matches!(read(&manifest), Err(ManifestError::FeatureDigest { .. })));
+}
+
+fn named_manifest() -> Value {
+    let mut manifest = whole_graph_manifest();
+    manifest.as_object_mut().unwrap().remove("pad_value");
+    manifest["task"] = json!("feature-set");
+    manifest["feature_set"] =
+        json!({"name": "loops", "node_features": ["depth", "flops"], "config_features": ["tile"]});
+    let json = r#"["loops",["depth","flops"],["tile"]]"#;
+    manifest["feature_digest"] = json!(blake3::hash(json.as_bytes()).to_string());
+    manifest
+}
+
+#[test]
+fn a_model_of_a_feature_set_names_its_columns() {
+    let manifest = read(&named_manifest()).unwrap();
+    assert_eq!((manifest.task(), manifest.pad()), (Task::FeatureSet, Pad::Zero));
+    let set = manifest.features().named().unwrap();
+    assert_eq!((set.name(), set.node_features().len(), set.config_features().len()), ("loops", 2, 1));
+}
+
+#[test]
+fn each_wrong_field_of_a_model_of_a_feature_set_is_named() {
+    let set =
+        |name: &str, nodes: Value| json!({"name": name, "node_features": nodes, "config_features": ["t"]});
+    let wrong = vec![
+        ("pad_value", json!(0)),
+        ("feature_set", json!(null)),
+        ("feature_set", json!("loops")),
+        ("feature_set", json!({"name": "loops", "node_features": ["a"]})),
+        ("feature_set", set("a\"b", json!(["a"]))),
+        ("feature_set", set("loops", json!([]))),
+        ("feature_set", set("loops", json!(["a", "a"]))),
+        ("nodes", json!("pruned")),
+    ];
+    assert_each_is_named(&named_manifest(), wrong);
+    let mut other = named_manifest();
+    other["feature_set"]["config_features"] = json!(["tiles"]);
+    assert!(matches!(read(&other), Err(ManifestError::FeatureDigest { .. })));
+    let mut segment = manifest();
+    segment["task"] = json!("feature-set");
+    segment["feature_set"] = named_manifest()["feature_set"].clone();
+    segment["feature_digest"] = named_manifest()["feature_digest"].clone();
+    segment.as_object_mut().unwrap().remove("pad_value");
+    assert!(matches!(read(&segment), Err(ManifestError::Field { field: "kind", .. })));
+    assert_each_is_named(&manifest(), vec![("feature_set", set("loops", json!(["a"])))]);
+}
+
+#[test]
+fn each_wrong_field_of_a_whole_graph_model_is_named() {
+    let wrong = vec![
+        ("chunk_configs", json!(0)),
+        ("embedding_size", json!(64)),
+        ("buckets", json!([512])),
+        ("max_segment_nodes", json!(512)),
+        ("pad_value", json!(1)),
+        ("nodes", json!("pruned")),
+        ("nodes", json!("half")),
+        ("chunking", json!("even")),
+        ("chunking", json!("odd")),
+        ("permutations", json!({"count": 10, "seed": 101})),
+    ];
+    assert_each_is_named(&whole_graph_manifest(), wrong);
+    let mut dependent = whole_graph_manifest();
+    dependent["batch_dependent"] = json!(true);
+    let wrong = [0, 65].map(|count| ("permutations", json!({"count": count, "seed": 1})));
+    assert_each_is_named(&dependent, wrong.to_vec());
+}
+
+#[test]
+fn a_field_that_the_kind_needs_is_named_where_it_is_missing() {
+    for (mut manifest, missing) in
+        [(manifest(), "embedding_size"), (manifest(), "buckets"), (whole_graph_manifest(), "chunk_configs")]
+    {
+        manifest.as_object_mut().unwrap().remove(missing);
+        let refused = read(&manifest).unwrap_err();
+        assert!(matches!(&refused, ManifestError::Field { field, .. } if *field == missing), "{refused}");
+    }
+}
