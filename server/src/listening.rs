@@ -125,9 +125,13 @@ where
         tokio::select! {
             _ = connection.stopping.changed() => break,
             accepted = backoff.accept(&listener) => match accepted {
-                Ok((stream, client)) => if let Some(slot) = connection.gate.admit(client.ip()) {
-                    open.spawn(connection.clone().serve(stream, slot));
-                },
+                Ok((stream, client)) => {
+                    if let Some(slot) = connection.gate.admit(client.ip()) {
+                        open.spawn(connection.clone().serve(stream, slot));
+                    }
+                    // Connections may come faster than the branch below has its turn, and each that has ended keeps 4 KB.
+                    while open.try_join_next().is_some() {}
+                }
                 Err(error) => backoff.note(&error),
             },
             Some(_) = open.join_next() => {}
