@@ -49,7 +49,7 @@ impl Addresses {
             address.0.map(|address| BoundAddress::bind(address, flag)).transpose()
         };
         Ok(Self {
-            calls: BoundAddress::bind(settings.listen, "--listen")?,
+            calls: BoundAddress::bind(settings.listen.0, "--listen")?,
             metrics: bind(settings.metrics_listen, "--metrics-listen")?,
             admin: bind(settings.admin_listen, "--admin-listen")?,
         })

@@ -11,6 +11,7 @@ use std::{
     process::Command,
 };
 
+use hlorank_arguments::unknown_variables;
 use hlorank_server::{settings::Settings, start, telemetry};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::low_level::exit;
@@ -89,6 +90,9 @@ fn allow_all_descriptors() {
 
 async fn run(settings: Settings) -> Result<i32, Box<dyn Error>> {
     let logging = telemetry::init(&settings.log, settings.log_format)?;
+    for unknown in unknown_variables(env::vars_os().map(|(name, _)| name)) {
+        tracing::warn!("{unknown}");
+    }
     let mut stop = StopSignals::new()?;
     // Registered before the models are loaded, so that SIGHUP never ends the program.
     let mut hangup = signal(SignalKind::hangup())?;

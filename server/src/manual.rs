@@ -1,15 +1,14 @@
 //! What `hlorank-server` says about its own arguments: manual pages, and completions for shells.
 
 use std::{
-    fs::create_dir_all,
     io::{self, Write as _},
     path::PathBuf,
     process,
 };
 
 use clap::{Command, FromArgMatches as _, Subcommand};
-use clap_complete::{Shell, generate};
-use clap_mangen::generate_to;
+use clap_complete::Shell;
+use hlorank_arguments::{print_completions, write_manual};
 
 // Commands that do not start a server. A documentation comment would become the description of the program.
 #[derive(Debug, Subcommand)]
@@ -46,15 +45,10 @@ pub(crate) fn run_if_asked(command: Command, matches: &clap::ArgMatches) {
 }
 
 impl ManualCommand {
-    fn run(self, mut command: Command) -> io::Result<()> {
+    fn run(self, command: Command) -> io::Result<()> {
         match self {
-            Self::Completions { shell } => {
-                let mut script = Vec::new();
-                generate(shell, &mut command, "hlorank-server", &mut script);
-                io::stdout().write_all(&script)
-            }
-            Self::Man { folder } => create_dir_all(&folder)
-                .and_then(|()| generate_to(command, &folder))
+            Self::Completions { shell } => print_completions(shell, command),
+            Self::Man { folder } => write_manual(&folder, command)
                 .map_err(|error| io::Error::other(format!("{}: {error}", folder.display()))),
         }
     }

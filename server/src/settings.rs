@@ -1,11 +1,12 @@
 //! Settings of the server, by flag or environment variable.
 
-use std::{env, net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
+use std::{env, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use clap::{
     Args, Command, CommandFactory as _, FromArgMatches as _, Parser,
     builder::{PathBufValueParser, TypedValueParser as _},
 };
+use hlorank_arguments::{bytes, duration, matches_of_process, positive_duration};
 use hlorank_graph::{Limits, Task};
 
 use crate::{
@@ -14,26 +15,28 @@ use crate::{
     security::SecuritySettings,
     service::DeliverySettings,
     store::StoreLocation,
-    telemetry::{LogFormat, TraceSettings, ratio},
+    telemetry::{LogFilter, LogFormat, TraceSettings, ratio},
 };
 
 mod values;
 
-pub use values::{AddressOrOff, FeatureSetModels, NoAddress, NoFeatureSetModels};
-use values::{absolute_or_name, factor, positive_seconds, seconds};
+pub use values::{Address, AddressOrOff, FeatureSetModels, NoAddress, NoFeatureSetModels};
+use values::{absolute_or_name, factor};
 
 /// Ranks compiler configurations by predicted run time, over gRPC.
 ///
-/// Each option is also an environment variable. `-h` has one line per option, `--help` has all details.
+/// Each option is also an environment variable. `-h` has one line per option, `--help` has all details. Sizes are numbers of
+/// bytes or have a unit, such as 64MiB; times are numbers of seconds or have a unit, such as 500ms, 5s, 2m or 1h.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "hlorank-server", version)]
 pub struct Settings {
     /// Address and port of the gRPC listener
     ///
-    /// On loopback by default, because calls require no token by default.
+    /// On loopback by default, because calls require no token by default. A host name such as localhost is looked up when the
+    /// server starts; the first IPv4 address is taken, or else the first. 0.0.0.0 listens on every IPv4 address.
     #[arg(long, env = "HLORANK_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:7070")]
     #[arg(help_heading = LISTENING)]
-    pub listen: SocketAddr,
+    pub listen: Address,
 
     /// HTTP listener for /metrics, /healthz and /readyz
     ///
@@ -73,7 +76,7 @@ pub struct Settings {
     ///
     /// Polled are the model folder and the files of certificates and tokens. The model folder is also watched, so that
     /// most changes to it are seen immediately.
-    #[arg(long, env = "HLORANK_POLL_SECONDS", value_name = "SECONDS", default_value = "10", value_parser = positive_seconds)]
+    #[arg(long, env = "HLORANK_POLL_SECONDS", value_name = "SECONDS", default_value = "10", value_parser = positive_duration)]
     #[arg(help_heading = MODELS)]
     pub poll_seconds: Duration,
 
@@ -95,14 +98,14 @@ pub struct Settings {
     /// Maximum time to load a model version, in seconds
     ///
     /// It includes the checks; a version that takes longer is rejected.
-    #[arg(long, env = "HLORANK_MAX_LOAD_SECONDS", value_name = "SECONDS", default_value = "300", value_parser = positive_seconds)]
+    #[arg(long, env = "HLORANK_MAX_LOAD_SECONDS", value_name = "SECONDS", default_value = "300", value_parser = positive_duration)]
     #[arg(help_heading = MODELS)]
     pub max_load_seconds: Duration,
 
     /// Maximum time of one run of a model, in seconds
     ///
     /// A longer run is stopped and its calls fail. A version whose run does not end after that is taken out of service.
-    #[arg(long, env = "HLORANK_MAX_RUN_SECONDS", value_name = "SECONDS", default_value = "30", value_parser = positive_seconds)]
+    #[arg(long, env = "HLORANK_MAX_RUN_SECONDS", value_name = "SECONDS", default_value = "30", value_parser = positive_duration)]
     #[arg(help_heading = MODELS)]
     pub max_run_seconds: Duration,
 
@@ -148,7 +151,7 @@ pub struct Settings {
     /// Maximum size of the kept measurements in bytes
     ///
     /// Each takes about 200. The file takes up to three times as much as all.
-    #[arg(long, env = "HLORANK_MAX_MEASUREMENTS_BYTES", value_name = "BYTES", default_value_t = 1 << 30)]
+    #[arg(long, env = "HLORANK_MAX_MEASUREMENTS_BYTES", value_name = "BYTES", default_value_t = 1 << 30, value_parser = bytes::<u64>)]
     #[arg(help_heading = MEASUREMENTS)]
     pub max_measurements_bytes: u64,
 
@@ -170,14 +173,14 @@ pub struct Settings {
     /// Size of the graph cache in bytes
     ///
     /// What models compute of the segments of graphs takes at most an eighth of it more.
-    #[arg(long, env = "HLORANK_GRAPH_CACHE_BYTES", value_name = "BYTES", default_value_t = 1 << 30)]
+    #[arg(long, env = "HLORANK_GRAPH_CACHE_BYTES", value_name = "BYTES", default_value_t = 1 << 30, value_parser = bytes::<u64>)]
     #[arg(help_heading = RESOURCES)]
     pub graph_cache_bytes: u64,
 
     /// Size of the embedding cache in bytes; 0 disables it
     ///
     /// A pair of segment and local configuration takes about 400.
-    #[arg(long, env = "HLORANK_EMBEDDING_CACHE_BYTES", value_name = "BYTES", default_value_t = 1 << 29)]
+    #[arg(long, env = "HLORANK_EMBEDDING_CACHE_BYTES", value_name = "BYTES", default_value_t = 1 << 29, value_parser = bytes::<u64>)]
     #[arg(help_heading = RESOURCES)]
     pub embedding_cache_bytes: u64,
 
@@ -207,7 +210,7 @@ pub struct Settings {
     ///
     /// It is used in addition to the caches: messages while they arrive and after they are decoded, embeddings, and
     /// answers until they are sent. A call that exceeds it is rejected.
-    #[arg(long, env = "HLORANK_MAX_CALL_BYTES", value_name = "BYTES", default_value_t = 2 << 30)]
+    #[arg(long, env = "HLORANK_MAX_CALL_BYTES", value_name = "BYTES", default_value_t = 2 << 30, value_parser = bytes::<usize>)]
     #[arg(help_heading = LIMITS)]
     pub max_call_bytes: usize,
 
@@ -224,7 +227,7 @@ pub struct Settings {
     pub max_stream_configs: u32,
 
     /// Maximum size of a serialized HLO module in bytes
-    #[arg(long, env = "HLORANK_MAX_GRAPH_BYTES", value_name = "BYTES", default_value_t = 32 << 20)]
+    #[arg(long, env = "HLORANK_MAX_GRAPH_BYTES", value_name = "BYTES", default_value_t = 32 << 20, value_parser = bytes::<usize>)]
     #[arg(help_heading = LIMITS)]
     pub max_graph_bytes: usize,
 
@@ -237,7 +240,7 @@ pub struct Settings {
     pub limits: LimitSettings,
 
     /// Time to finish calls after SIGTERM or SIGINT, in seconds
-    #[arg(long, env = "HLORANK_DRAIN_SECONDS", value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    #[arg(long, env = "HLORANK_DRAIN_SECONDS", value_name = "SECONDS", default_value = "30", value_parser = duration)]
     #[arg(help_heading = LISTENING)]
     pub drain_seconds: Duration,
 
@@ -246,7 +249,7 @@ pub struct Settings {
     /// `error`, `warn`, `info`, `debug`, `trace`, or tracing directives per module.
     #[arg(long, env = "HLORANK_LOG", value_name = "FILTER", default_value = "info,notify=warn")]
     #[arg(help_heading = LOGS)]
-    pub log: String,
+    pub log: LogFilter,
 
     /// Format of log lines
     #[arg(long, env = "HLORANK_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
@@ -327,7 +330,7 @@ impl Settings {
     pub fn of_process() -> Self {
         let is_summary = env::args_os().any(|argument| argument == "-h");
         let command = with_manual(Self::command_with_help(is_summary));
-        let mut matches = command.clone().get_matches();
+        let mut matches = matches_of_process(command.clone());
         run_if_asked(command, &matches);
         Self::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit())
     }

@@ -1,9 +1,8 @@
 //! `hlorank completions`: prints a script for command completion in a shell.
 
-use std::io::{self, Write as _};
-
 use clap::{Args, Command};
-use clap_complete::{Shell, generate};
+use clap_complete::Shell;
+use hlorank_arguments::print_completions;
 
 use super::error::CommandError;
 
@@ -14,9 +13,7 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    pub(crate) fn run(&self, mut command: Command) -> Result<(), CommandError> {
-        let mut script = Vec::new();
-        generate(self.shell, &mut command, "hlorank", &mut script);
-        Ok(io::stdout().write_all(&script)?)
+    pub(crate) fn run(&self, command: Command) -> Result<(), CommandError> {
+        Ok(print_completions(self.shell, command)?)
     }
 }

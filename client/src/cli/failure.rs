@@ -1,4 +1,4 @@
-//! Prints failures on standard error.
+//! Prints failures and warnings on standard error.
 
 use std::error::Error;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{
     error::CommandError,
     output::Format,
-    style::{ERROR, styled},
+    style::{ERROR, WARNING, styled},
 };
 
 /// A failure as JSON.
@@ -38,6 +38,14 @@ impl Format {
                 let report = FailureReport { error: Failure::of(error) };
                 eprintln!("{}", serde_json::to_string(&report).expect("strings and numbers are valid JSON"));
             }
+        }
+    }
+
+    /// Prints a warning on standard error. The command goes on.
+    pub(crate) fn print_warning(self, message: &str) {
+        match self {
+            Self::Text => anstream::eprintln!("{} {message}", styled(WARNING, "warning:")),
+            Self::Json => eprintln!("{}", serde_json::json!({ "warning": message })),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! `hlorank man`: writes manual pages.
 
-use std::{fs::create_dir_all, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Command};
-use clap_mangen::generate_to;
+use hlorank_arguments::write_manual;
 
 use super::error::CommandError;
 
@@ -15,8 +15,7 @@ pub(crate) struct Man {
 
 impl Man {
     pub(crate) fn run(&self, command: Command) -> Result<(), CommandError> {
-        create_dir_all(&self.folder)
-            .and_then(|()| generate_to(command, &self.folder))
+        write_manual(&self.folder, command)
             .map_err(|source| CommandError::OutputFile { path: self.folder.display().to_string(), source })
     }
 }

@@ -32,6 +32,8 @@ use std::{env, process::ExitCode};
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use hlorank_arguments::{matches_of_process, unknown_variables};
+
 use self::{error::CommandError, exit::EXIT_CODES, output::Format};
 
 /// Ranks compiler configurations of HLO graphs by predicted run time.
@@ -75,9 +77,12 @@ enum Command {
 /// Runs the command of the arguments.
 pub(crate) async fn run() -> ExitCode {
     let is_summary = env::args_os().any(|argument| argument == "-h");
-    let mut matches = with_help(Cli::command(), is_summary).get_matches();
+    let mut matches = matches_of_process(with_help(Cli::command(), is_summary));
     let cli = Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit());
     let format = Format::from_json_flag(cli.json);
+    for unknown in unknown_variables(env::vars_os().map(|(name, _)| name)) {
+        format.print_warning(&unknown);
+    }
     // Boxed, since the state of a command that holds requests is large.
     match Box::pin(cli.command.run(format)).await {
         Ok(()) => ExitCode::SUCCESS,

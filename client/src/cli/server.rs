@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use clap::{Args, value_parser};
+use clap::Args;
+use hlorank_arguments::positive_duration;
 use hlorank_client::{Client, Connection, ModelReference};
 use tonic::transport::Uri;
 
@@ -18,11 +19,11 @@ pub(crate) struct Server {
     #[arg(long, value_name = "URL", env = "HLORANK_ENDPOINT", value_parser = address, value_delimiter = ',')]
     #[arg(default_value = "http://127.0.0.1:7070")]
     endpoint: Vec<String>,
-    /// Maximum time of a call in seconds
+    /// Maximum time of a call
     ///
-    /// It includes retries.
-    #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(1..), default_value_t = 30)]
-    timeout: u64,
+    /// In seconds, or with a unit, such as 500ms or 2m. It includes retries.
+    #[arg(long, value_name = "TIME", value_parser = positive_duration, default_value = "30")]
+    timeout: Duration,
     #[command(flatten)]
     credentials: Credentials,
 }
@@ -40,7 +41,10 @@ pub(crate) struct ModelChoice {
 
 /// Checks an address, and returns it unchanged.
 pub(crate) fn address(text: &str) -> Result<String, String> {
-    text.parse::<Uri>().map(|_| text.to_owned()).map_err(|error| error.to_string())
+    match text.parse::<Uri>() {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => Err(format!("expected http://HOST:PORT or https://HOST:PORT: {error}")),
+    }
 }
 
 impl Server {
@@ -55,7 +59,7 @@ impl Server {
     }
 
     fn connection(&self) -> Result<Connection, CommandError> {
-        let timeout = Some(Duration::from_secs(self.timeout));
+        let timeout = Some(self.timeout);
         Ok(Connection { timeout, ..self.credentials.connection()? })
     }
 }

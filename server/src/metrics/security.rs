@@ -4,8 +4,11 @@ use metrics::{Counter, Gauge};
 
 use super::{family::Family, recorder::Recorder};
 
-const OPEN: Family<Gauge, 1> =
-    Family::new("hlorank_connections", ["listener"], "Connections that are open or in their TLS handshake");
+const OPEN: Family<Gauge, 1> = Family::new(
+    "hlorank_open_connections",
+    ["listener"],
+    "Connections that are open or in their TLS handshake",
+);
 
 const CONNECTIONS: Family<Counter, 2> = Family::new(
     "hlorank_connections_total",

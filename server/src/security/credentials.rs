@@ -29,7 +29,7 @@ impl Credentials {
             tls: files.map(Watched::open).transpose()?.map(Arc::new),
             tokens: tokens.map(Watched::open).transpose()?.map(Arc::new),
             max_connections: settings.max_connections as usize,
-            max_idle: Duration::from_secs(settings.max_idle_seconds.into()),
+            max_idle: settings.max_idle_seconds,
             proxies: settings.trusted_proxies.clone(),
             metrics: Arc::clone(metrics),
         };

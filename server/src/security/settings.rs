@@ -1,6 +1,7 @@
-use std::{convert::Infallible, fmt, path::PathBuf, str::FromStr};
+use std::{convert::Infallible, fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::{Args, value_parser};
+use hlorank_arguments::{bytes_within, positive_duration};
 
 use super::TrustedProxies;
 
@@ -41,9 +42,9 @@ pub struct SecuritySettings {
     /// Time until an idle connection is closed, in seconds
     ///
     /// It is idle if no call is in flight; clients connect again for their next call.
-    #[arg(long, env = "HLORANK_MAX_IDLE_SECONDS", value_name = "SECONDS", default_value_t = 900, value_parser = value_parser!(u32).range(1..))]
+    #[arg(long, env = "HLORANK_MAX_IDLE_SECONDS", value_name = "SECONDS", default_value = "900", value_parser = positive_duration)]
     #[arg(help_heading = "Limits")]
-    pub max_idle_seconds: u32,
+    pub max_idle_seconds: Duration,
 
     /// Proxies in front of the server, comma-separated
     ///
@@ -62,7 +63,7 @@ pub struct SecuritySettings {
     /// Maximum size of the headers of a call in bytes
     ///
     /// It counts names, values and 32 bytes per header.
-    #[arg(long, env = "HLORANK_MAX_HEADER_BYTES", value_name = "BYTES", default_value_t = 16 << 10, value_parser = value_parser!(u32).range(1024..))]
+    #[arg(long, env = "HLORANK_MAX_HEADER_BYTES", value_name = "BYTES", default_value_t = 16 << 10, value_parser = bytes_within::<u32>(1024..=u32::MAX.into()))]
     #[arg(help_heading = "Limits")]
     pub max_header_bytes: u32,
 }

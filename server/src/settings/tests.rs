@@ -46,7 +46,7 @@ fn admin_calls_are_off_unless_enabled() {
     let settings = |arguments: &[&str]| Settings::try_parse_from([&["hlorank-server"], arguments].concat());
     assert_eq!(settings(&[]).unwrap().admin_listen, AddressOrOff(None));
     let enabled = settings(&["--admin-listen", "127.0.0.1:7072"]).unwrap().admin_listen;
-    assert_eq!(enabled, AddressOrOff(Some(SocketAddr::from(([127, 0, 0, 1], 7072)))));
+    assert_eq!(enabled, AddressOrOff(Some(([127, 0, 0, 1], 7072).into())));
     assert!(settings(&["--admin-listen", "7072"]).unwrap_err().to_string().contains("`off`"));
 }
 
@@ -70,7 +70,7 @@ fn a_model_that_the_settings_name_is_required() {
 #[test]
 fn the_server_listens_on_loopback_by_default() {
     let settings = Settings::try_parse_from(["hlorank-server"]).unwrap();
-    assert!(settings.listen.ip().is_loopback());
+    assert!(settings.listen.0.ip().is_loopback());
     assert!(settings.metrics_listen.0.unwrap().ip().is_loopback());
     assert_eq!(settings.limits.limits(), Limits::default());
 }

@@ -1,6 +1,12 @@
 //! Values of settings that clap has no type for.
 
-use std::{collections::BTreeMap, fmt, io, net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt, io,
+    net::{SocketAddr, ToSocketAddrs as _},
+    path::PathBuf,
+    str::FromStr,
+};
 
 /// Models by feature set: `SET=MODEL,SET=MODEL`, or `none`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,24 +17,70 @@ pub struct FeatureSetModels(pub Vec<(String, String)>);
 #[error("expected SET=MODEL, separated by commas and each set once, or `none`")]
 pub struct NoFeatureSetModels;
 
+/// Address and port of a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address(pub SocketAddr);
+
 /// Address and port of a listener, or `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressOrOff(pub Option<SocketAddr>);
 
-/// The text is neither an address with a port nor `off`.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("expected an address with a port, such as 127.0.0.1:7071, or `off`")]
-pub struct NoAddress;
+/// Why a text is no address of a listener.
+#[derive(Debug, thiserror::Error)]
+pub enum NoAddress {
+    /// The text does not have the form of an address with a port.
+    #[error(
+        "expected an address or a host name with a port, such as 127.0.0.1:{0}, localhost:{0} or [::1]:{0}{1}"
+    )]
+    Form(u16, &'static str),
+    /// The host name has no address.
+    #[error("the host name `{host}` has no address: {source}")]
+    Host {
+        /// The name.
+        host: String,
+        /// The error of the system.
+        source: io::Error,
+    },
+}
+
+impl FromStr for Address {
+    type Err = NoAddress;
+
+    fn from_str(text: &str) -> Result<Self, NoAddress> {
+        read_address(text, || NoAddress::Form(7070, "; 0.0.0.0:7070 is every IPv4 address")).map(Self)
+    }
+}
 
 impl FromStr for AddressOrOff {
     type Err = NoAddress;
 
     fn from_str(text: &str) -> Result<Self, NoAddress> {
-        match text {
-            "off" => Ok(Self(None)),
-            address => address.parse().map(|address| Self(Some(address))).map_err(|_| NoAddress),
+        if text == "off" {
+            return Ok(Self(None));
         }
+        read_address(text, || NoAddress::Form(7071, ", or `off`")).map(|address| Self(Some(address)))
     }
+}
+
+fn read_address(text: &str, no_form: impl Fn() -> NoAddress) -> Result<SocketAddr, NoAddress> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let (host, port) = text.rsplit_once(':').ok_or_else(&no_form)?;
+    let port: u16 = port.parse().map_err(|_| no_form())?;
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_');
+    if host.is_empty() || !host.chars().all(is_name) {
+        return Err(no_form());
+    }
+    look_up(host, port).map_err(|source| NoAddress::Host { host: host.to_owned(), source })
+}
+
+/// Returns an address of a host name: the first IPv4 address, because clients try that of `localhost`, or else the first.
+fn look_up(host: &str, port: u16) -> io::Result<SocketAddr> {
+    let found: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
+    let first_v4 = found.iter().find(|address| address.is_ipv4());
+    let address = first_v4.or(found.first()).copied();
+    address.ok_or_else(|| io::Error::from(io::ErrorKind::AddrNotAvailable))
 }
 
 impl FromStr for FeatureSetModels {
@@ -65,18 +117,6 @@ pub(super) fn absolute_or_name(path: PathBuf) -> io::Result<PathBuf> {
     if path.components().count() > 1 { std::path::absolute(path) } else { Ok(path) }
 }
 
-pub(super) fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "expected seconds, such as 30 or 0.5".to_owned())?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
-}
-
-pub(super) fn positive_seconds(text: &str) -> Result<Duration, String> {
-    match seconds(text)? {
-        Duration::ZERO => Err("expected more than 0 seconds".to_owned()),
-        seconds => Ok(seconds),
-    }
-}
-
 pub(super) fn factor(text: &str) -> Result<f64, String> {
     let factor = text.parse().ok().filter(|factor: &f64| *factor > 0.0);
     factor.ok_or_else(|| "expected a factor above 0, such as 3 or 1.5".to_owned())
@@ -98,11 +138,30 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_has_an_address_or_is_off() {
+    fn a_listener_has_an_address_a_host_name_or_is_off() {
         let listener = |text: &str| text.parse::<AddressOrOff>();
         for text in ["off", "127.0.0.1:0", "[::1]:9000"] {
             assert_eq!(listener(text).unwrap().to_string(), text);
         }
-        assert!(listener("7071").unwrap_err().to_string().contains("or `off`"));
+        assert!("localhost:7655".parse::<Address>().unwrap().0.ip().is_loopback());
+        for wrong in [
+            "7071",
+            ":7071",
+            "localhost",
+            "localhost:",
+            "localhost:http",
+            "::1:7071",
+            "http://localhost:7071",
+            "a b:1",
+            "127.0.0.1:70000",
+            "",
+        ] {
+            let error = listener(wrong).unwrap_err().to_string();
+            assert!(error.contains("localhost:7071 or [::1]:7071, or `off`"), "{wrong}: {error}");
+            let error = wrong.parse::<Address>().unwrap_err().to_string();
+            assert!(error.ends_with("0.0.0.0:7070 is every IPv4 address"), "{wrong}: {error}");
+        }
+        let error = listener("no-such-host.invalid:7071").unwrap_err().to_string();
+        assert!(error.starts_with("the host name `no-such-host.invalid` has no address"), "{error}");
     }
 }

@@ -11,7 +11,9 @@ use std::{
 
 use clap::ValueEnum;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::{EnvFilter, filter::ParseError};
+use tracing_subscriber::filter::ParseError;
+
+use super::LogFilter;
 
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -53,11 +55,11 @@ const LOST_LINES_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum length of a panic message in the log, in bytes.
 const MAX_PANIC_MESSAGE: usize = 256;
 
-/// Prints the log lines that `filter` (tracing's directives) selects to standard error. Calls do not wait for the
+/// Prints the log lines that `filter` selects to standard error. Calls do not wait for the
 /// writer.
-pub fn init(filter: &str, format: LogFormat) -> Result<Logging, ParseError> {
+pub fn init(filter: &LogFilter, format: LogFormat) -> Result<Logging, ParseError> {
     let spans = format!("{CALL_TARGET}=error").parse()?;
-    let filter = EnvFilter::try_new(filter)?.add_directive(spans);
+    let filter = filter.to_env_filter()?.add_directive(spans);
     let lines = NonBlockingBuilder::default().buffered_lines_limit(MAX_QUEUED_LINES).thread_name("log");
     let unwritten = Arc::new(AtomicUsize::new(0));
     let (lines, writer) = lines.finish(StandardError { unwritten: Arc::clone(&unwritten) });

@@ -33,9 +33,11 @@ static ENDPOINT: LazyLock<String> = LazyLock::new(|| variable_or_off("OTEL_EXPOR
 
 static AUTHORITIES: LazyLock<String> = LazyLock::new(|| variable_or_off("OTEL_EXPORTER_OTLP_CERTIFICATE"));
 
-/// Returns the value of one of OpenTelemetry's variables, or `off` if it is not set or empty.
+/// Returns the value of one of OpenTelemetry's variables, or `off` if it is not set or empty. A value that is not UTF-8 is
+/// kept as one that cannot be used, so that the server does not start without it.
 fn variable_or_off(name: &str) -> String {
-    env::var(name).ok().filter(|value| !value.is_empty()).unwrap_or_else(|| "off".to_owned())
+    let value = env::var_os(name).filter(|value| !value.is_empty());
+    value.map_or_else(|| "off".to_owned(), |value| value.to_string_lossy().into_owned())
 }
 
 /// Reads a fraction, from 0 to 1.

@@ -66,7 +66,7 @@ impl Attacked {
     /// Waits until nothing remains of the attack: no connection, no call, no work.
     pub(crate) async fn until_idle(&self) {
         self.until("nothing remains", |scrape| {
-            scrape.value("hlorank_connections", &[("listener", "calls")]) == 0.0
+            scrape.value("hlorank_open_connections", &[("listener", "calls")]) == 0.0
                 && scrape.value("hlorank_requests_in_progress", &[]) == 0.0
                 && scrape.value("hlorank_queued_nodes", &[]) == 0.0
                 && scrape.value("hlorank_compute_queue_tasks", &[]) == 0.0
@@ -98,7 +98,7 @@ impl Attacked {
             sent.calls(),
             sent.bytes(),
             bytes >> 20,
-            scrape.value("hlorank_connections", &[("listener", "calls")]),
+            scrape.value("hlorank_open_connections", &[("listener", "calls")]),
             scrape.value("hlorank_requests_in_progress", &[]),
         );
         drop(attack);

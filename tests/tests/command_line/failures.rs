@@ -28,6 +28,28 @@ fn wrong_arguments_exit_with_two() {
 }
 
 #[test]
+fn an_argument_that_cannot_be_read_says_what_is_expected() {
+    let command_line = CommandLine::without_server();
+    for (arguments, expected) in [
+        (&["models", "--timeout", "0"][..], "expected more than 0 seconds"),
+        (
+            &["models", "--timeout", "soon"],
+            "expected a number of seconds, or a number with ms, s, m, min or h",
+        ),
+        (&["rank", "--graph", "g", "--top", "many"], "expected a whole number"),
+        (&["bench", "g", "--duration", "1d"], "expected a number of seconds"),
+        (&["bench", "g", "--rate", "0"], "expected a number above 0"),
+        (&["bench", "g", "--streams", "2"], "expected a number from 0 to 1"),
+        (&["bench", "g", "--configs", "ten"], "expected a whole number of configurations"),
+    ] {
+        let (code, message) = command_line.failure(arguments);
+        assert!(code == Some(2) && message.contains(expected), "{arguments:?}: {message}");
+        let value = arguments.last().unwrap();
+        assert!(message.contains(&format!("invalid value '{value}' for ")), "{message}");
+    }
+}
+
+#[test]
 fn a_file_that_is_wrong_exits_with_two() {
     let command_line = CommandLine::without_server();
     command_line.write("other.txt", "of something else");

@@ -22,7 +22,7 @@ async fn list_models(channel: Channel) -> Result<usize, Status> {
 }
 
 fn open(scrape: &Scrape) -> f64 {
-    scrape.value("hlorank_connections", &[("listener", "calls")])
+    scrape.value("hlorank_open_connections", &[("listener", "calls")])
 }
 
 fn connections(scrape: &Scrape, result: &str) -> f64 {

@@ -10,7 +10,7 @@ use tokio::{
 const MOST: f64 = 32.0;
 
 fn open(scrape: &Scrape) -> f64 {
-    scrape.value("hlorank_connections", &[("listener", "metrics")])
+    scrape.value("hlorank_open_connections", &[("listener", "metrics")])
 }
 
 /// Connects and sends these bytes.

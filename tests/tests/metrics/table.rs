@@ -91,6 +91,16 @@ async fn the_table_is_what_metrics_shows() {
     assert!(rows(&page) == shown, "deploy/METRICS.md is to have this table:\n{}", shown.join("\n"));
 }
 
+/// `OpenMetrics` names a family without the `_total` of its counter, so a gauge and a counter that differ only in it would be
+/// one family of two types.
+#[tokio::test]
+async fn every_family_has_a_name_of_its_own_in_open_metrics() {
+    let scrape = TestServer::start().await.scrape().await;
+    let names: BTreeSet<&str> =
+        scrape.families.keys().map(|name| name.strip_suffix("_total").unwrap_or(name)).collect();
+    assert_eq!(names.len(), scrape.families.len());
+}
+
 #[tokio::test]
 async fn promtool_finds_nothing_to_criticise() {
     let Some(promtool) = prometheus("promtool") else { return };

@@ -40,5 +40,7 @@ async fn silent_clients_are_let_go() {
     let closed: Vec<f64> = stream::iter(closed.map(Box::pin)).buffered(4).collect().await;
     assert!(closed.iter().all(|seconds| (9.0..30.0).contains(seconds)), "{closed:?}");
     assert_eq!(connections(&secured.scrape().await, "handshake_timeout"), 2.0);
-    plain.until_metrics(|scrape| scrape.value("hlorank_connections", &[("listener", "calls")]) == 0.0).await;
+    plain
+        .until_metrics(|scrape| scrape.value("hlorank_open_connections", &[("listener", "calls")]) == 0.0)
+        .await;
 }

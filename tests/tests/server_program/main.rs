@@ -2,5 +2,6 @@
 //! test has a server of its own.
 
 mod faults;
+mod settings;
 mod starting;
 mod telemetry;

@@ -1,8 +1,9 @@
 use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 
 use clap::Args;
+use hlorank_arguments::positive_duration;
 
-use super::options::{Share, duration, part, positive};
+use super::options::{Share, part, positive};
 use crate::cli::{
     input::{GRAPH_FILE, GRAPH_FILE_LONG, Selection},
     server::{ModelChoice, Server},
@@ -73,8 +74,8 @@ pub(crate) struct Bench {
     pub(super) rate: Option<f64>,
     /// Duration of the load
     ///
-    /// Such as 500ms, 30s, 5m or 1h [default: 30s, or the duration of the trace]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    /// In seconds, or with a unit, such as 500ms or 5m [default: 30s, or the duration of the trace]
+    #[arg(long, value_name = "TIME", value_parser = positive_duration)]
     #[arg(help_heading = "Load")]
     pub(super) duration: Option<Duration>,
     /// Number of connections

@@ -1,6 +1,6 @@
 //! Parses arguments that are more than a plain number.
 
-use std::{str::FromStr, time::Duration};
+use std::str::FromStr;
 
 /// A number of configurations per call, and its relative frequency.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,50 +14,28 @@ impl FromStr for Share {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (configs, weight) = text.split_once(':').map_or((text, "1"), |parts| parts);
-        let configs: usize = configs.parse().map_err(|error| format!("{configs}: {error}"))?;
-        if configs == 0 {
-            return Err("a call must have at least one configuration".to_owned());
-        }
+        let configs = configs.parse().ok().filter(|configs| *configs > 0);
+        let configs =
+            configs.ok_or("expected a whole number of configurations above 0, such as 100 or 100:9")?;
         Ok(Self { configs, weight: positive(weight)? })
     }
 }
 
 /// Parses a number above 0.
 pub(super) fn positive(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|error| format!("{text}: {error}"))?;
-    if number.is_finite() && number > 0.0 { Ok(number) } else { Err(format!("{text}: must be above 0")) }
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| "expected a number above 0, such as 0.5".to_owned())
 }
 
 /// Parses a number from 0 to 1.
 pub(super) fn part(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|error| format!("{text}: {error}"))?;
-    if (0.0..=1.0).contains(&number) { Ok(number) } else { Err(format!("{text}: must be from 0 to 1")) }
-}
-
-const UNITS: [(&str, f64); 4] = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
-
-/// Parses a number with a unit of time.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let split = text.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let seconds = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, seconds)| *seconds);
-    let seconds = seconds.ok_or_else(|| format!("{text}: needs a unit: ms, s, m or h, as in 30s"))?;
-    Duration::try_from_secs_f64(positive(number)? * seconds).map_err(|error| format!("{text}: {error}"))
+    let number = text.parse().ok().filter(|number| (0.0..=1.0).contains(number));
+    number.ok_or_else(|| "expected a number from 0 to 1, such as 0.2".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_have_a_unit() {
-        for (text, milliseconds) in [("500ms", 500), ("30s", 30_000), ("1.5m", 90_000), ("1h", 3_600_000)] {
-            assert_eq!(duration(text), Ok(Duration::from_millis(milliseconds)), "{text}");
-        }
-        for text in ["30", "s", "-1s", "0s", "1d", "1e30h", ""] {
-            assert!(duration(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn the_default_weight_of_a_share_is_one() {

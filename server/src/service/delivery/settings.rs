@@ -1,6 +1,7 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use clap::Args;
+use hlorank_arguments::{bytes, bytes_within, positive_duration};
 
 /// Settings of the messages that clients send.
 #[derive(Clone, Copy, Debug, Args)]
@@ -9,7 +10,7 @@ pub struct DeliverySettings {
     ///
     /// A message is a request, or one part of a stream. The limit applies before and after it is decompressed. Receiving and
     /// reading a message takes at most four times its size.
-    #[arg(long, env = "HLORANK_MAX_MESSAGE_BYTES", value_name = "BYTES", default_value_t = 64 << 20)]
+    #[arg(long, env = "HLORANK_MAX_MESSAGE_BYTES", value_name = "BYTES", default_value_t = 64 << 20, value_parser = bytes::<usize>)]
     pub max_message_bytes: usize,
 
     /// Maximum compression of a message, as a factor
@@ -23,27 +24,19 @@ pub struct DeliverySettings {
     ///
     /// It is measured from the headers of a call to the end of its first message, and from the first to the last byte of
     /// every later message of a stream; a call that takes longer ends.
-    #[arg(long, env = "HLORANK_MAX_MESSAGE_SECONDS", value_name = "SECONDS", default_value = "60", value_parser = positive_seconds)]
+    #[arg(long, env = "HLORANK_MAX_MESSAGE_SECONDS", value_name = "SECONDS", default_value = "60", value_parser = positive_duration)]
     pub max_message_seconds: Duration,
 
     /// Maximum wait for the next message, in seconds
     ///
     /// After that the stream ends.
-    #[arg(long, env = "HLORANK_MAX_STREAM_IDLE_SECONDS", value_name = "SECONDS", default_value = "3600", value_parser = positive_seconds)]
+    #[arg(long, env = "HLORANK_MAX_STREAM_IDLE_SECONDS", value_name = "SECONDS", default_value = "3600", value_parser = positive_duration)]
     pub max_stream_idle_seconds: Duration,
 
     /// HTTP/2 window of a call in bytes
     ///
     /// It is what a client may send before the server reads it. The window of a connection is four times as large. An open
     /// stream holds its window in --max-call-bytes.
-    #[arg(long, env = "HLORANK_STREAM_WINDOW_BYTES", value_name = "BYTES", default_value_t = 1 << 20, value_parser = clap::value_parser!(u32).range(65_535..=256 << 20))]
+    #[arg(long, env = "HLORANK_STREAM_WINDOW_BYTES", value_name = "BYTES", default_value_t = 1 << 20, value_parser = bytes_within::<u32>(65_535..=256 << 20))]
     pub stream_window_bytes: u32,
-}
-
-fn positive_seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "expected seconds, such as 30 or 0.5".to_owned())?;
-    match Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())? {
-        Duration::ZERO => Err("expected more than 0 seconds".to_owned()),
-        seconds => Ok(seconds),
-    }
 }
