@@ -123,11 +123,25 @@ impl Command {
 
 #[cfg(test)]
 mod tests {
+    use hlorank_arguments::VARIABLES;
+
     use super::*;
 
     #[test]
     fn the_arguments_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_variable_is_in_the_list_of_variables() {
+        check_variables(&Cli::command());
+    }
+
+    fn check_variables(command: &clap::Command) {
+        for variable in command.get_arguments().filter_map(clap::Arg::get_env) {
+            assert!(VARIABLES.iter().any(|known| variable == *known), "{}", variable.display());
+        }
+        command.get_subcommands().for_each(check_variables);
     }
 
     #[test]

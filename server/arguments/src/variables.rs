@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 /// Every variable that a program, a client or a test of hlorank reads. All programs know all of them, because they often
 /// share an environment.
-pub const VARIABLES: [&str; 66] = [
+pub const VARIABLES: [&str; 68] = [
     "HLORANK_ACCESS_LOG_SAMPLE",
     "HLORANK_ADMIN_ENDPOINT",
     "HLORANK_ADMIN_LISTEN",
@@ -18,6 +18,7 @@ pub const VARIABLES: [&str; 66] = [
     "HLORANK_EMBEDDING_CACHE_BYTES",
     "HLORANK_ENDPOINT",
     "HLORANK_FUZZ_SECONDS",
+    "HLORANK_FUZZ_SEED",
     "HLORANK_GRAPH_CACHE_BYTES",
     "HLORANK_HELM",
     "HLORANK_KEY",
@@ -60,6 +61,7 @@ pub const VARIABLES: [&str; 66] = [
     "HLORANK_REPLAY_SHARE",
     "HLORANK_RETAIN_VERSIONS",
     "HLORANK_SHARED",
+    "HLORANK_SOAK_RATE",
     "HLORANK_SOAK_SECONDS",
     "HLORANK_STREAM_WINDOW_BYTES",
     "HLORANK_TLS_CERTIFICATE",

@@ -1,3 +1,5 @@
+use hlorank_arguments::VARIABLES;
+
 use super::*;
 
 #[test]
@@ -8,6 +10,7 @@ fn every_setting_has_a_flag_a_variable_and_a_default() {
         assert!(setting.get_long().is_some(), "{name} has no flag");
         assert_eq!(setting.get_env().and_then(|variable| variable.to_str()), Some(variable.as_str()));
         assert!(!setting.get_default_values().is_empty(), "{name} has no default");
+        assert!(VARIABLES.contains(&variable.as_str()), "{variable} is missing in the list of variables");
     }
 }
 

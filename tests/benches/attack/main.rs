@@ -67,5 +67,6 @@ async fn run(attacks: &[&Named], with_all: bool, time: Duration, attackers: &Run
 }
 
 fn seconds() -> Option<Duration> {
-    std::env::var("ATTACK_SECONDS").ok()?.parse().ok().map(Duration::from_secs)
+    let text = std::env::var("ATTACK_SECONDS").ok()?;
+    Some(Duration::from_secs(text.parse().expect("ATTACK_SECONDS is a whole number of seconds")))
 }
