@@ -96,6 +96,41 @@ async fn a_version_whose_run_cannot_be_stopped_is_taken_out_of_service() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_canary_or_shadow_whose_run_cannot_be_stopped_stays_out_of_service_until_an_operator_asks() {
+    let flags = ["--workers=1", "--max-run-seconds=1", "--poll-seconds=0.1"];
+    let subject = Subject::start_with(Artifacts::copy(), &flags).await;
+    let (hangs, admin) = (subject.first + 1, subject.server.admin().await);
+    admin.pin(MODEL, subject.first).await.unwrap();
+    edit_encoder(&subject.artifacts, MODEL, hangs, |encoder| stall_above(encoder, LIMIT));
+    // Loaded already when the second call needs it.
+    admin.set_canary(MODEL, hangs, 1).await.unwrap();
+    admin.set_canary(MODEL, hangs, 100).await.unwrap();
+    let failed = ask_what_hangs(&subject, PATIENCE).await.unwrap_err();
+    assert_eq!(failed.refusal().unwrap().reason(), Some("WORKER_FAILED"), "{failed}");
+    let rejected = subject.server.until(MODEL, hangs, ModelState::Rejected).await;
+
+    // The graphs of the canary go to the stable version, however often the folder and the policy are read.
+    let scans = |scrape: &Scrape| {
+        scrape.value("hlorank_model_loads_total", &[("model", MODEL), ("result", "loaded")])
+    };
+    let loaded = scans(&subject.server.scrape().await);
+    let other = subject.server.client().await.get_model(OTHER, None).await.unwrap().version;
+    for version in other + 1..other + 4 {
+        subject.artifacts.publish(OTHER, version, |_| ());
+        subject.server.until(OTHER, version, ModelState::Serving).await;
+        let stable = format!("{MODEL}@{}", subject.first);
+        assert_eq!(subject.ask(MODEL, 12).await.model.to_string(), stable);
+    }
+    let same = subject.server.client().await.get_model(MODEL, Some(hangs)).await.unwrap();
+    assert_eq!((same.state(), same.state_since), (ModelState::Rejected, rejected.state_since));
+    let scrape = subject.server.scrape().await;
+    assert_eq!((scans(&scrape), abandoned(&scrape)), (loaded, 1.0));
+
+    admin.set_shadow(MODEL, hangs).await.unwrap();
+    subject.server.until(MODEL, hangs, ModelState::Serving).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_endless_version_delays_no_other_and_is_freed_with_its_folder() {
     let flags = ["--max-load-seconds=600", "--max-run-seconds=600"];
     let subject = Subject::start_with(Artifacts::copy(), &flags).await;

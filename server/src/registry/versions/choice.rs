@@ -120,11 +120,15 @@ impl Choice {
 
     /// Returns the usable versions, the newest first. The canary is one of them only if there is no other.
     fn newest<M>(&self, known: &KnownVersions<M>) -> Vec<u64> {
-        // A stable version whose folder is gone serves until there is a newer one.
         let available = |&version: &u64| {
             known.is_usable(version) && (known.is_on_disk(version) || self.stable == Some(version))
         };
-        let newest: Vec<u64> = known.newest_first().filter(available).collect();
+        let mut newest: Vec<u64> = known.newest_first().filter(available).collect();
+        // A stable version whose folder is gone serves until there is a newer one, or any that was published since.
+        let gone = self.stable.and_then(|stable| known.get(stable)?.gone_since);
+        if let Some(gone) = gone {
+            newest.sort_by_key(|&version| known.get(version).is_none_or(|known| known.found_in < gone));
+        }
         let stable: Vec<u64> =
             newest.iter().copied().filter(|&version| self.canary() != Some(version)).collect();
         if stable.is_empty() { newest } else { stable }

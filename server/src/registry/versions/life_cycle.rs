@@ -20,6 +20,8 @@ pub(in crate::registry) struct Versions<M> {
     choice: Choice,
     /// Number of attempts to load a version.
     attempts: u64,
+    /// Number of scans of the folder.
+    scans: u64,
 }
 
 /// What is reported about one version.
@@ -31,6 +33,8 @@ pub(in crate::registry) struct VersionReport<M> {
     pub(in crate::registry) rejection: Option<Rejection>,
     /// The model of a loaded version.
     pub(in crate::registry) model: Option<M>,
+    /// Whether its folder is there.
+    pub(in crate::registry) on_disk: bool,
 }
 
 /// The versions of one model that answer requests.
@@ -46,16 +50,23 @@ pub(in crate::registry) struct ServedVersions<M> {
 impl<M: Clone> Versions<M> {
     /// Returns a model without versions. `retain` versions stay loaded beside those that serve.
     pub(in crate::registry) fn new(name: String, retain: usize) -> Self {
-        Self { name, known: KnownVersions(BTreeMap::new()), choice: Choice::new(retain), attempts: 0 }
+        Self {
+            name,
+            known: KnownVersions(BTreeMap::new()),
+            choice: Choice::new(retain),
+            attempts: 0,
+            scans: 0,
+        }
     }
 
     /// Updates the versions with what is on disk. A rejected or unloaded version whose files changed is discovered
     /// again; a loaded version stays as it is. A version whose rejection may pass is retried.
     pub(in crate::registry) fn found(&mut self, found: &FoundVersions) {
+        self.scans += 1;
         for (&version, &fingerprint) in found {
             match (self.known.get_mut(version), fingerprint) {
                 (None, Some(fingerprint)) => {
-                    self.known.0.insert(version, Version::new(fingerprint));
+                    self.known.0.insert(version, Version::new(fingerprint, self.scans));
                     self.log(version, ModelState::Discovered);
                 }
                 (Some(known), Some(fingerprint)) if known.fingerprint != fingerprint => {
@@ -66,7 +77,13 @@ impl<M: Clone> Versions<M> {
             }
         }
         for (version, known) in &mut self.known.0 {
-            known.on_disk = found.contains_key(version);
+            if known.seen(found.contains_key(version), self.scans) {
+                tracing::warn!(
+                    model = self.name,
+                    version,
+                    "the folder of a loaded version was removed; the version answers until another is published"
+                );
+            }
             known.retry |= matches!(&known.stage, Stage::Rejected(rejection) if rejection.transient);
         }
         self.known.forget_removed();
@@ -89,9 +106,7 @@ impl<M: Clone> Versions<M> {
 
     /// Retries rejected versions when they are wanted.
     pub(in crate::registry) fn retry_rejected(&mut self) {
-        for known in self.known.0.values_mut() {
-            known.retry = matches!(known.stage, Stage::Rejected(_));
-        }
+        self.known.0.values_mut().for_each(Version::retry);
         self.settle();
     }
 
@@ -113,7 +128,7 @@ impl<M: Clone> Versions<M> {
     pub(in crate::registry) fn begin_change(&mut self, needed: Option<u64>) -> u64 {
         let number = self.choice.begin_change(needed);
         if let Some(known) = needed.and_then(|version| self.known.get_mut(version)) {
-            known.retry = true;
+            known.retry();
         }
         self.settle();
         number
@@ -158,7 +173,8 @@ impl<M: Clone> Versions<M> {
         self.known.get(version).is_some_and(|known| known.is_loading() || known.is_loadable())
     }
 
-    /// Takes a loaded version out of service, because one of its runs was abandoned. Returns its model.
+    /// Takes a loaded version out of service, because one of its runs was abandoned. It stays rejected, whatever the policy
+    /// says, until its files change or an operator asks for it. Returns its model.
     pub(in crate::registry) fn abandoned(&mut self, version: u64, rejection: Rejection) -> Option<M> {
         self.known.get(version)?.stage.model()?;
         let before = self.set_stage(version, Stage::Rejected(rejection))?;
@@ -224,10 +240,10 @@ impl<M: Clone> Versions<M> {
         self.choice.would_serve(&self.known, version)
     }
 
-    /// Returns the versions on disk that are older than `version`, the newest first.
+    /// Returns the versions on disk that are older than `version` and were not rejected, the newest first.
     pub(in crate::registry) fn older(&self, version: u64) -> Vec<u64> {
-        let older = self.known.newest_first().filter(|&older| older < version);
-        older.filter(|&older| self.known.is_on_disk(older)).collect()
+        let could_serve = |&older: &u64| self.known.is_on_disk(older) && self.known.is_usable(older);
+        self.known.newest_first().filter(|&older| older < version).filter(could_serve).collect()
     }
 
     /// Describes a version that the policy names and that cannot serve.
@@ -266,6 +282,7 @@ impl<M: Clone> Versions<M> {
                 _ => None,
             },
             model: known.stage.model().cloned(),
+            on_disk: known.on_disk,
         })
     }
 

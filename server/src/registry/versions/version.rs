@@ -13,8 +13,13 @@ pub(super) struct Version<M> {
     /// The state that was logged last, and the time of that change.
     pub(super) reported: ModelState,
     pub(super) since: SystemTime,
-    /// Whether to load the version again although it was rejected.
+    /// Whether to load the version again although it was rejected. Only an operator, changed files and a failure that may
+    /// pass set it; a policy that names the version does not.
     pub(super) retry: bool,
+    /// The number of the scan that found its folder.
+    pub(super) found_in: u64,
+    /// The number of the scan that found its folder gone.
+    pub(super) gone_since: Option<u64>,
     /// Number of the last attempt to load the version.
     pub(super) attempt: u64,
 }
@@ -33,8 +38,8 @@ pub(super) enum Stage<M> {
 }
 
 impl<M> Version<M> {
-    /// Returns a version whose folder was found.
-    pub(super) fn new(fingerprint: Digest) -> Self {
+    /// Returns a version whose folder was found by the scan with this number.
+    pub(super) fn new(fingerprint: Digest, scan: u64) -> Self {
         Self {
             fingerprint,
             on_disk: true,
@@ -42,8 +47,23 @@ impl<M> Version<M> {
             reported: ModelState::Discovered,
             since: now(),
             retry: false,
+            found_in: scan,
+            gone_since: None,
             attempt: 0,
         }
+    }
+
+    /// Notes whether the scan with this number found the folder. Returns whether a loaded version lost its folder.
+    pub(super) fn seen(&mut self, on_disk: bool, scan: u64) -> bool {
+        let lost = self.on_disk && !on_disk;
+        self.on_disk = on_disk;
+        self.gone_since = if on_disk { None } else { self.gone_since.or(Some(scan)) };
+        lost && self.stage.model().is_some()
+    }
+
+    /// Tries the version again if it was rejected.
+    pub(super) fn retry(&mut self) {
+        self.retry = matches!(self.stage, Stage::Rejected(_));
     }
 
     /// Notes that the version is in a state. Returns whether that is a change.

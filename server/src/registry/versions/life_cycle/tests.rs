@@ -157,6 +157,21 @@ fn the_serving_version_outlives_its_folder() {
 }
 
 #[test]
+fn a_lower_version_that_is_published_after_the_serving_folder_is_gone_takes_over() {
+    let mut names = names(&[1, 5], &[]);
+    names.found(&on_disk(&[1]));
+    assert!(names.reports().any(|report| report.version == 5 && !report.on_disk));
+    names.found(&on_disk(&[1, 3]));
+    assert_eq!(names.served().unwrap().stable.0, 5, "until the other is loaded");
+    assert_eq!(load(&mut names, &[]), [3]);
+    assert_eq!(names.served().unwrap().stable.0, 3);
+    names.take_unused(|_| true);
+    names.found(&on_disk(&[1, 2, 3]));
+    assert!(load(&mut names, &[]).is_empty());
+    assert_eq!(names.served().unwrap().stable.0, 3, "whose folder is there, so the newest serves again");
+}
+
+#[test]
 fn a_retained_version_whose_folder_is_gone_leaves() {
     let mut names = names(&[1, 2], &[]);
     names.found(&on_disk(&[2]));
@@ -246,6 +261,33 @@ fn the_version_that_a_change_needs_is_loaded_first_and_stays_until_the_change_en
     assert_eq!(names.next_to_load(), Some(4));
     names.begin_change(Some(1));
     assert!(names.is_loaded(1), "it was still draining");
+}
+
+#[test]
+fn a_canary_or_pin_that_is_taken_out_of_service_stays_out_although_the_policy_names_it() {
+    let with_canary = Policy { canary: Some(CanarySplit { version: 3, percent: 10 }), ..pin(2) };
+    for policy in [with_canary, pin(3)] {
+        let mut names = names(&[1, 2], &[]);
+        names.found(&on_disk(&[1, 2, 3]));
+        // As an admin call does it: the version is loaded already when the second call needs it.
+        for _ in 0..2 {
+            let change = names.begin_change(Some(3));
+            load(&mut names, &[]);
+            names.set_policy(policy);
+            names.end_change(change);
+        }
+        names.abandoned(3, rejection());
+        for _ in 0..2 {
+            assert!(!load(&mut names, &[]).contains(&3));
+            let served = names.served().unwrap();
+            assert_eq!((served.stable.0, served.canary), (2, None), "its share goes to the stable version");
+            assert!(names.unmet().unwrap().contains("version 3 of m"));
+            names.set_policy(policy);
+            names.found(&on_disk(&[1, 2, 3]));
+        }
+        names.begin_change(Some(3));
+        assert_eq!(load(&mut names, &[])[0], 3, "an operator asked for it");
+    }
 }
 
 #[test]
