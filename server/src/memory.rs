@@ -91,11 +91,17 @@ impl Memory {
         (self.held.load(Ordering::Relaxed), self.limit)
     }
 
+    /// Returns the number of bytes that a call may hold if no other call holds any: all but the reserve.
+    #[must_use]
+    pub fn largest(&self) -> usize {
+        self.limit - self.limit / RESERVE
+    }
+
     /// Adds `bytes` bytes to a call that then holds `of_call` bytes and whose client holds `of_client`. Unless the call is
     /// small, the reserve has to remain, and the share of the client counts.
     fn add(&self, bytes: usize, of_call: usize, of_client: usize) -> Result<(), MemoryFull> {
         let is_small = of_call <= SMALL_BYTES.min(self.limit / SMALL_FRACTION);
-        let allowed = if is_small { self.limit } else { self.limit - self.limit / RESERVE };
+        let allowed = if is_small { self.limit } else { self.largest() };
         let sum = |held: usize| {
             let sum = held.checked_add(bytes).filter(|sum| *sum <= allowed)?;
             let share = (allowed - sum).saturating_mul(MAX_CLIENT_TIMES_FREE);

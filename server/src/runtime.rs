@@ -71,8 +71,17 @@ impl Runtime {
 
     /// Creates a session of a serialized ONNX model. It runs only on the calling thread.
     pub fn session(&self, model: &[u8]) -> Result<Session, RuntimeError> {
+        self.session_at(GraphOptimizationLevel::All, model)
+    }
+
+    /// Creates a session that runs every operator of the model as it is.
+    pub(crate) fn unoptimized_session(&self, model: &[u8]) -> Result<Session, RuntimeError> {
+        self.session_at(GraphOptimizationLevel::Disable, model)
+    }
+
+    fn session_at(&self, level: GraphOptimizationLevel, model: &[u8]) -> Result<Session, RuntimeError> {
         let mut builder = Session::builder(&self.environment)?
-            .with_optimization_level(GraphOptimizationLevel::All)?
+            .with_optimization_level(level)?
             // Callers log the errors that they receive; lines that ONNX Runtime prints have another format.
             .with_log_level(LogLevel::Fatal)?
             .with_intra_threads(DeviceProfile::CPU.session_threads)?
@@ -95,6 +104,12 @@ impl Interrupt {
     pub fn new(on_abandoned: Arc<dyn Fn() + Send + Sync>) -> Result<Self, RuntimeError> {
         let options = RunOptions::new()?;
         Ok(Self { options, stopped: AtomicBool::new(false), expired: AtomicBool::new(false), on_abandoned })
+    }
+
+    /// Makes every run return the memory that it took to the system. Without this, a session keeps what its largest run took.
+    pub fn returning_memory(mut self) -> Result<Self, RuntimeError> {
+        self.options.set("memory.enable_memory_arena_shrinkage", "cpu:0")?;
+        Ok(self)
     }
 
     /// Stops every run that was started with this interrupt.

@@ -208,8 +208,8 @@ pub struct Settings {
 
     /// Maximum memory of all calls in flight, in bytes
     ///
-    /// It is used in addition to the caches: messages while they arrive and after they are decoded, embeddings, and
-    /// answers until they are sent. A call that exceeds it is rejected.
+    /// It is used in addition to the caches: messages while they arrive and after they are decoded, embeddings, runs of
+    /// whole-graph models, and answers until they are sent. A call that exceeds it is rejected.
     #[arg(long, env = "HLORANK_MAX_CALL_BYTES", value_name = "BYTES", default_value_t = 2 << 30, value_parser = bytes::<usize>)]
     #[arg(help_heading = LIMITS)]
     pub max_call_bytes: usize,

@@ -32,6 +32,24 @@ pub enum EngineError {
     /// The batch needs too much memory.
     #[error(transparent)]
     TooManyRows(#[from] TooManyRows),
+    /// A run of the model over the graph takes too much memory.
+    #[error(
+        "model `{model}` takes about {bytes} bytes for a run over this graph of {nodes} nodes and {edges} edges, the maximum is \
+         {limit} bytes, seven eighths of --max-call-bytes; send a smaller graph, name another model, or raise \
+         --max-call-bytes on the server"
+    )]
+    GraphTooLarge {
+        /// The model.
+        model: String,
+        /// Number of nodes that the model takes.
+        nodes: usize,
+        /// Number of edges between them.
+        edges: usize,
+        /// Estimated memory of the smallest run.
+        bytes: usize,
+        /// Maximum number of bytes.
+        limit: usize,
+    },
     /// The model returned NaN or infinity.
     #[error(
         "model `{model}` gave {score} for configuration {config}: the graph or the configuration may lie far outside \

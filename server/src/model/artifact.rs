@@ -10,7 +10,10 @@ use hlorank_graph::Digest;
 use ort::session::Session;
 use sha2::{Digest as _, Sha256};
 
-use super::{ArtifactError, interface::Interface, manifest::Manifest, manifest_error::MANIFEST_FILE, onnx};
+use super::{
+    ArtifactError, MemoryGrowth, interface::Interface, manifest::Manifest, manifest_error::MANIFEST_FILE,
+    onnx, whole_graph::MODEL,
+};
 use crate::runtime::Runtime;
 
 /// One version of one model as it was read. Its digests hold, and its ONNX models have the inputs and outputs of the
@@ -55,6 +58,12 @@ impl Artifact {
     pub(super) fn session(&self, file: &'static str, runtime: &Runtime) -> Result<Session, ArtifactError> {
         let bytes = self.onnx.get(file).ok_or(ArtifactError::Unlisted { file })?;
         runtime.session(bytes).map_err(|source| ArtifactError::Session { file, source })
+    }
+
+    /// Finds out how the memory of a run of `model.onnx` grows.
+    pub(super) fn growth(&self, runtime: &Runtime) -> Result<MemoryGrowth, ArtifactError> {
+        let bytes = self.onnx.get(MODEL).ok_or(ArtifactError::Unlisted { file: MODEL })?;
+        MemoryGrowth::measure(bytes, runtime, self.manifest.task(), self.manifest.features())
     }
 
     /// BLAKE3 of the manifest, which holds the digest of every other file.

@@ -144,6 +144,17 @@ pub enum ArtifactError {
         /// The value in the contract.
         expected: String,
     },
+    /// The memory that a run takes cannot be bounded.
+    #[error(
+        "{file}: the memory of a run cannot be bounded: {detail}; export a model that can be run on graphs of a few nodes, and \
+         whose tensors grow at most with the square of the nodes, edges and configurations"
+    )]
+    MemoryUnknown {
+        /// The file.
+        file: &'static str,
+        /// What went wrong.
+        detail: String,
+    },
     /// ONNX Runtime refused a model.
     #[error("{file}: {source}")]
     Session {
@@ -182,6 +193,7 @@ impl ArtifactError {
             Self::Type { .. } => "INTERFACE_TYPE",
             Self::Rank { .. } => "INTERFACE_RANK",
             Self::Shape { .. } => "INTERFACE_SHAPE",
+            Self::MemoryUnknown { .. } => "MEMORY_UNKNOWN",
             Self::Session { .. } => "SESSION_FAILED",
         }
     }

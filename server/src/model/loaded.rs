@@ -49,7 +49,8 @@ impl Model {
             }
             ModelKind::WholeGraph(settings) => {
                 let sessions = PerWorker::new(workers, reports, || session(MODEL))?;
-                LoadedModel::WholeGraph(Arc::new(WholeGraphModel::new(facts, settings, sessions)))
+                let growth = artifact.growth(runtime)?;
+                LoadedModel::WholeGraph(Arc::new(WholeGraphModel::new(facts, settings, sessions, growth)))
             }
         };
         Ok(Self { artifact, loaded })

@@ -14,6 +14,10 @@ pub(super) struct PerWorker<S> {
     reports: RunReports,
 }
 
+/// A run that takes more than this returns its memory to the system. Others leave it to the next run of the session, because
+/// new memory costs time.
+const MAX_KEPT_BYTES: usize = 64 << 20;
+
 /// Where runs of a model that go wrong are reported.
 #[derive(Clone)]
 pub struct RunReports {
@@ -76,9 +80,13 @@ impl<S> PerWorker<S> {
         Ok(Self { sessions, reports })
     }
 
-    /// Returns an interrupt for runs of a file.
-    pub(super) fn interrupt(&self, file: &'static str) -> Result<Interrupt, ModelFailed> {
+    /// Returns an interrupt for runs of a file that take at most `bytes` bytes. Large ones return their memory to the system.
+    pub(super) fn interrupt(&self, file: &'static str, bytes: usize) -> Result<Interrupt, ModelFailed> {
         let interrupt = Interrupt::new(Arc::clone(&self.reports.on_abandoned));
+        let interrupt = match interrupt {
+            Ok(interrupt) if bytes > MAX_KEPT_BYTES => interrupt.returning_memory(),
+            interrupt => interrupt,
+        };
         interrupt.map_err(|error: RuntimeError| ModelFailed::new(file, error.to_string()))
     }
 

@@ -54,7 +54,7 @@ impl fmt::Display for ModelState {
 }
 
 /// Every reason for which a version can be rejected.
-pub const REJECTION_REASONS: [&str; 31] = [
+pub const REJECTION_REASONS: [&str; 32] = [
     "CUSTOM_OPERATOR",
     "DIGEST_MISMATCH",
     "EVALUATION_FAILED",
@@ -77,6 +77,7 @@ pub const REJECTION_REASONS: [&str; 31] = [
     "MANIFEST_INVALID",
     "MANIFEST_NEWER",
     "MANIFEST_UNREADABLE",
+    "MEMORY_UNKNOWN",
     "MISPLACED",
     "ONNX_MALFORMED",
     "RUN_ABANDONED",

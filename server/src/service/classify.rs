@@ -79,6 +79,7 @@ fn engine(error: &EngineError) -> Class {
     match error {
         EngineError::PadUnknown { .. } => (FailedPrecondition, Reason::PadUnknown, Some("graph.features")),
         EngineError::NothingKept { .. } => (InvalidArgument, Reason::NothingToConfigure, Some("graph")),
+        EngineError::GraphTooLarge { .. } => (InvalidArgument, Reason::GraphTooLarge, Some("graph")),
         EngineError::TooManyRows(_) => (InvalidArgument, Reason::TooManyRows, Some("configs")),
         EngineError::QueueFull { .. } => (ResourceExhausted, Reason::QueueFull, None),
         EngineError::MemoryFull(_) => (ResourceExhausted, Reason::MemoryFull, None),

@@ -149,6 +149,9 @@ impl SessionError {
             Self::Engine(EngineError::MemoryFull(MemoryFull { limit, .. })) => {
                 of("--max-call-bytes", None, *limit)
             }
+            Self::Engine(EngineError::GraphTooLarge { bytes, limit, .. }) => {
+                of("--max-call-bytes", Some(*bytes), *limit)
+            }
             Self::Overloaded { limit, .. } => of("--max-requests", None, *limit as usize),
             Self::ClientLimit { limit } => of("--max-client-requests", None, *limit as usize),
             Self::Displaced(limit) => of(limit.setting(), None, limit.number() as usize),

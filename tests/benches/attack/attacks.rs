@@ -30,7 +30,7 @@ const OFTEN: Duration = Duration::from_millis(50);
 const SELDOM: Duration = Duration::from_secs(1);
 
 /// All attacks. Attackers that want the places of a client have its address; the others have one to three of their own.
-pub(crate) const ATTACKS: [Named; 18] = [
+pub(crate) const ATTACKS: [Named; 19] = [
     named("bombs, zstd", |site| clients(bombs(&site.aim(), 4, all(Bomb::zstd), OFTEN))),
     named("bombs, gzip", |site| clients(bombs(&site.aim(), 4, all(Bomb::gzip), OFTEN))),
     named("bombs, plain", |site| clients(bombs(&site.aim(), 1, all(Bomb::plain), SELDOM))),
@@ -51,6 +51,9 @@ pub(crate) const ATTACKS: [Named; 18] = [
     named("resets, 8,000/s", |site| clients(flood(&site.aim(), 4, Flood::Resets, 2_000))),
     named("pings, 4,000/s", |site| clients(flood(&site.aim(), 4, Flood::Pings, 1_000))),
     named("graphs with huge numbers", |site| clients(huge_graphs(&site.aim(), 4, OFTEN))),
+    named("graphs of 20,000 nodes in a chain", |site| {
+        clients(bombs(&site.aim(), 4, vec![Bomb::chain(20_000)], SELDOM))
+    }),
     named("policies by two servers", |site| Running::Policies(PolicyChanges::start(site))),
     named("endless model version", |site| Running::Version { _published: PublishedVersion::endless(site) }),
 ];

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use super::{
     attack::{Aim, Attack},
     calls::RANK,
-    messages::{Shape, framed, readable_batch},
+    messages::{Shape, chain_of_halide, framed, readable_batch},
 };
 
 /// A framed message, and its compression.
@@ -46,13 +46,21 @@ impl Bomb {
     }
 
     /// Like [`plain`](Self::plain), compressed with zstd.
-    ///
-    /// # Panics
-    /// Never, because vectors grow.
     #[must_use]
     pub fn zstd(shape: Shape, bytes: usize) -> Self {
+        Self::compressed(&readable_batch(shape, bytes))
+    }
+
+    /// Returns a request about a chain of this many nodes of Halide's feature set, over which a run of its model takes memory
+    /// that grows with the square of the nodes.
+    #[must_use]
+    pub fn chain(nodes: usize) -> Self {
+        Self::compressed(&chain_of_halide(nodes))
+    }
+
+    fn compressed(message: &[u8]) -> Self {
         let mut encoder = zstd::Encoder::new(Vec::new(), 3).expect("a valid level");
-        encoder.write_all(&readable_batch(shape, bytes)).expect("a vector grows");
+        encoder.write_all(message).expect("a vector grows");
         Self { encoding: "zstd", message: framed(&encoder.finish().expect("a vector grows"), true) }
     }
 }

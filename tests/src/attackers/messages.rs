@@ -1,10 +1,10 @@
 //! Requests that are small on the wire or in memory, but claim a lot of work.
 
-use hlorank_graph::FEATURES;
+use hlorank_graph::{Configurations, FEATURES, Limits, NodeFeatureBatch};
 use hlorank_proto::{
     v1::{
-        Graph, GraphFeatures, LayoutConfig, LayoutConfigs, RankConfigsRequest, config_batch::Configs,
-        graph::Source,
+        FeatureGraph, Graph, GraphFeatures, LayoutConfig, LayoutConfigs, RankConfigsRequest,
+        config_batch::Configs, graph::Source,
     },
     xla::{HloInstructionProto, ShapeProto},
 };
@@ -13,7 +13,7 @@ use prost::{Message as _, bytes::Bytes};
 use crate::{
     graph_of, graph_of_module, kernel_graph,
     module::{operation, single, two_dots},
-    rank_request, repeated_tiles,
+    rank_request, repeated_tiles, repository,
 };
 
 /// What a batch in the readable form consists of. A decoder that builds every element takes many times the bytes of the
@@ -47,6 +47,34 @@ impl Shape {
         Self::Batches,
         Self::EmptyTables,
     ];
+}
+
+/// Returns a request about one configuration of a chain of this many nodes, of the feature set of Halide's model.
+///
+/// # Panics
+/// If the repository lacks that model.
+#[must_use]
+pub fn chain_of_halide(nodes: usize) -> Vec<u8> {
+    let manifest = repository("models/registry/halide-adams2019/1/manifest.json");
+    let manifest = std::fs::read(manifest).expect("the manifest");
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest).expect("a manifest");
+    let set = &manifest["feature_set"];
+    let ones = |columns: &str| {
+        let columns = set[columns].as_array().expect("columns").len();
+        1.0_f32.to_le_bytes().repeat(nodes * columns)
+    };
+    let ends = (1..nodes).flat_map(|node| [node, node - 1]);
+    let graph = graph_of(Source::FeatureGraph(FeatureGraph {
+        feature_set: set["name"].as_str().expect("a name").to_owned(),
+        nodes: u32::try_from(nodes).expect("a small number"),
+        node_features: ones("node_features").into(),
+        edges: ends.map(|node| u32::try_from(node).expect("a small number")).collect(),
+    }));
+    let columns = set["config_features"].as_array().expect("columns").len();
+    let batch = [nodes, columns];
+    let values = vec![1.0; nodes * columns];
+    let batch = NodeFeatureBatch::from_values(batch, &values, &Limits::default()).expect("a configuration");
+    rank_request(graph, Configurations::FeatureSet(batch).to_smallest_form()).encode_to_vec()
 }
 
 /// Field numbers of `configuration.proto` and `cost_model_service.proto`.

@@ -14,6 +14,7 @@ mod places;
 mod ratio;
 mod request;
 mod requests;
+mod run_memory;
 mod servers;
 mod streams;
 mod watches;

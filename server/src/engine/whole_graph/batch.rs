@@ -1,12 +1,15 @@
-use std::{ops::Range, sync::Arc};
+use std::{borrow::Cow, ops::Range, sync::Arc};
 
 use hlorank_graph::{Configurations, Distinct, Graph, Pad, Pruned, Scope, prune};
 
-use super::passes::Passes;
+use super::{
+    passes::Passes,
+    runs::{Room, Runs},
+};
 use crate::{
     engine::EngineError,
     memory::{Held, Memory},
-    model::{ModelNodes, WholeGraphInput, WholeGraphModel},
+    model::{ModelNodes, RunSizes, WholeGraphInput, WholeGraphModel, WholeGraphSettings},
     outcome::Reuse,
 };
 
@@ -18,6 +21,7 @@ pub(super) struct Batch {
     pub(super) evaluated: Distinct,
     /// The order and the chunks in which they are evaluated, by position in `evaluated`.
     pub(super) passes: Passes,
+    pub(super) runs: Runs,
     distinct_configs: usize,
     _held: [Held; 3],
 }
@@ -26,14 +30,13 @@ pub(super) struct Batch {
 const PASS_BYTES: usize = size_of::<usize>() + size_of::<f32>();
 
 impl Batch {
-    /// Plans a batch, whose chunks run on `workers` workers. Chunks have a multiple of `multiple` configurations if a score does
-    /// not depend on its chunk.
+    /// Plans a batch, and holds the memory of its runs. Fails if a run over the graph needs more than a call may hold.
     pub(super) fn new(
         model: &WholeGraphModel,
         graph: &Graph,
         configurations: Configurations,
         memory: &Arc<Memory>,
-        (multiple, workers): (usize, usize),
+        (workers, multiple): (usize, usize),
     ) -> Result<Self, EngineError> {
         let (facts, settings) = (model.facts(), model.settings());
         let taken = taken_nodes(graph, settings.nodes);
@@ -45,13 +48,15 @@ impl Batch {
         let distinct = configurations.batch().distinct();
         let distinct_configs = distinct.first.len();
         let evaluated = if settings.batch_dependent { Distinct::all(configurations.len()) } else { distinct };
-        let held_for_passes =
-            memory.hold(Passes::scores(settings, evaluated.first.len()).saturating_mul(PASS_BYTES))?;
-        let passes = Passes::new(settings, evaluated.first.len(), multiple);
-        let input = chunk_input_bytes(&configurations, &passes, multiple);
-        let held_for_chunks = memory.hold(input.saturating_mul(workers.min(passes.chunks.len())))?;
-        let held = [held, held_for_passes, held_for_chunks];
-        Ok(Self { graph, configurations, evaluated, passes, distinct_configs, _held: held })
+        let configs = evaluated.first.len();
+        let runs = Runs::plan(model, sizes(&graph, configs), &Room { memory, workers, multiple })?;
+        let settings = of_size(settings, runs.configs);
+        let held_for_passes = memory.hold(Passes::scores(&settings, configs).saturating_mul(PASS_BYTES))?;
+        let passes = Passes::new(&settings, configs, multiple);
+        let of_run = chunk_input_bytes(&configurations, &passes, multiple).saturating_add(runs.bytes);
+        let held_for_runs = memory.hold(of_run.saturating_mul(runs.at_once.min(passes.chunks.len())))?;
+        let held = [held, held_for_passes, held_for_runs];
+        Ok(Self { graph, configurations, evaluated, passes, runs, distinct_configs, _held: held })
     }
 
     /// Work in nodes.
@@ -68,6 +73,20 @@ impl Batch {
             rows_evaluated: self.passes.order.len(),
         }
     }
+}
+
+/// The sizes of a run over all configurations.
+fn sizes(graph: &WholeGraphInput, configs: usize) -> RunSizes {
+    let (edges, slots) = (graph.edges.len() / 2, graph.configurable.len());
+    RunSizes { nodes: graph.nodes, edges, slots, configs }
+}
+
+/// The settings with chunks of this size, unless scores depend on the size.
+fn of_size(settings: &WholeGraphSettings, chunk_configs: usize) -> Cow<'_, WholeGraphSettings> {
+    if settings.batch_dependent {
+        return Cow::Borrowed(settings);
+    }
+    Cow::Owned(WholeGraphSettings { chunk_configs, ..settings.clone() })
 }
 
 /// The nodes and edges of a graph that the model takes.

@@ -6,11 +6,14 @@ use std::{
 
 use hlorank_graph::{Configurations, SegmentedGraph};
 
-use super::batch::Batch;
+use super::{
+    batch::Batch,
+    runs::{Room, Runs},
+};
 use crate::{
     compute::{Class, Computed, Worker},
     engine::{EngineError, Terms, backlog::Work, error::check_scores, resources::Resources},
-    model::{ModelFailed, WholeGraphModel},
+    model::{ModelFailed, ModelNodes, RunSizes, WholeGraphModel},
     outcome::{Evaluation, Stages},
     runtime::Interrupt,
 };
@@ -34,9 +37,11 @@ pub(in crate::engine) async fn score<E: From<EngineError> + Send + 'static>(
 ) -> Result<Evaluation, E> {
     // The size of a chunk does not matter if scores do not depend on it.
     let multiple = if model.settings().batch_dependent { 1 } else { resources.device().row_multiple };
+    let workers = resources.pool.workers();
+    check_size(model, graph, &Room { memory: &resources.memory, workers, multiple })?;
     let prepared = {
         let (model, graph, memory) = (Arc::clone(model), Arc::clone(graph), Arc::clone(&resources.memory));
-        let runs = (multiple, resources.pool.workers());
+        let runs = (workers, multiple);
         let read = move |_| Ok::<_, E>(Batch::new(&model, &graph.whole, read()?, &memory, runs)?);
         resources.pool.run(terms.class, read)
     };
@@ -47,6 +52,19 @@ pub(in crate::engine) async fn score<E: From<EngineError> + Send + 'static>(
     Ok(chunks.evaluate(resources, waited, terms.class).await?)
 }
 
+/// Refuses a graph that is too large for the model before anything is queued. How much pruning keeps is not known yet.
+fn check_size(model: &WholeGraphModel, graph: &SegmentedGraph, room: &Room<'_>) -> Result<(), EngineError> {
+    if model.settings().nodes == ModelNodes::Pruned {
+        return Ok(());
+    }
+    let graph = &graph.whole;
+    Runs::check(
+        model,
+        RunSizes { nodes: graph.len(), edges: graph.edges().len(), slots: 0, configs: 1 },
+        room,
+    )
+}
+
 impl Chunks {
     async fn evaluate(
         self,
@@ -55,11 +73,18 @@ impl Chunks {
         class: Class,
     ) -> Result<Evaluation, EngineError> {
         let planned = Instant::now();
-        let interrupt = self.model.interrupt()?;
         let (model, batch) = (Arc::clone(&self.model), Arc::clone(&self.batch));
-        let chunks = batch.passes.chunks.clone();
-        let score = move |worker, range, interrupt: &Interrupt| self.score(worker, range, interrupt);
-        let scores = resources.score_in_chunks(chunks, class, interrupt, score).await?.concat();
+        let (runs, own) = (batch.runs, Arc::new(self));
+        // Fewer runs than there are workers are made group by group.
+        let at_once = if runs.at_once < resources.pool.workers() { runs.at_once } else { usize::MAX };
+        let mut scores = Vec::new();
+        for chunks in batch.passes.chunks.chunks(at_once) {
+            let own = Arc::clone(&own);
+            let score = move |worker, range, interrupt: &Interrupt| own.score(worker, range, interrupt);
+            let interrupt = model.interrupt(runs.bytes)?;
+            let scored = resources.score_in_chunks(chunks.to_vec(), class, interrupt, score).await?;
+            scores.extend(scored.into_iter().flatten());
+        }
         let encoded = Instant::now();
         let reuse = batch.reuse();
         let fan_out = move |_| batch.evaluated.fan_out(&batch.passes.mean(&scores));

@@ -7,5 +7,6 @@
 mod batch;
 mod evaluate;
 mod passes;
+mod runs;
 
 pub(super) use evaluate::score;

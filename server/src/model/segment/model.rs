@@ -94,7 +94,7 @@ impl SegmentModel {
 
     /// Returns an interrupt for runs of [`Self::encode`] and [`Self::score`].
     pub fn interrupt(&self) -> Result<Interrupt, ModelFailed> {
-        self.sessions.interrupt(ENCODER)
+        self.sessions.interrupt(ENCODER, 0)
     }
 
     /// Runs the encoder, and returns `[rows, D]` embeddings. Fails once it is interrupted.

@@ -5,6 +5,7 @@ use super::{WholeGraphSettings, settings::MODEL};
 use crate::{
     compute::Worker,
     model::{
+        MemoryGrowth,
         facts::ModelFacts,
         sessions::{ModelFailed, PerWorker},
         tensor::config_value,
@@ -31,6 +32,7 @@ pub struct WholeGraphModel {
     facts: ModelFacts,
     settings: WholeGraphSettings,
     sessions: PerWorker<Session>,
+    growth: MemoryGrowth,
 }
 
 impl WholeGraphModel {
@@ -38,8 +40,9 @@ impl WholeGraphModel {
         facts: ModelFacts,
         settings: WholeGraphSettings,
         sessions: PerWorker<Session>,
+        growth: MemoryGrowth,
     ) -> Self {
-        Self { facts, settings, sessions }
+        Self { facts, settings, sessions, growth }
     }
 
     /// What models of every kind have.
@@ -54,9 +57,15 @@ impl WholeGraphModel {
         &self.settings
     }
 
-    /// Returns an interrupt for runs of [`Self::score`].
-    pub fn interrupt(&self) -> Result<Interrupt, ModelFailed> {
-        self.sessions.interrupt(MODEL)
+    /// How the memory of a run grows.
+    #[must_use]
+    pub fn growth(&self) -> &MemoryGrowth {
+        &self.growth
+    }
+
+    /// Returns an interrupt for runs of [`Self::score`] that take at most `bytes` bytes.
+    pub fn interrupt(&self, bytes: usize) -> Result<Interrupt, ModelFailed> {
+        self.sessions.interrupt(MODEL, bytes)
     }
 
     /// Runs the model on some configurations of a graph, and returns their `[configs]` scores. Fails once it is

@@ -1,0 +1,136 @@
+/// The sizes on which the memory of a run depends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunSizes {
+    /// Number of nodes.
+    pub nodes: usize,
+    /// Number of edges.
+    pub edges: usize,
+    /// Number of configurable nodes; 0 for a kernel and for a graph of a feature set.
+    pub slots: usize,
+    /// Number of configurations.
+    pub configs: usize,
+}
+
+/// Polynomials of the second degree in nodes, edges and slots, times polynomials of the second degree in configurations.
+pub(super) struct Fit {
+    has_slots: bool,
+}
+
+/// Highest degree.
+const DEGREE: usize = 2;
+
+/// Sizes of the smallest graph, and the steps to the next ones.
+const FIRST: RunSizes = RunSizes { nodes: 6, edges: 5, slots: 2, configs: 4 };
+const STEP: RunSizes = RunSizes { nodes: 4, edges: 3, slots: 2, configs: 4 };
+
+/// Factors are rounded to multiples of this, which removes what rounding left.
+const UNIT: f64 = 1.0 / 16.0;
+
+impl Fit {
+    pub(super) fn new(has_slots: bool) -> Self {
+        Self { has_slots }
+    }
+
+    /// Returns sizes that determine a polynomial.
+    pub(super) fn points(&self) -> Vec<RunSizes> {
+        let most_slots = if self.has_slots { DEGREE } else { 0 };
+        let mut points = Vec::new();
+        for configs in 0..=DEGREE {
+            for slots in 0..=most_slots {
+                for edges in 0..=DEGREE - slots {
+                    for nodes in 0..=DEGREE - slots - edges {
+                        points.push(self.point(RunSizes { nodes, edges, slots, configs }));
+                    }
+                }
+            }
+        }
+        points
+    }
+
+    fn point(&self, steps: RunSizes) -> RunSizes {
+        RunSizes {
+            nodes: FIRST.nodes + steps.nodes * STEP.nodes,
+            edges: FIRST.edges + steps.edges * STEP.edges,
+            slots: if self.has_slots { FIRST.slots + steps.slots * STEP.slots } else { 0 },
+            configs: FIRST.configs + steps.configs * STEP.configs,
+        }
+    }
+
+    /// Returns the values of the terms of a polynomial.
+    #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
+    pub(super) fn terms(&self, sizes: RunSizes) -> Vec<f64> {
+        let [n, e, k, c] = [sizes.nodes, sizes.edges, sizes.slots, sizes.configs].map(|size| size as f64);
+        let mut of_graph = vec![1.0, n, e, n * n, n * e, e * e];
+        if self.has_slots {
+            of_graph.extend([k, k * k, n * k, e * k]);
+        }
+        [1.0, c, c * c].iter().flat_map(|of_configs| of_graph.iter().map(move |of| of * of_configs)).collect()
+    }
+
+    /// Returns the polynomials through values: `values[p][s]` is that of polynomial `s` at point `p`. Factors below zero are left
+    /// out, and so are polynomials that are below another one everywhere.
+    pub(super) fn polynomials(&self, values: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+        let points = self.points();
+        let mut rows: Vec<Vec<f64>> = points.iter().map(|point| self.terms(*point)).collect();
+        rows.iter_mut().zip(values).for_each(|(row, values)| row.extend(values));
+        eliminate(&mut rows);
+        let count = rows.first().map_or(0, Vec::len).saturating_sub(points.len());
+        let round = |factor: f64| ((factor / UNIT).round() * UNIT).max(0.0);
+        let polynomial = |step: usize| rows.iter().map(|row| round(row[points.len() + step])).collect();
+        largest((0..count).map(polynomial).collect())
+    }
+}
+
+/// Makes the left part of a matrix the identity. It has as many columns as there are rows.
+fn eliminate(rows: &mut [Vec<f64>]) {
+    for column in 0..rows.len() {
+        let largest = (column..rows.len())
+            .max_by(|&one, &other| rows[one][column].abs().total_cmp(&rows[other][column].abs()));
+        rows.swap(column, largest.unwrap_or(column));
+        let pivot = rows[column][column];
+        rows[column].iter_mut().for_each(|value| *value /= pivot);
+        let own = rows[column].clone();
+        for (number, row) in rows.iter_mut().enumerate() {
+            let factor = row[column];
+            if number != column && factor != 0.0 {
+                row.iter_mut().zip(&own).for_each(|(value, own)| *value -= factor * own);
+            }
+        }
+    }
+}
+
+/// Leaves out every polynomial that has no larger factor than another.
+fn largest(mut polynomials: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+    let sum = |polynomial: &Vec<f64>| polynomial.iter().sum::<f64>();
+    polynomials.sort_by(|one, other| sum(other).total_cmp(&sum(one)));
+    let mut kept: Vec<Vec<f64>> = Vec::new();
+    for polynomial in polynomials {
+        let is_below = |other: &Vec<f64>| polynomial.iter().zip(other).all(|(own, other)| own <= other);
+        if !kept.iter().any(is_below) {
+            kept.push(polynomial);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_polynomial_is_found_from_its_values_at_tiny_sizes() {
+        for has_slots in [false, true] {
+            let fit = Fit::new(has_slots);
+            let bytes = |of: RunSizes| {
+                let square = 4 * of.nodes * of.nodes + 12 * of.nodes * of.edges + 8 * of.slots * of.slots;
+                (100 + 288 * of.configs * of.nodes + square + 4 * of.configs * of.configs * of.edges) as f64
+            };
+            let values = fit.points().into_iter().map(|point| vec![bytes(point), 7.0]).collect();
+            let found = fit.polynomials(values);
+            assert_eq!(found.len(), 1, "the other is below it everywhere");
+            let large = RunSizes { nodes: 20_000, edges: 50_000, slots: 0, configs: 64 };
+            let value: f64 = found[0].iter().zip(fit.terms(large)).map(|(factor, term)| factor * term).sum();
+            assert_eq!(value, bytes(large));
+        }
+    }
+}

@@ -1,0 +1,122 @@
+use std::collections::{HashMap, HashSet};
+
+use bytes::Bytes;
+use hlorank_proto::onnx::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
+use ort::{session::Session, value::ValueType};
+use prost::Message as _;
+
+use super::{RunSizes, probe::Probe};
+use crate::runtime::{Runtime, RuntimeError};
+
+/// A model whose every tensor is an output.
+pub(super) struct Traced {
+    session: Session,
+    steps: Vec<Step>,
+}
+
+/// One operator.
+struct Step {
+    /// The tensors that it computes.
+    computed: Vec<String>,
+    /// The tensors that no later operator uses.
+    freed: Vec<String>,
+    /// Number of operators in its bodies, such as that of a loop. Their tensors are no outputs, and each counts as the largest
+    /// tensor.
+    hidden: usize,
+}
+
+impl Traced {
+    pub(super) fn new(model: &Bytes, runtime: &Runtime) -> Result<Self, RuntimeError> {
+        let malformed = |detail: String| RuntimeError::Session(detail);
+        let decoded = ModelProto::decode(model.clone()).map_err(|error| malformed(error.to_string()))?;
+        let graph = decoded.graph.as_ref().ok_or_else(|| malformed("it has no graph".to_owned()))?;
+        let session = runtime.unoptimized_session(&with_every_output(model, graph))?;
+        Ok(Self { session, steps: steps(&decoded, graph) })
+    }
+
+    /// Returns the bytes of tensors that are alive at each operator, for inputs of some sizes.
+    pub(super) fn live(&mut self, probe: &Probe, sizes: RunSizes) -> ort::Result<Vec<f64>> {
+        let outputs = self.session.run(probe.inputs(sizes)?)?;
+        let mut bytes = HashMap::new();
+        for (name, value) in &outputs {
+            let ValueType::Tensor { ty, shape, .. } = value.dtype() else {
+                return Err(ort::Error::new(format!("`{name}` is no tensor")));
+            };
+            let size = ty.byte_size(shape.num_elements());
+            let size =
+                size.ok_or_else(|| ort::Error::new(format!("`{name}` has elements of unknown size")))?;
+            bytes.insert(name, size);
+        }
+        let largest = bytes.values().copied().max().unwrap_or_default();
+        let sum = |names: &[String]| names.iter().filter_map(|name| bytes.get(name.as_str())).sum::<usize>();
+        let mut alive = 0;
+        let at_steps = self.steps.iter().map(|step| {
+            alive += sum(&step.computed);
+            let most = alive + step.hidden * largest;
+            alive -= sum(&step.freed);
+            most
+        });
+        #[expect(clippy::cast_precision_loss, reason = "sizes of tiny tensors")]
+        let at_steps = at_steps.map(|bytes| bytes as f64);
+        Ok(at_steps.collect())
+    }
+}
+
+/// Adds every tensor to the outputs of a serialized model. Protobuf merges an appended message with the one before it.
+fn with_every_output(model: &Bytes, graph: &GraphProto) -> Vec<u8> {
+    let outputs: HashSet<&str> = graph.output.iter().map(|output| output.name.as_str()).collect();
+    let computed = graph.node.iter().flat_map(|node| &node.output);
+    let further = computed.filter(|name| !name.is_empty() && !outputs.contains(name.as_str()));
+    let output = further.map(|name| ValueInfoProto { name: name.clone(), r#type: None }).collect();
+    let more =
+        ModelProto { graph: Some(GraphProto { output, ..GraphProto::default() }), ..ModelProto::default() };
+    [model.as_ref(), &more.encode_to_vec()].concat()
+}
+
+fn steps(model: &ModelProto, graph: &GraphProto) -> Vec<Step> {
+    let mut last_uses: HashMap<&str, usize> = HashMap::new();
+    for (step, node) in graph.node.iter().enumerate() {
+        last_uses.extend(node.output.iter().map(|name| (name.as_str(), step)));
+        let mut used = Vec::new();
+        add_used(node, &mut used);
+        used.into_iter().for_each(|name| {
+            last_uses.entry(name).and_modify(|last| *last = step);
+        });
+    }
+    graph.output.iter().for_each(|output| {
+        last_uses.remove(output.name.as_str());
+    });
+    let mut freed: HashMap<usize, Vec<String>> = HashMap::new();
+    for (name, step) in last_uses {
+        freed.entry(step).or_default().push(name.to_owned());
+    }
+    let step = |(number, node): (usize, &NodeProto)| Step {
+        computed: node.output.clone(),
+        freed: freed.remove(&number).unwrap_or_default(),
+        hidden: hidden(model, node),
+    };
+    graph.node.iter().enumerate().map(step).collect()
+}
+
+/// Adds the names of the values that an operator uses, in its bodies too.
+fn add_used<'a>(node: &'a NodeProto, used: &mut Vec<&'a str>) {
+    used.extend(node.input.iter().map(String::as_str));
+    for body in bodies(node) {
+        used.extend(body.output.iter().map(|output| output.name.as_str()));
+        body.node.iter().for_each(|node| add_used(node, used));
+    }
+}
+
+/// Counts the operators in the bodies of an operator, and in the function that it names.
+fn hidden(model: &ModelProto, node: &NodeProto) -> usize {
+    let is_named = |function: &&hlorank_proto::onnx::FunctionProto| {
+        (&function.domain, &function.name) == (&node.domain, &node.op_type)
+    };
+    let function = model.functions.iter().find(is_named).map_or(0, |function| function.node.len());
+    let in_body = |body: &GraphProto| body.node.iter().map(|node| 1 + hidden(model, node)).sum::<usize>();
+    function + bodies(node).map(in_body).sum::<usize>()
+}
+
+fn bodies(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
+    node.attribute.iter().flat_map(|attribute| attribute.g.iter().chain(&attribute.graphs))
+}

@@ -1,0 +1,163 @@
+//! The memory of a run of a whole-graph model is estimated for any graph, and returned after a large run. One test, because it
+//! measures the process.
+
+use std::{
+    path::{Path, PathBuf},
+    process,
+};
+
+use hlorank_graph::{ConfigInput, ConfigValues, Element, FEATURES, Limits, Scope};
+use hlorank_server::{
+    compute::Worker,
+    model::{EncoderInput, LoadedModel, Model, RunSizes, SegmentModel, WholeGraphInput, WholeGraphModel},
+    runtime::Runtime,
+};
+use hlorank_tests::{fixture, onnxruntime, peak_bytes, repository, reset_peak, resident_bytes};
+
+/// What a process needs beside the run: threads, tables of ONNX Runtime, and pages that are touched for the first time.
+const BESIDE: usize = 24 << 20;
+
+/// What the largest block of a segment model may take, whatever the graph.
+const MAX_BLOCK: usize = 256 << 20;
+
+/// The folders of the newest version of every whole-graph model that ships, and of those of the tests.
+fn folders() -> Vec<PathBuf> {
+    let registries = [repository("models/registry"), repository("models/papers"), fixture("registry")];
+    let folders = |folder: PathBuf| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut models: Vec<PathBuf> =
+        registries.into_iter().flat_map(folders).filter(|path| path.is_dir()).collect();
+    models.sort();
+    models.into_iter().filter_map(|model| folders(model).max()).collect()
+}
+
+fn load(folder: &Path) -> Model {
+    let runtime = Runtime::load(&onnxruntime()).unwrap();
+    Model::load(folder, &runtime, 1).unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+}
+
+/// Sizes of a chain of nodes.
+fn chain(model: &WholeGraphModel, nodes: usize, configs: usize) -> RunSizes {
+    let slots = if model.facts().task.kind().scope == Scope::Nodes { nodes / 4 } else { 0 };
+    RunSizes { nodes, edges: nodes - 1, slots, configs }
+}
+
+/// Sizes of a run that takes more than what a session keeps and what the process needs beside it.
+fn large(model: &WholeGraphModel) -> RunSizes {
+    const LARGE: usize = 128 << 20;
+    let sizes = (0..).map(|doubled| chain(model, 1_000 << doubled, 4));
+    sizes.into_iter().find(|sizes| model.growth().bytes(*sizes) > LARGE).unwrap()
+}
+
+/// Runs a model on inputs of some sizes, and returns by how much the memory of this process grew at most, and how much of it
+/// remained.
+fn run(model: &WholeGraphModel, sizes: RunSizes, columns: [usize; 2]) -> [usize; 2] {
+    let kind = model.facts().task.kind();
+    let of_nodes = |count: usize| (0..count).map(|node| i64::try_from(node).unwrap());
+    let opcode = if kind.scope == Scope::EveryNode { vec![] } else { vec![1; sizes.nodes] };
+    let graph = WholeGraphInput {
+        nodes: sizes.nodes,
+        opcode,
+        features: vec![1.0; sizes.nodes * columns[0]],
+        edges: of_nodes(sizes.nodes).skip(1).chain(of_nodes(sizes.edges)).collect(),
+        configurable: of_nodes(sizes.slots).collect(),
+    };
+    let shape = match kind.scope {
+        Scope::EveryNode => vec![sizes.configs, sizes.nodes, columns[1]],
+        Scope::Nodes => vec![sizes.configs, sizes.slots, columns[1]],
+        Scope::Kernel | Scope::Program => vec![sizes.configs, columns[1]],
+    };
+    let count = shape.iter().product();
+    let values = match kind.element {
+        Element::Float32 => ConfigValues::Float32(vec![1.0; count]),
+        Element::Int64 => ConfigValues::Int64(vec![1; count]),
+    };
+    let config = ConfigInput { shape, values };
+    let interrupt = model.interrupt(model.growth().bytes(sizes)).unwrap();
+    let before = resident_bytes(process::id());
+    reset_peak(process::id());
+    model.score(Worker(0), &graph, &config, &interrupt).unwrap();
+    [peak_bytes(process::id()), resident_bytes(process::id())].map(|bytes| bytes.saturating_sub(before))
+}
+
+/// Runs the encoder of a segment model on its largest block, and returns by how much the memory of this process grew at most.
+fn run_largest_block(model: &SegmentModel) -> usize {
+    const ROWS: usize = 4;
+    let nodes = *model.settings().buckets.last().unwrap();
+    let kind = model.facts().task.kind();
+    let shape = match kind.scope {
+        Scope::Nodes => Some(vec![ROWS, nodes, kind.width]),
+        Scope::Kernel => Some(vec![ROWS, kind.width]),
+        Scope::Program | Scope::EveryNode => None,
+    };
+    let config = shape.map(|shape| {
+        let count = shape.iter().product();
+        let values = match kind.element {
+            Element::Float32 => ConfigValues::Float32(vec![1.0; count]),
+            Element::Int64 => ConfigValues::Int64(vec![1; count]),
+        };
+        ConfigInput { shape, values }
+    });
+    let input = EncoderInput {
+        rows: ROWS,
+        segments: ROWS,
+        nodes,
+        opcode: vec![1; ROWS * nodes],
+        features: vec![1.0; ROWS * nodes * FEATURES],
+        operands: vec![0.0; ROWS * nodes * nodes],
+        mask: vec![1.0; ROWS * nodes],
+        segment: (0..).take(ROWS).collect(),
+        config,
+    };
+    let before = resident_bytes(process::id());
+    reset_peak(process::id());
+    model.encode(Worker(0), &input, &model.interrupt().unwrap()).unwrap();
+    peak_bytes(process::id()).saturating_sub(before)
+}
+
+/// Numbers of columns of nodes and of configurations.
+fn columns(folder: &Path) -> [usize; 2] {
+    let model = load(folder);
+    let (features, kind) = (model.manifest().features(), model.manifest().task().kind());
+    [features.node_features(), features.named().map_or(kind.width, |set| set.config_features().len())]
+}
+
+#[test]
+fn a_run_takes_at_most_what_was_estimated_for_every_model_and_returns_it() {
+    let mut checked = 0;
+    for folder in folders() {
+        let model = match load(&folder).loaded().clone() {
+            LoadedModel::WholeGraph(model) => model,
+            LoadedModel::Segment(model) => {
+                let most = run_largest_block(&model);
+                println!("{}: {most} bytes for the largest block", model.facts().name);
+                assert!(most <= MAX_BLOCK + BESIDE, "{}: {most}", model.facts().name);
+                continue;
+            }
+        };
+        let columns = columns(&folder);
+        for sizes in [chain(&model, 500, 16), large(&model)] {
+            let RunSizes { nodes, configs, .. } = sizes;
+            let estimate = model.growth().bytes(sizes);
+            let [most, kept] = run(&model, sizes, columns);
+            let name = &model.facts().name;
+            println!(
+                "{name}: {nodes} nodes, {configs} configurations: {most} bytes, estimated {estimate}, kept {kept}"
+            );
+            assert!(
+                most <= estimate + BESIDE,
+                "{name}: a run over {sizes:?} took {most} bytes, estimated {estimate}"
+            );
+            assert!(
+                estimate <= 6 * most + BESIDE,
+                "{name}: {estimate} bytes were estimated for {sizes:?}, it took {most}"
+            );
+            assert!(kept <= (64 << 20) + BESIDE, "{name}: {kept} bytes remain of a run over {sizes:?}");
+            checked += 1;
+        }
+        let nodes = Limits::default().nodes;
+        let large = model.growth().bytes(chain(&model, nodes, 4));
+        println!("{}: {large} bytes for {nodes} nodes", model.facts().name);
+        assert!(large > nodes * size_of::<f32>(), "{}: {large}", model.facts().name);
+    }
+    assert!(checked > 10, "{checked}");
+}
