@@ -48,4 +48,4 @@ pub use npz::{FeatureFile, GoldenCase, read_exported, read_golden_cases};
 pub use opcode::{is_made_by_optimization, is_usually_configurable, opcode_id, opcode_name};
 pub use output_file::OutputFile;
 pub use prune::{Pruned, prune};
-pub use shortened::shortened;
+pub use shortened::{is_printable, shortened};

@@ -8,6 +8,7 @@ use std::{
 
 use clap::builder::styling::Style;
 use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
+use hlorank_graph::is_printable;
 use serde::Serialize;
 
 use super::style::{HEADING, styled};
@@ -30,10 +31,48 @@ impl Format {
     /// Prints a report on standard output.
     pub(crate) fn print<R: Serialize + Display>(self, report: &R) -> io::Result<()> {
         match self {
-            Self::Text => write_lines(anstream::stdout().lock(), &report.to_string()),
-            Self::Json => write_lines(io::stdout().lock(), &serde_json::to_string_pretty(report)?),
+            Self::Text => write_lines(anstream::stdout().lock(), &printable_lines(&report.to_string())),
+            Self::Json => write_lines(io::stdout().lock(), &escaped(&serde_json::to_string_pretty(report)?)),
         }
     }
+}
+
+/// Escapes what cannot be printed in a JSON document, whose strings alone can have it.
+fn escaped(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for letter in json.chars() {
+        if letter == '\n' || is_printable(letter) {
+            escaped.push(letter);
+        } else {
+            let mut units = [0; 2];
+            letter.encode_utf16(&mut units).iter().for_each(|unit| escaped += &format!("\\u{unit:04x}"));
+        }
+    }
+    escaped
+}
+
+/// Replaces what cannot be printed in a text, except ends of lines and the styles of this program.
+fn printable_lines(text: &str) -> String {
+    let mut printed = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(letter) = rest.chars().next() {
+        let style = style_length(rest);
+        let taken = style.unwrap_or(letter.len_utf8());
+        if style.is_some() || letter == '\n' || is_printable(letter) {
+            printed += &rest[..taken];
+        } else {
+            printed.push(char::REPLACEMENT_CHARACTER);
+        }
+        rest = &rest[taken..];
+    }
+    printed
+}
+
+/// Returns the length of the style that a text begins with, such as `\u{1b}[1m`.
+fn style_length(text: &str) -> Option<usize> {
+    let numbers = text.strip_prefix("\u{1b}[")?;
+    let end = numbers.find(|letter: char| !letter.is_ascii_digit() && letter != ';')?;
+    numbers[end..].starts_with('m').then_some(text.len() - numbers.len() + end + 1)
 }
 
 fn write_lines(mut output: impl Write, text: &str) -> io::Result<()> {
@@ -98,10 +137,10 @@ impl From<Align> for CellAlignment {
     }
 }
 
-/// Replaces control characters in a name from a file, which could otherwise control the terminal.
+/// Replaces characters in a name from a file that control the terminal or the direction of text.
 pub(crate) fn printable(name: &str) -> String {
     name.chars()
-        .map(|letter| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter })
+        .map(|letter| if is_printable(letter) { letter } else { char::REPLACEMENT_CHARACTER })
         .collect()
 }
 
@@ -159,7 +198,12 @@ mod tests {
 
     #[test]
     fn a_name_cannot_control_the_terminal() {
-        assert_eq!(printable("a\u{1b}[2Jb"), "a\u{fffd}[2Jb");
+        assert_eq!(printable("a\u{1b}[2Jb\u{202e}c"), "a\u{fffd}[2Jb\u{fffd}c");
+        assert_eq!(
+            printable_lines("\u{1b}[1;4mname\u{1b}[0m\n\u{1b}[2J\u{202e}"),
+            "\u{1b}[1;4mname\u{1b}[0m\n\u{fffd}[2J\u{fffd}"
+        );
+        assert_eq!(escaped("{\"name\": \"\u{202e}é\u{7f}\"}\n"), "{\"name\": \"\\u202eé\\u007f\"}\n");
     }
 
     #[test]

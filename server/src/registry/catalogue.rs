@@ -5,6 +5,7 @@ use tokio::sync::oneshot;
 use super::{
     error::ScanError,
     folder::FoundVersions,
+    overlooked::IgnoredPath,
     policy::Policies,
     serving::ServingSnapshot,
     settings::Defaults,
@@ -25,6 +26,7 @@ pub(super) struct Catalogue {
     pub(super) waiting: Vec<oneshot::Sender<Result<(), ScanError>>>,
     /// Names of removed models whose metrics are not updated yet.
     removed: Vec<String>,
+    ignored: Vec<IgnoredPath>,
 }
 
 impl Catalogue {
@@ -36,11 +38,17 @@ impl Catalogue {
             retain,
             waiting: Vec::new(),
             removed: Vec::new(),
+            ignored: Vec::new(),
         }
     }
 
-    /// Updates the models with what is on disk.
-    pub(super) fn found(&mut self, mut found: BTreeMap<String, Option<FoundVersions>>) {
+    /// Updates the models with what is on disk, and what is never loaded.
+    pub(super) fn found(
+        &mut self,
+        mut found: BTreeMap<String, Option<FoundVersions>>,
+        ignored: Vec<IgnoredPath>,
+    ) {
+        self.ignored = ignored;
         for (name, versions) in &found {
             let has_versions = versions.as_ref().is_some_and(|versions| !versions.is_empty());
             if has_versions && !self.models.contains_key(name) {
@@ -67,6 +75,11 @@ impl Catalogue {
         let unknown = self.policies.iter().map(|(name, _)| name).filter(unknown);
         let unknown = unknown.map(|name| format!("policy.json: no model is named `{name}`"));
         unknown.chain(self.models.values().filter_map(Versions::unmet)).collect()
+    }
+
+    /// Returns what is in the model folder and never loaded.
+    pub(super) fn ignored(&self) -> &[IgnoredPath] {
+        &self.ignored
     }
 
     pub(super) fn policies(&self) -> &Policies {

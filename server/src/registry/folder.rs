@@ -1,11 +1,16 @@
 use std::{
     collections::BTreeMap,
+    ffi::OsStr,
     fs, io,
     path::{Path, PathBuf},
 };
 
-use hlorank_graph::Digest;
+use hlorank_graph::{Digest, shortened};
 
+use super::{
+    overlooked::{Overlooked, Seen, is_model_name},
+    policy_error::FILE_NAME,
+};
 use crate::model::MANIFEST_FILE;
 
 /// The result of a scan of a model folder.
@@ -15,19 +20,32 @@ pub(super) struct FolderScan {
     pub(super) models: BTreeMap<String, Option<FoundVersions>>,
     /// Descriptions of what could not be read, with the causes.
     pub(super) problems: Vec<String>,
+    /// What is never loaded, by its path in the folder.
+    pub(super) overlooked: BTreeMap<String, Seen>,
 }
 
 /// The versions of a model that have a manifest. Each has a fingerprint, which changes when one of its files does, or
 /// `None` if its folder could not be read.
 pub(super) type FoundVersions = BTreeMap<u64, Option<Digest>>;
 
-/// Scans `NAME/VERSION` for manifests. Folders that are not named by a version number are ignored.
+/// Scans `NAME/VERSION` for manifests. What is named otherwise is overlooked, without a word if its name begins with a dot.
 ///
 /// An error says nothing about the versions: those on a disk that cannot be read are not removed.
 pub(super) fn scan(folder: &Path) -> io::Result<FolderScan> {
     let mut found = FolderScan::default();
-    for (name, path) in subfolders(folder)? {
-        let versions = found.read(&path, || versions(&path)).map(|versions| {
+    let is_policy = |entry: &Entry| entry.path.file_name() == Some(OsStr::new(FILE_NAME));
+    for entry in entries(folder)?.into_iter().filter(|entry| !is_policy(entry)) {
+        let Some(name) = found.expect(folder, &entry, model_name) else { continue };
+        let path = entry.path;
+        let versions = found.read(&path, || entries(&path)).map(|entries| {
+            let entries = entries?;
+            if entries.is_empty() {
+                found.overlook(folder, &path, Overlooked::NoVersion);
+            }
+            let version = |entry: Entry| Some((found.expect(folder, &entry, version)?, entry.path));
+            Some(entries.into_iter().filter_map(version).collect::<Vec<_>>())
+        });
+        let versions = versions.map(|versions| {
             let fingerprint = |(version, path): (u64, PathBuf)| match found.read(&path, || fingerprint(&path))
             {
                 Ok(fingerprint) => Some((version, Some(fingerprint?))),
@@ -44,7 +62,42 @@ pub(super) fn scan(folder: &Path) -> io::Result<FolderScan> {
 #[derive(Debug, PartialEq, Eq)]
 struct Unreadable;
 
+/// Something in a folder.
+struct Entry {
+    path: PathBuf,
+    kind: EntryKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EntryKind {
+    /// A folder, or what could not be examined, so that reading it reports the cause.
+    Folder,
+    File,
+    DanglingLink,
+}
+
 impl FolderScan {
+    /// Returns what `read` makes of a folder. Otherwise the entry is overlooked.
+    fn expect<T>(
+        &mut self,
+        folder: &Path,
+        entry: &Entry,
+        read: impl FnOnce(&Path) -> Result<T, Overlooked>,
+    ) -> Option<T> {
+        let read = match entry.kind {
+            EntryKind::Folder => read(&entry.path),
+            EntryKind::File => Err(Overlooked::File),
+            EntryKind::DanglingLink => Err(Overlooked::DanglingLink),
+        };
+        read.inspect_err(|why| self.overlook(folder, &entry.path, *why)).ok()
+    }
+
+    fn overlook(&mut self, folder: &Path, path: &Path, why: Overlooked) {
+        let relative = path.strip_prefix(folder).unwrap_or(path).to_string_lossy();
+        let shown = shortened(&relative.escape_debug().to_string());
+        self.overlooked.insert(shown, Seen { why, fingerprint: fingerprint(path).ok() });
+    }
+
     /// Reads something from a folder. Returns `None` if it was removed in the meantime.
     fn read<T>(
         &mut self,
@@ -62,13 +115,18 @@ impl FolderScan {
     }
 }
 
-/// Returns the numbers and folders of a model's versions.
-fn versions(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
-    let versions = subfolders(folder)?.into_iter().filter_map(|(name, path)| {
-        let version = version_number(&name)?;
-        is_there(&path.join(MANIFEST_FILE), fs::Metadata::is_file).then_some((version, path))
-    });
-    Ok(versions.collect())
+/// Returns the name of the model in a folder.
+fn model_name(folder: &Path) -> Result<String, Overlooked> {
+    let name = folder.file_name().and_then(OsStr::to_str).filter(|name| is_model_name(name));
+    name.map(str::to_owned).ok_or(Overlooked::ModelName)
+}
+
+/// Returns the number of the version in a folder.
+fn version(folder: &Path) -> Result<u64, Overlooked> {
+    let name = folder.file_name().and_then(OsStr::to_str);
+    let version = name.and_then(version_number).ok_or(Overlooked::VersionName)?;
+    let manifest = folder.join(MANIFEST_FILE);
+    if is_there(&manifest, fs::Metadata::is_file) { Ok(version) } else { Err(Overlooked::NoManifest) }
 }
 
 /// Returns the folder of a version.
@@ -81,18 +139,28 @@ fn version_number(name: &str) -> Option<u64> {
     name.parse().ok().filter(|version: &u64| *version > 0 && version.to_string() == name)
 }
 
-/// Returns the name and path of each folder in a folder.
-fn subfolders(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
-    let mut folders = Vec::new();
+/// Returns what is in a folder, except names that begin with a dot: they are locks, and what tools keep for themselves.
+fn entries(folder: &Path) -> io::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
     for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if is_there(&path, fs::Metadata::is_dir)
-            && let Some(name) = path.file_name().and_then(|name| name.to_str())
+        let entry = entry?;
+        if !entry.file_name().as_encoded_bytes().starts_with(b".")
+            && let Some(kind) = entry_kind(&entry.path())
         {
-            folders.push((name.to_owned(), path));
+            entries.push(Entry { path: entry.path(), kind });
         }
     }
-    Ok(folders)
+    Ok(entries)
+}
+
+/// Returns the kind of an entry; `None` if it was removed in the meantime.
+fn entry_kind(path: &Path) -> Option<EntryKind> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Some(EntryKind::Folder),
+        Ok(_) => Some(EntryKind::File),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Some(EntryKind::Folder),
+        Err(_) => fs::symlink_metadata(path).is_ok().then_some(EntryKind::DanglingLink),
+    }
 }
 
 /// Returns whether a path exists and is of a kind. The answer is yes if that is unknown, so that reading the path
@@ -104,7 +172,7 @@ fn is_there(path: &Path, kind: impl FnOnce(&fs::Metadata) -> bool) -> bool {
     }
 }
 
-/// Returns a digest of the names, sizes and modification times of a folder's files.
+/// Returns a digest of the names, sizes and modification times of a folder's files; an error for a file.
 fn fingerprint(folder: &Path) -> io::Result<Digest> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -140,6 +208,48 @@ mod tests {
         fs::create_dir_all(folder.path().join("m/7")).unwrap();
         fs::write(folder.path().join("policy.json"), "{}").unwrap();
         assert_eq!(versions(folder.path()), [1, 2, 10]);
+    }
+
+    #[test]
+    fn what_is_never_loaded_is_found_with_the_reason() {
+        let folder = registry(&[
+            "m/1",
+            "m/000006",
+            "m/v1",
+            "m/latest",
+            "m/0",
+            "a\nb/1",
+            "a\u{202e}b/1",
+            "m/99999999999999999999",
+            ".hidden/1",
+        ]);
+        let path = |name: &str| folder.path().join(name);
+        for name in ["m/7", "ranker/1", "empty"] {
+            fs::create_dir_all(path(name)).unwrap();
+        }
+        for name in ["ranker/1/model.onnx", "loose.onnx", "m/loose.onnx", "policy.json"] {
+            fs::write(path(name), "").unwrap();
+        }
+        std::os::unix::fs::symlink("nowhere", path("m/8")).unwrap();
+        let found = scan(folder.path()).unwrap();
+        assert_eq!(found.models.keys().collect::<Vec<_>>(), ["empty", "m", "ranker"]);
+        let overlooked = found.overlooked.iter().map(|(path, seen)| (path.as_str(), seen.why));
+        let expected = [
+            ("a\\nb", Overlooked::ModelName),
+            ("a\\u{202e}b", Overlooked::ModelName),
+            ("empty", Overlooked::NoVersion),
+            ("loose.onnx", Overlooked::File),
+            ("m/0", Overlooked::VersionName),
+            ("m/000006", Overlooked::VersionName),
+            ("m/7", Overlooked::NoManifest),
+            ("m/8", Overlooked::DanglingLink),
+            ("m/99999999999999999999", Overlooked::VersionName),
+            ("m/latest", Overlooked::VersionName),
+            ("m/loose.onnx", Overlooked::File),
+            ("m/v1", Overlooked::VersionName),
+            ("ranker/1", Overlooked::NoManifest),
+        ];
+        assert_eq!(overlooked.collect::<Vec<_>>(), expected);
     }
 
     #[test]

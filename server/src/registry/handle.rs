@@ -9,6 +9,7 @@ use super::{
     folder,
     lanes::Lanes,
     loader::Loader,
+    overlooked::IgnoredPath,
     policy::Policies,
     report::ModelReport,
     selection::{SelectError, Selection, VersionInUse, Wanted},
@@ -155,10 +156,17 @@ impl Registry {
                 canary_percent: canary.map(|split| split.percent),
                 pinned: policy.pinned == Some(report.version),
                 default_for_task: default,
+                folder_gone: !report.on_disk,
                 model,
             }
         });
         reports.collect()
+    }
+
+    /// Returns what is in the model folder and never loaded, by path: at most 100 paths that have not changed for two polls.
+    #[must_use]
+    pub fn ignored(&self) -> Vec<IgnoredPath> {
+        self.shared.catalogue().ignored().to_vec()
     }
 
     /// Returns the names of the models that serve now.

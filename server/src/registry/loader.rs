@@ -10,8 +10,8 @@ use std::{
 use crossbeam_channel::Receiver;
 
 use super::{
-    catalogue::Catalogue, error::ScanError, folder::scan, lanes::Lanes, policy::Policies, shared::Shared,
-    watch::FolderWatch,
+    catalogue::Catalogue, error::ScanError, folder::scan, lanes::Lanes, overlooked::OverlookedPaths,
+    policy::Policies, shared::Shared, watch::FolderWatch,
 };
 use crate::compute::yield_to_others;
 
@@ -22,6 +22,7 @@ pub(super) struct Loader {
     watch: FolderWatch,
     /// The problems of the last scan, which are logged already.
     problems: Vec<String>,
+    overlooked: OverlookedPaths,
 }
 
 /// Fails the calls that wait for the loader when its thread ends.
@@ -41,6 +42,9 @@ impl Drop for StopOnDrop {
 /// How long files must be unchanged before they are read, as a folder is copied file by file.
 const QUIET: Duration = Duration::from_millis(50);
 
+/// What is never loaded is mentioned if it has not changed for this many polls.
+const SETTLED_POLLS: u32 = 2;
+
 /// Maximum time to wait until files are unchanged.
 const MAX_QUIET: Duration = Duration::from_secs(1);
 
@@ -50,7 +54,7 @@ const UNLOAD_INTERVAL: Duration = Duration::from_millis(100);
 impl Loader {
     pub(super) fn new(shared: Arc<Shared>, lanes: Lanes, woken: Receiver<()>) -> Self {
         let watch = FolderWatch::new(&shared.folder, shared.wake.clone());
-        Self { shared, lanes, woken, watch, problems: Vec::new() }
+        Self { shared, lanes, woken, watch, problems: Vec::new(), overlooked: OverlookedPaths::default() }
     }
 
     /// Starts the thread, which runs until the registry stops.
@@ -144,15 +148,19 @@ impl Loader {
     }
 
     /// Reads the versions and then the policies. Returns what could not be read of single versions.
-    fn read_folder(&self) -> Result<Vec<String>, ScanError> {
+    fn read_folder(&mut self) -> Result<Vec<String>, ScanError> {
         // The folder comes first: if it is gone, the missing file of policies says nothing.
         let found = scan(&self.shared.folder).map_err(|error| ScanError::Folder {
             path: self.shared.folder.display().to_string(),
             detail: error.to_string(),
         })?;
         let policies = self.read_policies();
-        self.shared.change(|catalogue| catalogue.found(found.models));
-        policies.map(|()| found.problems)
+        let settled = self.lanes.loader.settings.poll * SETTLED_POLLS;
+        let ignored = self.overlooked.update(found.overlooked, settled, Instant::now());
+        let never = ignored.iter().map(|path| format!("`{}` is never loaded: {}", path.path, path.reason));
+        let problems = found.problems.into_iter().chain(never).collect();
+        self.shared.change(|catalogue| catalogue.found(found.models, ignored));
+        policies.map(|()| problems)
     }
 
     fn read_policies(&self) -> Result<(), ScanError> {

@@ -25,4 +25,6 @@ pub struct ModelReport {
     pub pinned: bool,
     /// Whether requests that name no model reach this model.
     pub default_for_task: bool,
+    /// Whether its folder was removed.
+    pub folder_gone: bool,
 }

@@ -18,7 +18,7 @@ use crate::{
     model::{Manifest, Model, ModelKind, ModelState, Rejection},
     quality::LiveQuality,
     ranking_quality::QualitySummary,
-    registry::{ModelReport, Registry, Wanted},
+    registry::{IgnoredPath, ModelReport, Registry, Wanted},
     session::{FoundGraph, SelectedModel, SessionError, Sessions},
     telemetry::CallRecord,
 };
@@ -87,7 +87,9 @@ impl ModelService for Models {
         &self,
         _: Request<ListModelsRequest>,
     ) -> Result<Response<ListModelsResponse>, Status> {
-        Ok(Response::new(ListModelsResponse { models: self.all() }))
+        let ignored = self.registry.ignored().into_iter();
+        let ignored = ignored.map(|IgnoredPath { path, reason }| v1::IgnoredPath { path, reason }).collect();
+        Ok(Response::new(ListModelsResponse { models: self.all(), ignored }))
     }
 
     async fn get_model(
@@ -202,6 +204,7 @@ impl From<ModelReport> for v1::Model {
             canary_percent: report.canary_percent.unwrap_or(0).into(),
             shadow: report.canary_percent == Some(0),
             pinned: report.pinned,
+            folder_gone: report.folder_gone,
             ..described
         }
     }

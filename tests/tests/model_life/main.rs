@@ -5,6 +5,7 @@ mod canary;
 mod counting;
 mod hanging;
 mod kinds;
+mod never_loaded;
 mod pinning;
 mod reloading;
 mod removing;

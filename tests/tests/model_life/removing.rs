@@ -15,6 +15,20 @@ async fn the_serving_version_outlives_its_folder() {
     let after = subject.ask(MODEL, 12).await;
     assert_eq!((before.model, before.scores), (after.model, after.scores));
     assert_eq!(subject.states().await, [(subject.first, ModelState::Serving)]);
+    let removed = subject.server.client().await.get_model(MODEL, None).await.unwrap();
+    assert!(removed.folder_gone, "the list of models says so");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_version_with_a_lower_number_replaces_one_whose_folder_is_removed() {
+    let subject = Subject::start().await;
+    let [lower, higher] = [subject.first + 1, subject.first + 5];
+    subject.publish(higher).await;
+    fs::remove_dir_all(subject.artifacts.folder().join(MODEL).join(higher.to_string())).unwrap();
+    subject.server.admin().await.reload().await.unwrap();
+    assert!(subject.server.client().await.get_model(MODEL, None).await.unwrap().folder_gone);
+    subject.publish(lower).await;
+    assert_eq!(subject.ask(MODEL, 12).await.model.to_string(), format!("{MODEL}@{lower}"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -15,6 +15,9 @@ use super::{error::CommandError, output::Format, server::Server};
 pub(crate) struct Models {
     #[command(flatten)]
     server: Server,
+    /// List what is in the model folder and never loaded, too
+    #[arg(long)]
+    all: bool,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -29,11 +32,15 @@ enum Command {
 
 impl Models {
     pub(crate) async fn run(self, format: Format) -> Result<(), CommandError> {
-        let models = match self.command {
+        let report = match self.command {
             Some(Command::Compare(compare)) => return compare.run(format).await,
-            Some(Command::Change(change)) => change.make().await?,
-            None => self.server.connect().await?.list_models().await?,
+            Some(Command::Change(change)) => ModelsReport::from(change.make().await?),
+            None => {
+                let folder = self.server.connect().await?.list_model_folder().await?;
+                let ignored = self.all.then_some(folder.ignored);
+                ModelsReport::from(folder.models).with_ignored(ignored)
+            }
         };
-        Ok(format.print(&ModelsReport::from(models))?)
+        Ok(format.print(&report)?)
     }
 }

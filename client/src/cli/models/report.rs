@@ -18,6 +18,16 @@ use crate::cli::{
 #[derive(Debug, Serialize)]
 pub(super) struct ModelsReport {
     models: Vec<ModelReport>,
+    /// What is never loaded, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ignored: Option<Vec<IgnoredReport>>,
+}
+
+/// A path in the model folder that is never loaded.
+#[derive(Debug, Serialize)]
+struct IgnoredReport {
+    path: String,
+    reason: String,
 }
 
 /// One version of one model.
@@ -32,6 +42,7 @@ struct ModelReport {
     pinned: bool,
     canary_percent: u32,
     shadow: bool,
+    folder_gone: bool,
     task: String,
     architecture: String,
     kind: String,
@@ -70,7 +81,15 @@ struct RejectionReport {
 
 impl From<Vec<v1::Model>> for ModelsReport {
     fn from(models: Vec<v1::Model>) -> Self {
-        Self { models: models.into_iter().map(ModelReport::from).collect() }
+        Self { models: models.into_iter().map(ModelReport::from).collect(), ignored: None }
+    }
+}
+
+impl ModelsReport {
+    pub(super) fn with_ignored(self, ignored: Option<Vec<v1::IgnoredPath>>) -> Self {
+        let report = |v1::IgnoredPath { path, reason }| IgnoredReport { path, reason };
+        let ignored = ignored.map(|paths| paths.into_iter().map(report).collect());
+        Self { ignored, ..self }
     }
 }
 
@@ -86,6 +105,7 @@ impl From<v1::Model> for ModelReport {
             pinned: model.pinned,
             canary_percent: model.canary_percent,
             shadow: model.shadow,
+            folder_gone: model.folder_gone,
             task: task_name(model.task),
             digest: hexadecimal(&model.digest),
             feature_digest: hexadecimal(&model.feature_digest),
@@ -179,15 +199,29 @@ impl ModelReport {
         let canary = (self.canary_percent > 0).then(|| format!("canary, {} %", self.canary_percent));
         let pinned = self.pinned.then(|| "pinned".to_owned());
         let shadow = self.shadow.then(|| "shadow".to_owned());
-        let notes: Vec<String> = pinned.into_iter().chain(canary).chain(shadow).collect();
+        let gone = self.folder_gone.then(|| "folder removed".to_owned());
+        let notes: Vec<String> = pinned.into_iter().chain(canary).chain(shadow).chain(gone).collect();
         if notes.is_empty() { self.state.clone() } else { format!("{} ({})", self.state, notes.join(", ")) }
+    }
+}
+
+impl ModelsReport {
+    fn write_ignored(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.ignored.as_deref() {
+            None => Ok(()),
+            Some([]) => write!(formatter, "\neverything in the model folder is a version"),
+            Some(paths) => paths.iter().try_for_each(|IgnoredReport { path, reason }| {
+                write!(formatter, "\n{path} is never loaded: {reason}")
+            }),
+        }
     }
 }
 
 impl Display for ModelsReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.models.is_empty() {
-            return writeln!(formatter, "the server has no models");
+            writeln!(formatter, "the server has no models")?;
+            return self.write_ignored(formatter);
         }
         let mut table = Table::new(&COLUMNS);
         self.models.iter().for_each(|model| table.styled_row(model.style, model.cells()));
@@ -211,7 +245,7 @@ impl Display for ModelsReport {
                 write!(formatter, "\n{name}@{version} was rejected, {reason}: {message}")?;
             }
         }
-        Ok(())
+        self.write_ignored(formatter)
     }
 }
 
