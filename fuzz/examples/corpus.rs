@@ -93,7 +93,9 @@ fn few_instructions(mut module: HloModuleProto) -> HloModuleProto {
 
 fn texts() {
     write("hlo_text", "scalar_identity.txt", &data("hlo/scalar_identity.before_opt.hlo.txt"));
-    write("hlo_text", "forms.txt", &data("hlo_text/forms.hlo.txt"));
+    for name in ["forms", "by_hand", "late_operands", "nested_loops.before_opt.compact"] {
+        write("hlo_text", &format!("{name}.txt"), &data(&format!("hlo_text/{name}.hlo.txt")));
+    }
     for name in ["mlp_train.before_opt", "control_flow_mix.before_opt", "cnn_train.cpu_after_opt"] {
         let text = String::from_utf8(data(&format!("hlo/{name}.hlo.txt"))).expect("text");
         write("hlo_text", &format!("{name}.txt"), few_computations(&text).as_bytes());

@@ -24,9 +24,10 @@ pub struct NodeDescription {
 impl HloModule<'_> {
     /// Reads name, opcode and shape of a node again; `None` if there is no such node.
     pub(crate) fn head(&self, node: u32) -> Option<HloInstructionProto> {
-        match *self.nodes.origins.get(node as usize)? {
-            Origin::Message(bytes) => HloInstructionProto::decode(bytes).ok(),
+        match self.nodes.origins.get(node as usize)? {
+            Origin::Message(bytes) => HloInstructionProto::decode(*bytes).ok(),
             Origin::Text(instruction) => text::head(instruction),
+            Origin::Implied(instruction) => Some(instruction.as_ref().clone()),
         }
     }
 

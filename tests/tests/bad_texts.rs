@@ -205,10 +205,79 @@ fn computations_inside_computations_are_read_so_deep() {
         let open = "%n = f32[] call(), to_apply={ ".repeat(depth);
         text(&[&format!("{open}%c = f32[] constant(0) {}", "}".repeat(depth))])
     };
-    assert_eq!(read_within(&nested(31), &Limits::default()), Ok(32));
-    let message = refused(&nested(32)).to_string();
-    assert!(message.contains("more than 32 deep") && message.contains("line 4"), "{message}");
+    assert_eq!(read_within(&nested(63), &Limits::default()), Ok(64));
+    let message = refused(&nested(64)).to_string();
+    assert!(message.contains("more than 64 deep") && message.contains("line 4"), "{message}");
     refused(&nested(1 << 20));
+}
+
+#[test]
+fn instructions_inside_operands_are_read_so_deep() {
+    let nested = |depth| {
+        let operands = format!("{}%p{}", "f32[2,3] negate(".repeat(depth), ")".repeat(depth));
+        text(&[PARAMETER, &format!("%n = f32[2,3] negate({operands})")])
+    };
+    assert_eq!(read_within(&nested(63), &Limits::default()), Ok(65));
+    let message = refused(&nested(64)).to_string();
+    assert!(message.contains("more than 64 deep") && message.contains("line 5"), "{message}");
+    refused(&nested(1 << 18));
+}
+
+#[test]
+fn an_element_is_one_of_the_tuple() {
+    let parameters = [PARAMETER, "%t = (f32[2], (s32[], pred[])) parameter(1)"];
+    let read = |operand: &str| text(&[parameters[0], parameters[1], &format!("%n = pred[] not({operand})")]);
+    assert_eq!(read_within(&read("%t#1#1"), &Limits::default()), Ok(5));
+    refuse(&read("%t#2"), [6, 22], &["no element 2", "2 elements"]);
+    refuse(&read("%t#-1"), [6, 22], &["no element -1"]);
+    refuse(&read("%t#1#2"), [6, 24], &["no element 2", "2 elements"]);
+    refuse(&read("%p#0"), [6, 22], &["no element 0", "0 elements"]);
+    refuse(&read("%t#"), [6, 22], &["a number", "`)`"]);
+    let limits = Limits { nodes: 4, ..Limits::default() };
+    let nodes = GraphError::TooMany { what: "nodes", kind: LimitKind::Nodes, limit: 4 };
+    assert_eq!(read_within(&read("%t#1#1"), &limits), Err(nodes));
+}
+
+#[test]
+fn elements_of_tuples_are_read_so_deep() {
+    let elements = |depth: usize, indices: usize| {
+        let tuple = format!("{}f32[]{}", "(".repeat(depth), ")".repeat(depth));
+        let lines = [
+            &format!("%t = {tuple} parameter(0)"),
+            &format!("%n = f32[] negate(%t{})", "#0".repeat(indices)),
+        ];
+        text(&lines.map(String::as_str))
+    };
+    assert_eq!(read_within(&elements(64, 64), &Limits::default()), Ok(66));
+    let message = refused(&elements(1 << 20, 1 << 20)).to_string();
+    assert!(message.contains("more than 64 deep"), "{message}");
+}
+
+#[test]
+fn a_shape_that_is_left_out_follows_from_the_operands() {
+    refuse(&text(&[PARAMETER, "%n = reshape(%p)"]), [5, 8], &["a shape", "`reshape(%p)`"]);
+    refuse(&text(&[PARAMETER, "%n = negate()"]), [5, 8], &["`negate`", "does not follow"]);
+    refuse(&text(&[PARAMETER, "%n = get-tuple-element(%p)"]), [5, 8], &["`get-tuple-element`", "print it"]);
+    refuse(&text(&[PARAMETER, "%n = concatenate(%p, %p), dimensions={2}"]), [5, 8], &["`concatenate`"]);
+    refuse(&text(&[PARAMETER, "%n = transpose(%p), dimensions={1,2}"]), [5, 8], &["`transpose`"]);
+    refuse(&text(&[PARAMETER, "%n = get-tuple-element(%p), index=0"]), [5, 37], &["no element 0"]);
+    let many = format!("%p = f32[{}] parameter(0)", "1,".repeat(65));
+    refuse(&text(&[&many, "%n = abs(%p)"]), [5, 8], &["`abs`"]);
+}
+
+#[test]
+fn a_module_has_one_entry() {
+    let two = "HloModule m\n\nENTRY a { %p = f32[] parameter(0) }\n\nENTRY b { %p = f32[] parameter(0) }\n";
+    refuse(two, [5, 1], &["`b`", "second ENTRY"]);
+}
+
+#[test]
+fn a_step_of_an_asynchronous_operation_names_operands_and_result() {
+    let start =
+        |shape: &str| text(&[PARAMETER, &format!("%s = {shape} slice-start(%p), slice={{[0:1], [0:3]}}")]);
+    for shape in ["f32[1,3]", "(f32[2,3], f32[1,3])", "((f32[2,3]))", "()"] {
+        refuse(&start(shape), [5, 8], &["((operands), result)"]);
+    }
 }
 
 const HOSTILE_BYTES: usize = 16 << 20;
@@ -237,6 +306,10 @@ fn a_text_that_repeats_one_thing_is_refused_in_no_time() {
         ("%n = f32[] constant(", "{"),
         ("%n = f32[] constant(", "\"\\"),
         ("%n = f32[] copy(", "%p, "),
+        ("%n = f32[] copy(%p", "#0"),
+        ("%n = f32[] copy(", "copy("),
+        ("%n = ", "copy("),
+        ("%n = f32[] copy(%p), slice_sizes={", "{1},"),
         ("%n = f32[] copy(%p), dimensions={", "1,"),
         ("%n = f32[] copy(%p), dimensions={", "1"),
         ("%n = f32[] copy(%p), slice={", "[0:1],"),
@@ -344,6 +417,12 @@ fn mutation() -> impl Strategy<Value = Mutation> {
         Just("?"),
         Just("<="),
         Just("-start("),
+        Just("-update("),
+        Just("-done("),
+        Just("#0"),
+        Just("#1"),
+        Just("tuple("),
+        Just("get-tuple-element("),
         Just(", dimensions={0}"),
         Just(", to_apply={"),
         Just(", window={size="),

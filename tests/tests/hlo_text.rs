@@ -36,7 +36,7 @@ impl Pair {
             .flat_map(|folder| texts(folder).into_iter().map(|name| Self::read(folder, name)))
             .map(Self::in_one_order)
             .collect();
-        assert_eq!(pairs.len(), 9);
+        assert_eq!(pairs.len(), 27);
         pairs
     }
 
@@ -109,8 +109,7 @@ fn a_module_before_optimisation_has_its_computations_in_one_order() {
 
 #[test]
 fn nodes_are_described_alike() {
-    // Short forms in `forms` stand for several nodes.
-    for pair in Pair::all().into_iter().filter(|pair| pair.name != "forms") {
+    for pair in Pair::all() {
         let [text, proto] = pair.modules();
         for node in 0..u32::try_from(text.len()).unwrap() {
             let [ours, theirs] = [&text, &proto].map(|module| module.describe(node).unwrap());
@@ -121,6 +120,56 @@ fn nodes_are_described_alike() {
         }
         assert!(text.describe(u32::try_from(text.len()).unwrap()).is_none());
     }
+}
+
+#[test]
+fn elements_that_nobody_uses_are_nodes_only_if_they_are_printed() {
+    let folder = fixture("hlo_text");
+    let nodes = |kind: &str| {
+        let names = texts(&folder).into_iter().filter(|name| name.ends_with(kind));
+        let counts = names.map(|name| {
+            let pair = Pair::read(&folder, name.clone());
+            let [text, _] = pair.modules();
+            (name.replace(kind, ""), text.len())
+        });
+        counts.collect::<HashMap<String, usize>>()
+    };
+    let (compact, full) = (nodes(".compact"), nodes(".full"));
+    assert_eq!((compact.len(), full.len()), (8, 8));
+    for (name, nodes) in &compact {
+        assert!(*nodes <= full[name], "{name}: {nodes} nodes, and {} when all are printed", full[name]);
+    }
+    assert!(compact.iter().any(|(name, nodes)| *nodes < full[name]));
+}
+
+#[test]
+fn instructions_that_the_text_implies_have_the_names_of_xla() {
+    let text = "HloModule m\n\nENTRY e {\n  t = (f32[2], (s32[], f32[3])) parameter(0)\n  \
+                n = f32[3] add(t#1#1, f32[3] broadcast(f32[] constant(1)))\n  \
+                ROOT c = compare(n, n), direction=LT\n}\n";
+    let module = HloModule::read_text(text, &Limits::default()).unwrap();
+    let nodes = (0..).map_while(|node| module.describe(node));
+    let nodes: Vec<_> = nodes.map(|node| (node.name, node.opcode, node.dimensions)).collect();
+    let expected = [
+        ("t", "parameter", vec![]),
+        ("t_1", "get-tuple-element", vec![]),
+        ("t_1_1", "get-tuple-element", vec![3]),
+        ("constant.anon", "constant", vec![]),
+        ("broadcast.anon", "broadcast", vec![3]),
+        ("n", "add", vec![3]),
+        ("c", "compare", vec![3]),
+    ];
+    assert_eq!(nodes, expected.map(|(name, opcode, shape)| (name.to_owned(), opcode.to_owned(), shape)));
+}
+
+#[test]
+fn a_module_without_its_first_line_is_the_same_graph() {
+    let body = "f {\n  ROOT a = f32[8] parameter(0)\n}\n\ng {\n  p = f32[8] parameter(0)\n  \
+                ROOT c = f32[8] call(p), to_apply=f\n}\n";
+    let whole = format!("HloModule m\n\n{}", body.replace("g {", "ENTRY g {"));
+    let [with, without] =
+        [whole.as_str(), body].map(|text| HloModule::read_text(text, &Limits::default()).unwrap());
+    assert_eq!(with.arrays, without.arrays);
 }
 
 #[test]

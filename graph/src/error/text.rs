@@ -39,8 +39,8 @@ pub enum TextError {
         /// Maximum number of items.
         limit: usize,
     },
-    /// Computations that are nested too deep.
-    #[error("computations are nested more than {limit} deep; print them by name")]
+    /// Computations, instructions or tuples that are nested too deep.
+    #[error("computations, operands or tuples are nested more than {limit} deep; print them by name")]
     TooDeep {
         /// Maximum depth.
         limit: usize,
@@ -50,6 +50,20 @@ pub enum TextError {
     UnknownOperand {
         /// The name.
         name: String,
+    },
+    /// An element that a tuple does not have, or of an instruction that is no tuple.
+    #[error("there is no element {index}: the operand has {elements} elements")]
+    NoElement {
+        /// The index.
+        index: i64,
+        /// Number of elements; 0 for an array.
+        elements: usize,
+    },
+    /// A shape that is left out and does not follow from the operands.
+    #[error("the shape of `{opcode}` is left out and does not follow from its operands; print it")]
+    NoShape {
+        /// The opcode.
+        opcode: String,
     },
     /// A called computation that is not defined.
     #[error("`{name}` is not a computation of the module")]
@@ -66,6 +80,12 @@ pub enum TextError {
     /// A computation with two roots.
     #[error("instruction `{name}` is the second ROOT of its computation; a computation has one root")]
     SecondRoot {
+        /// The name.
+        name: String,
+    },
+    /// A module with two entry computations.
+    #[error("computation `{name}` is the second ENTRY of its module; a module has one entry computation")]
+    SecondEntry {
         /// The name.
         name: String,
     },

@@ -1,15 +1,31 @@
+use std::sync::Arc;
+
 use hlorank_proto::xla::HloInstructionProto;
 
 use super::references::References;
 use crate::{FEATURES, GraphArrays, SequenceLengths, features::featurize, opcode::opcode_id};
 
 /// The source of an instruction, from which its name and shape are read again.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Origin<'a> {
     /// A serialized `HloInstructionProto`.
     Message(&'a [u8]),
     /// Text that begins with its name.
     Text(&'a str),
+    /// Name, shape and opcode of an instruction that the text only implies.
+    Implied(Arc<HloInstructionProto>),
+}
+
+impl Origin<'_> {
+    /// Returns the origin of an instruction that the text only implies.
+    pub(crate) fn implied(instruction: &HloInstructionProto) -> Self {
+        Self::Implied(Arc::new(HloInstructionProto {
+            name: instruction.name.clone(),
+            opcode: instruction.opcode.clone(),
+            shape: instruction.shape.clone(),
+            ..HloInstructionProto::default()
+        }))
+    }
 }
 
 /// Featurized instructions, with the ids that they refer to.
@@ -54,7 +70,7 @@ impl<'a> Nodes<'a> {
         self.features.extend_from_slice(&others.features[node * FEATURES..(node + 1) * FEATURES]);
         self.lengths.push(others.lengths[node]);
         self.ranks.push(others.ranks[node]);
-        self.origins.push(others.origins[node]);
+        self.origins.push(others.origins[node].clone());
         self.references.push(others.references.operands(node), others.references.callees(node));
     }
 

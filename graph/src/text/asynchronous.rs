@@ -1,14 +1,19 @@
-use hlorank_proto::xla::{HloInstructionProto, ShapeProto};
+use hlorank_proto::xla::HloInstructionProto;
 
-use super::{computation::Computation, module::Parser, shape::shape};
-use crate::{GraphError, module::Origin, opcode::opcode_id};
+use super::{
+    computation::Computation,
+    module::Parser,
+    pending::{Signature, Wrapped},
+    shapes::ShapeId,
+};
+use crate::{GraphError, opcode::opcode_id};
 
 /// A short form that XLA prints: `slice-start(%x), slice={[0:2]}` stands for an `async-start` that calls a computation
 /// of one `slice`, and `slice-done` for its `async-done`.
 pub(super) enum Asynchronous {
     /// The start, which holds the operation.
     Start,
-    /// An intermediate step.
+    /// An intermediate step, which may bring more operands.
     Update,
     /// The end.
     Done,
@@ -35,14 +40,18 @@ impl Asynchronous {
     }
 }
 
-impl Parser<'_, '_> {
-    /// Returns the instruction that a short form stands for, and adds the computation that it calls to the module.
-    /// `operation` has the operands and the shape of that instruction, and the attributes of the operation inside.
+impl<'a> Parser<'a, '_> {
+    /// Returns the instruction that a short form stands for. `operation` has the operands and the shape of that
+    /// instruction, and the attributes of the operation inside.
+    ///
+    /// As in XLA, the computation that a start calls has the operands and the result that the shape of the start names.
+    /// Later steps replace them where theirs differ, and add operands.
     pub(super) fn unfold(
         &mut self,
         form: &Asynchronous,
         operation: HloInstructionProto,
-        start: usize,
+        (shape, start): (ShapeId, usize),
+        computation: &mut Computation<'a>,
     ) -> Result<HloInstructionProto, GraphError> {
         let mut whole = HloInstructionProto {
             opcode: form.opcode().to_owned(),
@@ -50,54 +59,86 @@ impl Parser<'_, '_> {
             operand_ids: operation.operand_ids.clone(),
             ..HloInstructionProto::default()
         };
-        if let Asynchronous::Start = form {
-            self.count_reference()?;
-            whole.called_computation_ids = vec![self.wrap(operation, start)?];
-        }
+        let before = Computation::positions_of(&whole.operand_ids).next();
+        let number = match form {
+            Asynchronous::Start => {
+                let number = self.wrap(operation, shape, start)?;
+                whole.called_computation_ids.extend(self.pending.wrapped(number).map(|wrapped| wrapped.id));
+                Some(number)
+            }
+            _ => before.and_then(|before| computation.wrapped.get(&before)).copied(),
+        };
+        let Some(number) = number else { return Ok(whole) };
+        computation.wrapped.insert(computation.nodes.len(), number);
+        let later = match form {
+            Asynchronous::Start => return Ok(whole),
+            Asynchronous::Update => self.signature_in(shape, start)?,
+            Asynchronous::Done => Signature { parameters: Vec::new(), result: shape },
+        };
+        self.change(number, &later)?;
         Ok(whole)
     }
 
-    /// Adds a computation that applies one operation to its parameters, and returns its id.
-    fn wrap(&mut self, mut operation: HloInstructionProto, start: usize) -> Result<i64, GraphError> {
-        let origin = Origin::Text(self.lexer.since(start));
-        let (parameters, result) = self.shapes_inside(start)?;
-        let mut computation = Computation::new(self.callees.unnamed());
-        operation.operand_ids.clear();
-        for (number, shape) in (0..).zip(parameters) {
-            self.count_node()?;
-            self.count_reference()?;
-            operation.operand_ids.push(computation.instruction_id(computation.nodes.len()));
-            computation.nodes.push(&parameter(number, shape), false, origin);
-        }
+    /// Adds a computation that applies one operation to its parameters, and returns its number.
+    fn wrap(
+        &mut self,
+        operation: HloInstructionProto,
+        shape: ShapeId,
+        start: usize,
+    ) -> Result<usize, GraphError> {
+        self.count_reference()?;
         self.count_node()?;
-        operation.shape = Some(result);
-        if computation.nodes.push(&operation, false, origin) == 0 {
-            self.builder.count_unknown(&operation.opcode);
+        let signature = self.signature_in(shape, start)?;
+        for _ in &signature.parameters {
+            self.count_parameter()?;
         }
-        let id = computation.id;
-        computation.close("", &mut self.builder)?;
-        Ok(id)
+        // The computation of a call or a fusion is known, and says more than the shape of the start.
+        let is_call = matches!(operation.opcode.as_str(), "call" | "fusion");
+        let callee = operation.called_computation_ids.first().filter(|_| is_call);
+        let called = callee.and_then(|&id| self.pending.signature(id)).cloned();
+        let id = self.callees.unnamed();
+        let number = self.pending.add_wrapped(Wrapped { id, signature, operation });
+        if let Some(called) = called {
+            self.change(number, &called)?;
+        }
+        Ok(number)
     }
 
-    /// Reads the shapes of operands and result in `((operands), result, ...)`, the shape of the instruction at `start`.
-    fn shapes_inside(&mut self, start: usize) -> Result<(Vec<ShapeProto>, ShapeProto), GraphError> {
-        let end = self.lexer.position();
+    fn count_parameter(&mut self) -> Result<(), GraphError> {
+        self.count_node()?;
+        self.count_reference()
+    }
+
+    /// Reads the shapes of operands and result in `((operands), result, ...)`, the shape of a start or an update.
+    fn signature_in(&mut self, shape: ShapeId, start: usize) -> Result<Signature, GraphError> {
+        let parts = self.shapes.elements(shape, &mut self.lexer)?;
+        if let Some(&[operands, result, ..]) = parts
+            && let Some(parameters) = self.shapes.elements(operands, &mut self.lexer)?
+        {
+            return Ok(Signature { parameters: parameters.to_vec(), result });
+        }
         self.lexer.return_to(start);
-        self.lexer.name("an instruction")?;
-        ["=", "(", "("].into_iter().try_for_each(|symbol| self.lexer.expect(symbol))?;
-        let operands = self.lexer.list(")", shape)?;
-        self.lexer.expect(",")?;
-        let result = shape(&mut self.lexer)?;
-        self.lexer.return_to(end);
-        Ok((operands, result))
+        Err(self.lexer.unexpected("a shape such as `((operands), result)`"))
     }
-}
 
-fn parameter(number: i64, shape: ShapeProto) -> HloInstructionProto {
-    HloInstructionProto {
-        opcode: "parameter".to_owned(),
-        parameter_number: number,
-        shape: Some(shape),
-        ..HloInstructionProto::default()
+    /// Changes the computation of an asynchronous operation to what a later step says of it.
+    fn change(&mut self, number: usize, later: &Signature) -> Result<(), GraphError> {
+        let Some(wrapped) = self.pending.wrapped(number) else { return Ok(()) };
+        let empty = Signature { parameters: Vec::new(), result: later.result };
+        let mut signature = std::mem::replace(&mut wrapped.signature, empty);
+        let both = signature.parameters.iter_mut().zip(&later.parameters);
+        for (shape, &later) in both.chain([(&mut signature.result, &later.result)]) {
+            if !self.shapes.compatible([*shape, later], &mut self.lexer)? {
+                *shape = later;
+            }
+        }
+        for &shape in later.parameters.iter().skip(signature.parameters.len()) {
+            self.count_parameter()?;
+            signature.parameters.push(shape);
+        }
+        if let Some(wrapped) = self.pending.wrapped(number) {
+            wrapped.signature = signature;
+        }
+        Ok(())
     }
 }

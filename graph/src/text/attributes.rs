@@ -26,10 +26,45 @@ pub(super) fn attribute(
         "slice" => instruction.slice_dimensions = braces(lexer, slice)?,
         "dynamic_slice_sizes" => instruction.dynamic_slice_sizes = numbers(lexer)?,
         "padding" => instruction.padding_config = Some(padding(lexer)?),
+        "slice_sizes" if instruction.opcode.starts_with("collective-permute") => {
+            instruction.dynamic_slice_sizes = braces(lexer, numbers)?.concat();
+        }
         "is_stable" => instruction.is_stable = lexer.word() == "true",
         _ => lexer.skip_value()?,
     }
     Ok(())
+}
+
+/// Sets the values that XLA gives to attributes that the text leaves out.
+pub(super) fn set_defaults(instruction: &mut HloInstructionProto) {
+    match instruction.opcode.as_str() {
+        "convolution" | "custom-call" => {
+            instruction.feature_group_count = 1;
+            instruction.batch_group_count = 1;
+        }
+        "topk" => instruction.is_stable = true,
+        _ => {}
+    }
+}
+
+/// Changes `dimensions` to what XLA keeps of them. The shape is known.
+pub(super) fn keep_dimensions(instruction: &mut HloInstructionProto) {
+    let dimensions = &mut instruction.dimensions;
+    match instruction.opcode.as_str() {
+        // All dimensions of the result, whatever the text says.
+        "map" => {
+            let rank = instruction.shape.as_ref().map_or(0, |shape| shape.dimensions.len());
+            *dimensions = (0..).take(rank).collect();
+        }
+        // The dimension that was inferred, if there is one.
+        "reshape" => dimensions.retain(|&dimension| dimension != -1),
+        "ragged-all-to-all" => dimensions.clear(),
+        "all-gather" | "all-gather-start" | "reduce-scatter" | "get-dimension-size"
+        | "set-dimension-size" => {
+            dimensions.truncate(1);
+        }
+        _ => {}
+    }
 }
 
 fn numbers(lexer: &mut Lexer<'_>) -> Result<Vec<i64>, GraphError> {

@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use super::post_order::post_order;
+use super::{post_order::post_order, shapes::ShapeId};
 use crate::{
     GraphError, TextError,
     module::{ModuleBuilder, Nodes},
@@ -13,6 +13,14 @@ pub(super) struct Computation<'a> {
     /// Positions of the instructions, by name.
     pub(super) positions: HashMap<&'a str, usize>,
     pub(super) nodes: Nodes<'a>,
+    /// Shapes of the instructions.
+    pub(super) shapes: Vec<ShapeId>,
+    /// Numbers and shapes of the parameters.
+    pub(super) parameters: Vec<(i64, ShapeId)>,
+    /// Positions of the get-tuple-elements that are written as `%x#0`, by the position of the tuple and the index.
+    pub(super) elements: HashMap<(usize, i64), usize>,
+    /// The wrapped operation of each step of an asynchronous operation, by the position of the step.
+    pub(super) wrapped: HashMap<usize, usize>,
     /// Position of the instruction that is marked `ROOT`.
     pub(super) root: Option<usize>,
     /// Control predecessors of each instruction: they run before it and are not its operands.
@@ -25,6 +33,10 @@ impl<'a> Computation<'a> {
             id,
             positions: HashMap::new(),
             nodes: Nodes::default(),
+            shapes: Vec::new(),
+            parameters: Vec::new(),
+            elements: HashMap::new(),
+            wrapped: HashMap::new(),
             root: None,
             predecessors: HashMap::new(),
         }
@@ -33,6 +45,16 @@ impl<'a> Computation<'a> {
     /// Returns the id of an instruction, which is unique in the module.
     pub(super) fn instruction_id(&self, position: usize) -> i64 {
         self.id << 32 | i64::try_from(position).unwrap_or(i64::MAX)
+    }
+
+    /// Returns the positions of the operands of an instruction, given their ids.
+    pub(super) fn positions_of(ids: &[i64]) -> impl DoubleEndedIterator<Item = usize> {
+        ids.iter().filter_map(|id| usize::try_from(id & i64::from(u32::MAX)).ok())
+    }
+
+    /// Returns the position of the root: the last instruction of the text if none is marked.
+    pub(super) fn root_position(&self) -> usize {
+        self.root.unwrap_or(self.nodes.len().saturating_sub(1))
     }
 
     /// Registers the name of the instruction that was added last.
@@ -48,10 +70,9 @@ impl<'a> Computation<'a> {
     }
 
     /// Adds the instructions to the module in the order in which XLA serializes them. The text of a scheduled module
-    /// has another order. The last instruction of the text is the root if none is marked.
+    /// has another order.
     pub(super) fn close(mut self, name: &str, builder: &mut ModuleBuilder<'a, '_>) -> Result<(), GraphError> {
-        let count = self.nodes.len();
-        let root = self.root.unwrap_or(count.saturating_sub(1));
+        let root = self.root_position();
         self.nodes.mark_root(root);
         builder.begin(name, self.id, self.instruction_id(root))?;
         for position in self.post_order() {
@@ -62,10 +83,7 @@ impl<'a> Computation<'a> {
     }
 
     fn post_order(&self) -> Vec<usize> {
-        let operands = |position| {
-            let ids = self.nodes.references.operands(position).iter();
-            ids.filter_map(|id| usize::try_from(id & i64::from(u32::MAX)).ok())
-        };
+        let operands = |position| Self::positions_of(self.nodes.references.operands(position));
         let predecessors = |position| self.predecessors.get(&position).into_iter().flatten().copied();
         post_order(self.nodes.len(), operands, predecessors)
     }

@@ -1,22 +1,22 @@
 /// XLA's names of element types, by their `xla.PrimitiveType`.
 const NAMES: [(&str, i32); 32] = [
-    ("pred", 1),
+    ("pred", PRED),
     ("s8", 2),
     ("s16", 3),
-    ("s32", 4),
+    ("s32", S32),
     ("s64", 5),
     ("u8", 6),
     ("u16", 7),
-    ("u32", 8),
+    ("u32", U32),
     ("u64", 9),
     ("f16", 10),
-    ("f32", 11),
-    ("f64", 12),
+    ("f32", F32),
+    ("f64", F64),
     ("opaque", OPAQUE),
-    ("c64", 15),
+    ("c64", C64),
     ("bf16", 16),
     ("token", TOKEN),
-    ("c128", 18),
+    ("c128", C128),
     ("f8e5m2", 19),
     ("f8e4m3fn", 20),
     ("s4", 21),
@@ -34,6 +34,13 @@ const NAMES: [(&str, i32); 32] = [
     ("f8e8m0fnu", 33),
 ];
 
+pub(super) const PRED: i32 = 1;
+pub(super) const S32: i32 = 4;
+pub(super) const U32: i32 = 8;
+const F32: i32 = 11;
+const F64: i32 = 12;
+const C64: i32 = 15;
+const C128: i32 = 18;
 pub(super) const TUPLE: i32 = 13;
 pub(super) const OPAQUE: i32 = 14;
 pub(super) const TOKEN: i32 = 17;
@@ -49,4 +56,18 @@ pub(super) fn element_type(name: &str) -> i32 {
 /// Returns whether arrays of a type have a layout.
 pub(super) fn has_layout(element_type: i32) -> bool {
     !matches!(element_type, TUPLE | OPAQUE | TOKEN | BUFFER)
+}
+
+/// Returns the type of the parts of a complex number, or the type itself.
+pub(super) fn real_of(element_type: i32) -> i32 {
+    match element_type {
+        C64 => F32,
+        C128 => F64,
+        other => other,
+    }
+}
+
+/// Returns the type of a complex number with parts of a type.
+pub(super) fn complex_of(element_type: i32) -> i32 {
+    if element_type == F64 { C128 } else { C64 }
 }

@@ -2,13 +2,15 @@ use hlorank_proto::xla::HloInstructionProto;
 
 use super::{
     asynchronous::Asynchronous,
-    attributes::attribute,
+    attributes::{attribute, keep_dimensions, set_defaults},
     computation::Computation,
+    derived_shape::has_derived_shape,
     lexer::Lexer,
     module::Parser,
-    shape::{shape, skip_shape},
+    shape::shape,
+    shapes::ShapeId,
 };
-use crate::{GraphError, TextError, module::Origin, shortened};
+use crate::{GraphError, module::Origin};
 
 /// Attributes whose values are computations or their names.
 const CALLEES: [&str; 10] = [
@@ -27,39 +29,101 @@ const CALLEES: [&str; 10] = [
 /// Reads name, shape and opcode of an instruction from its text; `None` if the text is no instruction.
 pub(crate) fn head(instruction: &str) -> Option<HloInstructionProto> {
     let mut lexer = Lexer::new(instruction);
-    let (name, mut instruction) = read_head(&mut lexer).ok()?;
-    name.clone_into(&mut instruction.name);
-    Some(instruction)
+    let name = lexer.name("an instruction").ok()?.to_owned();
+    lexer.expect("=").ok()?;
+    let shape = Some(shape(&mut lexer).ok()?);
+    let opcode = lexer.name("an opcode").ok()?.to_owned();
+    Some(HloInstructionProto { name, shape, opcode, ..HloInstructionProto::default() })
 }
 
-/// Reads `%name = shape opcode`. The name is not copied.
-fn read_head<'a>(lexer: &mut Lexer<'a>) -> Result<(&'a str, HloInstructionProto), GraphError> {
-    let name = lexer.name("an instruction")?;
-    lexer.expect("=")?;
-    let shape = Some(shape(lexer)?);
-    let opcode = lexer.name("an opcode")?.to_owned();
-    Ok((name, HloInstructionProto { shape, opcode, ..HloInstructionProto::default() }))
-}
+/// The name of an instruction, and where it begins.
+type Name<'a> = (&'a str, usize);
 
 impl<'a> Parser<'a, '_> {
     /// Reads `ROOT %name = shape opcode(operands), attributes`.
     pub(super) fn instruction(&mut self, computation: &mut Computation<'a>) -> Result<(), GraphError> {
-        self.count_node()?;
         let is_root = self.root();
         let start = self.lexer.position();
-        let (name, mut instruction) = read_head(&mut self.lexer)?;
-        let asynchronous = Asynchronous::of(&mut instruction);
+        let name = self.lexer.name("an instruction")?;
+        self.lexer.expect("=")?;
+        self.definition(Some((name, start)), computation)?;
+        computation.register(name, is_root).map_err(|error| self.lexer.error(start, error))
+    }
+
+    /// Reads `shape opcode(operands), attributes` and adds the instruction. An instruction in place of an operand has
+    /// neither a name nor attributes.
+    pub(super) fn definition(
+        &mut self,
+        name: Option<Name<'a>>,
+        computation: &mut Computation<'a>,
+    ) -> Result<(), GraphError> {
+        self.count_node()?;
+        let start = self.lexer.position();
+        let (written, shape) = self.shapes.read(&mut self.lexer)?.unzip();
+        let opcode = self.opcode(written)?;
+        let mut instruction = HloInstructionProto { opcode, shape, ..HloInstructionProto::default() };
+        let form = Asynchronous::of(&mut instruction);
         set_defaults(&mut instruction);
-        self.operands(&mut instruction, computation)?;
-        self.attributes(&mut instruction, computation)?;
-        let origin = Origin::Text(self.lexer.since(start));
-        if let Some(asynchronous) = asynchronous {
-            instruction = self.unfold(&asynchronous, instruction, start)?;
+        self.arguments(&mut instruction, form.is_some(), computation)?;
+        if name.is_some() {
+            self.attributes(&mut instruction, computation)?;
         }
-        if computation.nodes.push(&instruction, false, origin) == 0 {
+        let shape = match written {
+            Some(shape) => shape,
+            None => self.derive_shape(&mut instruction, start, computation)?,
+        };
+        keep_dimensions(&mut instruction);
+        if let Some(form) = &form {
+            instruction = self.unfold(form, instruction, (shape, start), computation)?;
+        }
+        keep_references(&mut instruction);
+        let origin = self.origin(name, written.filter(|_| form.is_none()), &mut instruction);
+        self.push(&instruction, shape, origin, computation);
+        Ok(())
+    }
+
+    /// Reads an opcode. Only the shapes of some instructions may be left out.
+    fn opcode(&mut self, shape: Option<ShapeId>) -> Result<String, GraphError> {
+        let start = self.lexer.position();
+        let opcode = self.lexer.name("an opcode")?;
+        if shape.is_none() && !has_derived_shape(opcode) {
+            self.lexer.return_to(start);
+            return Err(self.lexer.unexpected("a shape"));
+        }
+        Ok(opcode.to_owned())
+    }
+
+    /// Returns from where name, shape and opcode can be read again: from the text, if all of them are there in full.
+    fn origin(
+        &mut self,
+        name: Option<Name<'a>>,
+        shape: Option<ShapeId>,
+        instruction: &mut HloInstructionProto,
+    ) -> Origin<'a> {
+        match (name, shape) {
+            (Some((_, start)), Some(_)) => return Origin::Text(self.lexer.since(start)),
+            (Some((name, _)), None) => name.clone_into(&mut instruction.name),
+            // As XLA names it.
+            (None, _) => instruction.name = format!("{}.anon", instruction.opcode),
+        }
+        Origin::implied(instruction)
+    }
+
+    /// Adds an instruction to its computation.
+    pub(super) fn push(
+        &mut self,
+        instruction: &HloInstructionProto,
+        shape: ShapeId,
+        origin: Origin<'a>,
+        computation: &mut Computation<'a>,
+    ) {
+        if computation.nodes.push(instruction, false, origin) == 0 {
             self.builder.count_unknown(&instruction.opcode);
         }
-        computation.register(name, is_root).map_err(|error| self.lexer.error(start, error))
+        if instruction.opcode == "parameter" {
+            computation.parameters.push((instruction.parameter_number, shape));
+        }
+        computation.shapes.push(shape);
     }
 
     /// Reads `ROOT` if it marks the next instruction. An instruction may be named `ROOT` too.
@@ -72,40 +136,26 @@ impl<'a> Parser<'a, '_> {
         is_root
     }
 
-    fn operands(
+    /// Reads what stands in parentheses: operands, the number of a parameter or the value of a constant.
+    fn arguments(
         &mut self,
         instruction: &mut HloInstructionProto,
-        computation: &Computation<'a>,
+        is_asynchronous: bool,
+        computation: &mut Computation<'a>,
     ) -> Result<(), GraphError> {
         if self.lexer.peek() != b'(' {
             return Err(self.lexer.unexpected("`(`"));
         }
-        if instruction.opcode == "constant" {
-            return self.lexer.skip_group();
-        }
-        self.lexer.expect("(")?;
-        if instruction.opcode == "parameter" {
-            instruction.parameter_number = self.lexer.number()?;
-            return self.lexer.expect(")");
-        }
-        while !self.lexer.eat(")") {
-            skip_shape(&mut self.lexer)?;
-            self.count_reference()?;
-            let position = self.earlier(computation, "an operand")?;
-            instruction.operand_ids.push(computation.instruction_id(position));
-            if !self.lexer.eat(",") {
-                return self.lexer.expect(")");
+        match instruction.opcode.as_str() {
+            "constant" if !is_asynchronous => self.lexer.skip_group()?,
+            "parameter" if !is_asynchronous => {
+                self.lexer.expect("(")?;
+                instruction.parameter_number = self.lexer.number()?;
+                self.lexer.expect(")")?;
             }
+            _ => instruction.operand_ids = self.operands(computation)?,
         }
         Ok(())
-    }
-
-    /// Reads the name of an earlier instruction and returns its position.
-    fn earlier(&mut self, computation: &Computation<'a>, expected: &str) -> Result<usize, GraphError> {
-        let start = self.lexer.position();
-        let name = self.lexer.name(expected)?;
-        let position = computation.positions.get(name).copied();
-        position.ok_or_else(|| self.lexer.error(start, TextError::UnknownOperand { name: shortened(name) }))
     }
 
     fn attributes(
@@ -181,10 +231,15 @@ impl<'a> Parser<'a, '_> {
     }
 }
 
-/// Sets the values that XLA gives to attributes that the text leaves out.
-pub(super) fn set_defaults(instruction: &mut HloInstructionProto) {
-    if matches!(instruction.opcode.as_str(), "convolution" | "custom-call") {
-        instruction.feature_group_count = 1;
-        instruction.batch_group_count = 1;
+/// Removes the references that XLA does not keep: those of later steps of an asynchronous operation to its computation, to
+/// which only the first step refers, and all operands of the last step but the step before it.
+fn keep_references(instruction: &mut HloInstructionProto) {
+    match instruction.opcode.as_str() {
+        "async-update" => instruction.called_computation_ids.clear(),
+        "async-done" => {
+            instruction.called_computation_ids.clear();
+            instruction.operand_ids.truncate(1);
+        }
+        _ => {}
     }
 }

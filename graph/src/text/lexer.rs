@@ -37,6 +37,15 @@ impl<'a> Lexer<'a> {
         self.at = position;
     }
 
+    /// Reads something at another position, and comes back.
+    pub(super) fn aside<T>(&mut self, position: usize, read: impl FnOnce(&mut Self) -> T) -> T {
+        let here = self.at;
+        self.at = position;
+        let result = read(self);
+        self.at = here;
+        result
+    }
+
     /// Returns the text from `position` to the end of the last token.
     pub(super) fn since(&self, position: usize) -> &'a str {
         self.text.get(position..self.at).unwrap_or_default()

@@ -5,12 +5,16 @@ mod attributes;
 mod bytes;
 mod callees;
 mod computation;
+mod derived_shape;
 mod element_type;
 mod instruction;
 mod lexer;
 mod module;
+mod operand;
+mod pending;
 mod post_order;
 mod shape;
+mod shapes;
 mod window;
 
 pub(crate) use self::{

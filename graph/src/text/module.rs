@@ -1,11 +1,15 @@
-use super::{callees::Callees, computation::Computation, lexer::Lexer, shape::shape};
-use crate::{GraphError, HloModule, Limits, TextError, module::ModuleBuilder};
+use super::{
+    callees::Callees, computation::Computation, lexer::Lexer, pending::PendingComputations, shape::shape,
+    shapes::Shapes,
+};
+use crate::{GraphError, HloModule, Limits, TextError, module::ModuleBuilder, shortened};
 
 /// Tables of source locations, which may precede the computations.
 const TABLES: [&str; 4] = ["FileNames", "FunctionNames", "FileLocations", "StackFrames"];
 
-/// Maximum depth of computations inside instructions of computations.
-const MAX_DEPTH: usize = 32;
+/// Maximum depth of computations and instructions inside instructions, and of tuples inside a tuple of which elements are
+/// read.
+pub(super) const MAX_DEPTH: usize = 64;
 
 impl<'a> HloModule<'a> {
     /// Reads HLO text, as XLA prints it. The result is the module that XLA's own parser makes of the text: computations
@@ -15,6 +19,8 @@ impl<'a> HloModule<'a> {
             lexer: Lexer::new(hlo),
             builder: ModuleBuilder::new(limits),
             callees: Callees::default(),
+            shapes: Shapes::default(),
+            pending: PendingComputations::default(),
             nodes: 0,
             references: 0,
             predecessors: 0,
@@ -32,8 +38,7 @@ impl<'a> HloModule<'a> {
 /// Returns the name of a module whose text is valid.
 pub(crate) fn module_name(text: &str) -> &str {
     let mut lexer = Lexer::new(text);
-    lexer.word();
-    lexer.pattern().unwrap_or_default()
+    if lexer.word() == "HloModule" { lexer.pattern().unwrap_or_default() } else { "" }
 }
 
 /// The state of reading a module.
@@ -41,18 +46,47 @@ pub(super) struct Parser<'a, 'l> {
     pub(super) lexer: Lexer<'a>,
     pub(super) builder: ModuleBuilder<'a, 'l>,
     pub(super) callees: Callees<'a>,
+    pub(super) shapes: Shapes,
+    pub(super) pending: PendingComputations<'a>,
     /// Instructions so far, including those of open computations.
     nodes: usize,
     /// Operands and callees so far.
     references: usize,
     /// Control predecessors so far.
     predecessors: usize,
-    /// Number of open computations.
-    depth: usize,
+    /// Number of open computations, and of open instructions in place of operands.
+    pub(super) depth: usize,
 }
 
 impl<'a> Parser<'a, '_> {
     fn module(&mut self) -> Result<(), GraphError> {
+        if !self.is_computation_next() {
+            self.header()?;
+        }
+        let mut entry = None;
+        let mut last = None;
+        while !self.lexer.is_at_end() {
+            if !self.skip_table()? {
+                last = Some(self.computation(&mut entry)?);
+            }
+        }
+        if let Some(id) = entry.or(last) {
+            self.builder.set_entry(id);
+        }
+        Ok(())
+    }
+
+    /// Returns whether the text begins with a computation. XLA reads a module without its first line too.
+    fn is_computation_next(&mut self) -> bool {
+        let start = self.lexer.position();
+        let word = self.lexer.name("a computation").unwrap_or_default();
+        let is_computation = word == "ENTRY" || !word.is_empty() && matches!(self.lexer.peek(), b'{' | b'(');
+        self.lexer.return_to(start);
+        is_computation
+    }
+
+    /// Reads `HloModule name, attributes`.
+    fn header(&mut self) -> Result<(), GraphError> {
         self.lexer.expect("HloModule")?;
         self.lexer.pattern()?;
         while self.lexer.eat(",") {
@@ -61,11 +95,6 @@ impl<'a> Parser<'a, '_> {
             self.lexer.skip_value()?;
             if key == "is_scheduled" && self.lexer.since(value).trim() == "true" {
                 self.builder.set_scheduled();
-            }
-        }
-        while !self.lexer.is_at_end() {
-            if !self.skip_table()? {
-                self.computation()?;
             }
         }
         Ok(())
@@ -90,8 +119,8 @@ impl<'a> Parser<'a, '_> {
         Ok(true)
     }
 
-    /// Reads `ENTRY %name (parameters) -> shape { instructions }`. Only the braces are required.
-    fn computation(&mut self) -> Result<(), GraphError> {
+    /// Reads `ENTRY %name (parameters) -> shape { instructions }`, and returns its id. Only the braces are required.
+    fn computation(&mut self, entry: &mut Option<i64>) -> Result<i64, GraphError> {
         let start = self.lexer.position();
         let is_entry = self.lexer.word() == "ENTRY";
         if !is_entry {
@@ -104,8 +133,8 @@ impl<'a> Parser<'a, '_> {
             let name = self.lexer.name("a computation")?;
             (name, self.callees.define(name, position, &self.lexer)?)
         };
-        if is_entry {
-            self.builder.set_entry(id);
+        if is_entry && entry.replace(id).is_some() {
+            return Err(self.lexer.error(start, TextError::SecondEntry { name: shortened(name) }));
         }
         if self.lexer.peek() == b'(' {
             self.lexer.skip_group()?;
@@ -117,18 +146,15 @@ impl<'a> Parser<'a, '_> {
             self.attribute_key()?;
             self.lexer.skip_value()?;
         }
-        Ok(())
+        Ok(id)
     }
 
     /// Reads the instructions of a computation, in braces.
-    pub(super) fn body(&mut self, name: &str, id: i64) -> Result<(), GraphError> {
+    pub(super) fn body(&mut self, name: &'a str, id: i64) -> Result<(), GraphError> {
         let start = self.lexer.position();
-        if self.depth >= MAX_DEPTH {
-            return Err(self.lexer.error(start, TextError::TooDeep { limit: MAX_DEPTH }));
-        }
+        self.enter()?;
         self.lexer.expect("{")?;
         self.builder.check_computations()?;
-        self.depth += 1;
         let mut computation = Computation::new(id);
         while computation.nodes.len() == 0 || !self.lexer.eat("}") {
             if self.lexer.is_at_end() {
@@ -137,7 +163,18 @@ impl<'a> Parser<'a, '_> {
             self.instruction(&mut computation)?;
         }
         self.depth -= 1;
-        computation.close(name, &mut self.builder)
+        self.pending.add(name, computation);
+        if self.depth == 0 { self.add_pending() } else { Ok(()) }
+    }
+
+    /// Goes one level deeper, into a computation or an instruction inside an instruction.
+    pub(super) fn enter(&mut self) -> Result<(), GraphError> {
+        self.depth += 1;
+        if self.depth <= MAX_DEPTH {
+            return Ok(());
+        }
+        let start = self.lexer.position();
+        Err(self.lexer.error(start, TextError::TooDeep { limit: MAX_DEPTH }))
     }
 
     /// Counts one more instruction.

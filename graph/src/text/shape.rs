@@ -6,54 +6,55 @@ use super::{
 };
 use crate::{GraphError, TextError};
 
+/// XLA's size of a dimension without a bound, which is written `?`.
+pub(super) const UNBOUNDED: i64 = i64::MIN;
+
 /// Reads a shape such as `f32[2,3]{1,0:T(8,128)}` or `(f32[2], token[])`. An array without a layout gets the
 /// default one, as in XLA's parser. The elements of a tuple are only counted.
 pub(super) fn shape(lexer: &mut Lexer<'_>) -> Result<ShapeProto, GraphError> {
+    shape_if_next(lexer)?.ok_or_else(|| lexer.unexpected("a shape"))
+}
+
+/// Reads a shape if one is next. Names and opcodes may stand in the same place.
+pub(super) fn shape_if_next(lexer: &mut Lexer<'_>) -> Result<Option<ShapeProto>, GraphError> {
     if lexer.peek() == b'(' {
-        return tuple(lexer);
+        return tuple(lexer).map(Some);
     }
     let start = lexer.position();
     let name = lexer.word();
     match lexer.next_byte() {
-        b'[' if !name.is_empty() => array(lexer, element_type(name)),
+        b'[' if !name.is_empty() => array(lexer, element_type(name)).map(Some),
         b'(' if name == "b" => {
             lexer.skip_group()?;
             let tuple_shapes = vec![TupleElement {}];
-            Ok(ShapeProto { element_type: BUFFER, tuple_shapes, ..ShapeProto::default() })
+            Ok(Some(ShapeProto { element_type: BUFFER, tuple_shapes, ..ShapeProto::default() }))
         }
         _ => {
             lexer.return_to(start);
-            Err(lexer.unexpected("a shape"))
+            Ok(None)
         }
     }
 }
 
-/// Skips a shape if one is next. The shape of an operand is optional, and its name may be next instead.
-pub(super) fn skip_shape(lexer: &mut Lexer<'_>) -> Result<(), GraphError> {
-    let start = lexer.position();
-    if lexer.peek() != b'%' {
-        lexer.word();
-    }
-    let is_shape = matches!(lexer.next_byte(), b'[' | b'(');
-    lexer.return_to(start);
-    if is_shape { shape(lexer).map(drop) } else { Ok(()) }
+/// Returns the shape of a tuple of `elements`.
+pub(super) fn tuple_of(elements: usize) -> ShapeProto {
+    let tuple_shapes = vec![TupleElement {}; elements];
+    ShapeProto { element_type: TUPLE, tuple_shapes, ..ShapeProto::default() }
 }
 
 fn tuple(lexer: &mut Lexer<'_>) -> Result<ShapeProto, GraphError> {
     lexer.expect("(")?;
     let elements = lexer.list(")", Lexer::skip_value)?;
-    let tuple_shapes = vec![TupleElement {}; elements.len()];
-    Ok(ShapeProto { element_type: TUPLE, tuple_shapes, ..ShapeProto::default() })
+    Ok(tuple_of(elements.len()))
 }
 
 fn array(lexer: &mut Lexer<'_>, element_type: i32) -> Result<ShapeProto, GraphError> {
     lexer.expect("[")?;
     let dimensions = lexer.list("]", dimension)?;
     let layout = if has_layout(element_type) {
-        let minor_to_major = match lexer.next_byte() {
-            b'{' => layout(lexer, dimensions.len())?,
-            _ => (0..i64::try_from(dimensions.len()).unwrap_or(0)).rev().collect(),
-        };
+        let written = is_layout_next(lexer);
+        let minor_to_major =
+            if written { layout(lexer, dimensions.len())? } else { row_major(dimensions.len()) };
         Some(LayoutProto { minor_to_major })
     } else {
         None
@@ -61,10 +62,27 @@ fn array(lexer: &mut Lexer<'_>, element_type: i32) -> Result<ShapeProto, GraphEr
     Ok(ShapeProto { element_type, dimensions, tuple_shapes: Vec::new(), layout })
 }
 
+/// Returns the default layout of an array.
+pub(super) fn row_major(rank: usize) -> Vec<i64> {
+    (0..i64::try_from(rank).unwrap_or(0)).rev().collect()
+}
+
+/// Returns whether a layout is next. A brace after a shape may also open a computation, whose first word is a name.
+fn is_layout_next(lexer: &mut Lexer<'_>) -> bool {
+    if lexer.peek() != b'{' {
+        return false;
+    }
+    let start = lexer.position();
+    lexer.eat("{");
+    let is_layout = matches!(lexer.peek(), b'0'..=b'9' | b'-' | b':' | b'}');
+    lexer.return_to(start);
+    is_layout
+}
+
 /// Reads a dimension: a size, `<=` and an upper bound, or `?` if it is unbounded.
 fn dimension(lexer: &mut Lexer<'_>) -> Result<i64, GraphError> {
     if lexer.eat("?") {
-        return Ok(i64::MIN);
+        return Ok(UNBOUNDED);
     }
     lexer.eat("<=");
     lexer.number()

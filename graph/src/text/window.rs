@@ -14,19 +14,18 @@ const DIMENSION: WindowDimension = WindowDimension {
     window_reversal: false,
 };
 
-/// Reads `{size=3x3 stride=2x2 pad=0_1x0_1}`.
+/// Reads `{size=3x3 stride=2x2 pad=0_1x0_1}`, in any order.
 pub(super) fn window(lexer: &mut Lexer<'_>) -> Result<Window, GraphError> {
     lexer.expect("{")?;
-    let mut dimensions = Vec::new();
+    let start = lexer.position();
+    let mut dimensions = vec![DIMENSION; size(lexer)?];
+    lexer.return_to(start);
     while !lexer.eat("}") {
         let start = lexer.position();
         let key = lexer.word();
         lexer.expect("=")?;
         let position = lexer.position();
         let values = lexer.pattern()?;
-        if key == "size" {
-            dimensions = vec![DIMENSION; values.split('x').count()];
-        }
         if values.split('x').count() != dimensions.len() {
             lexer.return_to(position);
             return Err(lexer.unexpected("as many values as `size` has"));
@@ -36,6 +35,19 @@ pub(super) fn window(lexer: &mut Lexer<'_>) -> Result<Window, GraphError> {
         }
     }
     Ok(Window { dimensions })
+}
+
+/// Returns the number of values of `size`, which may be the last part of a window; 0 without it.
+fn size(lexer: &mut Lexer<'_>) -> Result<usize, GraphError> {
+    while !matches!(lexer.peek(), b'}' | 0) {
+        let is_size = lexer.word() == "size";
+        lexer.expect("=")?;
+        let values = lexer.pattern()?;
+        if is_size {
+            return Ok(values.split('x').count());
+        }
+    }
+    Ok(0)
 }
 
 fn set(
@@ -55,7 +67,7 @@ fn set(
         }
         "lhs_dilate" => dimension.base_dilation = number(value)?,
         "rhs_dilate" => dimension.window_dilation = number(value)?,
-        "rhs_reversal" => dimension.window_reversal = number(value)? != 0,
+        "rhs_reversal" => dimension.window_reversal = number(value)? == 1,
         _ => {
             lexer.return_to(start);
             return Err(
@@ -132,6 +144,8 @@ mod tests {
             window_reversal: true,
         };
         let text = "{size=2 stride=3 pad=4_5 lhs_dilate=6 rhs_dilate=7 rhs_reversal=1}";
+        assert_eq!(read(text), [all]);
+        let text = "{rhs_reversal=1 pad=4_5 lhs_dilate=6 stride=3 size=2 rhs_dilate=7}";
         assert_eq!(read(text), [all]);
     }
 

@@ -67,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_pool_fixture(subparsers)
     _add_whole_graph_fixtures(subparsers)
     _add_text_fixtures(subparsers)
+    _add_check_texts(subparsers)
     _add_fusion_fixtures(subparsers)
     return parser
 
@@ -303,6 +304,17 @@ def _add_whole_graph_fixtures(subparsers) -> None:
 def _add_text_fixtures(subparsers) -> None:
     parser = _add(subparsers, commands.text_fixtures, tasks=())
     parser.add_argument("--data", type=Path, required=True, help="path of the folder tests/data")
+
+
+def _add_check_texts(subparsers) -> None:
+    parser = _add(subparsers, commands.check_texts, tasks=())
+    parser.add_argument("folder", type=Path, help="folder of HLO texts, such as a dump of XLA")
+    _add_hlorank(parser)
+    parser.add_argument(
+        "--parse",
+        action="store_true",
+        help="compare with what jaxlib's parser makes of the text, even if the module is beside it",
+    )
 
 
 def _add_fusion_fixtures(subparsers) -> None:

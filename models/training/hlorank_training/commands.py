@@ -381,6 +381,17 @@ def text_fixtures(arguments: argparse.Namespace) -> None:
         print(path, path.stat().st_size)
 
 
+def check_texts(arguments: argparse.Namespace) -> None:
+    """Compare the graphs of HLO texts in a folder with those of the modules they stand for."""
+    from hlorank_training.shipping.text_check import EQUAL, check_texts, table
+
+    outcomes = check_texts(arguments.folder, arguments.hlorank, arguments.parse)
+    print(table(outcomes))
+    different = sum(outcome.kind != EQUAL for outcome in outcomes)
+    if different or not outcomes:
+        raise SystemExit(f"check-texts: {different} of {len(outcomes)} texts are not equal")
+
+
 def fusion_fixtures(arguments: argparse.Namespace) -> None:
     """Write programs before fusion, for the tests of their kernels."""
     from hlorank_training.shipping.fusion_fixtures import write_fusion_fixtures

@@ -31,6 +31,7 @@ def test_help_names_every_command():
         "pool-fixture",
         "whole-graph-fixtures",
         "text-fixtures",
+        "check-texts",
         "fusion-fixtures",
     ):
         assert f"\n    {name}" in shown

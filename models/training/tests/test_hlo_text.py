@@ -5,7 +5,6 @@ module. Their order is the order of nodes, so a compiled module is compared with
 in the order of the text.
 """
 
-import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,10 +20,15 @@ from jaxlib import _hlo  # noqa: E402
 
 from hlorank_training.data.featurize import run  # noqa: E402
 from hlorank_training.measuring.zoo import networks  # noqa: E402
+from hlorank_training.shipping.text_check import (  # noqa: E402
+    EQUAL,
+    check_texts,
+    in_order_of_text,
+    table,
+)
 
 REPOSITORY = Path(__file__).parents[3]
 SHARED = REPOSITORY.parent / "shared" / "data" / "hlo"
-COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.-]+) (?:\(.*\) -> .* )?\{$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -41,14 +45,7 @@ class Pair:
     @property
     def in_one_order(self) -> bytes:
         """The serialized module, its computations in the order of the text."""
-        module = HloModuleProto.FromString(self.proto)
-        by_name = {computation.name: computation for computation in module.computations}
-        names = COMPUTATION.findall(self.text)
-        assert sorted(names) == sorted(by_name)
-        ordered = HloModuleProto.FromString(self.proto)
-        ordered.ClearField("computations")
-        ordered.computations.extend(by_name[name] for name in names)
-        return ordered.SerializeToString()
+        return in_order_of_text(self.proto, self.text)
 
 
 @cache
@@ -137,3 +134,19 @@ def test_the_large_modules_are_the_same_graphs_as_their_texts(hlorank, tmp_path)
         assert_alike(hlorank, tmp_path, pair.text, pair.in_one_order)
         compared += 1
     assert compared >= 18
+
+
+def test_the_check_of_a_folder_names_what_differs(hlorank, tmp_path):
+    fixtures = REPOSITORY / "tests" / "data" / "hlo_text"
+    outcomes = check_texts(fixtures, hlorank, parse=False)
+    assert len(outcomes) == 19
+    assert {outcome.kind for outcome in outcomes} == {EQUAL}
+    (tmp_path / "broken.txt").write_text("HloModule m\n\nENTRY e {\n  a = f32[2] negate(b)\n}\n")
+    for kind, suffix in (("compact", ".hlo.txt"), ("full", ".hlo_module.pb")):
+        file = fixtures / f"newton.before_opt.{kind}{suffix}"
+        (tmp_path / f"newton{suffix}").write_bytes(file.read_bytes())
+    module = (tmp_path / "newton.hlo_module.pb").read_bytes()
+    (tmp_path / "broken.hlo_module.pb").write_bytes(module)
+    shown = table(check_texts(tmp_path, hlorank, parse=False))
+    assert "refused: … is not an instruction above" in shown
+    assert "| other node_splits" not in shown

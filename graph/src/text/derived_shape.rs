@@ -1,0 +1,335 @@
+//! Shapes that the text leaves out and that follow from those of operands, as XLA's parser derives them.
+
+use hlorank_proto::xla::{HloInstructionProto, LayoutProto, ShapeProto};
+
+use super::{
+    computation::Computation,
+    element_type::{PRED, S32, TOKEN, U32, complex_of, has_layout, real_of},
+    module::Parser,
+    shape::{UNBOUNDED, row_major},
+    shapes::ShapeId,
+};
+use crate::{GraphError, TextError, shortened};
+
+/// Maximum rank of a derived array, so that a short line does not take the time of a long list of dimensions.
+const MAX_RANK: usize = 64;
+
+/// How a shape follows from the operands.
+#[derive(Clone, Copy)]
+enum Rule {
+    /// It is that of an operand.
+    Operand(usize),
+    /// It has the dimensions of all operands, in the layout of the first, and an element type that follows from its own.
+    Elementwise(fn(i32) -> i32),
+    /// It has the layout of the condition and the element type of the second operand.
+    Select,
+    /// It is a scalar or token of this element type.
+    Scalar(i32),
+    /// It is the tuple of the operands.
+    Tuple,
+    /// It is that of the operand, or the tuple of the operands if there are several.
+    Operands,
+    /// It is an element of the first operand.
+    Element,
+    /// It is that of the root of the first called computation.
+    Callee,
+    /// It has the dimensions of the first operand and the element type of the called computation.
+    Map,
+    Transpose,
+    Concatenate,
+    Broadcast,
+    Reduce,
+    Dot,
+}
+
+/// Returns how XLA derives the shape of an instruction; `None` if it, or this reader, does not.
+fn rule(opcode: &str) -> Option<Rule> {
+    Some(match opcode {
+        "abs" | "real" | "imag" => Rule::Elementwise(real_of),
+        "complex" => Rule::Elementwise(complex_of),
+        "compare" | "is-finite" => Rule::Elementwise(|_| PRED),
+        "add"
+        | "and"
+        | "atan2"
+        | "divide"
+        | "maximum"
+        | "minimum"
+        | "mulhi"
+        | "multiply"
+        | "or"
+        | "power"
+        | "remainder"
+        | "shift-left"
+        | "shift-right-arithmetic"
+        | "shift-right-logical"
+        | "subtract"
+        | "xor" => Rule::Elementwise(|element_type| element_type),
+        "acos"
+        | "acosh"
+        | "add-dependency"
+        | "asin"
+        | "asinh"
+        | "atanh"
+        | "cbrt"
+        | "ceil"
+        | "cholesky"
+        | "copy"
+        | "cosh"
+        | "cosine"
+        | "count-leading-zeros"
+        | "domain"
+        | "erf"
+        | "exponential"
+        | "exponential-minus-one"
+        | "floor"
+        | "log"
+        | "log-plus-one"
+        | "logistic"
+        | "negate"
+        | "not"
+        | "popcnt"
+        | "reverse"
+        | "round-nearest-afz"
+        | "round-nearest-even"
+        | "rsqrt"
+        | "select-and-scatter"
+        | "set-dimension-size"
+        | "sign"
+        | "sine"
+        | "sinh"
+        | "sqrt"
+        | "tan"
+        | "tanh"
+        | "while" => Rule::Operand(0),
+        "clamp" | "triangular-solve" => Rule::Operand(1),
+        "select" => Rule::Select,
+        "after-all" => Rule::Scalar(TOKEN),
+        "replica-id" | "partition-id" => Rule::Scalar(U32),
+        "get-dimension-size" => Rule::Scalar(S32),
+        "tuple" => Rule::Tuple,
+        "sort" => Rule::Operands,
+        "get-tuple-element" => Rule::Element,
+        "call" | "conditional" => Rule::Callee,
+        "map" => Rule::Map,
+        "transpose" => Rule::Transpose,
+        "concatenate" => Rule::Concatenate,
+        "broadcast" => Rule::Broadcast,
+        "reduce" => Rule::Reduce,
+        "dot" => Rule::Dot,
+        _ => return None,
+    })
+}
+
+/// Returns whether the shape of an instruction may be left out.
+pub(super) fn has_derived_shape(opcode: &str) -> bool {
+    rule(opcode).is_some()
+}
+
+impl<'a> Parser<'a, '_> {
+    /// Gives an instruction the shape that follows from its operands. The instruction begins at `start`.
+    pub(super) fn derive_shape(
+        &mut self,
+        instruction: &mut HloInstructionProto,
+        start: usize,
+        computation: &Computation<'a>,
+    ) -> Result<ShapeId, GraphError> {
+        let operands: Vec<ShapeId> = Computation::positions_of(&instruction.operand_ids)
+            .map(|position| computation.shapes[position])
+            .collect();
+        let opcode = shortened(&instruction.opcode);
+        let shape = self.shape_by_rule(instruction, start, &operands)?;
+        let shape = shape.ok_or_else(|| self.lexer.error(start, TextError::NoShape { opcode }))?;
+        instruction.shape = Some(self.shapes.message(shape, &mut self.lexer)?);
+        Ok(shape)
+    }
+
+    /// Returns the shape that follows from the operands; `None` if none does.
+    fn shape_by_rule(
+        &mut self,
+        instruction: &HloInstructionProto,
+        start: usize,
+        operands: &[ShapeId],
+    ) -> Result<Option<ShapeId>, GraphError> {
+        let array = match rule(&instruction.opcode) {
+            None => None,
+            Some(Rule::Operand(number)) => return Ok(operands.get(number).copied()),
+            Some(Rule::Scalar(element_type)) => Some(array_of(element_type, Vec::new())),
+            Some(Rule::Tuple) => return Ok(Some(self.shapes.tuple(operands.to_vec()))),
+            Some(Rule::Operands) => {
+                let is_one = operands.len() == 1;
+                return Ok(Some(if is_one { operands[0] } else { self.shapes.tuple(operands.to_vec()) }));
+            }
+            Some(Rule::Element) => return self.derived_element(start, operands),
+            Some(Rule::Callee) => return Ok(self.result_of_callee(instruction)),
+            Some(Rule::Elementwise(change)) => self.elementwise(operands)?.map(|mut shape| {
+                shape.element_type = change(shape.element_type);
+                shape
+            }),
+            Some(Rule::Select) => {
+                let (condition, value) = (self.array(operands, 0)?, self.array(operands, 1)?);
+                condition.zip(value).map(|(mut condition, value)| {
+                    condition.element_type = value.element_type;
+                    if condition.dimensions.is_empty() { value } else { condition }
+                })
+            }
+            Some(Rule::Map) => {
+                let root = self.result_of_callee(instruction);
+                let root = root.map(|root| self.shapes.message(root, &mut self.lexer)).transpose()?;
+                let first = self.array(operands, 0)?;
+                root.zip(first).map(|(root, first)| array_of(root.element_type, first.dimensions))
+            }
+            Some(Rule::Transpose) => {
+                self.array(operands, 0)?.and_then(|shape| transposed(&shape, &instruction.dimensions))
+            }
+            Some(Rule::Concatenate) => self.concatenated(operands, &instruction.dimensions)?,
+            Some(Rule::Broadcast) => self.array(operands, 0)?.map(|shape| {
+                array_of(shape.element_type, [instruction.dimensions.clone(), shape.dimensions].concat())
+            }),
+            Some(Rule::Reduce) => return self.reduced(operands, &instruction.dimensions),
+            Some(Rule::Dot) => self.product(start, operands)?,
+        };
+        let array = array.filter(|shape| shape.dimensions.len() <= MAX_RANK);
+        Ok(array.map(|shape| self.shapes.array(shape)))
+    }
+
+    /// Returns the shape of an operand that is an array of at most 64 dimensions.
+    fn array(&mut self, operands: &[ShapeId], number: usize) -> Result<Option<ShapeProto>, GraphError> {
+        let Some(&operand) = operands.get(number) else { return Ok(None) };
+        let shape = self.shapes.message(operand, &mut self.lexer)?;
+        Ok(Some(shape).filter(|shape| has_layout(shape.element_type) && shape.dimensions.len() <= MAX_RANK))
+    }
+
+    /// Returns the shape of an operation on each element. An operand of one element, or of size 1, is broadcast.
+    fn elementwise(&mut self, operands: &[ShapeId]) -> Result<Option<ShapeProto>, GraphError> {
+        let first = self.array(operands, 0)?;
+        let Some(second) = self.array(operands, 1)? else { return Ok(first) };
+        Ok(first.and_then(|first| {
+            if first.dimensions == second.dimensions {
+                return Some(first);
+            }
+            Some(array_of(first.element_type, broadcast(&first.dimensions, &second.dimensions)?))
+        }))
+    }
+
+    fn derived_element(&mut self, start: usize, operands: &[ShapeId]) -> Result<Option<ShapeId>, GraphError> {
+        let Some(&tuple) = operands.first() else { return Ok(None) };
+        let Some(position) = self.attribute_of(start, "index")? else { return Ok(None) };
+        let index = self.lexer.aside(position, |lexer| lexer.number())?;
+        self.element_shape(tuple, index, position).map(Some)
+    }
+
+    fn result_of_callee(&self, instruction: &HloInstructionProto) -> Option<ShapeId> {
+        let callee = *instruction.called_computation_ids.first()?;
+        self.pending.signature(callee).map(|signature| signature.result)
+    }
+
+    fn concatenated(
+        &mut self,
+        operands: &[ShapeId],
+        dimensions: &[i64],
+    ) -> Result<Option<ShapeProto>, GraphError> {
+        let Some(mut whole) = self.array(operands, 0)? else { return Ok(None) };
+        let dimension = dimensions.first().and_then(|&dimension| usize::try_from(dimension).ok());
+        let Some(dimension) = dimension.filter(|&dimension| dimension < whole.dimensions.len()) else {
+            return Ok(None);
+        };
+        for number in 1..operands.len() {
+            let part = self.array(operands, number)?.and_then(|part| part.dimensions.get(dimension).copied());
+            let Some(size) = part else { return Ok(None) };
+            whole.dimensions[dimension] = whole.dimensions[dimension].wrapping_add(size);
+        }
+        Ok(Some(array_of(whole.element_type, whole.dimensions)))
+    }
+
+    /// The first half of the operands are reduced, the second half are initial values.
+    fn reduced(&mut self, operands: &[ShapeId], dimensions: &[i64]) -> Result<Option<ShapeId>, GraphError> {
+        let mut results = Vec::new();
+        for number in 0..operands.len() / 2 {
+            let Some(shape) = self.array(operands, number)? else { return Ok(None) };
+            let kept = (0..).zip(shape.dimensions).filter(|(number, _)| !dimensions.contains(number));
+            let kept = kept.map(|(_, size)| size).collect();
+            results.push(self.shapes.array(array_of(shape.element_type, kept)));
+        }
+        Ok(match results.as_slice() {
+            [] => None,
+            &[result] => Some(result),
+            _ => Some(self.shapes.tuple(results)),
+        })
+    }
+
+    /// The batch dimensions, and what is not contracted of both operands.
+    fn product(&mut self, start: usize, operands: &[ShapeId]) -> Result<Option<ShapeProto>, GraphError> {
+        let (Some(left), Some(right)) = (self.array(operands, 0)?, self.array(operands, 1)?) else {
+            return Ok(None);
+        };
+        let batch = self.numbers_of(start, "lhs_batch_dims")?;
+        let left_gone = [batch.clone(), self.numbers_of(start, "lhs_contracting_dims")?].concat();
+        let right_gone =
+            [self.numbers_of(start, "rhs_batch_dims")?, self.numbers_of(start, "rhs_contracting_dims")?]
+                .concat();
+        let batch = batch.iter().filter_map(|&number| left.dimensions.get(usize::try_from(number).ok()?));
+        let rest = |shape: &ShapeProto, gone: &[i64]| {
+            let kept = (0..).zip(shape.dimensions.clone()).filter(|(number, _)| !gone.contains(number));
+            kept.map(|(_, size)| size).collect::<Vec<i64>>()
+        };
+        let dimensions =
+            [batch.copied().collect(), rest(&left, &left_gone), rest(&right, &right_gone)].concat();
+        Ok(Some(array_of(left.element_type, dimensions)))
+    }
+
+    fn numbers_of(&mut self, start: usize, key: &str) -> Result<Vec<i64>, GraphError> {
+        let Some(position) = self.attribute_of(start, key)? else { return Ok(Vec::new()) };
+        self.lexer.aside(position, |lexer| {
+            lexer.expect("{")?;
+            lexer.list("}", |lexer| lexer.number())
+        })
+    }
+
+    /// Returns where the value of an attribute stands, of an instruction without a shape whose opcode is at `start`.
+    fn attribute_of(&mut self, start: usize, key: &str) -> Result<Option<usize>, GraphError> {
+        self.lexer.aside(start, |lexer| {
+            lexer.name("an opcode")?;
+            lexer.skip_group()?;
+            while lexer.eat(",") {
+                let found = lexer.name("an attribute")?;
+                lexer.expect("=")?;
+                if found == key {
+                    return Ok(Some(lexer.position()));
+                }
+                lexer.skip_value()?;
+            }
+            Ok(None)
+        })
+    }
+}
+
+/// Returns the shape of an array with the default layout.
+fn array_of(element_type: i32, dimensions: Vec<i64>) -> ShapeProto {
+    let layout = LayoutProto { minor_to_major: row_major(dimensions.len()) };
+    let layout = Some(layout).filter(|_| has_layout(element_type));
+    ShapeProto { element_type, dimensions, layout, ..ShapeProto::default() }
+}
+
+/// Returns the dimensions to which both operands are broadcast; `None` if they do not fit.
+fn broadcast(first: &[i64], second: &[i64]) -> Option<Vec<i64>> {
+    if first.is_empty() || second.is_empty() {
+        return Some([first, second].concat());
+    }
+    let size = |(&one, &other): (&i64, &i64)| match [one, other] {
+        [1 | UNBOUNDED, size] | [size, 1 | UNBOUNDED] => Some(size),
+        _ => Some(one).filter(|&one| one == other),
+    };
+    let fits = first.len() == second.len();
+    first.iter().zip(second).map(size).collect::<Option<Vec<i64>>>().filter(|_| fits)
+}
+
+/// Returns the shape of a transposed array, whose layout makes the transpose a bitcast.
+fn transposed(shape: &ShapeProto, permutation: &[i64]) -> Option<ShapeProto> {
+    let size = |&from: &i64| shape.dimensions.get(usize::try_from(from).ok()?).copied();
+    let dimensions = permutation.iter().map(size).collect::<Option<Vec<i64>>>()?;
+    let to = |from: &i64| permutation.iter().position(|dimension| dimension == from);
+    let order = shape.layout.iter().flat_map(|layout| &layout.minor_to_major);
+    let minor_to_major = order.map(|from| i64::try_from(to(from)?).ok()).collect::<Option<Vec<i64>>>()?;
+    let layout = Some(LayoutProto { minor_to_major });
+    Some(ShapeProto { element_type: shape.element_type, dimensions, layout, ..ShapeProto::default() })
+}

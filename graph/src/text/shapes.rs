@@ -1,0 +1,192 @@
+use hlorank_proto::xla::ShapeProto;
+
+use super::{
+    lexer::Lexer,
+    module::MAX_DEPTH,
+    shape::{shape, shape_if_next, tuple_of},
+};
+use crate::{GraphError, TextError};
+
+/// The number of a shape in [`Shapes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ShapeId(u32);
+
+/// The shapes of the instructions of a module and of the elements that were asked for. The featurizer needs no more than
+/// one level of a shape, so a written one is read again when an element of it is asked for.
+#[derive(Debug, Default)]
+pub(super) struct Shapes {
+    shapes: Vec<Known>,
+}
+
+#[derive(Clone, Debug)]
+enum Known {
+    /// The position of a shape in the text.
+    Written(usize),
+    /// An array whose shape follows from those of operands.
+    Array(Box<ShapeProto>),
+    /// A tuple with these elements.
+    Tuple(Box<[ShapeId]>),
+}
+
+impl Shapes {
+    /// Reads the next shape if one is next, and remembers it.
+    pub(super) fn read(
+        &mut self,
+        lexer: &mut Lexer<'_>,
+    ) -> Result<Option<(ShapeId, ShapeProto)>, GraphError> {
+        let start = lexer.position();
+        let message = shape_if_next(lexer)?;
+        Ok(message.map(|message| (self.add(Known::Written(start)), message)))
+    }
+
+    /// Adds an array.
+    pub(super) fn array(&mut self, shape: ShapeProto) -> ShapeId {
+        self.add(Known::Array(Box::new(shape)))
+    }
+
+    /// Adds a tuple.
+    pub(super) fn tuple(&mut self, elements: Vec<ShapeId>) -> ShapeId {
+        self.add(Known::Tuple(elements.into()))
+    }
+
+    fn add(&mut self, shape: Known) -> ShapeId {
+        let id = ShapeId(u32::try_from(self.shapes.len()).unwrap_or(u32::MAX));
+        self.shapes.push(shape);
+        id
+    }
+
+    fn get(&self, id: ShapeId) -> &Known {
+        &self.shapes[id.0 as usize]
+    }
+
+    /// Returns a shape as the featurizer takes it: the elements of a tuple are only counted.
+    pub(super) fn message(&self, id: ShapeId, lexer: &mut Lexer<'_>) -> Result<ShapeProto, GraphError> {
+        match self.get(id) {
+            &Known::Written(position) => lexer.aside(position, shape),
+            Known::Array(shape) => Ok((**shape).clone()),
+            Known::Tuple(elements) => Ok(tuple_of(elements.len())),
+        }
+    }
+
+    /// Returns the elements of a tuple; `None` if the shape is no tuple. A written tuple is split once.
+    pub(super) fn elements(
+        &mut self,
+        id: ShapeId,
+        lexer: &mut Lexer<'_>,
+    ) -> Result<Option<&[ShapeId]>, GraphError> {
+        if let Known::Written(position) = *self.get(id) {
+            let Some(starts) = lexer.aside(position, element_starts)? else { return Ok(None) };
+            let elements = starts.into_iter().map(|start| self.add(Known::Written(start))).collect();
+            self.shapes[id.0 as usize] = Known::Tuple(elements);
+        }
+        match self.get(id) {
+            Known::Tuple(elements) => Ok(Some(elements)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns whether two shapes are equal but for their layouts. At least one of them is written, which bounds the time.
+    pub(super) fn compatible(
+        &mut self,
+        [one, other]: [ShapeId; 2],
+        lexer: &mut Lexer<'_>,
+    ) -> Result<bool, GraphError> {
+        if one == other {
+            return Ok(true);
+        }
+        let count = self.elements(one, lexer)?.map(<[_]>::len);
+        if self.elements(other, lexer)?.map(<[_]>::len) != count {
+            return Ok(false);
+        }
+        let Some(count) = count else {
+            let [one, other] = [self.message(one, lexer)?, self.message(other, lexer)?];
+            return Ok(one.element_type == other.element_type && one.dimensions == other.dimensions);
+        };
+        for index in 0..count {
+            let element = |shape| match self.get(shape) {
+                Known::Tuple(elements) => elements[index],
+                _ => shape,
+            };
+            let pair = [element(one), element(other)];
+            if !self.compatible(pair, lexer)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Returns where the elements of the next tuple begin; `None` if the next shape is no tuple.
+fn element_starts(lexer: &mut Lexer<'_>) -> Result<Option<Vec<usize>>, GraphError> {
+    if lexer.peek() != b'(' {
+        return Ok(None);
+    }
+    lexer.expect("(")?;
+    let element = |lexer: &mut Lexer<'_>| {
+        let start = lexer.position();
+        skip(lexer, MAX_DEPTH)?;
+        Ok(start)
+    };
+    lexer.list(")", element).map(Some)
+}
+
+/// Skips a shape whose tuples are nested at most `depth` deep, so that splitting every level takes a bounded time.
+fn skip(lexer: &mut Lexer<'_>, depth: usize) -> Result<(), GraphError> {
+    if lexer.peek() != b'(' {
+        return shape(lexer).map(drop);
+    }
+    let start = lexer.position();
+    let Some(depth) = depth.checked_sub(1) else {
+        return Err(lexer.error(start, TextError::TooDeep { limit: MAX_DEPTH }));
+    };
+    lexer.expect("(")?;
+    lexer.list(")", |lexer| skip(lexer, depth)).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shapes<'a>(text: &'a str) -> (Shapes, Vec<ShapeId>, Lexer<'a>) {
+        let (mut shapes, mut lexer) = (Shapes::default(), Lexer::new(text));
+        let mut ids = Vec::new();
+        while let Some((id, _)) = shapes.read(&mut lexer).unwrap() {
+            ids.push(id);
+        }
+        assert!(lexer.is_at_end(), "{text}");
+        (shapes, ids, lexer)
+    }
+
+    #[test]
+    fn elements_are_read_where_they_stand() {
+        let (mut shapes, ids, mut lexer) = shapes("(f32[2,3]{0,1}, /*index=1*/(s32[] , pred[7]))");
+        let elements = shapes.elements(ids[0], &mut lexer).unwrap().unwrap().to_vec();
+        let first = shapes.message(elements[0], &mut lexer).unwrap();
+        assert_eq!((first.dimensions, first.layout.unwrap().minor_to_major), (vec![2, 3], vec![0, 1]));
+        assert_eq!(shapes.message(elements[1], &mut lexer).unwrap().tuple_shapes.len(), 2);
+        let inner = shapes.elements(elements[1], &mut lexer).unwrap().unwrap().to_vec();
+        assert_eq!(shapes.message(inner[1], &mut lexer).unwrap().dimensions, [7]);
+        assert!(shapes.elements(inner[1], &mut lexer).unwrap().is_none());
+    }
+
+    #[test]
+    fn layouts_do_not_matter_for_compatibility() {
+        let (mut shapes, ids, mut lexer) =
+            shapes("(f32[2,3]{0,1}, s32[]) (f32[2,3], s32[]) (f32[2,3], u32[]) (f32[2,3]) f32[2,3]{1,0}");
+        let with_first: Vec<bool> =
+            ids.iter().map(|&id| shapes.compatible([ids[0], id], &mut lexer).unwrap()).collect();
+        assert_eq!(with_first, [true, true, false, false, false]);
+    }
+
+    #[test]
+    fn tuples_are_split_to_a_bounded_depth() {
+        let text = |depth| format!("{}f32[]{}", "(".repeat(depth), ")".repeat(depth));
+        let split = |depth| {
+            let text = text(depth);
+            let (mut shapes, ids, mut lexer) = shapes(&text);
+            shapes.elements(ids[0], &mut lexer).map(|elements| elements.unwrap().len())
+        };
+        assert_eq!(split(MAX_DEPTH + 1), Ok(1));
+        assert!(split(MAX_DEPTH + 2).is_err());
+    }
+}
