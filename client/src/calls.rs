@@ -28,7 +28,8 @@ impl Calls {
         timeout: Option<Duration>,
         call: impl Fn(Attempt) -> F,
     ) -> Result<T, ClientError> {
-        let (deadline, mut retries) = (Deadline::after(timeout), Retries::new(self.retries));
+        let deadline = Deadline::after(timeout);
+        let mut retries = Retries::new(self.retries, deadline);
         let mut order = self.replicas.order(route);
         let mut replica = order.next_replica();
         loop {
@@ -41,8 +42,7 @@ impl Calls {
                 _ => replica.set_available(),
             }
             let Err(error) = answer else { return answer };
-            let pause = retries.pause(&error, order.has_untried());
-            let Some(pause) = pause.filter(|pause| deadline.allows(*pause)) else { return Err(error) };
+            let Some(pause) = retries.pause(&error, order.has_untried()) else { return Err(error) };
             tokio::time::sleep(pause).await;
             if code == Some(Code::Unavailable) {
                 replica = order.next_replica();

@@ -22,7 +22,8 @@ pub struct Connection {
     /// Maximum time of a call, retries included, unless the request sets its own; `None` is unlimited. Default:
     /// 30 seconds. It does not apply to streams and admin calls.
     pub timeout: Option<Duration>,
-    /// Maximum number of retries of a call if the server is unavailable or asks for a retry. Default: 4.
+    /// Maximum number of retries of a call if the server is unavailable or asks for a retry. Default: [`u32::MAX`], so
+    /// that only time limits them: the deadline of the call, or 30 seconds after the first failure if it has none.
     pub retries: u32,
     /// Maximum size of one message in either direction, in bytes. Default: 64 MiB, the default of the server.
     pub message_bytes: usize,
@@ -48,7 +49,7 @@ impl Default for Connection {
             token: None,
             connect_timeout: Duration::from_secs(10),
             timeout: Some(Duration::from_secs(30)),
-            retries: 4,
+            retries: u32::MAX,
             message_bytes: 64 << 20,
             window_bytes: 8 << 20,
         }

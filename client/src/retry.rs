@@ -1,11 +1,14 @@
 //! Decides when a call is retried. Retrying is safe: calls about graphs and models change nothing but caches,
 //! and a measurement that is reported twice is kept once.
+//!
+//! A call is retried while its deadline leaves time for the pause before the retry. A call without a deadline is retried
+//! until [`PATIENCE`] after its first failure. The Python client has the same rule.
 
 use std::time::Duration;
 
 use tonic::Code;
 
-use crate::{ClientError, Refusal};
+use crate::{ClientError, Refusal, deadline::Deadline};
 
 /// The retries of one call.
 #[derive(Debug)]
@@ -13,27 +16,44 @@ pub(crate) struct Retries {
     left: u32,
     /// Number of pauses for an unavailable server so far.
     waited: u32,
+    /// Time until which the call is retried. If the call has no deadline, it is set by the first failure.
+    limit: Deadline,
 }
 
 /// Pause before the first retry of an unavailable server. It doubles with every further retry.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
+/// Maximum pause, unless the server asks for a longer one.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Time of retries after the first failure of a call without a deadline.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 impl Retries {
-    /// Allows at most `times` retries.
-    pub(crate) fn new(times: u32) -> Self {
-        Self { left: times, waited: 0 }
+    /// Allows at most `times` retries of a call with a deadline.
+    pub(crate) fn new(times: u32, deadline: Deadline) -> Self {
+        Self { left: times, waited: 0, limit: deadline }
     }
 
-    /// Returns how long to wait after an error, or `None` if the error is final. There is no pause after an unavailable
-    /// server if another replica is untried.
+    /// Returns how long to wait after an error, or `None` if the error is final or no time remains. There is no pause
+    /// after an unavailable server if another replica is untried.
     pub(crate) fn pause(&mut self, error: &ClientError, is_replica_left: bool) -> Option<Duration> {
+        if self.limit.left().is_none() {
+            self.limit = Deadline::after(Some(PATIENCE));
+        }
+        let pause = self.wanted_pause(error, is_replica_left)?;
+        self.limit.allows(pause).then_some(pause)
+    }
+
+    fn wanted_pause(&mut self, error: &ClientError, is_replica_left: bool) -> Option<Duration> {
         self.left = self.left.checked_sub(1)?;
         let asked = error.refusal().and_then(Refusal::retry_after);
         match error.code()? {
             Code::Unavailable if is_replica_left => Some(Duration::ZERO),
             Code::Unavailable => {
                 let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(self.waited));
-                self.waited += 1;
+                let pause = pause.min(LONGEST_PAUSE);
+                self.waited = self.waited.saturating_add(1);
                 Some(spread(pause.max(asked.unwrap_or_default())))
             }
             Code::ResourceExhausted => asked.map(spread),
@@ -63,6 +83,11 @@ mod tests {
         Status::with_error_details(code, "", details).into()
     }
 
+    /// Retries of a call without a deadline.
+    fn retries(times: u32) -> Retries {
+        Retries::new(times, Deadline::after(None))
+    }
+
     fn is_spread(pause: Option<Duration>, milliseconds: u64) -> bool {
         let shortest = Duration::from_millis(milliseconds);
         pause.is_some_and(|pause| (shortest..=shortest * 3 / 2).contains(&pause))
@@ -70,8 +95,8 @@ mod tests {
 
     #[test]
     fn an_unavailable_server_is_retried_after_increasing_pauses() {
-        let (error, mut retries) = (refused(Code::Unavailable, None), Retries::new(4));
-        for milliseconds in [100, 200, 400, 800] {
+        let (error, mut retries) = (refused(Code::Unavailable, None), retries(6));
+        for milliseconds in [100, 200, 400, 800, 1000, 1000] {
             let pause = retries.pause(&error, false);
             assert!(is_spread(pause, milliseconds), "{pause:?}");
         }
@@ -79,8 +104,25 @@ mod tests {
     }
 
     #[test]
+    fn a_call_is_retried_as_long_as_its_deadline_leaves_time() {
+        let error = refused(Code::Unavailable, None);
+        let mut patient = Retries::new(u32::MAX, Deadline::after(Some(Duration::from_mins(1))));
+        assert!((0..100).all(|_| patient.pause(&error, false).is_some()));
+        let mut short = Retries::new(u32::MAX, Deadline::after(Some(Duration::from_millis(90))));
+        assert_eq!(short.pause(&error, false), None);
+    }
+
+    #[test]
+    fn a_call_without_a_deadline_is_retried_for_a_limited_time() {
+        let longer = PATIENCE + Duration::from_secs(1);
+        let mut retries = retries(u32::MAX);
+        assert!(retries.pause(&refused(Code::Unavailable, None), false).is_some());
+        assert_eq!(retries.pause(&refused(Code::Unavailable, Some(longer)), false), None);
+    }
+
+    #[test]
     fn another_replica_is_tried_immediately_and_counts_as_a_retry() {
-        let (error, mut retries) = (refused(Code::Unavailable, None), Retries::new(3));
+        let (error, mut retries) = (refused(Code::Unavailable, None), retries(3));
         assert_eq!(retries.pause(&error, true), Some(Duration::ZERO));
         assert_eq!(retries.pause(&error, true), Some(Duration::ZERO));
         assert!(is_spread(retries.pause(&error, false), 100));
@@ -91,16 +133,16 @@ mod tests {
     fn the_pause_is_at_least_what_the_server_asks_for() {
         let delay = Some(Duration::from_secs(2));
         for code in [Code::ResourceExhausted, Code::Unavailable] {
-            let pause = Retries::new(1).pause(&refused(code, delay), false);
+            let pause = retries(1).pause(&refused(code, delay), false);
             assert!(is_spread(pause, 2000), "{code:?} {pause:?}");
         }
         let endless = refused(Code::ResourceExhausted, Some(Duration::from_secs(i64::MAX.unsigned_abs())));
-        assert!(Retries::new(1).pause(&endless, false).is_some());
+        assert_eq!(retries(1).pause(&endless, false), None);
     }
 
     #[test]
     fn every_other_error_is_final() {
-        assert_eq!(Retries::new(4).pause(&refused(Code::ResourceExhausted, None), true), None);
+        assert_eq!(retries(4).pause(&refused(Code::ResourceExhausted, None), true), None);
         let delay = Some(Duration::from_millis(20));
         for code in [
             Code::InvalidArgument,
@@ -110,9 +152,9 @@ mod tests {
             Code::Cancelled,
             Code::Internal,
         ] {
-            assert_eq!(Retries::new(4).pause(&refused(code, delay), true), None, "{code:?}");
+            assert_eq!(retries(4).pause(&refused(code, delay), true), None, "{code:?}");
         }
         let (endpoint, source) = ("http://127.0.0.1:7070".to_owned(), InvalidAnswer::EndedEarly);
-        assert_eq!(Retries::new(4).pause(&ClientError::Answer { endpoint, source }, true), None);
+        assert_eq!(retries(4).pause(&ClientError::Answer { endpoint, source }, true), None);
     }
 }

@@ -4,6 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hlorank.arguments import (
+    content,
+    flag,
+    instance,
+    number,
+    one_of,
+    several,
+    text,
+    whole_numbers_of,
+)
+from hlorank.batch import Batch
 from hlorank.configurations import Configurations
 from hlorank.messages import Adapt as AdaptMessage
 from hlorank.messages import ConfigBatch
@@ -19,7 +30,11 @@ POOL_REFUSALS = ("", "too_few_kernels", "no_better_than_model", "no_better_than_
 class Adapt:
     """Measured configurations of a graph.
 
-    The server checks the numbers, and rejects lists of different lengths.
+    The types are checked here. The server checks the numbers, and rejects lists of different
+    lengths.
+
+    Raises:
+        ArgumentError: if a field has another type, or a failure is unknown.
     """
 
     target: str
@@ -37,17 +52,31 @@ class Adapt:
     use_stored: bool = False
     """Whether to learn also from what the server keeps of this graph and target."""
 
+    def __post_init__(self) -> None:
+        """Checks types where the caller passes them."""
+        if self.configurations is not None:
+            expected = "Layouts, Tiles, Fusions, ConfigFeatures or None"
+            instance(self.configurations, Batch, "configurations", expected)
+        self._lists()
+
+    def _lists(self) -> dict[str, Any]:
+        """Returns the fields of the message except the configurations."""
+        times = several(self.seconds, "seconds", "numbers")
+        failures = several(self.failures, "failures", "texts")
+        ids = several(self.ids, "ids", "bytes")
+        return {
+            "target": text(self.target, "target", "the name of what times were measured on"),
+            "seconds": [_seconds_of(time, f"seconds[{i}]") for i, time in enumerate(times)],
+            "repeats": whole_numbers_of(self.repeats, "repeats"),
+            "failures": [_number_of(failure) for failure in failures],
+            "ids": [content(one, f"ids[{i}]") for i, one in enumerate(ids)],
+            "use_stored": flag(self.use_stored, "use_stored"),
+        }
+
     @property
     def message(self) -> Any:
-        """The message ``Adapt``. Raises ValueError for an unknown failure."""
-        message = AdaptMessage(
-            target=self.target,
-            seconds=self.seconds,
-            repeats=self.repeats,
-            failures=[_number_of(failure) for failure in self.failures],
-            ids=self.ids,
-            use_stored=self.use_stored,
-        )
+        """The message ``Adapt``."""
+        message = AdaptMessage(**self._lists())
         if self.configurations is not None:
             form, batch = self.configurations.wire
             message.batch.CopyFrom(ConfigBatch(**{form: batch}))
@@ -135,6 +164,8 @@ def _values(message: Any, of: type[Adaptation | Pool | Confidence]) -> dict[str,
 def _number_of(failure: str | None) -> int:
     if failure is None:
         return 0
-    if failure not in FAILURES:
-        raise ValueError(f"the failure is {failure!r}, expected one of {', '.join(FAILURES)}")
-    return 1 + FAILURES.index(failure)
+    return 1 + FAILURES.index(one_of(failure, FAILURES, "the failure"))
+
+
+def _seconds_of(time: Any, what: str) -> float:
+    return number(time, what, "seconds, from 1e-12 to 1e9, or 0 if it failed")

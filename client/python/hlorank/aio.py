@@ -5,54 +5,61 @@ from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from weakref import WeakKeyDictionary
 
 import grpc
 import grpc.aio
 
 from hlorank.adapt import Adapt
+from hlorank.address import channel_credentials, target
+from hlorank.arguments import message_size, seconds
 from hlorank.blocking import BlockingExchange, BlockingTransport, channel, run_to_end
 from hlorank.comparison import Comparison
 from hlorank.configurations import Configurations
-from hlorank.errors import RefusedError, refused
+from hlorank.errors import ClosedError, RefusedError, refused
 from hlorank.graph import Graph
 from hlorank.measurements import MeasurementsPage, Reported
 from hlorank.model import Model, ModelReference
 from hlorank.ranking import BatchScores, CachedGraph, Ranking
-from hlorank.retry import Retry
+from hlorank.retry import retry_of
 from hlorank.session import Session
 from hlorank.stream_session import StreamSession
 from hlorank.suggest import Source, Suggestions, Wanted
+from hlorank.token_header import authorization
 from hlorank.transport import (
     Calls,
     Metadata,
     Method,
-    authorization,
-    channel_credentials,
     channel_options,
-    target,
 )
 
 T = TypeVar("T")
 
 
 class AsyncClient:
-    """A connection to a server, like ``Client``; it belongs to the event loop that created it."""
+    """A connection to a server, like ``Client``.
+
+    It may be made before an event loop runs. Every event loop that uses it has a connection of its
+    own; ``close`` closes that of the running loop.
+    """
 
     def __init__(
         self,
         address: str,
         *,
-        timeout: float | None = 30.0,
-        connect_timeout: float = 10.0,
-        retries: int = 4,
-        message_bytes: int = 64 << 20,
+        timeout: float | str | None = 30.0,
+        connect_timeout: float | str = 10.0,
+        retries: int | None = None,
+        message_bytes: int | str = 64 << 20,
         credentials: grpc.ChannelCredentials | None = None,
         token: str | None = None,
     ):
         options = channel_options(connect_timeout, message_bytes)
-        secured = channel_credentials(address, credentials)
-        self._transport = _AsyncTransport(target(address), secured, options, authorization(token))
-        self._session = Session(self._transport, Retry(retries), message_bytes, timeout)
+        host, secured = target(address), channel_credentials(address, credentials)
+        headers, retry = authorization(token), retry_of(retries)
+        size, default = message_size(message_bytes, "message_bytes"), seconds(timeout, "timeout")
+        self._transport = _AsyncTransport(host, secured, options, headers)
+        self._session = Session(self._transport, retry, size, default)
 
     async def put_graph(self, graph: Graph, *, timeout: float | None = None) -> CachedGraph:
         """Works like ``Client.put_graph``."""
@@ -234,22 +241,39 @@ class _AsyncTransport:
         options: list[tuple[str, int]],
         headers: Metadata,
     ):
-        if credentials is None:
-            self._channel = grpc.aio.insecure_channel(address, options)
-        else:
-            self._channel = grpc.aio.secure_channel(address, credentials, options)
+        self._address, self._credentials, self._options = address, credentials, options
         self._streams = BlockingTransport(channel(address, credentials, options), headers)
-        self._calls = Calls(self._channel)
+        # A channel of grpc.aio works only in the event loop that opened it.
+        self._channels: WeakKeyDictionary[Any, tuple[grpc.aio.Channel, Calls]]
+        self._channels = WeakKeyDictionary()
         self._headers = headers
+        self._is_closed = False
 
     async def call(
         self, method: Method, message: bytes, metadata: Metadata, timeout: float | None
     ) -> Any:
-        call = self._calls.of(method)
+        call = self._calls().of(method)
         try:
             return await call(message, timeout=timeout, metadata=self._headers + metadata)
         except grpc.aio.AioRpcError as error:
             raise refused(error) from None
+        except grpc.aio.UsageError as error:
+            raise ClosedError(f"the client was closed during the call: {error}") from error
+
+    def _calls(self) -> Calls:
+        """Returns the calls of the running event loop, for which it opens a channel."""
+        if self._is_closed:
+            raise ClosedError("the client is closed")
+        loop = asyncio.get_running_loop()
+        if loop not in self._channels:
+            opened = self._open()
+            self._channels[loop] = opened, Calls(opened)
+        return self._channels[loop][1]
+
+    def _open(self) -> grpc.aio.Channel:
+        if self._credentials is None:
+            return grpc.aio.insecure_channel(self._address, self._options)
+        return grpc.aio.secure_channel(self._address, self._credentials, self._options)
 
     async def open(
         self, method: Method, metadata: Metadata, timeout: float | None
@@ -260,8 +284,13 @@ class _AsyncTransport:
         await asyncio.sleep(seconds)
 
     async def close(self) -> None:
+        self._is_closed = True
         self._streams.close()
-        await self._channel.close()
+        opened = self._channels.pop(asyncio.get_running_loop(), None)
+        if opened is not None:
+            await opened[0].close()
+        # Those of other loops end when they are collected.
+        self._channels.clear()
 
 
 class _ThreadedExchange:

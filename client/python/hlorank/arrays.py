@@ -12,7 +12,7 @@ def array_of(values: ArrayLike, what: str, error: Error) -> np.ndarray:
     """Returns an array; raises ``error`` about ``what`` if lists differ in length."""
     try:
         return np.asarray(values)
-    except ValueError as problem:
+    except Exception as problem:  # arrays of other libraries raise errors of many types
         raise error(f"{what} is not an array: {problem}") from problem
 
 

@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 
 import grpc
 
-from hlorank.errors import refused
+from hlorank.errors import ClosedError, refused
 from hlorank.transport import Calls, Metadata, Method
 
 T = TypeVar("T")
@@ -38,6 +38,7 @@ class BlockingTransport:
         self._channel = channel
         self._calls = Calls(channel)
         self._headers = headers
+        self._is_closed = False
 
     async def call(
         self, method: Method, message: bytes, metadata: Metadata, timeout: float | None
@@ -47,10 +48,14 @@ class BlockingTransport:
             return call(message, timeout=timeout, metadata=self._headers + metadata)
         except grpc.RpcError as error:
             raise refused(error) from None
+        except ValueError as error:  # what a closed channel raises
+            raise self._closed(error) from error
 
     async def open(
         self, method: Method, metadata: Metadata, timeout: float | None
     ) -> "BlockingExchange":
+        if self._is_closed:
+            raise ClosedError("the client is closed")
         stream: Any = self._channel.stream_stream(method.path, None, method.response.FromString)
         return BlockingExchange(stream, self._headers + metadata, timeout)
 
@@ -59,7 +64,12 @@ class BlockingTransport:
 
     def close(self) -> None:
         """Closes the channel and cancels calls in flight."""
+        self._is_closed = True
         self._channel.close()
+
+    def _closed(self, error: ValueError) -> Exception:
+        """Returns the error of a call on a closed channel, or the error as it is."""
+        return ClosedError("the client is closed") if self._is_closed else error
 
 
 class BlockingExchange:

@@ -7,6 +7,8 @@ from typing import Self
 import grpc
 
 from hlorank.adapt import Adapt
+from hlorank.address import channel_credentials, target
+from hlorank.arguments import message_size, seconds
 from hlorank.blocking import BlockingTransport, channel, run_to_end
 from hlorank.comparison import Comparison
 from hlorank.configurations import Configurations
@@ -15,10 +17,11 @@ from hlorank.measurements import MeasurementsPage, Reported
 from hlorank.model import Model, ModelReference
 from hlorank.rank_stream import RankStream
 from hlorank.ranking import CachedGraph, Ranking
-from hlorank.retry import Retry
+from hlorank.retry import retry_of
 from hlorank.session import Session
 from hlorank.suggest import Source, Suggestions, Wanted
-from hlorank.transport import authorization, channel_credentials, channel_options, target
+from hlorank.token_header import authorization
+from hlorank.transport import channel_options
 
 
 class Client:
@@ -27,31 +30,41 @@ class Client:
     The first call connects.
 
     Args:
-        address: Host and port; ``https://`` in front of them requires TLS.
-        timeout: Default deadline of a call in seconds, retries included; None for no deadline.
+        address: Host and port; ``https://`` in front of them requires TLS, and then the default
+            port is 443. An IPv6 address is in brackets. ``unix:PATH`` is a socket.
+        timeout: Default deadline of a call in seconds, retries included, or text with a unit such
+            as ``500ms``; None for no deadline.
         connect_timeout: Maximum seconds of one attempt to connect.
-        retries: Maximum number of retries of a call if the server is unavailable or asks for one.
-        message_bytes: Maximum length of a message in either direction.
+        retries: Maximum number of retries of a call if the server is unavailable or asks for one;
+            None retries while the deadline leaves time, and without a deadline for 30 seconds
+            after the first failure.
+        message_bytes: Maximum length of a message in either direction, or text such as ``64MiB``.
         credentials: Enables TLS. ``grpc.ssl_channel_credentials(authority, key, certificate)``
             trusts your own certificate authority (PEM), and authenticates with a certificate.
-        token: Sent with every call. Without TLS, the network between client and server can read it.
+        token: Sent with every call, without white space around it. Without TLS, the network between
+            client and server can read it.
+
+    Raises:
+        ArgumentError: if an argument cannot be used; the message names it.
     """
 
     def __init__(
         self,
         address: str,
         *,
-        timeout: float | None = 30.0,
-        connect_timeout: float = 10.0,
-        retries: int = 4,
-        message_bytes: int = 64 << 20,
+        timeout: float | str | None = 30.0,
+        connect_timeout: float | str = 10.0,
+        retries: int | None = None,
+        message_bytes: int | str = 64 << 20,
         credentials: grpc.ChannelCredentials | None = None,
         token: str | None = None,
     ):
         options = channel_options(connect_timeout, message_bytes)
-        self._channel = channel(target(address), channel_credentials(address, credentials), options)
-        transport = BlockingTransport(self._channel, authorization(token))
-        self._session = Session(transport, Retry(retries), message_bytes, timeout)
+        host, secured = target(address), channel_credentials(address, credentials)
+        headers, retry = authorization(token), retry_of(retries)
+        size, default = message_size(message_bytes, "message_bytes"), seconds(timeout, "timeout")
+        self._transport = BlockingTransport(channel(host, secured, options), headers)
+        self._session = Session(self._transport, retry, size, default)
 
     def put_graph(self, graph: Graph, *, timeout: float | None = None) -> CachedGraph:
         """Sends a graph to the server's cache; returns its hash, sizes and configurable nodes."""
@@ -180,7 +193,7 @@ class Client:
             timeout: Deadline in seconds; None for the client's.
 
         Raises:
-            ValueError: if ``graph_hash`` is None, as ``Graph.hash`` is until a call was answered.
+            ArgumentError: if ``graph_hash`` is None, as ``Graph.hash`` is before any answer.
         """
         page = self._session.list_measurements(target, graph_hash, after, timeout)
         return run_to_end(page)
@@ -205,7 +218,7 @@ class Client:
         ``admin``.
 
         Raises:
-            ValueError: if ``graph_hash`` is empty or None, as ``Graph.hash`` is until a call was
+            ArgumentError: if ``graph_hash`` is empty or None, as ``Graph.hash`` is until a call was
                 answered.
         """
         return run_to_end(self._session.delete_measurements(target, graph_hash, timeout))
@@ -266,7 +279,7 @@ class Client:
 
     def close(self) -> None:
         """Closes the connection and cancels calls in flight."""
-        self._channel.close()
+        self._transport.close()
 
     def __enter__(self) -> Self:
         return self

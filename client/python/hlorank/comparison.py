@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from hlorank.arguments import text
 from hlorank.messages import CompareModelsRequest
 from hlorank.model import ModelReference, answered_reference, model_reference
 
@@ -48,7 +49,7 @@ def compare_message(first: ModelReference | str, second: ModelReference | str, t
     return CompareModelsRequest(
         first=model_reference(first).selector(),
         second=model_reference(second).selector(),
-        target=target,
+        target=text(target, "target"),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hlorank.arguments import instance
 from hlorank.arrays import array_of, finite_floats
 from hlorank.batch import Batch
 from hlorank.errors import ConfigurationError
@@ -55,6 +56,7 @@ class ConfigFeatures(Batch):
         Raises:
             ConfigurationError: if its arrays do not have the lengths that it says.
         """
+        instance(message, NodeFeatureConfigs, "message", "a NodeFeatureConfigs")
         configs, columns = message.config_count, message.column_count
         try:
             if not message.row_indices:

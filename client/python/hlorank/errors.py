@@ -15,12 +15,24 @@ class HlorankError(Exception):
     """Base class of all errors of this package."""
 
 
+class ArgumentError(HlorankError, ValueError, TypeError):
+    """An argument that cannot be used: the message has its name, its value and what is expected."""
+
+
+class ClosedError(HlorankError, ValueError):
+    """A call of a client that was closed."""
+
+
 class ConfigurationError(HlorankError, ValueError):
     """Arrays that are not valid configurations; the message names the place."""
 
 
 class GraphFileError(HlorankError, ValueError):
     """A file or arrays that are not a valid graph, or not a valid measured graph."""
+
+
+class MissingFileError(GraphFileError, FileNotFoundError):
+    """A file that does not exist or cannot be opened; the message names it and says why."""
 
 
 class UnsupportedDispatch(HlorankError):  # noqa: N818

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 
 import numpy as np
 
 from hlorank.configurations import Configurations
 from hlorank.graph import Graph
 from hlorank.graph_file import file_graphs
-from hlorank.task import Task
+from hlorank.paths import file_path
+from hlorank.task import Task, task_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +33,11 @@ def read_graphs(path: str | PathLike[str], *, task: Task = "layout") -> list[Mea
     ``HloProto``, or HLO text. ``task`` applies if the file does not determine it.
 
     Raises:
+        MissingFileError: if the file does not exist, or cannot be opened.
         GraphFileError: if the file has another format or is broken; the message names the file.
     """
+    task_number(task)
     return [
         MeasuredGraph(found.name, Graph(found.source), found.configurations, found.run_times)
-        for found in file_graphs(Path(path), task)
+        for found in file_graphs(file_path(path), task)
     ]

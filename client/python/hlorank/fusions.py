@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hlorank.arguments import instance, whole_number
 from hlorank.arrays import array_of
 from hlorank.batch import Batch
 from hlorank.errors import ConfigurationError
@@ -40,6 +41,8 @@ class Fusions(Batch):
         Raises:
             ConfigurationError: if the bits are not those of as many configurations and slots.
         """
+        instance(message, PackedFusionConfigs, "message", "a PackedFusionConfigs")
+        slots = None if slots is None else whole_number(slots, "slots")
         count, content = message.config_count, message.fused
         width = len(content) // max(count, 1) if slots is None else -(-slots // _BITS)
         if not count or len(content) != count * width:

@@ -5,8 +5,13 @@ from functools import cached_property
 from os import PathLike
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from hlorank import arguments
+from hlorank.arguments import instance, shown, whole_number
+from hlorank.arrays import array_of
+from hlorank.errors import GraphFileError
 from hlorank.graph_file import file_graph
 from hlorank.graph_source import (
     GraphSource,
@@ -15,7 +20,9 @@ from hlorank.graph_source import (
     hlo_proto_source,
     hlo_text_source,
 )
+from hlorank.lowered import module_of_lowered
 from hlorank.messages import WireGraph
+from hlorank.paths import file_path
 from hlorank.route import route_key
 from hlorank.task import Task, task_number
 
@@ -29,10 +36,13 @@ class Graph:
 
     def __init__(self, source: GraphSource):
         """Takes the content; use the ``from_`` methods instead."""
+        instance(source, GraphSource, "source", "a GraphSource: use a method such as from_file")
         self._whole = WireGraph(
             **source.field,
             task=task_number(source.task),
-            configurable_nodes=source.configurable_nodes,
+            configurable_nodes=arguments.whole_numbers_of(
+                source.configurable_nodes, "configurable_nodes"
+            ),
         )
         self._route_parts = source.route_parts
         self._hash: bytes | None = None
@@ -42,8 +52,16 @@ class Graph:
     def from_lowered(
         cls, lowered: Any, *, task: Task = "layout", configurable_nodes: Iterable[int] = ()
     ) -> "Graph":
-        """Takes the result of ``jax.jit(function).lower(...)``: the module before optimization."""
-        module = lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
+        """Takes the result of ``jax.jit(function).lower(...)``: the module before optimization.
+
+        Also takes what ``trace`` returns, the lowered functions of Equinox and Flax,
+        ``jax.export.Exported``, and an HLO or StableHLO module in memory.
+
+        Raises:
+            ArgumentError: for everything else, such as a compiled function or a function that is
+                not lowered; the message says what was given and what to do.
+        """
+        module = module_of_lowered(lowered)
         return cls.from_hlo_proto(module, task=task, configurable_nodes=configurable_nodes)
 
     @classmethod
@@ -51,14 +69,18 @@ class Graph:
         cls, module: bytes, *, task: Task = "layout", configurable_nodes: Iterable[int] = ()
     ) -> "Graph":
         """Takes a serialized ``HloModuleProto`` or ``HloProto``."""
-        return cls(hlo_proto_source(module, task, configurable_nodes))
+        expected = "a serialized HloModuleProto; from_hlo_text takes text, from_file takes a path"
+        content = arguments.content(module, "module", expected)
+        return cls(hlo_proto_source(content, task, configurable_nodes))
 
     @classmethod
     def from_hlo_text(
         cls, text: str, *, task: Task = "layout", configurable_nodes: Iterable[int] = ()
     ) -> "Graph":
         """Takes HLO text as XLA and JAX's ``as_hlo_text()`` print it; StableHLO is not accepted."""
-        return cls(hlo_text_source(text, task, configurable_nodes))
+        expected = "HLO text; from_hlo_proto takes bytes, from_file takes a path"
+        content = arguments.text(text, "text", expected)
+        return cls(hlo_text_source(content, task, configurable_nodes))
 
     @classmethod
     def from_features(
@@ -74,7 +96,10 @@ class Graph:
 
         They are opcodes [n], features [n, 140] and edges [m, 2] of (consumer, producer).
         """
-        return cls(features_source(node_opcode, node_feat, edge_index, task, configurable_nodes))
+        opcodes = _numbers_of(node_opcode, "node_opcode")
+        features = _numbers_of(node_feat, "node_feat")
+        edges = _numbers_of(edge_index, "edge_index")
+        return cls(features_source(opcodes, features, edges, task, configurable_nodes))
 
     @classmethod
     def from_feature_set(
@@ -85,6 +110,7 @@ class Graph:
         ``node_features`` [n, columns] are the columns of the nodes in the named feature set, sent
         as f32. ``edge_index`` [m, 2] has pairs of (consumer, producer), without cycles.
         """
+        arguments.text(feature_set, "feature_set", "the name of a feature set")
         return cls(feature_graph_source(feature_set, node_features, edge_index))
 
     @classmethod
@@ -94,8 +120,14 @@ class Graph:
         """Reads the graph with the index ``module`` of a file that ``read_graphs`` reads.
 
         ``task`` applies if the file does not determine it.
+
+        Raises:
+            MissingFileError: if the file does not exist, or cannot be opened.
+            GraphFileError: if it has another format or is broken.
         """
-        return cls(file_graph(path, module=module, task=task).source)
+        number = whole_number(module, "module")
+        task_number(task)
+        return cls(file_graph(file_path(path), module=number, task=task).source)
 
     @property
     def hash(self) -> bytes | None:
@@ -118,3 +150,13 @@ class Graph:
     def by_hash(self) -> Any:
         """Returns the ``Graph`` message with the hash; None if the hash is unknown."""
         return WireGraph(graph_hash=self._hash) if self._hash else None
+
+
+def _numbers_of(values: ArrayLike, what: str) -> np.ndarray:
+    """Checks that values are a list or an array of numbers, and returns the array."""
+    array = array_of(values, what, GraphFileError)
+    if array.ndim == 0:
+        raise GraphFileError(f"{what} is {shown(values)}, expected an array")
+    if array.size and array.dtype.kind not in "biuf":
+        raise GraphFileError(f"{what} has type {array.dtype}, expected numbers")
+    return array

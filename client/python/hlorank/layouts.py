@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hlorank.arguments import instance
 from hlorank.batch import Batch
 from hlorank.errors import ConfigurationError
 from hlorank.messages import DeltaLayoutConfigs, LayoutTable, PackedLayoutConfigs
@@ -43,6 +44,7 @@ class Layouts(Batch):
         Raises:
             ConfigurationError: if its tables and indices do not fit.
         """
+        instance(message, PackedLayoutConfigs, "message", "a PackedLayoutConfigs")
         layouts = cls.__new__(cls)
         layouts._tables = [_numbers_of(table) for table in message.tables]
         layouts._indices = _indices_of(message, layouts._tables)

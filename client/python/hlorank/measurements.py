@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from hlorank.adapt import FAILURES, Adapt
+from hlorank.arguments import content, text
 from hlorank.config_features import ConfigFeatures
 from hlorank.configurations import Configurations
-from hlorank.errors import AnswerError
+from hlorank.errors import AnswerError, ArgumentError
 from hlorank.fusions import Fusions, from_delta
 from hlorank.layouts import Layouts
 from hlorank.messages import (
@@ -78,17 +79,27 @@ def report_message(source: Any, adapt: Adapt) -> Any:
 
 def list_message(target: str, graph_hash: bytes, after: bytes) -> Any:
     """Returns the request for a page; an empty hash stands for all graphs."""
-    if graph_hash is None:
-        raise ValueError(f"graph_hash is None: {_HASH_HINT}")
-    return ListMeasurementsRequest(target=target, graph_hash=graph_hash, page_token=after)
+    return ListMeasurementsRequest(
+        target=text(target, "target"),
+        graph_hash=checked_hash(graph_hash),
+        page_token=content(after, "after", "the bytes of next of the page before"),
+    )
 
 
 def delete_message(target: str, graph_hash: bytes) -> Any:
     """Returns the request that deletes the measurements of one graph."""
-    if not graph_hash:
+    found = checked_hash(graph_hash)
+    if not found:
         hint = f"{_HASH_HINT}; delete_target deletes the measurements of all graphs"
-        raise ValueError(f"graph_hash is {graph_hash!r}: {hint}")
-    return DeleteMeasurementsRequest(target=target, graph_hash=graph_hash)
+        raise ArgumentError(f"graph_hash is empty: {hint}")
+    return DeleteMeasurementsRequest(target=text(target, "target"), graph_hash=found)
+
+
+def checked_hash(graph_hash: Any) -> bytes:
+    """Checks that a value is a graph hash, and returns it."""
+    if graph_hash is None:
+        raise ArgumentError(f"graph_hash is None: {_HASH_HINT}")
+    return content(graph_hash, "graph_hash", "the bytes of a graph hash")
 
 
 def page_of(answer: Any) -> MeasurementsPage:

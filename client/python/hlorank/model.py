@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from hlorank.errors import AnswerError
+from hlorank.arguments import instance, text, whole_number
+from hlorank.errors import AnswerError, ArgumentError
 from hlorank.messages import ModelSelector
 from hlorank.seconds import time_of
 from hlorank.task import Task, task_of
@@ -25,23 +26,29 @@ class ModelReference:
     """``stable`` or ``canary``; excludes ``version``."""
 
     def __post_init__(self) -> None:
+        text(self.name, "name", "the name of a model")
+        if self.version is not None:
+            whole_number(self.version, "version", 0)
+        if self.label is not None:
+            text(self.label, "label", "'stable' or 'canary'")
         wrong_version = self.version is not None and self.version < 1
         wrong_label = self.label is not None and self.label not in _LABELS
         if not self.name or wrong_version or wrong_label or (self.version and self.label):
-            raise ValueError(
+            raise ArgumentError(
                 "a model is given as NAME, NAME@VERSION, NAME@stable or NAME@canary, "
                 "and versions count from 1"
             )
 
     @classmethod
-    def parse(cls, text: str) -> "ModelReference":
-        """Parses the output of ``str``; raises a ValueError for other text."""
-        name, at, version = text.partition("@")
+    def parse(cls, given: str) -> "ModelReference":
+        """Parses the output of ``str``; raises an ArgumentError for other text."""
+        name, at, version = text(given, "model", "NAME or NAME@VERSION").partition("@")
         if not at:
             return cls(name)
         if version in _LABELS:
             return cls(name, label=version)
-        return cls(name, int(version) if version.isdecimal() else 0)
+        is_number = version.isascii() and version.isdecimal() and len(version) <= 10
+        return cls(name, int(version) if is_number else 0)
 
     def __str__(self) -> str:
         version = self.version or self.label
@@ -54,7 +61,9 @@ class ModelReference:
 
 def model_reference(model: "ModelReference | str") -> ModelReference:
     """Parses a reference if it is given as text."""
-    return ModelReference.parse(model) if isinstance(model, str) else model
+    if isinstance(model, str):
+        return ModelReference.parse(model)
+    return instance(model, ModelReference, "model", "NAME, NAME@VERSION or a ModelReference")
 
 
 def answered_reference(selector: Any) -> ModelReference:

@@ -7,7 +7,9 @@ from typing import Any
 import grpc
 
 from hlorank.adapt import Adapt
+from hlorank.arguments import flag, instance, seconds, text, whole_number
 from hlorank.asked import Asked
+from hlorank.batch import Batch
 from hlorank.comparison import Comparison, compare_message, comparison_of
 from hlorank.configurations import Configurations
 from hlorank.errors import (
@@ -21,6 +23,7 @@ from hlorank.graph_source import wire_source
 from hlorank.measurements import (
     MeasurementsPage,
     Reported,
+    checked_hash,
     delete_message,
     list_message,
     page_of,
@@ -44,7 +47,7 @@ from hlorank.ranking import (
     model_of_answer,
     timings_of,
 )
-from hlorank.retry import Deadline, Retry
+from hlorank.retry import PATIENCE, Deadline, Retry
 from hlorank.route import ROUTE_HEADER
 from hlorank.stream_session import StreamSession, next_part
 from hlorank.suggest import Suggestions, Wanted, suggestions_of
@@ -80,6 +83,7 @@ class Session:
 
     async def put_graph(self, graph: Graph, timeout: float | None) -> CachedGraph:
         """Sends a graph to the server's cache."""
+        _checked_graph(graph)
         request = PutGraphRequest(graph=graph.whole())
         cached = cached_graph_of(
             await self._call(
@@ -103,26 +107,32 @@ class Session:
         timeout: float | None,
     ) -> Ranking:
         """Ranks configurations."""
+        _checked_graph(graph)
+        checked_configurations(configurations, "configurations")
+        options = {
+            "top_k": whole_number(top_k, "top_k"),
+            "include_scores": flag(with_scores, "with_scores"),
+            "allow_partial": flag(allow_partial, "allow_partial"),
+            "explain_top": whole_number(explain_top, "explain_top"),
+            "assess_confidence": flag(assess_confidence, "assess_confidence"),
+            "adapt": _adapt_message(adapt),
+        }
         selector, deadline = _selector(model), self._deadline(timeout)
 
         async def ask(source: Any) -> Any:
-            request = RankConfigsRequest(
-                graph=source,
-                model=selector,
-                top_k=top_k,
-                include_scores=with_scores,
-                allow_partial=allow_partial,
-                adapt=adapt and adapt.message,
-                explain_top=explain_top,
-                assess_confidence=assess_confidence,
-            )
+            request = RankConfigsRequest(graph=source, model=selector, **options)
             # Two concatenated serialized messages are parsed as their merger.
             message = request.SerializeToString() + configurations.serialized
             return await self._call(RANK_CONFIGS, message, _routed(graph), deadline)
 
         answer = await _by_hash_or_whole(graph, ask)
         asked = Asked(
-            len(configurations), graph.task, top_k, with_scores, allow_partial, explain_top
+            len(configurations),
+            graph.task,
+            options["top_k"],
+            with_scores,
+            allow_partial,
+            options["explain_top"],
         )
         ranking = Ranking(answer, answer.scored_configs, answer.scores if with_scores else None)
         asked.check(ranking)
@@ -139,10 +149,13 @@ class Session:
         timeout: float | None,
     ) -> Suggestions:
         """Proposes what to measure next."""
+        _checked_graph(graph)
+        checked_configurations(candidates, "candidates")
         selector, deadline = _selector(model), self._deadline(timeout)
+        measured = _adapt_message(adapt)
 
         async def ask(source: Any) -> Any:
-            request = wanted.message(source, selector, adapt and adapt.message)
+            request = wanted.message(source, selector, measured)
             # The candidates have the field number that a ranking's have.
             message = request.SerializeToString() + candidates.serialized
             return await self._call(SUGGEST_CONFIGS, message, _routed(graph), deadline)
@@ -156,6 +169,8 @@ class Session:
         self, graph: Graph, measurements: Adapt, timeout: float | None
     ) -> Reported:
         """Keeps measurements on the server."""
+        _checked_graph(graph)
+        instance(measurements, Adapt, "measurements", "an Adapt")
         deadline = self._deadline(timeout)
 
         async def ask(source: Any) -> Any:
@@ -179,7 +194,8 @@ class Session:
         self, target: str, graph_hash: bytes, timeout: float | None
     ) -> Graph | None:
         """Returns a graph that the server keeps measurements of, if it keeps the graph itself."""
-        request = GetMeasuredGraphRequest(target=target, graph_hash=graph_hash)
+        graph_hash = checked_hash(graph_hash)
+        request = GetMeasuredGraphRequest(target=text(target, "target"), graph_hash=graph_hash)
         message, deadline = request.SerializeToString(), self._deadline(timeout)
         answer = await self._call(GET_MEASURED_GRAPH, message, (), deadline)
         if not answer.HasField("graph"):
@@ -196,7 +212,8 @@ class Session:
 
     async def delete_target(self, target: str, timeout: float | None) -> int:
         """Deletes the measurements of all graphs on a target."""
-        return await self._delete(DeleteMeasurementsRequest(target=target), timeout)
+        checked = text(target, "target")
+        return await self._delete(DeleteMeasurementsRequest(target=checked), timeout)
 
     async def _delete(self, request: Any, timeout: float | None) -> int:
         message = request.SerializeToString()
@@ -212,11 +229,13 @@ class Session:
         timeout: float | None,
     ) -> "StreamSession":
         """Starts a stream and waits until the server has found the graph."""
-        selector, deadline = _selector(model), Deadline(timeout)
+        _checked_graph(graph)
+        limit = whole_number(top_k, "top_k")
+        measured = _adapt_message(adapt)
+        selector, deadline = _selector(model), Deadline(seconds(timeout, "timeout"))
 
         async def ask(source: Any) -> StreamSession:
-            measured = adapt and adapt.message
-            start = RankConfigsStart(graph=source, model=selector, top_k=top_k, adapt=measured)
+            start = RankConfigsStart(graph=source, model=selector, top_k=limit, adapt=measured)
             return await self._retried(lambda: self._started(graph, start, deadline), deadline)
 
         return await _by_hash_or_whole(graph, ask)
@@ -228,7 +247,9 @@ class Session:
 
     async def get_model(self, name: str, version: int | None, timeout: float | None) -> Model:
         """Returns one version of a model, or the stable one."""
-        request = GetModelRequest(name=name, version=version or 0).SerializeToString()
+        number = 0 if version is None else whole_number(version, "version")
+        name = text(name, "name", "the name of a model")
+        request = GetModelRequest(name=name, version=number).SerializeToString()
         answer = await self._call(GET_MODEL, request, (), self._deadline(timeout))
         if not answer.HasField("model"):
             raise AnswerError("the server's answer contains no model")
@@ -247,7 +268,7 @@ class Session:
         return comparison_of(answer)
 
     def _deadline(self, timeout: float | None) -> Deadline:
-        return Deadline(self.timeout if timeout is None else timeout)
+        return Deadline(self.timeout if timeout is None else seconds(timeout, "timeout"))
 
     async def _call(
         self, method: Method, message: bytes, metadata: Metadata, deadline: Deadline
@@ -258,16 +279,18 @@ class Session:
         return await self._retried(call, deadline)
 
     async def _retried(self, call: Callable[[], Awaitable[Any]], deadline: Deadline) -> Any:
-        retries = 0
+        if deadline.left() == 0:
+            code = grpc.StatusCode.DEADLINE_EXCEEDED
+            raise DeadlineError(code, "the timeout expired before the call")
+        retries, limit = 0, deadline
         while True:
-            if deadline.left() == 0:
-                code = grpc.StatusCode.DEADLINE_EXCEEDED
-                raise DeadlineError(code, "the timeout expired before the call")
             try:
                 return await call()
             except RefusedError as error:
+                if retries == 0 and deadline.left() is None:
+                    limit = Deadline(PATIENCE)
                 pause = self.retry.pause(error, retries)
-                if pause is None or not deadline.allows(pause):
+                if pause is None or not limit.allows(pause):
                     raise
             await self.transport.pause(pause)
             retries += 1
@@ -306,6 +329,20 @@ async def _by_hash_or_whole(graph: Graph, ask: Callable[[Any], Awaitable[Any]]) 
 
 def _routed(graph: Graph) -> Metadata:
     return ((ROUTE_HEADER, graph.route),)
+
+
+def _checked_graph(graph: Any) -> None:
+    instance(graph, Graph, "graph", "a hlorank.Graph, such as Graph.from_lowered(...) returns")
+
+
+def checked_configurations(value: Any, what: str) -> None:
+    """Checks that a value is packed configurations."""
+    expected = "Layouts, Tiles, Fusions or ConfigFeatures of the graph"
+    instance(value, Batch, what, expected)
+
+
+def _adapt_message(adapt: Any) -> Any:
+    return None if adapt is None else instance(adapt, Adapt, "adapt", "an Adapt or None").message
 
 
 def _selector(model: ModelReference | str | None) -> Any:

@@ -4,7 +4,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
+from hlorank.arguments import instance
 from hlorank.asked import Asked, check_batch
+from hlorank.batch import Batch
 from hlorank.configurations import Configurations
 from hlorank.errors import AnswerError, BatchTooLongError
 from hlorank.messages import ConfigBatch, RankConfigsStreamRequest
@@ -35,6 +37,7 @@ class StreamSession:
 
     async def send(self, configurations: Configurations) -> None:
         """Sends a batch."""
+        instance(configurations, Batch, "configurations", "Layouts, Tiles, Fusions or others")
         form, batch = configurations.wire
         request = RankConfigsStreamRequest(batch=ConfigBatch(**{form: batch}))
         message = request.SerializeToString()

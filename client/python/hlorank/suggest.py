@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hlorank.adapt import Adaptation, adaptation_of
+from hlorank.arguments import U64, one_of, whole_number, whole_numbers_of
 from hlorank.errors import AnswerError, ConfigurationError
 from hlorank.layouts import Layouts
 from hlorank.messages import SuggestConfigsRequest
@@ -77,6 +78,14 @@ class Wanted:
     """Seed of random suggestions."""
     source: Source = "candidates"
     """Where suggestions come from."""
+
+    def __post_init__(self) -> None:
+        """Checks what the caller passed. Raises ArgumentError."""
+        whole_number(self.count, "count")
+        whole_number(self.since_improvement, "since_improvement")
+        whole_number(self.seed, "seed", most=U64)
+        whole_numbers_of(self.pending, "pending")
+        one_of(self.source, _SOURCES, "source")
 
     def message(self, source: Any, selector: Any, adapt: Any) -> Any:
         """Returns the request for a graph, a model and measurements, without candidates."""

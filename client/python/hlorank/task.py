@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from hlorank.arguments import one_of
+
 Task = Literal["tile", "layout", "fusion", "feature-set"]
 """``tile``: one kernel; ``layout``: the layouts of a whole module; ``fusion``: what a whole module
 computes in one kernel; ``feature-set``: a graph of any compiler, with columns of a named set."""
@@ -10,10 +12,8 @@ _NUMBERS: dict[Task, int] = {"tile": 1, "layout": 2, "fusion": 3, "feature-set":
 
 
 def task_number(task: Task) -> int:
-    """Returns the number of a task in the wire's ``Task``; raises a ValueError for other text."""
-    if task not in _NUMBERS:
-        raise ValueError(f"the task is {task!r}, expected one of {', '.join(_NUMBERS)}")
-    return _NUMBERS[task]
+    """Returns the number of a task in the wire's ``Task``; raises an ArgumentError for others."""
+    return _NUMBERS[one_of(task, _NUMBERS, "task")]
 
 
 def task_of(number: int) -> Task | None:

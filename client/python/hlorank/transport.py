@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import grpc
-
 from hlorank import messages
+from hlorank.arguments import message_size, seconds
 
 
 @dataclass(frozen=True)
@@ -83,40 +82,20 @@ class Calls:
         return call
 
 
-def target(address: str) -> str:
-    """Converts an address such as ``127.0.0.1:7070`` or ``http://127.0.0.1:7070`` for gRPC."""
-    scheme, separator, rest = address.rpartition("://")
-    if separator and scheme not in ("http", "https", "unix", "dns", "ipv4", "ipv6"):
-        raise ValueError(
-            f"cannot connect to {address}: only http:// and https:// are supported, "
-            "for example http://127.0.0.1:7070"
-        )
-    return rest.rstrip("/") if scheme in ("http", "https") else address
+_LONGEST_CONNECT = 86_400.0
+"""Seconds of the longest attempt to connect."""
 
 
-def channel_credentials(
-    address: str, credentials: grpc.ChannelCredentials | None
-) -> grpc.ChannelCredentials | None:
-    """Returns the credentials of a TLS connection; None for no TLS."""
-    if address.startswith("https://"):
-        return credentials or grpc.ssl_channel_credentials()
-    if credentials is not None and address.startswith("http://"):
-        raise ValueError(f"credentials need TLS: connect to {address.replace('http', 'https', 1)}")
-    return credentials
-
-
-def authorization(token: str | None) -> Metadata:
-    """Returns the header with the token."""
-    return (("authorization", f"Bearer {token}"),) if token is not None else ()
-
-
-def channel_options(connect_timeout: float, message_bytes: int) -> list[tuple[str, int]]:
+def channel_options(connect_timeout: Any, message_bytes: Any) -> list[tuple[str, int]]:
     """Returns the options of a channel; windows and keep-alive match the Rust client."""
+    longest = seconds(connect_timeout, "connect_timeout")
+    connect = _LONGEST_CONNECT if longest is None else min(longest, _LONGEST_CONNECT)
+    size = message_size(message_bytes, "message_bytes")
     return [
-        ("grpc.max_send_message_length", message_bytes),
-        ("grpc.max_receive_message_length", message_bytes),
+        ("grpc.max_send_message_length", size),
+        ("grpc.max_receive_message_length", size),
         # Maximum duration of an attempt to connect, and the pauses between attempts.
-        ("grpc.min_reconnect_backoff_ms", int(connect_timeout * 1000)),
+        ("grpc.min_reconnect_backoff_ms", max(1, int(connect * 1000))),
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.max_reconnect_backoff_ms", 2_000),
         ("grpc.keepalive_time_ms", 10_000),

@@ -21,6 +21,7 @@ from hlorank import (
     Tiles,
     UnavailableError,
 )
+from hlorank.retry import Retry
 
 
 def retry_info(milliseconds):
@@ -93,7 +94,7 @@ def test_a_precondition_without_the_graph_is_final(tile_graph):
 
 
 def test_a_server_that_is_full_is_asked_again_until_it_has_room(tile_graph):
-    with run_server("--max-requests=1") as address, Client(address, retries=20) as client:
+    with run_server("--max-requests=1") as address, Client(address) as client:
         holding = client.rank_stream(tile_graph.graph)
         threading.Timer(0.5, holding.cancel).start()
         start = time.monotonic()
@@ -113,10 +114,41 @@ def test_a_server_that_starts_late_is_found():
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
     found = []
-    client = Client(address, retries=12)
+    client = Client(address)
     asking = threading.Thread(target=lambda: found.extend(client.list_models(timeout=60)))
     asking.start()
     with run_server(f"--listen={address}"):
         asking.join(60)
         client.close()
     assert found
+
+
+@pytest.mark.parametrize("retries", [None, 1])
+def test_an_unavailable_server_is_asked_again_as_long_as_the_caller_gave(retries):
+    with recording_server(grpc.StatusCode.UNAVAILABLE) as server:
+        begin = time.monotonic()
+        client = Client(server.address, timeout=4, retries=retries)
+        with client, pytest.raises(UnavailableError):
+            client.list_models()
+        spent = time.monotonic() - begin
+    assert len(server.calls) == 2 if retries else len(server.calls) > 4
+    # The last pause would have been longer than the rest of the time.
+    assert spent < 4 and (retries or spent > 4 - 1.5)
+
+
+def test_a_pause_doubles_up_to_a_second():
+    error = UnavailableError(grpc.StatusCode.UNAVAILABLE, "")
+    for retries, least in enumerate([0.1, 0.2, 0.4, 0.8, 1.0, 1.0]):
+        assert least <= Retry().pause(error, retries) <= 1.5 * least
+    assert Retry().pause(error, 10**6) <= 1.5 and Retry(2).pause(error, 2) is None
+
+
+def test_a_call_without_a_deadline_is_retried_for_a_limited_time(monkeypatch):
+    monkeypatch.setattr("hlorank.session.PATIENCE", 0.5)
+    with (
+        recording_server(grpc.StatusCode.UNAVAILABLE) as server,
+        Client(server.address, timeout=None) as client,
+        pytest.raises(UnavailableError),
+    ):
+        client.list_models()
+    assert 2 <= len(server.calls) <= 4

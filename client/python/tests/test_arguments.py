@@ -1,0 +1,260 @@
+"""Whatever callers pass, an error of the package names it: nothing else is raised."""
+
+import asyncio
+import inspect
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import grpc
+import numpy as np
+import pytest
+from conftest import DATA
+
+import hlorank
+from hlorank import (
+    Adapt,
+    ArgumentError,
+    AsyncClient,
+    Client,
+    ClosedError,
+    ConfigFeatures,
+    Fusions,
+    Graph,
+    HlorankError,
+    Layouts,
+    MissingFileError,
+    ModelReference,
+    Tiles,
+    read_graphs,
+)
+
+NOWHERE = "127.0.0.1:1"
+
+
+class Hostile:
+    """Raises whatever is asked of it."""
+
+    def __repr__(self):
+        raise RuntimeError("no text")
+
+    def __index__(self):
+        raise KeyError("no number")
+
+    def __fspath__(self):
+        raise OSError("no path")
+
+    def __iter__(self):
+        raise RuntimeError("no items")
+
+
+class NoArray(Hostile):
+    def __array__(self, *_, **__):
+        raise RuntimeError("no array, as of a tensor that requires gradients")
+
+
+WRONG = [
+    *(None, True, 0, -1, 1 << 80, 0.5, float("nan"), float("inf"), -float("inf"), 1j),
+    *("", "text", "\ud800", "a\0b", b"", b"bytes", bytearray(b"x"), Path("nowhere"), object()),
+    *([], [[]], [None], ["text"], [[1], [1, 2]], [-1], [1 << 80], {}, {"a": 1}, {1}, (), range(3)),
+    *(np.int8(1), np.float32("nan"), np.bool_(True), np.uint64(1 << 63), np.str_("text")),
+    *(np.zeros(0), np.zeros((0, 0, 0)), np.zeros(3), np.zeros((2, 2)), np.full((1, 1, 18), 9)),
+    *(np.full((1, 24), np.nan), np.full((2, 2, 2), np.inf), np.full((1, 1, 18), -1e300)),
+    *(np.array(["text"]), np.array([None]), np.array([1j]), np.array("2026", "datetime64[Y]")),
+    *(np.array(1), np.ones((3, 2), bool), np.ma.masked_all((2, 2)), np.zeros(2, [("a", "f4")])),
+    *(int, len, lambda: 1, Hostile(), NoArray(), (item for item in "ab"), memoryview(b"view")),
+    *(Hostile, print, NotImplemented, ..., iter([1]), np.float16(2), 10**400, -(10**400)),
+]
+GRAPH = Graph.from_feature_set("loops", np.ones((2, 1)), [[0, 1]])
+TILES = Tiles(output_bounds=[[1]])
+CLIENT = partial(Client, NOWHERE, retries=0, timeout=1)
+
+
+def _constructors():
+    """Every function of the package that is called with what a caller has, and its arguments."""
+    return {
+        Client: {"address": NOWHERE},
+        AsyncClient: {"address": NOWHERE},
+        Graph: {"source": None},
+        Graph.from_lowered: {"lowered": None},
+        Graph.from_hlo_proto: {"module": b"module"},
+        Graph.from_hlo_text: {"text": "HloModule m"},
+        Graph.from_features: {
+            "node_opcode": np.ones(1),
+            "node_feat": np.ones((1, 140)),
+            "edge_index": [],
+            "task": "layout",
+        },
+        Graph.from_feature_set: {
+            "feature_set": "loops",
+            "node_features": [[1.0]],
+            "edge_index": [],
+        },
+        Graph.from_file: {"path": DATA / "measured/tile_kernels.pb"},
+        read_graphs: {"path": DATA / "measured/tile_kernels.pb"},
+        Layouts: {"values": np.full((1, 1, 18), -1)},
+        Layouts.from_packed: {"message": None},
+        Tiles: {"output_bounds": [[1]]},
+        Tiles.from_features: {"config_feat": np.zeros((1, 24))},
+        Fusions: {"fused": [[1]]},
+        Fusions.from_packed: {"message": Fusions([[1]]).packed()},
+        ConfigFeatures: {"config_features": np.ones((1, 1, 1))},
+        ConfigFeatures.from_rows: {"rows": [[1.0]], "indices": [[0]]},
+        ConfigFeatures.from_message: {"message": None},
+        Adapt: {"target": "a board"},
+        ModelReference: {"name": "model"},
+        ModelReference.parse: {"given": "model@1"},
+    }
+
+
+CALLS = {
+    "put_graph": {"graph": GRAPH},
+    "rank": {"graph": GRAPH, "configurations": TILES},
+    "rank_stream": {"graph": GRAPH},
+    "suggest": {"graph": GRAPH, "candidates": TILES},
+    "report_measurements": {"graph": GRAPH, "measurements": Adapt("a board")},
+    "list_measurements": {},
+    "get_measured_graph": {"target": "a board", "graph_hash": bytes(32)},
+    "delete_measurements": {"target": "a board", "graph_hash": bytes(32)},
+    "delete_target": {"target": "a board"},
+    "list_models": {},
+    "get_model": {"name": "model"},
+    "compare_models": {"first": "a@1", "second": "a@2"},
+}
+
+
+def parameters_of(function):
+    return [name for name in inspect.signature(function).parameters if name != "self"]
+
+
+def accepts_only_errors_of_the_package(call, what, value):
+    try:
+        call()
+    except HlorankError as error:
+        assert str(error), what
+    except Exception as error:
+        shown = type(value).__name__
+        pytest.fail(f"{what} of a {shown} raises {type(error).__name__}: {error}")
+
+
+@pytest.mark.parametrize("function", _constructors(), ids=lambda f: f.__qualname__)
+def test_wrong_arguments_of_a_constructor_are_errors_of_the_package(function):
+    right = _constructors()[function]
+    for name in parameters_of(function):
+        for value in WRONG:
+            call = partial(function, **(right | {name: value}))
+            accepts_only_errors_of_the_package(call, f"{function.__qualname__}({name}=)", value)
+
+
+@pytest.mark.parametrize("method", CALLS)
+def test_wrong_arguments_of_a_call_are_errors_of_the_package(method):
+    with CLIENT() as client:
+        function = getattr(client, method)
+        for name in parameters_of(function):
+            for value in WRONG:
+                call = partial(function, **(CALLS[method] | {name: value}))
+                accepts_only_errors_of_the_package(call, f"{method}({name}=)", value)
+
+
+@pytest.mark.parametrize("method", CALLS)
+def test_wrong_arguments_of_an_async_call_are_errors_of_the_package(method):
+    async def ask():
+        async with AsyncClient(NOWHERE, retries=0, timeout=1) as client:
+            function = getattr(client, method)
+            for name in parameters_of(function):
+                for value in WRONG:
+                    with suppress(HlorankError):
+                        await function(**(CALLS[method] | {name: value}))
+
+    asyncio.run(ask())
+
+
+def test_every_call_of_both_clients_is_in_this_test():
+    for client in (Client, AsyncClient):
+        public = {name for name, _ in inspect.getmembers(client, callable) if name[0] != "_"}
+        assert public - {"close"} == CALLS.keys()
+
+
+def test_every_constructor_of_the_package_is_in_this_test():
+    takes = {function.__qualname__.partition(".")[0] for function in _constructors()}
+    answers = {
+        *("Adaptation", "BatchScores", "CachedGraph", "ComparedMean", "Comparison", "Confidence"),
+        *("ConfigurableNode", "FeatureSet", "GraphMeasurements", "KernelTime", "MeasuredGraph"),
+        *("MeasurementsPage", "Model", "Pool", "RankStream", "AsyncRankStream", "Ranking"),
+        *("Reported", "Reuse", "Suggestion", "Suggestions", "Timings", "Warning", "Task", "Unit"),
+    }
+    errors = {n for n in hlorank.__all__ if n.endswith("Error")}
+    assert takes | answers | errors == set(hlorank.__all__)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: CLIENT().rank(GRAPH, [[1]]),
+            r"configurations is \[\[1\]\] \(list\), expected Lay",
+        ),
+        (lambda: CLIENT().rank("g.pb", TILES), "graph is 'g.pb', expected a hlorank.Graph"),
+        (lambda: CLIENT().rank(GRAPH, TILES, top_k=-1), r"top_k is -1 \(int\), expected a whole"),
+        (lambda: CLIENT().rank(GRAPH, TILES, top_k=True), "top_k is True"),
+        (lambda: CLIENT().rank(GRAPH, TILES, timeout="5 days"), "timeout: '5 days' is not a dur"),
+        (lambda: CLIENT().rank(GRAPH, TILES, timeout=-1), "timeout is -1"),
+        (lambda: CLIENT().suggest(GRAPH, TILES, source="all"), "source is 'all', expected one of"),
+        (lambda: CLIENT().get_measured_graph("a", None), "graph_hash is None: a graph has its"),
+        (lambda: Client(NOWHERE, message_bytes="64MB!"), "message_bytes: '64MB!' is not"),
+        (lambda: Client(NOWHERE, retries=-1), "retries is -1"),
+        (lambda: Client(NOWHERE, credentials="ca.pem"), "credentials is 'ca.pem', expected grpc"),
+        (lambda: Graph.from_hlo_text(b"HloModule m"), "text is b'HloModule m'.* takes bytes"),
+        (lambda: Graph.from_hlo_proto("m.pb"), "module is 'm.pb'.*from_file takes a path"),
+        (lambda: Graph.from_file(None), "path is None, expected a path"),
+        (lambda: Adapt("a", TILES, ["fast"]), r"seconds\[0\] is 'fast', expected seconds"),
+        (lambda: Adapt("a", [[1]]), "configurations is"),
+        (lambda: Adapt("a", failures=["wrong"]), "the failure is 'wrong', expected one of comp"),
+        (lambda: ModelReference("a", "1"), "version is '1', expected a whole number"),
+    ],
+)
+def test_the_error_names_the_argument_its_value_and_what_is_expected(call, message):
+    with pytest.raises(ArgumentError, match=message) as refused:
+        call()
+    assert isinstance(refused.value, ValueError) and isinstance(refused.value, TypeError)
+
+
+@pytest.mark.parametrize("read", [Graph.from_file, read_graphs])
+def test_a_file_that_does_not_exist_is_named_where_the_caller_names_it(read, tmp_path):
+    for path in (tmp_path / "none.pb", tmp_path):
+        with pytest.raises(MissingFileError, match="cannot be read: ") as refused:
+            read(path)
+        assert str(path) in str(refused.value)
+    assert isinstance(refused.value, FileNotFoundError)
+
+
+def test_numbers_and_times_may_be_numpy_scalars_or_text_with_units():
+    client = Client(NOWHERE, timeout="500ms", message_bytes="4MiB", retries=np.int64(0))
+    assert client._session.timeout == 0.5 and client._session.message_bytes == 4 << 20
+    for timeout in (np.float32(0.5), np.int64(1), "1", "0.5s"):
+        with pytest.raises(hlorank.UnavailableError):
+            client.rank(GRAPH, TILES, top_k=np.int32(1), timeout=timeout)
+
+
+def test_a_call_of_a_closed_client_is_an_error_of_the_package():
+    client = CLIENT()
+    client.close()
+    for call in (client.list_models, lambda: client.rank_stream(GRAPH)):
+        with pytest.raises(ClosedError, match="the client is closed"):
+            call()
+
+    async def ask():
+        client = AsyncClient(NOWHERE)
+        await client.close()
+        with pytest.raises(ClosedError):
+            await client.list_models()
+        with pytest.raises(ClosedError):
+            await client.rank_stream(GRAPH)
+
+    asyncio.run(ask())
+
+
+def test_credentials_need_tls():
+    credentials = grpc.ssl_channel_credentials()
+    with pytest.raises(ArgumentError, match=r"connect to https://127\.0\.0\.1:1"):
+        Client(f"http://{NOWHERE}", credentials=credentials)
