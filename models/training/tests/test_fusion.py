@@ -7,7 +7,9 @@ import pytest
 
 jax = pytest.importorskip("jax", reason="jax is not installed")
 
-from hlorank.measure.execute import Executable, largest_difference, on_device  # noqa: E402
+from hlorank.measure.execute import Executable, on_device  # noqa: E402
+
+from hlorank.measure.results import largest_difference  # noqa: E402
 from hlorank.measure.fusion import draw  # noqa: E402
 from hlorank.measure.fusion.loop import looped  # noqa: E402
 from hlorank.measure.fusion.passes import CHOSEN_FUSION, DEFAULT, LOOPED  # noqa: E402

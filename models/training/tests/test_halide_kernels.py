@@ -9,7 +9,7 @@ pytest.importorskip("jax", reason="jax is not installed")
 pytest.importorskip("halide", reason="halide is not installed")
 
 from hlorank.measure.atomic_files import read_json
-from hlorank.measure.execute import largest_difference
+from hlorank.measure.results import largest_difference
 from hlorank.measure.rounds import Protocol
 
 from hlorank_training.measuring import kernels as families

@@ -63,5 +63,6 @@ class Failed:
     """The answer to a request that failed."""
 
     message: str
-    failure: str = "compile"
-    """What kind of failure that is: one of ``hlorank.adapt.FAILURES``."""
+    failure: str | None = None
+    """What kind of failure of the schedule that is: one of ``hlorank.adapt.FAILURES``; None if the
+    harness failed, which says nothing of the schedule."""

@@ -85,8 +85,7 @@ class Schedules:
             return self._worker.receive(seconds)
         except WorkerError as error:
             self._restart()
-            is_slow = str(error).startswith("timed out")
-            return Failed(f"{what} {error}", "timeout" if is_slow else "crash")
+            return Failed(f"{what} {error}", error.failure)
 
     def _restart(self) -> None:
         """Gives a new process the schedules of the old one, which draws always give again."""

@@ -1,5 +1,6 @@
 """Pipelines that a function of a user's script builds."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
@@ -11,15 +12,17 @@ from hlorank.measure.script import load_module
 
 @dataclass(frozen=True)
 class PipelineFunction:
-    """A function without arguments that returns a new ``Pipeline`` at every call."""
+    """A function without arguments that returns a new ``Pipeline``, or a generator class."""
 
     place: str
     """A script ``FILE.py``, or the name of a module."""
     name: str
+    parameters: tuple[tuple[str, str], ...] = ()
+    """Values of the GeneratorParams of a class."""
 
     @classmethod
-    def parse(cls, text: str) -> "PipelineFunction":
-        """Reads ``FILE.py:NAME`` or ``MODULE:NAME``.
+    def parse(cls, text: str, parameters: Sequence[str] = ()) -> "PipelineFunction":
+        """Reads ``FILE.py:NAME`` or ``MODULE:NAME``, and parameters ``NAME=VALUE``.
 
         Raises:
             HlorankError: if it has another form.
@@ -29,7 +32,11 @@ class PipelineFunction:
             raise HlorankError(
                 f"{text} names no function that returns a pipeline, expected FILE.py:NAME"
             )
-        return cls(place, name)
+        pairs = [parameter.partition("=") for parameter in parameters]
+        for (key, equals, _), parameter in zip(pairs, parameters, strict=True):
+            if not (key and equals):
+                raise HlorankError(f"--param {parameter} is not a parameter, expected NAME=VALUE")
+        return cls(place, name, tuple((key, value) for key, _, value in pairs))
 
     def __call__(self) -> Any:
         """Builds the pipeline.
@@ -37,11 +44,16 @@ class PipelineFunction:
         Raises:
             HlorankError: if the function does not exist, or returns something else.
         """
+        from hlorank.halide.generators import is_generator, pipeline_of_generator
         from hlorank.halide.pipeline import Pipeline
 
         function = getattr(_module(self.place), self.name, None)
         if not callable(function):
-            raise HlorankError(f"{self.place} has no function {self.name}")
+            raise HlorankError(f"{self.place} has no function or generator class {self.name}")
+        if is_generator(function):
+            return pipeline_of_generator(function, dict(self.parameters))
+        if self.parameters:
+            raise HlorankError(f"{self.name} is a function, but --param needs a generator class")
         built = function()
         if not isinstance(built, Pipeline):
             kind = type(built).__name__

@@ -25,9 +25,11 @@ from hlorank.halide.messages import (
     Search,
     Searched,
 )
+from hlorank.halide.images import values_of
 from hlorank.halide.pipeline import Pipeline
 from hlorank.halide.schedule import Draw
 from hlorank.halide.standard_error import printed
+from hlorank.measure.results import NOT_REPEATABLE, difference
 from hlorank.measure.rounds import Protocol, Timing, measure
 
 _TOLERANCE = 1e-2
@@ -40,10 +42,10 @@ class Programs:
     def __init__(self, build: Callable[[], Pipeline]):
         pipeline = build()
         self.build = build
-        self._inputs, self._output = pipeline.input_values(), pipeline.result()
+        self._inputs, self._outputs = pipeline.input_values(), pipeline.results()
         self._scheduled: dict[Draw, Pipeline] = {}
         self._runs: list[Callable[[], Any]] = []
-        self._expected: np.ndarray | None = None
+        self._expected: list[np.ndarray] = []
 
     def search(self, draw: Draw) -> Searched:
         """Draws a schedule."""
@@ -63,13 +65,18 @@ class Programs:
                 pipeline.arguments, hl.get_host_target()
             )
         seconds = time.process_time() - begin
-        run = partial(program, *self._inputs, self._output)
+        run = partial(program, *self._inputs, *self._outputs)
         try:
             run_seconds = _run_seconds(run, slowest)
         except hl.HalideError as error:
             return _failed(error, "crash")
         if run_seconds > slowest:
             return Failed(f"runs longer than {slowest:.3g} s", "timeout")
+        if not self._expected:
+            self._expected = self._results()
+            run()
+            if self._difference():
+                return Failed(NOT_REPEATABLE)
         if problem := self._difference():
             return Failed(problem, "wrong_result")
         self._runs.append(run)
@@ -81,15 +88,10 @@ class Programs:
 
     def _difference(self) -> str:
         """Says how the results differ from those of the first schedule; empty if they agree."""
-        result = np.asarray(self._output).astype("f8")
-        if self._expected is None:
-            self._expected = result
-        largest = max(1.0, float(np.abs(self._expected).max()))
-        difference = float(np.abs(result - self._expected).max()) / largest
-        # Not "greater than", since NaN is wrong too.
-        if not difference <= _TOLERANCE:
-            return f"the results differ by {difference:.1e} of the largest value"
-        return ""
+        return difference(self._expected, self._results(), _TOLERANCE)
+
+    def _results(self) -> list[np.ndarray]:
+        return [values_of(image) for image in self._outputs]
 
 
 def _run_seconds(run: Callable[[], Any], slowest: float) -> float:
@@ -111,13 +113,15 @@ def serve(connection: Connection, request: Begin | Search | Compile | Measure) -
     """Answers one request."""
     try:
         answer = _answer(request)
-    # Halide, the autoscheduler and the user's function raise errors of several types.
-    except Exception as error:
+    except hl.HalideError as error:
         answer = _failed(error, "compile")
+    # The user's function and this harness raise errors of several types.
+    except Exception as error:
+        answer = _failed(error, None)
     connection.send(answer)
 
 
-def _failed(error: Exception, failure: str) -> Failed:
+def _failed(error: Exception, failure: str | None) -> Failed:
     lines = str(error).strip().splitlines() or [""]
     is_told = isinstance(error, hl.HalideError | HlorankError)
     name = "" if is_told else f"{type(error).__name__}: "

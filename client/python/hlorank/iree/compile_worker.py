@@ -25,7 +25,9 @@ class Compiler:
             self._worker.send(text)
             module = self._worker.receive(self._seconds)
         except WorkerError as error:
-            raise CompileError(f"the compiler {error}") from error
+            refused = CompileError(f"the compiler {error}")
+            refused.failure = error.failure and "compile"
+            raise refused from error
         if isinstance(module, str):
             raise CompileError(module)
         return module

@@ -37,6 +37,9 @@ _Callback = ctypes.CFUNCTYPE(
 class CompileError(HlorankError):
     """IREE cannot compile the program or the tile."""
 
+    failure: str | None = "compile"
+    """What that says of a tile, one of ``hlorank.adapt.FAILURES``; None for nothing."""
+
 
 def compiler_version() -> str:
     """Returns the version of the installed compiler, such as ``3.13.0``."""

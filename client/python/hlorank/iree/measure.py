@@ -8,6 +8,7 @@ from multiprocessing.connection import Connection
 import numpy as np
 
 from hlorank.iree.runtime import DispatchSubject, ProgramSubject, Run
+from hlorank.measure.results import NOT_REPEATABLE, difference
 from hlorank.measure.rounds import Protocol, measure
 from hlorank.measure.workers import Worker, WorkerError
 
@@ -25,6 +26,8 @@ class Measured:
 
     errors: list[str]
     """Why a tile has no run time; empty if it has one."""
+    failures: list[str | None]
+    """What that says of the tile, one of ``hlorank.adapt.FAILURES``; None for nothing."""
     first: np.ndarray
     """Shortest run time in the first pass, nanoseconds, f64 [tiles]; NaN without one."""
     second: np.ndarray
@@ -60,9 +63,10 @@ def measure_modules(
     A module that is not there is given as the reason why.
 
     Raises:
-        WorkerError: if the reference itself crashes or does not end.
+        WorkerError: if the reference itself fails, does not end, or does not repeat its results.
     """
     errors = [module if isinstance(module, str) else "" for module in modules]
+    failures: list[str | None] = [None] * len(errors)
     while True:
         works = [i for i, error in enumerate(errors) if not error]
         started = 0
@@ -76,9 +80,11 @@ def measure_modules(
         except WorkerError as error:
             if not 0 < started < len(works):
                 raise
-            errors[works[started]] = str(error)
+            errors[works[started]], failures[works[started]] = str(error), error.failure
             continue
-        return _spread(message, works, errors)
+        if message.errors[0]:
+            raise WorkerError(f"failed: {message.errors[0]}")
+        return _spread(message, works, errors, failures)
 
 
 def _longest(protocol: Protocol) -> float:
@@ -86,58 +92,71 @@ def _longest(protocol: Protocol) -> float:
     return 2 * (protocol.tries + 4) * (protocol.stretch_seconds + 1) + 600
 
 
-def _spread(message: Measured, works: Sequence[int], errors: list[str]) -> Measured:
+def _spread(
+    message: Measured, works: Sequence[int], errors: list[str], failures: list[str | None]
+) -> Measured:
     """Returns the measurements of some tiles as those of all."""
     first, second = np.full((2, len(errors)), np.nan)
     first[works], second[works] = message.first, message.second
-    for i, error in zip(works, message.errors, strict=True):
-        errors[i] = error
-    return Measured(errors, first, second, message.rounds, message.repeated, message.loaded)
+    for place, i in enumerate(works):
+        errors[i], failures[i] = message.errors[place], message.failures[place]
+    counts = message.rounds, message.repeated, message.loaded
+    return Measured(errors, failures, first, second, *counts)
 
 
 def serve(connection: Connection, request: tuple) -> None:
     """Answers one request: the number of every tile before it runs, then the measurements."""
     subject, modules, protocol = request
-    runs, seconds, errors = subject.runs(modules), [], []
+    runs = subject.runs(modules)
     expected: list[np.ndarray] = []
+    checked: list[_Checked] = []
     for number, run in enumerate(runs):
         connection.send(number)
-        try:
-            if isinstance(run, Exception):
-                raise run
-            results = run.results()
-            expected = expected or results
-            errors.append(difference(expected, results))
-            seconds.append(run.calibrate())
-        except ValueError as error:  # what the runtime raises
-            errors.append(str(error).splitlines()[0])
-            seconds.append(np.inf)
+        checked.append(_checked(run, expected))
     connection.send(len(modules))
-    connection.send(_times(runs, np.array(seconds), errors, protocol))
+    connection.send(_times(runs, checked, protocol))
 
 
-def difference(expected: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> str:
-    """Says how results differ from the expected ones; empty if they agree."""
-    for number, (one, other) in enumerate(zip(expected, results, strict=True)):
-        one, other = _floats(one), _floats(other)
-        largest = np.abs(one[np.isfinite(one)]).max(initial=0)
-        same = (one == other) | (np.isnan(one) & np.isnan(other))
-        gaps = np.abs(np.subtract(one, other, where=~same, out=np.zeros_like(one)))
-        # A gap that is not a number is too large as well.
-        if not (gaps <= TOLERANCE * largest).all():
-            return f"wrong result: buffer {number} differs by {gaps.max():.2g}"
-    return ""
+@dataclass(frozen=True)
+class _Checked:
+    """How the first runs of a module went."""
+
+    seconds: float = np.inf
+    """Duration of a run."""
+    error: str = ""
+    failure: str | None = None
 
 
-def _floats(array: np.ndarray) -> np.ndarray:
-    if array.dtype == np.uint16:  # bfloat16
-        return (array.astype("u4") << 16).view("f4").astype("f8")
-    return array.astype("f8")
+def _checked(run: Run | Exception, expected: list[np.ndarray]) -> _Checked:
+    """Runs a module and compares its results; the first one fills the expected ones."""
+    if isinstance(run, Exception):
+        return _Checked(error=f"the module does not load: {_first_line(run)}")
+    try:
+        results = run.results()
+        seconds = run.calibrate()
+    except ValueError as error:  # what the runtime raises
+        return _Checked(error=_first_line(error), failure="crash")
+    except Exception as error:  # types of results that the harness does not know
+        return _Checked(error=f"{type(error).__name__}: {_first_line(error)}")
+    if not expected:
+        expected += results
+        if difference(expected, run.results(), TOLERANCE):
+            return _Checked(error=NOT_REPEATABLE)
+    if problem := difference(expected, results, TOLERANCE):
+        return _Checked(seconds, f"wrong result: {problem}", "wrong_result")
+    return _Checked(seconds)
 
 
-def _times(
-    runs: Sequence[Run], seconds: np.ndarray, errors: list[str], protocol: Protocol
-) -> Measured:
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _times(runs: Sequence[Run], checked: Sequence[_Checked], protocol: Protocol) -> Measured:
+    errors, failures = [one.error for one in checked], [one.failure for one in checked]
+    seconds = np.array([one.seconds for one in checked])
+    if not errors or errors[0]:
+        none = np.full(len(runs), np.nan)
+        return Measured(errors, failures, none, none)
     right = [i for i, error in enumerate(errors) if not error]
     is_slow = seconds > SLOW * seconds[0]
     fast, slow = [i for i in right if not is_slow[i]], [i for i in right if is_slow[i]]
@@ -151,4 +170,4 @@ def _times(
             first[numbers] = times.first.min(0) / counts
             second[numbers] = times.second.min(0) / counts
     rounds = len(timing.first) + len(timing.second)
-    return Measured(errors, first, second, rounds, timing.repeated, timing.loaded)
+    return Measured(errors, failures, first, second, rounds, timing.repeated, timing.loaded)

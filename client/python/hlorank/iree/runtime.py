@@ -82,7 +82,8 @@ class DispatchSubject:
         """Loads modules with the function of a harness."""
         contents = [_contents(binding, seed) for seed, binding in enumerate(self.bindings)]
         views = [_view(content) for content in contents]
-        return [_loaded(_DispatchRun, module, contents, views) for module in modules]
+        elements = [binding.element for binding in self.bindings]
+        return [_loaded(_DispatchRun, module, contents, views, elements) for module in modules]
 
 
 @dataclass(frozen=True)
@@ -105,16 +106,19 @@ def _loaded(kind: type[Run], *arguments: Any) -> "Run | Exception":
 
 
 class _DispatchRun(Run):
-    def __init__(self, module: bytes, contents: list[np.ndarray], views: list[Any]):
+    def __init__(
+        self, module: bytes, contents: list[np.ndarray], views: list[Any], elements: list[str]
+    ):
         super().__init__(module, FUNCTION)
-        self._contents, self._views = contents, views
+        self._contents, self._views, self._elements = contents, views, elements
 
     def results(self) -> list[np.ndarray]:
         # On fresh contents, since a dispatch may write where it reads.
         views = [_view(content) for content in self._contents]
         self._invoke(views, 1)
-        pairs = zip(views, self._contents, strict=True)
-        return [view.map().asarray(c.shape, c.dtype).copy() for view, c in pairs]
+        read = [_numbers(v, c.shape, c.dtype) for v, c in zip(views, self._contents, strict=True)]
+        named = zip(read, self._elements, strict=True)
+        return [_widened(array) if element == "bf16" else array for array, element in named]
 
     def run(self, count: int) -> None:
         self._invoke(self._views, count)
@@ -132,8 +136,12 @@ class _ProgramRun(Run):
         found = []
         for number in range(results.size):
             view = results.get_as_object(number, HalBufferView)
-            kind = HalElementType.map_to_dtype(HalElementType(view.element_type))
-            found.append(view.map().asarray(view.shape, kind).copy())
+            element = HalElementType(view.element_type)
+            if element == HalElementType.BFLOAT_16:
+                found.append(_widened(_numbers(view, view.shape, np.dtype("u2"))))
+            else:
+                kind = HalElementType.map_to_dtype(element)
+                found.append(_numbers(view, view.shape, kind))
         return found
 
     def run(self, count: int) -> None:
@@ -160,6 +168,16 @@ def _contents(binding: Binding, seed: int) -> np.ndarray:
         floats = (0.1 * random.standard_normal(size)).astype("f4")
         return (floats.view("u4") >> 16).astype("u2")
     return random.integers(0, 2, size).astype(kind)
+
+
+def _numbers(view: Any, shape: Sequence[int], kind: Any) -> np.ndarray:
+    """Copies an array from the device."""
+    return view.map().asarray(shape, kind).copy()
+
+
+def _widened(array: np.ndarray) -> np.ndarray:
+    """Returns the values of bfloat16, given as their bits, as f32."""
+    return (array.astype("u4") << 16).view("f4")
 
 
 def _view(content: np.ndarray) -> Any:

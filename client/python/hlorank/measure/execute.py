@@ -58,30 +58,3 @@ def on_device(arguments: Sequence[np.ndarray]) -> list[Any]:
 def backend() -> str:
     """Returns the name of the compiler and device, such as ``xla:cpu``."""
     return f"xla:{jax.devices()[0].platform}"
-
-
-def largest_difference(left: Sequence[Any], right: Sequence[Any]) -> float:
-    """Returns the largest difference of two results, relative to each array's largest value.
-
-    Arrays below a thousandth of the overall largest value, such as gradients that cancel, are
-    rounding noise and are compared on that scale. Infinities and NaNs must be equal on both sides.
-    """
-    pairs = [(_wide(a), _wide(b)) for a, b in zip(left, right, strict=True)]
-    scales = [np.abs(a[np.isfinite(a)]).max(initial=0) for a, _ in pairs]
-    floor = 1e-3 * max(scales, default=0) + 1e-30
-    differences = [
-        _absolute(a, b).max(initial=0) / max(scale, floor)
-        for (a, b), scale in zip(pairs, scales, strict=True)
-    ]
-    # NumPy's maximum propagates NaN; Python's may drop it.
-    return float(np.max(differences, initial=0))
-
-
-def _wide(array: Any) -> np.ndarray:
-    array = np.asarray(array)
-    return array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
-
-
-def _absolute(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    with np.errstate(invalid="ignore"):
-        return np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, np.abs(a - b))

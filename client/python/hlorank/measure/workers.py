@@ -15,8 +15,20 @@ from hlorank.errors import HlorankError
 from hlorank.measure.child import Child
 
 
+OWN_SIGNALS = frozenset({"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP"})
+"""Signals by which a program ends itself. Others come from outside, such as SIGKILL if memory is
+short, and an exit code is the end of the worker itself."""
+
+
 class WorkerError(HlorankError):
     """A worker process crashed or exceeded its time."""
+
+    failure: str | None
+    """What that says of the program in the worker: ``crash``, ``timeout``, or None for nothing."""
+
+    def __init__(self, message: str, failure: str | None = None):
+        super().__init__(message)
+        self.failure = failure
 
 
 @dataclass
@@ -49,7 +61,7 @@ class Worker(Child):
         except (EOFError, OSError) as error:
             raise self._ended() from error
         self.close()
-        raise WorkerError(f"timed out after {seconds:g} s")
+        raise WorkerError(f"timed out after {seconds:g} s", "timeout")
 
     def _start(self) -> Connection:
         here, there = Pipe()
@@ -72,7 +84,8 @@ class Worker(Child):
         self.close()
         if code is None or code >= 0:
             return WorkerError(f"crashed with exit code {code}")
-        return WorkerError(f"crashed with {signal.Signals(-code).name}")
+        name = signal.Signals(-code).name
+        return WorkerError(f"crashed with {name}", "crash" if name in OWN_SIGNALS else None)
 
 
 def main(module: str) -> None:

@@ -160,6 +160,12 @@ def _parser() -> argparse.ArgumentParser:
         f"{ScheduleSettings.draws})",
     )
     parser.add_argument(
+        "--param",
+        action="append",
+        metavar="NAME=VALUE",
+        help="with Halide, the value of a GeneratorParam of a generator class; may be repeated",
+    )
+    parser.add_argument(
         "--minutes",
         type=_minutes,
         metavar="M",

@@ -42,7 +42,12 @@ class Result:
     seconds: float = 0.0
     """0 if it failed."""
     failure: str | None = None
-    """One of ``hlorank.adapt.FAILURES``."""
+    """One of ``hlorank.adapt.FAILURES``; None if it has a time, or if the harness failed."""
+
+    @property
+    def is_measurement(self) -> bool:
+        """Whether this says something of the candidate; a failure of the harness does not."""
+        return self.seconds > 0 or self.failure is not None
 
 
 @dataclass
@@ -114,9 +119,12 @@ class Experience(Generic[T]):
     def add(self, candidates: Sequence[T], results: Sequence[Result]) -> None:
         """Adds measurements, and reports all that are not kept yet, unless other kernels decide.
 
-        A report that fails is repeated with the next measurements.
+        A report that fails is repeated with the next measurements. What the harness failed to
+        measure is neither learned from nor reported.
         """
         for candidate, result in zip(candidates, results, strict=True):
+            if not result.is_measurement:
+                continue
             is_fastest = 0 < result.seconds < self._fastest
             self._fastest = result.seconds if is_fastest else self._fastest
             self._since_improvement = 0 if is_fastest else self._since_improvement + 1

@@ -18,6 +18,7 @@ import numpy as np
 from hlorank.errors import HlorankError
 from hlorank.measure.child import Child
 from hlorank.measure.rounds import Progress, Protocol
+from hlorank.measure.workers import OWN_SIGNALS
 from hlorank.tune.worker import MESSAGE, Compiled, Ended, Measured, Setting, Started
 
 _WORKER = "from hlorank.tune.worker import main; main()"
@@ -59,13 +60,16 @@ class Outcome:
 
     status: str
     """``measured``, ``slow``, ``lowering failed``, ``compile failed``, ``run failed``,
-    ``wrong result``, ``timed out`` or ``crashed``"""
+    ``wrong result``, ``not checked``, ``timed out`` or ``crashed``"""
     nanoseconds: int | None = None
     reference: int | None = None
     """Nanoseconds of the user's program, measured in the same rounds."""
     noise: float | None = None
     """Median relative difference between two passes of the batch."""
     message: str = ""
+    failure: str | None = None
+    """What a server keeps of it, one of ``hlorank.adapt.FAILURES``; None if the candidate works, or
+    if it is not certain that the candidate failed and not the harness"""
 
     @property
     def ratio(self) -> float:
@@ -124,7 +128,7 @@ class Hardware(Child):
             suspects = batch.suspects() if limits.left() else batch.unknown()
             if len(suspects) == 1 or not limits.left():
                 for program in suspects:
-                    batch.fail(program)
+                    batch.fail(program, is_certain=len(suspects) == 1)
             else:
                 for program in suspects:
                     (outcome,) = self._measure([programs[program]], limits, report)
@@ -144,12 +148,14 @@ class Hardware(Child):
                 report(batch.phase())
                 seconds = batch.timeout(limits)
                 if not connection.poll(seconds):
-                    batch.end("timed out", f"after {seconds:.4g} s")
+                    # The end of the search says nothing of the program.
+                    failure = "timeout" if seconds <= limits.left() else None
+                    batch.end("timed out", f"after {seconds:.4g} s", failure)
                     self.close()
                     return False
                 batch.take(connection.recv())
         except (EOFError, OSError):
-            batch.end("crashed", self._exit_message())
+            batch.end("crashed", self._exit_message(), self._crash())
             self.close()
             return False
         return True
@@ -196,6 +202,13 @@ class Hardware(Child):
         except (EOFError, OSError):
             return self._exit_message()
         return event.message if isinstance(event, Ended) else ""
+
+    def _crash(self) -> str | None:
+        """Returns ``crash`` if the process ended itself by a signal; None for any other end."""
+        code = None if self._process is None else self._process.poll()
+        if code is None or code >= 0:
+            return None
+        return "crash" if signal.Signals(-code).name in OWN_SIGNALS else None
 
     def _exit_message(self) -> str:
         """Returns how the process ended, and its last line of output outside stack traces."""
@@ -253,7 +266,9 @@ class _Batch:
                 self._first_runs[program] = event.nanoseconds
             case Ended(program):
                 self._running.discard(program)
-                self.outcomes[program] = Outcome(event.problem, message=event.message)
+                self.outcomes[program] = Outcome(
+                    event.problem, message=event.message, failure=event.failure
+                )
             case Measured():
                 self._finish(event)
 
@@ -289,9 +304,9 @@ class _Batch:
             limits.protocol.warmups * round_ + round_ + limits.protocol.stretch_seconds
         )
 
-    def end(self, status: str, message: str) -> None:
+    def end(self, status: str, message: str, failure: str | None) -> None:
         """Stores how the process ended."""
-        self._end = Outcome(status, message=message)
+        self._end = Outcome(status, message=message, failure=failure)
 
     def suspects(self) -> list[int]:
         """Returns the programs that may have ended the process.
@@ -300,9 +315,10 @@ class _Batch:
         """
         return sorted(self._running) or self.unknown()
 
-    def fail(self, program: int) -> None:
-        """Assigns the end of the process to a program."""
-        self.outcomes[program] = self._end
+    def fail(self, program: int, is_certain: bool) -> None:
+        """Assigns the end of the process to a program, which may be one of several suspects."""
+        end = self._end
+        self.outcomes[program] = end if is_certain or end is None else replace(end, failure=None)
 
     def unknown(self) -> list[int]:
         """Returns the programs without an outcome."""

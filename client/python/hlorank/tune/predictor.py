@@ -146,16 +146,7 @@ class Predictor:
         return self._problem.configurations(np.array(candidates))
 
 
-_FAILURES = {
-    "lowering failed": "compile",
-    "compile failed": "compile",
-    "wrong result": "wrong_result",
-    "timed out": "timeout",
-}
-"""Failures by the status of an outcome; those of others are crashes."""
-
-
 def _result_of(outcome: Outcome) -> Result:
     if outcome.nanoseconds:
         return Result(outcome.nanoseconds * 1e-9)
-    return Result(failure=_FAILURES.get(outcome.status, "crash"))
+    return Result(failure=outcome.failure)

@@ -208,4 +208,6 @@ def read_run(folder: Path) -> tuple[dict[str, Any], Run]:
 
 
 def _outcome(row: dict[str, Any]) -> Outcome:
-    return Outcome(**{f.name: row[f.name] for f in fields(Outcome)})
+    # Results of earlier versions do not say whose failure it is.
+    known = {"failure": None} | row
+    return Outcome(**{f.name: known[f.name] for f in fields(Outcome)})

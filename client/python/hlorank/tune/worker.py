@@ -20,6 +20,7 @@ from typing import Protocol as Interface
 
 import numpy as np
 
+from hlorank.measure.results import NOT_REPEATABLE, difference
 from hlorank.measure.rounds import Protocol
 
 COMPILERS = 2
@@ -77,8 +78,10 @@ class Ended:
     nanoseconds: int = 0
     """Duration of the fastest run but the first."""
     problem: str = ""
-    """``compile failed``, ``run failed`` or ``wrong result``"""
+    """``compile failed``, ``run failed``, ``wrong result`` or ``not checked``"""
     message: str = ""
+    failure: str | None = None
+    """One of ``hlorank.adapt.FAILURES``; None for an error of the harness."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,8 @@ class _Worker:
         self._reference = self._compiler.compile(setting.reference)
         self._last_batch = {setting.reference: self._reference}
         self._expected = self._reference()
+        if self._wrong(self._reference()):
+            raise RuntimeError(NOT_REPEATABLE)
         self._reference_time = min(_run_time(self._reference) for _ in range(2))
 
     def _send(self, event: Any) -> None:
@@ -127,7 +132,8 @@ class _Worker:
             compiled = self._last_batch.get(source) or self._compiler.compile(source)
         # Compilers raise errors of several types.
         except Exception as error:
-            self._send(Ended(program, problem="compile failed", message=first_line(error)))
+            failure = "compile" if _is_of_compiler(error) else None
+            self._send(Ended(program, 0, "compile failed", first_line(error), failure))
             return None
         self._send(Compiled(program))
         return compiled
@@ -136,13 +142,19 @@ class _Worker:
         """Runs a program twice and returns whether to measure it in rounds."""
         self._send(Started(program))
         try:
-            wrong = self._wrong(executable())
+            results = executable()
             taken = self._later_runs(executable)
         except Exception as error:
-            self._send(Ended(program, problem="run failed", message=first_line(error)))
+            failure = "crash" if _is_of_compiler(error) else None
+            self._send(Ended(program, 0, "run failed", first_line(error), failure))
+            return False
+        try:
+            wrong = self._wrong(results)
+        except Exception as error:  # what is wrong is not the program
+            self._send(Ended(program, 0, "not checked", first_line(error)))
             return False
         if wrong:
-            self._send(Ended(program, problem="wrong result", message=wrong))
+            self._send(Ended(program, 0, "wrong result", wrong, "wrong_result"))
             return False
         self._send(Ended(program, taken))
         return executable is self._reference or not self._is_slow(taken)
@@ -159,16 +171,13 @@ class _Worker:
 
     def _wrong(self, results: Sequence[Any]) -> str:
         """Returns what is wrong with results; empty if they are right."""
-        from hlorank.measure.execute import largest_difference
+        return difference(self._expected, results, self._setting.tolerance)[:MESSAGE]
 
-        expected, shapes = ([a.shape for a in arrays] for arrays in (self._expected, results))
-        if shapes != expected:
-            return f"results have shapes {shapes}, expected {expected}"[:MESSAGE]
-        difference = largest_difference(self._expected, results)
-        # Not "greater than", since NaN is wrong too.
-        if not difference <= self._setting.tolerance:
-            return f"results differ by {difference:.1e} of the largest value"
-        return ""
+
+def _is_of_compiler(error: Exception) -> bool:
+    """Returns whether an error is XLA's, and not one of Python in the harness."""
+    of_python = RecursionError | NotImplementedError
+    return isinstance(error, RuntimeError) and not isinstance(error, of_python)
 
 
 def _run_time(executable: Any) -> int:

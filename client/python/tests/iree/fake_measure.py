@@ -19,4 +19,4 @@ def serve(connection, request):
             time.sleep(0.1)
     connection.send(len(modules))
     times = np.array([float(module) for module in modules])
-    connection.send(Measured(["" for _ in modules], times, times + 1, 2))
+    connection.send(Measured(["" for _ in modules], [None for _ in modules], times, times + 1, 2))

@@ -22,6 +22,7 @@ from test_tuner import Machine, Server, tuned
 
 from hlorank import Client, HlorankError
 from hlorank.measure import execute
+from hlorank.measure.results import largest_difference
 from hlorank.measure.fusion import saved
 from hlorank.measure.fusion.compilation import Compilation, OtherKernelsError
 from hlorank.measure.fusion.passes import CHOSEN_FUSION, DEFAULT
@@ -120,7 +121,7 @@ def test_the_winner_is_saved_with_the_passes_that_are_off_and_runs(tmp_path, mon
     expected = execute.Executable(smoothing().module, execute.on_device(smoothing().arguments))()
     loaded = saved.load(tmp_path, smoothing().arguments)
     for results in (loaded(), executable(smoothing(), tmp_path)()):
-        assert execute.largest_difference(expected, results) < 1e-5
+        assert largest_difference(expected, results) < 1e-5
     others = [np.ones_like(argument) for argument in smoothing().arguments]
     assert np.isfinite(np.asarray(loaded.run(execute.on_device(others))[0])).all()
     (tmp_path / saved.DESCRIPTION).write_text(json.dumps(description | {"jax": "0.0.1"}))

@@ -10,7 +10,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
-from hlorank.measure.execute import Executable, largest_difference, on_device
+from hlorank.measure.execute import Executable, on_device
+from hlorank.measure.results import largest_difference
 from hlorank.measure.fusion.passes import CHOSEN_FUSION, DEFAULT, OWN_FUSION
 from hlorank.measure.fusion.prepare import from_compiled
 from hlorank.measure.fusion.proof import KernelSet, compiled_kernels, difference

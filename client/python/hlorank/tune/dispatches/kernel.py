@@ -155,7 +155,7 @@ class TilePredictor:
 def _result_of(outcome: TileOutcome) -> Result:
     if outcome.nanoseconds:
         return Result(outcome.nanoseconds * 1e-9)
-    return Result(failure=outcome.failure or "crash")
+    return Result(failure=outcome.failure)
 
 
 def proposals(

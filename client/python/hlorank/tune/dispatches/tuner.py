@@ -174,7 +174,7 @@ class TileTuner:
         self._phase(f"compiling {dispatch.name}")
         texts = [dispatch.configured, *(with_tile(dispatch, tile) for tile, _ in tiles)]
         modules = self._compiled([harness(dispatch, text) for text in texts])
-        if isinstance(modules[0], str):
+        if not isinstance(modules[0], bytes):
             raise TuneError(f"{dispatch.name} does not compile alone: {modules[0]}")
         self._phase(f"measuring {dispatch.name}")
         measured = self._measured(DispatchSubject(dispatch.bindings), modules, SEARCH)
@@ -185,7 +185,8 @@ class TileTuner:
             error = measured.errors[i]
             works = not error and np.isfinite(times[i])
             nanoseconds = float(times[i]) if works else None
-            failure = None if works else _failure_of(modules[i], error)
+            refused = measured.failures[i] or getattr(modules[i], "failure", None)
+            failure = None if works else refused
             outcome = TileOutcome(tile, nanoseconds, float(times[0]), error, score, failure)
             self._add(kernel, outcome)
         if self._predictor is not None and tiles:
@@ -197,22 +198,23 @@ class TileTuner:
             stretches = max(1, int(left / (2 * protocol.stretch_seconds)))
             protocol = replace(protocol, tries=min(protocol.tries, stretches))
         try:
-            return measure_modules(self._worker, subject, modules, protocol)
+            given = [m if isinstance(m, bytes) else str(m) for m in modules]
+            return measure_modules(self._worker, subject, given, protocol)
         except WorkerError as error:
             raise TuneError(f"'{self._program.name}' does not run: it {error}") from error
 
-    def _compiled(self, texts: Sequence[str]) -> list[bytes | str]:
-        """Compiles on all processors; returns the reasons of those that do not compile."""
+    def _compiled(self, texts: Sequence[str]) -> list[bytes | CompileError]:
+        """Compiles on all processors; returns the errors of those that do not compile."""
         count = len(self._compilers)
         shares = [list(range(i, len(texts), count)) for i in range(count)]
-        modules: list[bytes | str] = [""] * len(texts)
+        modules: list[bytes | CompileError] = [b""] * len(texts)
 
         def compile_share(compiler: Compiler, share: list[int]) -> None:
             for i in share:
                 try:
                     modules[i] = compiler.compile(texts[i])
                 except CompileError as error:
-                    modules[i] = str(error)
+                    modules[i] = error
 
         with ThreadPoolExecutor(count) as pool:
             list(pool.map(compile_share, self._compilers, shares))
@@ -338,11 +340,3 @@ class TileTuner:
 
     def _phase(self, description: str) -> None:
         self._listener(description, self._run)
-
-
-def _failure_of(module: bytes | str, message: str) -> str:
-    """Says how a tile failed; ``module`` is text if it does not compile."""
-    if isinstance(module, str):
-        return "compile"
-    kinds = {"wrong result": "wrong_result", "timed out": "timeout"}
-    return next((kind for words, kind in kinds.items() if message.startswith(words)), "crash")

@@ -25,7 +25,7 @@ def tune_with_halide(given: argparse.Namespace) -> int:
     _refuse_other_options(given)
     if find_spec("halide") is None:
         raise ModuleNotFoundError("No module named 'halide'", name="halide")
-    function = PipelineFunction.parse(given.program)
+    function = PipelineFunction.parse(given.program, given.param or ())
     out = given.out or Path("tuned") / file_name(function.name)
     settings = ScheduleSettings(
         draws=given.draws or ScheduleSettings.draws,
