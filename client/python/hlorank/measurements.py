@@ -88,10 +88,10 @@ def list_message(target: str, graph_hash: bytes, after: bytes) -> Any:
 
 def delete_message(target: str, graph_hash: bytes) -> Any:
     """Returns the request that deletes the measurements of one graph."""
-    found = checked_hash(graph_hash)
+    found = b"" if graph_hash is None else checked_hash(graph_hash)
     if not found:
         hint = f"{_HASH_HINT}; delete_target deletes the measurements of all graphs"
-        raise ArgumentError(f"graph_hash is empty: {hint}")
+        raise ArgumentError(f"graph_hash is {graph_hash!r}: {hint}")
     return DeleteMeasurementsRequest(target=text(target, "target"), graph_hash=found)
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from hlorank.arguments import instance, text, whole_number
+from hlorank.arguments import U32, instance, text, whole_number
 from hlorank.errors import AnswerError, ArgumentError
 from hlorank.messages import ModelSelector
 from hlorank.seconds import time_of
@@ -12,6 +12,9 @@ from hlorank.task import Task, task_of
 from hlorank.unit import Unit, unit_of
 
 _LABELS = ("stable", "canary")
+_FORM = (
+    "a model is given as NAME, NAME@VERSION, NAME@stable or NAME@canary, and versions count from 1"
+)
 
 
 @dataclass(frozen=True)
@@ -34,10 +37,7 @@ class ModelReference:
         wrong_version = self.version is not None and self.version < 1
         wrong_label = self.label is not None and self.label not in _LABELS
         if not self.name or wrong_version or wrong_label or (self.version and self.label):
-            raise ArgumentError(
-                "a model is given as NAME, NAME@VERSION, NAME@stable or NAME@canary, "
-                "and versions count from 1"
-            )
+            raise ArgumentError(_FORM)
 
     @classmethod
     def parse(cls, given: str) -> "ModelReference":
@@ -47,8 +47,9 @@ class ModelReference:
             return cls(name)
         if version in _LABELS:
             return cls(name, label=version)
-        is_number = version.isascii() and version.isdecimal() and len(version) <= 10
-        return cls(name, int(version) if is_number else 0)
+        if not (version.isascii() and version.isdecimal() and 0 < int(version[:10]) <= U32):
+            raise ArgumentError(f"model '{given}' has the version '{version}': {_FORM}")
+        return cls(name, whole_number(int(version[:11]), "version", 1))
 
     def __str__(self) -> str:
         version = self.version or self.label

@@ -24,9 +24,11 @@ DURATIONS = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "min": D
 DURATIONS |= {"h": Decimal(3600)}
 """Seconds of each unit."""
 
-_NUMBER = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([A-Za-z]*)")
+_NUMBER = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)(?: ?([A-Za-z]+))?")
 _LARGEST = (1 << 64) - 1
 """Largest number of bytes."""
+_LONGEST, _NANOSECONDS = 10**9, 10**9
+"""Longest duration in seconds, and how many nanoseconds, the shortest, a second has."""
 
 
 def size(text: str) -> int:
@@ -42,7 +44,7 @@ def size(text: str) -> int:
         raise ArgumentError(f"'{text}' is not a size, expected {expected}")
     found = number * SIZES[unit or "B"]
     if found != int(found) or found > _LARGEST:
-        raise ArgumentError(f"'{text}' is not a whole number of bytes below 2^64")
+        raise ArgumentError(f"'{text}' is not a size, expected whole bytes below 2^64")
     return int(found)
 
 
@@ -59,14 +61,20 @@ def duration(text: str, bare: str = "s") -> float:
     number, unit = _parts(text, expected)
     if unit and unit not in DURATIONS:
         raise ArgumentError(f"'{text}' is not a duration, expected {expected}")
-    return float(number * DURATIONS[unit or bare])
+    found = number * DURATIONS[unit or bare]
+    nanoseconds = found * _NANOSECONDS
+    if nanoseconds != int(nanoseconds) or found > _LONGEST:
+        raise ArgumentError(
+            f"'{text}' is not a duration, expected whole nanoseconds and at most {_LONGEST} s"
+        )
+    return float(found)
 
 
 def _parts(text: str, expected: str) -> tuple[Decimal, str]:
     found = _NUMBER.fullmatch(text)
     if found is None:
         raise ArgumentError(f"'{text}' is not a number with a unit, expected {expected}")
-    return Decimal(found[1]), found[2]
+    return Decimal(found[1]), found[2] or ""
 
 
 def _listed(units: dict[str, object]) -> str:

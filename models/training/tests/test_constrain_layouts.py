@@ -14,8 +14,8 @@ from hlorank.measure.constrain import (  # noqa: E402
     constrained,
 )
 from hlorank.measure.execute import Executable  # noqa: E402
-from hlorank.measure.results import largest_difference  # noqa: E402
 from hlorank.measure.lower import lower  # noqa: E402
+from hlorank.measure.results import largest_difference  # noqa: E402
 from hlorank.measure.schema import HloInstructionProto, HloModuleProto  # noqa: E402
 from hlorank.measure.tuning_data import layout_tuning_data  # noqa: E402
 

@@ -38,6 +38,10 @@ class PipelineFunction:
                 raise HlorankError(f"--param {parameter} is not a parameter, expected NAME=VALUE")
         return cls(place, name, tuple((key, value) for key, _, value in pairs))
 
+    def __str__(self) -> str:
+        given = "".join(f" {key}={value}" for key, value in self.parameters)
+        return f"{self.place}:{self.name}{given}"
+
     def __call__(self) -> Any:
         """Builds the pipeline.
 

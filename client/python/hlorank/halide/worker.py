@@ -16,6 +16,7 @@ import numpy as np
 
 from hlorank.errors import HlorankError
 from hlorank.halide.adams2019 import apply_schedule
+from hlorank.halide.images import values_of
 from hlorank.halide.messages import (
     Begin,
     Compile,
@@ -25,7 +26,6 @@ from hlorank.halide.messages import (
     Search,
     Searched,
 )
-from hlorank.halide.images import values_of
 from hlorank.halide.pipeline import Pipeline
 from hlorank.halide.schedule import Draw
 from hlorank.halide.standard_error import printed

@@ -14,7 +14,6 @@ from typing import Any
 from hlorank.errors import HlorankError
 from hlorank.measure.child import Child
 
-
 OWN_SIGNALS = frozenset({"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP"})
 """Signals by which a program ends itself. Others come from outside, such as SIGKILL if memory is
 short, and an exit code is the end of the worker itself."""

@@ -3,16 +3,14 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from math import inf
 from pathlib import Path
 
 from hlorank.errors import HlorankError
 from hlorank.measure.atomic_files import file_name
 from hlorank.measure.script import load_module
-from hlorank.model import model_reference
 from hlorank.task import Task
+from hlorank.tune import values
 from hlorank.tune.program import FusionProgram, Program, TiledKernel
-from hlorank.tune.target import TARGET_BYTES
 
 _EPILOG = """\
 exit codes: 0 the search is complete, 1 it failed, 2 wrong arguments, 130 stopped by Ctrl-C.
@@ -36,10 +34,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
     parser = _parser()
     given = parser.parse_args(arguments)
+    for warning in values.unknown_variables():
+        print(warning, file=sys.stderr)
     if not given.report and given.program is None:
         parser.error("name a PROGRAM, or folders to --report")
-    if given.draws and given.compiler != "halide":
-        parser.error("--draws needs --compiler halide")
+    if problem := _does_not_apply(given):
+        parser.error(problem)
     try:
         if given.report:
             return _report(given)
@@ -69,6 +69,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         continues = "begins" if given.compiler == "halide" else "continues"
         print(f"stopped; the same command {continues} the search", file=sys.stderr)
         return 130
+
+
+_OF_HALIDE = ("draws", "param")
+_OF_A_MODEL = ("model", "target", "record")
+
+
+def _does_not_apply(given: argparse.Namespace) -> str:
+    """Names an option that would be ignored; empty if there is none."""
+    if given.report and given.program is not None:
+        return f"--report reads folders only: omit {given.program}"
+    if given.compiler != "halide":
+        for name in _OF_HALIDE:
+            if getattr(given, name):
+                return f"--{name} needs --compiler halide"
+    if given.compiler == "iree" and given.threads != 1:
+        return "--threads does not apply to --compiler iree, which measures on one thread"
+    if given.without_model:
+        for name in _OF_A_MODEL:
+            if getattr(given, name):
+                return f"--{name} does not apply with --without-model, which asks no server"
+    return ""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -113,13 +134,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--server",
+        type=values.address,
         default="127.0.0.1:7070",
         metavar="ADDRESS",
         help="address of the hlorank server (default: %(default)s)",
     )
     parser.add_argument(
         "--model",
-        type=_model,
+        type=values.model,
         metavar="NAME[@VERSION]",
         help="model that ranks (default: the server's default for the task; with IREE, "
         "tile-iree-cpu)",
@@ -131,7 +153,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--target",
-        type=_target,
+        type=values.target,
         metavar="NAME",
         help="name of hardware, compiler and flags, under which a server with --measurements keeps "
         "what is measured and learns from it in later searches (default: this processor, the "
@@ -145,7 +167,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--measurements",
-        type=_count,
+        type=values.count,
         metavar="N",
         help="maximum number of measured candidates, your program included (default: "
         f"{default.measurements}); with IREE, of measured tiles per dispatch (default: "
@@ -154,7 +176,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--draws",
-        type=_count,
+        type=values.count,
         metavar="N",
         help="with Halide, schedules that are drawn and that the model ranks (default: "
         f"{ScheduleSettings.draws})",
@@ -167,13 +189,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--minutes",
-        type=_minutes,
+        type=values.minutes,
         metavar="M",
-        help="maximum duration in minutes, confirmation included",
+        help="maximum duration in minutes, or with a unit such as 90s or 1.5h, with confirmation",
     )
     parser.add_argument(
         "--predictions",
-        type=_count,
+        type=values.count,
         default=default.predictions,
         metavar="N",
         help="candidates that the model ranks before each round of measurements "
@@ -181,17 +203,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--top-k",
-        type=_count,
+        type=values.count,
         default=default.top_k,
         metavar="K",
         help="best of those, which a round measures (default: %(default)s)",
     )
     parser.add_argument(
-        "--seed", type=_natural, default=0, help="seed of random choices (default: %(default)s)"
+        "--seed",
+        type=values.natural,
+        default=0,
+        help="seed of random choices (default: %(default)s)",
     )
     parser.add_argument(
         "--threads",
-        type=_natural,
+        type=values.natural,
         default=1,
         metavar="N",
         help="threads of the program; 0 for as many as XLA uses (default: %(default)s, as in the "
@@ -199,62 +224,31 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--out",
-        type=Path,
+        type=_path,
         metavar="FOLDER",
         help="folder of the results; a stopped search continues from it (default: tuned/NAME)",
     )
     parser.add_argument(
         "--record",
-        type=Path,
+        type=_path,
         metavar="FILE",
         help="record the calls to the server as a trace for `hlorank bench --trace`",
     )
     parser.add_argument(
         "--report",
-        type=Path,
+        type=_path,
         nargs="+",
         metavar="FOLDER",
         help="write one report about these folders into --out (default: the first folder)",
     )
     parser.add_argument(
-        "--replay", type=Path, metavar="FOLDER", help="measure the winner of this folder again"
+        "--replay", type=_path, metavar="FOLDER", help="measure the winner of this folder again"
     )
     return parser
 
 
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return value
-
-
-def _natural(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError("must be at least 0")
-    return value
-
-
-def _model(text: str) -> str:
-    try:
-        model_reference(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-    return text
-
-
-def _target(text: str) -> str:
-    if not 1 <= len(text.encode()) <= TARGET_BYTES:
-        raise argparse.ArgumentTypeError(f"must have 1 to {TARGET_BYTES} bytes")
-    return text
-
-
-def _minutes(text: str) -> float:
-    value = float(text)
-    if not 0 <= value < inf:
-        raise argparse.ArgumentTypeError("must be at least 0")
-    return value
+def _path(text: str) -> Path:
+    return Path(values.path_text(text))
 
 
 def _tune(given: argparse.Namespace) -> int:

@@ -31,10 +31,7 @@ class Journal:
         is_other = bool(rows) and rows[0].get("run") != run
         is_without_results = len(rows) == 1 and "run" in rows[0]
         if is_other and not is_without_results:
-            raise JournalError(
-                f"{self._path} contains another run ({_differences(rows[0].get('run'), run)}); "
-                "choose another folder, or remove the file"
-            )
+            raise JournalError(_refusal(folder, rows[0].get("run"), run))
         self.rows = rows[1:]
         """The rows that were written before a stopped run was continued."""
         self._file = self._path.open("a", encoding="utf-8")
@@ -96,8 +93,43 @@ def _truncate_incomplete_line(path: Path, file: Any) -> None:
         file.truncate(content.rfind(b"\n") + 1)
 
 
+_SHOWN = 3
+"""Maximum number of differences in a message."""
+_SHORT = 32
+"""Maximum length of a value in a message."""
+
+
+def _refusal(folder: Path, old: Any, new: dict[str, Any]) -> str:
+    """Says what to do about a folder with another run, and then how that run differs."""
+    path = folder / RESULTS_FILE
+    return (
+        f"{folder} has the results of another run: name another folder with --out\n"
+        f"({_differences(old, new)}; to begin anew in this folder, delete {path})"
+    )
+
+
 def _differences(old: Any, new: dict[str, Any]) -> str:
+    """Names the settings that differ, with their values if both are short."""
     if not isinstance(old, dict):
         return "its first line does not describe a run"
-    keys = [key for key in old.keys() | new.keys() if old.get(key) != new.get(key)]
-    return ", ".join(f"{key} {old.get(key)!r}, not {new.get(key)!r}" for key in sorted(keys))
+    before, after = _flat(old), _flat(new)
+    if before.get("identity") != after.get("identity"):
+        return "it was of another program or for another compiler"
+    keys = sorted(k for k in before.keys() | after.keys() if before.get(k) != after.get(k))
+    texts = [_difference(key, before.get(key), after.get(key)) for key in keys[:_SHOWN]]
+    more = [f"{len(keys) - _SHOWN} more"] if len(keys) > _SHOWN else []
+    return "different: " + ", ".join([*texts, *more])
+
+
+def _difference(key: str, old: Any, new: Any) -> str:
+    shown = ["none" if value is None else str(value) for value in (old, new)]
+    if any(len(text) > _SHORT for text in shown):
+        return key
+    return f"{key} {shown[0]}, not {shown[1]}"
+
+
+def _flat(run: dict[str, Any]) -> dict[str, Any]:
+    """Returns settings under their own names."""
+    settings = run.get("settings")
+    nested = settings if isinstance(settings, dict) else {}
+    return {key: value for key, value in run.items() if key != "settings"} | nested

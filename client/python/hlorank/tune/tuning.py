@@ -15,6 +15,7 @@ from hlorank.errors import HlorankError
 from hlorank.measure.processor import processor
 from hlorank.measure.rounds import Protocol
 from hlorank.model import model_reference
+from hlorank.tune.connecting import connect
 from hlorank.tune.experience import Kept
 from hlorank.tune.fusion.explain import explained
 from hlorank.tune.fusion.problem import FusionProblem
@@ -110,7 +111,7 @@ def _recording(
 
 def _connected(server: str | Client | None) -> AbstractContextManager[Client | None]:
     """Connects to a server; a client that the caller passed stays open."""
-    return Client(server) if isinstance(server, str) else nullcontext(server)
+    return connect(server) if isinstance(server, str) else nullcontext(server)
 
 
 def problem_of(subject: Program | TiledKernel) -> Problem:

@@ -18,7 +18,7 @@ from hlorank.iree.compile_worker import Compiler
 from hlorank.iree.compiler import CONFIGURATIONS, CompileError, compile_text
 from hlorank.iree.dispatch import with_tile
 from hlorank.iree.harness import harness
-from hlorank.iree.measure import difference, measure_modules, measuring_worker
+from hlorank.iree.measure import measure_modules, measuring_worker
 from hlorank.iree.runtime import DispatchSubject
 from hlorank.measure.rounds import Protocol
 from hlorank.measure.workers import Worker, WorkerError
@@ -69,6 +69,7 @@ def test_a_module_that_does_not_load_has_a_reason_and_the_others_run_times(worke
     measured = measure_modules(worker, SUBJECT, [modules[0], b"broken", modules[1]], HASTE)
     assert measured.errors[0] == measured.errors[2] == ""
     assert measured.errors[1] and "\n" not in measured.errors[1]
+    assert measured.failures[1] is None, "this says nothing of a tile"
     assert np.isfinite(measured.nanoseconds).tolist() == [True, False, True]
     print("broken:", measured.errors[1])
 
@@ -82,7 +83,8 @@ def test_a_tile_with_another_result_is_an_error(worker, modules):
     module = compile_text(harness(product(), wrong), begin=CONFIGURATIONS)
     measured = measure_modules(worker, SUBJECT, [modules[0], module], HASTE)
     assert measured.errors[0] == ""
-    assert measured.errors[1].startswith("wrong result: buffer 2 differs by ")
+    assert measured.errors[1].startswith("wrong result: results differ by ")
+    assert measured.failures == [None, "wrong_result"]
     assert np.isfinite(measured.nanoseconds).tolist() == [True, False]
 
 
@@ -90,6 +92,7 @@ def test_a_module_that_crashes_is_left_out_and_the_others_are_measured(fake):
     measured = measure_modules(fake, None, [b"5", b"crash", b"7", b"crash", b"3"], HASTE)
     crashed = "crashed with SIGSEGV"
     assert measured.errors == ["", crashed, "", crashed, ""]
+    assert measured.failures == [None, "crash", None, "crash", None]
     np.testing.assert_equal(measured.nanoseconds, [5, np.nan, 7, np.nan, 3])
     np.testing.assert_equal(measured.second, [6, np.nan, 8, np.nan, 4])
 
@@ -100,6 +103,7 @@ def test_a_module_that_hangs_is_left_out_and_the_others_are_measured(fake, monke
     monkeypatch.setattr(measure, "RUN_SECONDS", 10.0)
     measured = measure_modules(fake, None, [b"5", b"7", b"hang"], HASTE)
     assert measured.errors == ["", "", "timed out after 10 s"]
+    assert measured.failures[2] == "timeout"
     np.testing.assert_equal(measured.nanoseconds, [5, 7, np.nan])
 
 
@@ -107,23 +111,6 @@ def test_a_reference_that_crashes_is_an_error_of_the_whole(fake):
     with pytest.raises(WorkerError, match="crashed with SIGSEGV"):
         measure_modules(fake, None, [b"crash", b"5"], HASTE)
     assert measure_modules(fake, None, [b"5"], HASTE).errors == [""], "the process starts again"
-
-
-def test_results_are_compared_relative_to_the_largest_number():
-    one = [np.array([1000.0, 0.0]), np.array([1, 2])]
-    assert difference(one, [np.array([1000.9, 0.5]), np.array([1, 2])]) == ""
-    assert difference(one, [np.array([1000.0, 2.0]), np.array([1, 2])]) == (
-        "wrong result: buffer 0 differs by 2"
-    )
-    assert "buffer 1" in difference(one, [one[0], np.array([1, 3])])
-
-
-def test_a_result_that_is_not_a_number_is_an_error():
-    assert difference([np.array([0.0, 1.0])], [np.array([np.nan, 1.0])]) == (
-        "wrong result: buffer 0 differs by nan"
-    )
-    both = [np.array([np.nan, np.inf])]
-    assert difference(both, both) == ""
 
 
 def test_the_compiling_process_returns_modules_and_reasons(modules):

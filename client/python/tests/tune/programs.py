@@ -8,7 +8,16 @@ import numpy as np
 
 from hlorank import Client
 from hlorank.measure.rounds import Protocol
-from hlorank.tune import FusionProgram, Program, Settings, Tile, TiledKernel, search, tuning
+from hlorank.tune import (
+    FusionProgram,
+    Program,
+    Settings,
+    Tile,
+    TiledKernel,
+    connecting,
+    search,
+    tuning,
+)
 
 HASTE = Protocol(warmups=1, rounds=2, most_rounds=3, seconds=0.005, stretch_seconds=0.01, tries=0)
 """Short measurements, which are worth as much."""
@@ -18,7 +27,7 @@ def hurry(monkeypatch):
     """Searches measure in haste, and ask a server that is gone once."""
     for module, name in ((search, "SEARCH"), (search, "CONFIRM"), (tuning, "CONFIRM")):
         monkeypatch.setattr(module, name, HASTE)
-    monkeypatch.setattr(tuning, "Client", lambda address: Client(address, retries=0))
+    monkeypatch.setattr(connecting, "Client", lambda address: Client(address, retries=0))
 
 
 def short(strategy="genetic", **changes):

@@ -22,10 +22,10 @@ from test_tuner import Machine, Server, tuned
 
 from hlorank import Client, HlorankError
 from hlorank.measure import execute
-from hlorank.measure.results import largest_difference
 from hlorank.measure.fusion import saved
 from hlorank.measure.fusion.compilation import Compilation, OtherKernelsError
 from hlorank.measure.fusion.passes import CHOSEN_FUSION, DEFAULT
+from hlorank.measure.results import largest_difference
 from hlorank.measure.rounds import Protocol
 from hlorank.measure.schema import HloModuleProto
 from hlorank.tune import (

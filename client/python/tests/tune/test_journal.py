@@ -64,15 +64,29 @@ def test_another_run_is_refused_with_what_differs_and_touches_nothing(written):
     other = RUN | {"seed": 1, "model": "layout-xla-cpu@3", "threads": 1}
     with pytest.raises(JournalError) as refused:
         Journal(written.parent, other)
-    message = str(refused.value)
-    for difference in (
-        "seed 0, not 1",
-        "model None, not 'layout-xla-cpu@3'",
-        "threads None, not 1",
-    ):
-        assert difference in message
-    assert "program" not in message.partition("another run")[2].partition("choose")[0]
+    first, second = str(refused.value).splitlines()
+    assert first == (
+        f"{written.parent} has the results of another run: name another folder with --out"
+    )
+    assert "model none, not layout-xla-cpu@3, seed 0, not 1, threads none, not 1" in second
+    assert f"to begin anew in this folder, delete {written}" in second
     assert written.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"identity": "b" * 64, "processor": "p"}, "it was of another program or for another"),
+        ({"processor": "x" * 300}, "different: processor;"),
+        ({f"setting {i}": i for i in range(9)}, "setting 2 none, not 2, 6 more;"),
+        ({"settings": {"top_k": 4, "model": None}}, "different: top_k none, not 4;"),
+    ],
+)
+def test_the_refusal_of_another_run_is_two_short_lines(written, changed, words):
+    with pytest.raises(JournalError) as refused:
+        Journal(written.parent, RUN | changed)
+    lines = str(refused.value).replace(str(written), "").replace(str(written.parent), "")
+    assert words in lines and len(lines) < 250 and lines.count("\n") == 1
 
 
 def test_a_run_without_results_gives_way_to_another(tmp_path):

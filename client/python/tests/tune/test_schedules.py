@@ -11,10 +11,12 @@ from hlorank.halide.messages import Compiled, Failed, Searched
 from hlorank.halide.schedule import Draw, Schedule
 from hlorank.halide.script import PipelineFunction
 from hlorank.measure.rounds import Timing
+from hlorank.tune.journal import RESULTS_FILE as JOURNAL
 from hlorank.tune.schedules.choosing import compile_first, draw, measure, order
 from hlorank.tune.schedules.report import (
     RESULTS_FILE,
     SCHEDULE_FILE,
+    check_folder,
     draw_text,
     table,
     use,
@@ -182,3 +184,26 @@ def test_a_function_is_named_by_its_file():
     for text in ("blur.py", "blur.py:", ":blur", "blur.py:not a name"):
         with pytest.raises(HlorankError, match=r"expected FILE\.py:NAME"):
             PipelineFunction.parse(text)
+
+
+def test_another_pipeline_of_the_same_name_does_not_overwrite_the_results(tmp_path):
+    run, _ = searched(FakeCompiler())
+    run.pipeline = "a.py:f"
+    write(run, tmp_path)
+    check_folder(tmp_path, "a.py:f")
+    check_folder(tmp_path / "new", "b.py:f")
+    with pytest.raises(HlorankError, match=r"folder with --out\n.a\.py:f, not b\.py:f"):
+        check_folder(tmp_path, "b.py:f")
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / JOURNAL).write_text("{}\n")
+    with pytest.raises(HlorankError, match=r"a search of another compiler, not b\.py:f"):
+        check_folder(tmp_path / "new", "b.py:f")
+
+
+def test_a_value_of_a_generator_has_a_name():
+    parsed = PipelineFunction.parse("blur.py:Blur", ["factor=2", "name=a=b"])
+    assert parsed.parameters == (("factor", "2"), ("name", "a=b"))
+    assert str(parsed) == "blur.py:Blur factor=2 name=a=b"
+    for parameter in ("factor", "=2"):
+        with pytest.raises(HlorankError, match="is not a parameter, expected NAME=VALUE"):
+            PipelineFunction.parse("blur.py:Blur", [parameter])

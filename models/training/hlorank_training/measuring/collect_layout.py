@@ -16,8 +16,8 @@ import numpy as np
 from hlorank.measure.atomic_files import write_atomically
 from hlorank.measure.constrain import UNCHANGED, Configuration, configurable_nodes, constrained
 from hlorank.measure.execute import Executable, backend
-from hlorank.measure.results import largest_difference
 from hlorank.measure.lower import lower
+from hlorank.measure.results import largest_difference
 from hlorank.measure.rounds import Protocol, Timing, measure
 from hlorank.measure.tuning_data import layout_tuning_data
 from tqdm import tqdm

@@ -10,8 +10,8 @@ import jax
 import numpy as np
 from hlorank.measure.atomic_files import write_atomically
 from hlorank.measure.execute import backend
-from hlorank.measure.results import largest_difference
 from hlorank.measure.lower import lower
+from hlorank.measure.results import largest_difference
 from hlorank.measure.rounds import Protocol, measure
 from hlorank.measure.schema import TuningData
 from hlorank.measure.tuning_data import Tile, tile_tuning_data

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 from hlorank.measure.execute import Executable, on_device
-from hlorank.measure.results import largest_difference
 from hlorank.measure.fusion.passes import CHOSEN_FUSION, DEFAULT, OWN_FUSION
 from hlorank.measure.fusion.prepare import from_compiled
 from hlorank.measure.fusion.proof import KernelSet, compiled_kernels, difference
+from hlorank.measure.results import largest_difference
 from hlorank.measure.rounds import Protocol, Timing, measure
 from hlorank.measure.schema import HloModuleProto
 

@@ -98,6 +98,8 @@ class TileTuner:
             found = find_dispatches(self._program.text, STABLEHLO_FLAGS)
         except CompileError as error:
             raise TuneError(f"IREE cannot compile '{self._program.name}': {error}") from error
+        if not found:
+            raise TuneError(self._nothing_to_tune())
         for dispatch in found:
             if dispatch.space is None:
                 self._run.left.append((dispatch.name, dispatch.untunable))
@@ -111,6 +113,19 @@ class TileTuner:
             self._predictor.check(seen[0])
             for kernel in seen:
                 self._predictor.learn(kernel, kernel.outcomes)
+
+    def _nothing_to_tune(self) -> str:
+        """Says why a program has no dispatches."""
+        name = f"IREE makes no dispatches of '{self._program.name}'"
+        if not self._program.arguments:
+            return (
+                f"{name}: its function main has no arguments, so that IREE computes all of it "
+                "while it compiles; pass what varies as arguments of main"
+            )
+        return (
+            f"{name}: nothing that it computes depends on its arguments, so that IREE computes it "
+            "while it compiles, or only copies them"
+        )
 
     def _leave_unreached(self) -> None:
         """Leaves alone the dispatches whose root IREE rewrites after it reads a spec."""
@@ -241,7 +256,11 @@ class TileTuner:
             self._take_whole(done[-1]["whole"])
             return
         if not run.chosen:
-            run.message = "no tile is faster than the compiler's choice"
+            run.message = (
+                "no tile is faster than the compiler's choice"
+                if run.kernels
+                else "none of its dispatches has tiles to set; the report says why"
+            )
             return
         self._phase("compiling the program with the spec")
         self._write_spec()
@@ -308,7 +327,11 @@ class TileTuner:
             if best is not None:
                 self._run.chosen[kernel.dispatch.name] = best
         if not self._run.chosen:
-            self._run.message = "IREE compiles none of the tiles that the model puts first"
+            self._run.message = (
+                "IREE compiles none of the tiles that the model puts first"
+                if any(kernel.graph is not None for kernel in self._run.kernels)
+                else "none of its dispatches has tiles that the model ranks; the report says why"
+            )
             return
         self._write_spec()
         self._run.spec = str(self._spec_path)

@@ -5,9 +5,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hlorank.client import Client
 from hlorank.iree.compiler import compiler_version
 from hlorank.measure.processor import processor
+from hlorank.tune.connecting import connect
 from hlorank.tune.dispatches.kernel import TilePredictor
 from hlorank.tune.dispatches.run import TileRun
 from hlorank.tune.dispatches.settings import TileSettings
@@ -63,7 +63,7 @@ def tune_tiles(
         if server is None:
             return TileTuner(program, None, settings, journal, listener).run()
         kept = Kept(target or iree_target())
-        client = stack.enter_context(Client(server))
+        client = stack.enter_context(connect(server))
         predictor = TilePredictor(client, model, kept, settings.seed)
         run = TileTuner(program, predictor, settings, journal, listener).run(measure)
         run.kept = str(kept)

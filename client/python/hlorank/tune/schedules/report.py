@@ -1,13 +1,16 @@
 """What a search for schedules found: a table, a line, and files."""
 
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from hlorank.halide.features import FEATURE_SET
 from hlorank.halide.schedule import Draw
-from hlorank.measure.atomic_files import write_atomically, write_json
+from hlorank.measure.atomic_files import read_json, write_atomically, write_json
 from hlorank.tune.duration import duration
+from hlorank.tune.journal import RESULTS_FILE as JOURNAL
+from hlorank.tune.journal import JournalError
 from hlorank.tune.schedules.run import Candidate, ScheduleRun
 
 SCHEDULE_FILE, RESULTS_FILE = "schedule.h", "results.json"
@@ -100,6 +103,24 @@ def use(run: ScheduleRun, folder: Path) -> str:
     )
 
 
+def check_folder(folder: Path, pipeline: str) -> None:
+    """Refuses a folder with the results of another search, which would be overwritten.
+
+    Raises:
+        JournalError: if it holds them; the message says what to do.
+    """
+    name = None
+    with suppress(OSError, ValueError, AttributeError):
+        name = read_json(folder / RESULTS_FILE).get("pipeline")
+    is_other = name is not None and name != pipeline
+    if is_other or (folder / JOURNAL).exists():
+        raise JournalError(
+            f"{folder} has the results of another search: name another folder with --out\n"
+            f"({name if is_other else 'a search of another compiler'}, not {pipeline}; to begin "
+            "anew in this folder, delete it)"
+        )
+
+
 def write(run: ScheduleRun, folder: Path) -> None:
     """Writes the fastest schedule as C++, and every schedule that was drawn."""
     fastest = run.fastest
@@ -108,6 +129,7 @@ def write(run: ScheduleRun, folder: Path) -> None:
         write_atomically(folder / SCHEDULE_FILE, (comment + fastest.schedule.source).encode())
     content = {
         "name": run.name,
+        "pipeline": run.pipeline,
         "feature_set": FEATURE_SET,
         "model": run.model,
         "unit": run.unit,

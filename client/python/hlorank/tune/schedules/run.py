@@ -60,6 +60,8 @@ class ScheduleRun:
     """Of the scores."""
     noise: float = 0.0
     """Relative difference of the run times of two passes, median over schedules."""
+    pipeline: str = ""
+    """Where the pipeline comes from, such as ``blur.py:blur``."""
     kept: str = ""
     """What became of the measurements at the server; empty without a server."""
     seconds: dict[str, float] = field(default_factory=dict)

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from hlorank.client import Client
 from hlorank.errors import HlorankError
 from hlorank.halide.schedule import Schedule
 from hlorank.halide.schedules import WORKER, Schedules
+from hlorank.halide.script import PipelineFunction
 from hlorank.measure.workers import Worker
+from hlorank.tune.connecting import connect
 from hlorank.tune.experience import Kept
 from hlorank.tune.predictor import server_error
 from hlorank.tune.schedules.choosing import (
@@ -25,7 +26,7 @@ from hlorank.tune.schedules.choosing import (
     order,
 )
 from hlorank.tune.schedules.predictor import SchedulePredictor
-from hlorank.tune.schedules.report import write
+from hlorank.tune.schedules.report import check_folder, write
 from hlorank.tune.schedules.run import ScheduleRun, ScheduleSettings
 from hlorank.tune.target import default_target
 
@@ -63,8 +64,9 @@ def tune_schedules(
     Raises:
         HlorankError: if the pipeline cannot be built, or no server answers.
     """
-    run = ScheduleRun(name)
-    with Worker(WORKER) as worker, Client(server) if server else nullcontext() as client:
+    run = ScheduleRun(name, pipeline=_place(build))
+    check_folder(out, run.pipeline)
+    with Worker(WORKER) as worker, connect(server) if server else nullcontext() as client:
         kept = Kept(target or halide_target())
         predictor = SchedulePredictor(client, run, model, kept) if client else None
         scores = predictor.scores if predictor else _random_scores(settings.seed)
@@ -82,6 +84,14 @@ def tune_schedules(
             run.kept = str(kept)
     write(run, out)
     return run
+
+
+def _place(build: Callable[[], Any]) -> str:
+    """Says where a pipeline comes from, alike in every process."""
+    if isinstance(build, PipelineFunction):
+        return str(build)
+    module, name = getattr(build, "__module__", ""), getattr(build, "__qualname__", "")
+    return f"{module}:{name}" if name else type(build).__qualname__
 
 
 def _check(scores: Scores, greedy: Schedule) -> None:

@@ -1,0 +1,79 @@
+"""Values of flags that cannot be read are errors that name them."""
+
+import re
+
+import pytest
+from conftest import REPOSITORY
+
+from hlorank.tune import values
+from hlorank.tune.__main__ import main
+
+
+def refusal(capsys, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "reason"),
+    [
+        *(
+            ("--measurements", v, "is not a whole number from 1")
+            for v in ("0", "1.5", "x", "1_0", "")
+        ),
+        *(("--seed", v, "is not a whole number from 0") for v in ("-1", "1e3", "9" * 30)),
+        ("--threads", "two", "is not a whole number from 0"),
+        ("--predictions", "0", "is not a whole number from 1"),
+        ("--top-k", "0", "is not a whole number from 1"),
+        ("--draws", "many", "is not a whole number from 1"),
+        *(
+            ("--minutes", v, "expected minutes, or a number with ms, s, m")
+            for v in ("x", "nan", "-1")
+        ),
+        ("--server", "127.0.0.1", "the port is missing"),
+        ("--model", "layout@0", "versions count from 1"),
+        ("--target", "", "has 0 bytes, expected 1 to 256"),
+        ("--out", "", "is not a path"),
+        ("--strategy", "best", "invalid choice: 'best'"),
+    ],
+)
+def test_the_error_names_the_flag_and_what_is_expected(capsys, flag, value, reason):
+    line = refusal(capsys, "step.hlo", f"{flag}={value}")
+    assert f"argument {flag}: " in line and reason in line
+    assert value in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["step.hlo", "--draws=3"], "--draws needs --compiler halide"),
+        (["step.hlo", "--param=a=b"], "--param needs --compiler halide"),
+        (["step.mlir", "--compiler=iree", "--threads=2"], "--threads does not apply to --compiler"),
+        (["step.hlo", "--without-model", "--model=a"], "--model does not apply with --without-m"),
+        (["step.hlo", "--without-model", "--target=a"], "--target does not apply with"),
+        (["step.hlo", "--without-model", "--record=a"], "--record does not apply with"),
+        (["step.hlo", "--report", "a"], "--report reads folders only: omit step.hlo"),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_an_error(capsys, arguments, reason):
+    assert reason in refusal(capsys, *arguments)
+
+
+def test_minutes_may_have_a_unit():
+    assert [values.minutes(text) for text in ("5", "0.5", "90s", "2 h")] == [5, 0.5, 1.5, 120]
+
+
+def test_a_misspelled_variable_is_a_warning_and_the_known_ones_are_those_of_the_programs():
+    environment = {"HLORANK_TOKEN": "", "HLORANK_TOCKEN": "", "PATH": ""}
+    assert values.unknown_variables(environment) == [
+        "warning: HLORANK_TOCKEN is not a variable of hlorank; did you mean HLORANK_TOKEN?"
+    ]
+    sources = [
+        path.read_text()
+        for folder in ("server/src", "client/src")
+        for path in (REPOSITORY / folder).rglob("*.rs")
+    ]
+    named = set(re.findall(r'"(HLORANK_[A-Z_]*[A-Z])"', "".join(sources)))
+    assert values.unknown_variables(dict.fromkeys(named, "")) == []
