@@ -1,18 +1,23 @@
 """Random Halide pipelines, schedules of the autoscheduler, and their collection."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 pytest.importorskip("scipy", reason="scipy is not installed")
 pytest.importorskip("halide", reason="halide is not installed")
 
+import halide as hl
 from hlorank.halide.adams2019 import apply_schedule
 from hlorank.halide.features import CONFIG_FEATURES, FEATURE_SET, NODE_FEATURES
+from hlorank.halide.generators import pipeline_of_generator
 from hlorank.halide.messages import Compile, Compiled, Failed, Search
+from hlorank.halide.pipeline import Pipeline, PipelineError
 from hlorank.halide.schedule import Draw
 from hlorank.halide.stages import stage_graph
 from hlorank.halide.weights import shipped_weights
-from hlorank.halide.worker import Programs
+from hlorank.halide.worker import Programs, serve
 from hlorank.measure.atomic_files import read_json
 from hlorank.measure.rounds import Protocol
 from hlorank.measure.workers import Worker
@@ -153,7 +158,103 @@ def test_a_slow_or_wrong_schedule_is_not_measured():
     programs = Programs(RandomPipeline(TEN))
     first = programs.compile(Draw(0), slowest=10.0)
     assert isinstance(first, Compiled) and first.seconds > 0 and first.run_seconds > 0
-    assert programs.compile(Draw(0), slowest=0.0) == Failed("runs longer than 0 s")
-    programs._expected = programs._expected + 1.0
+    assert programs.compile(Draw(0), slowest=0.0) == Failed("runs longer than 0 s", "timeout")
+    programs._expected = [values + 1.0 for values in programs._expected]
     wrong = programs.compile(Draw(0), slowest=10.0)
-    assert isinstance(wrong, Failed) and "the results differ by" in wrong.message
+    assert isinstance(wrong, Failed) and "results differ by" in wrong.message
+    assert wrong.failure == "wrong_result"
+
+
+u = hl.Var("u")
+
+
+def one_input(kind, function, *outputs):
+    """A pipeline of an image of 512 numbers, and of a function of each."""
+    taken, given = hl.ImageParam(kind, 1, "taken"), hl.Func("given")
+    taken.set_estimates([(0, 512)])
+    given[u] = function(taken[u])
+    return Pipeline([given, *outputs], [(512,), *((512,) for _ in outputs)], [taken])
+
+
+@pytest.mark.parametrize(
+    ("kind", "function"),
+    [
+        (hl.Float(32), hl.sqrt),
+        (hl.Float(32), lambda x: hl.log(x - x)),
+        (hl.Float(32), lambda x: (x, -x)),
+        (hl.Float(32), lambda x: x > 0.0),
+        (hl.BFloat(16), lambda x: hl.cast(hl.BFloat(16), hl.cast(hl.Float(32), x) * 2.0)),
+        (hl.Float(16), lambda x: x * x),
+        (hl.Float(64), lambda x: x / x),
+        (hl.Int(64), lambda x: x * x),
+        (hl.UInt(1), lambda x: x),
+        (hl.UInt(8), lambda x: hl.cast(hl.UInt(64), x)),
+    ],
+)
+def test_results_of_every_type_are_compared_and_nan_is_equal_to_nan(kind, function):
+    programs = Programs(lambda: one_input(kind, function))
+    for _ in range(2):
+        assert isinstance(programs.compile(Draw(0), slowest=10.0), Compiled)
+    programs._expected = [
+        np.where(np.isfinite(v), 2.0 * v + 1000.0, 0.0) for v in programs._expected
+    ]
+    assert programs.compile(Draw(0), slowest=10.0).failure == "wrong_result"
+
+
+def test_an_error_of_the_harness_says_nothing_of_the_schedule(monkeypatch):
+    programs = Programs(lambda: one_input(hl.Float(32), hl.sqrt))
+    monkeypatch.setattr("hlorank.halide.worker._current", programs)
+    monkeypatch.setattr(programs, "_results", lambda: 1 / 0)
+    sent = []
+    serve(SimpleNamespace(send=sent.append), Compile(Draw(0), 10.0))
+    assert sent[0] == Failed("ZeroDivisionError: division by zero", None)
+
+
+class Scaled(hl.Generator):
+    factor = hl.GeneratorParam(2)
+    fast = hl.GeneratorParam(True)
+    taken = hl.InputBuffer(None, 1)
+    gain = hl.InputScalar(hl.Float(32))
+    given = hl.OutputBuffer(hl.Float(32), 1)
+
+    def generate(self):
+        assert self.using_autoscheduler()
+        self.given[u] = hl.cast(hl.Float(32), self.taken[u]) * self.factor * self.gain
+        self.taken.set_estimates([(0, 512)])
+        self.gain.set_estimate(2.0)
+        if self.fast:
+            self.given.set_estimates([(0, 512)])
+
+
+def test_a_generator_class_is_a_pipeline():
+    values = {"taken.type": "uint8", "factor": "3"}
+    programs = Programs(lambda: pipeline_of_generator(Scaled, values))
+    assert isinstance(programs.compile(Draw(0), slowest=10.0), Compiled)
+    taken, gain = programs._inputs
+    assert np.array_equal(programs._expected[0], np.array(taken) * 6.0) and gain == 2.0
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({}, "Scaled cannot be built: No type has been specified for taken"),
+        ({"taken.type": "uint8", "speed": "1"}, "no GeneratorParam speed, only factor, fast"),
+        ({"taken.type": "uint8", "factor": "two"}, "factor of Scaled is 'two', expected a value"),
+        ({"taken.type": "uint8", "fast": "maybe"}, "fast of Scaled is 'maybe'"),
+        ({"taken.type": "uint8", "fast": "false"}, r"output given\S* has no estimates"),
+    ],
+)
+def test_a_generator_that_cannot_be_built_says_why(values, reason):
+    with pytest.raises(PipelineError, match=reason):
+        pipeline_of_generator(Scaled, values)
+
+
+def test_a_pipeline_that_cannot_be_run_says_why_before_it_is_compiled():
+    with pytest.raises(PipelineError, match="has 1 dimensions, but 2 extents"):
+        Pipeline(one_input(hl.Float(32), hl.sqrt).outputs[0], (512, 4), [])
+    with pytest.raises(PipelineError, match="the extents are 512, expected a list"):
+        Pipeline(one_input(hl.Float(32), hl.sqrt).outputs[0], 512, [])
+    taken, given = hl.ImageParam(hl.Float(32), 1, "taken"), hl.Func("given")
+    given[u] = taken[u]
+    with pytest.raises(PipelineError, match="input taken has no estimates"):
+        Pipeline(given, (512,), [taken])

@@ -28,6 +28,9 @@ def pipeline_of_generator(generator: type, parameters: Mapping[str, Any]) -> Pip
     autoscheduler = hl.AutoschedulerParams("Adams2019", {"parallelism": 1})
     context = hl.GeneratorContext(hl.get_host_target(), autoscheduler)
     name = generator.__name__
+    if not hasattr(generator, "_halide_registered_name"):
+        # A class without the decorator hl.generator, which gives this name.
+        generator._halide_registered_name = name
     with context:
         made = generator()
         for key, value in parameters.items():

@@ -1,6 +1,7 @@
 """Whole searches for the tiles of a tiny program."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -205,14 +206,48 @@ def test_a_program_that_iree_cannot_compile_is_an_error(capsys):
     assert code == 1 and err.startswith("error: IREE cannot compile 'bad': source.mlir:3:")
 
 
+FOLDED = """
+func.func @main() -> tensor<16x24xf32> {
+  %0 = stablehlo.constant dense<0.5> : tensor<16x24xf32>
+  %1 = stablehlo.add %0, %0 : tensor<16x24xf32>
+  return %1 : tensor<16x24xf32>
+}
+"""
+COPIED = (
+    "func.func @main(%x: tensor<16x24xf32>) -> tensor<16x24xf32> { return %x : tensor<16x24xf32> }"
+)
+
+
+@pytest.mark.parametrize("option", ["--without-model", "--no-measure"])
+@pytest.mark.parametrize(
+    ("text", "reason"), [(FOLDED, "its function main has no arguments"), (COPIED, "only copies")]
+)
+def test_a_program_without_dispatches_says_why(capsys, server, text, reason, option):
+    Path("folded.mlir").write_text(text)
+    given = [option] if option == "--without-model" else [option, f"--server={server}"]
+    code, _, err = run(capsys, "folded.mlir", *given, "--out=out")
+    assert code == 1 and err.startswith("error: IREE makes no dispatches of 'folded': ")
+    assert reason in err and len(err) < 250
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [("module {}", "contains no function main"), (TEXT.replace("16x", "?x"), "fixed shapes")],
+    [
+        ("module {}", "contains no function main"),
+        (TEXT.replace("16x", "?x"), "fixed shapes"),
+        (TEXT.replace("f32", "f8E4M3FN"), "main takes .*, expected elements of type f16, f32"),
+        (TEXT.replace("f32", "i4"), "expected elements of type"),
+        (TEXT.replace("f32", "complex<f32>"), "expected arrays of fixed shapes"),
+        ("ML\udcefR", "is MLIR bytecode, expected text"),
+        ("\udcff", "is not text in UTF-8"),
+    ],
 )
 def test_a_file_without_arrays_of_fixed_shapes_is_an_error(capsys, text, reason):
-    Path("bad.mlir").write_text(text)
+    Path("bad.mlir").write_bytes(text.encode(errors="surrogateescape"))
     code, _, err = run(capsys, "bad.mlir", "--without-model")
-    assert code == 1 and reason in err and "bad.mlir" in err
+    assert code == 1 and re.search(reason, err) and "bad.mlir" in err
+    code, _, err = run(capsys, "none.mlir", "--without-model")
+    assert code == 1 and err == "error: none.mlir cannot be read: No such file or directory\n"
 
 
 def test_options_that_do_not_apply_are_errors(capsys):
