@@ -3,7 +3,6 @@
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use hlorank_proto::{
-    FILE_DESCRIPTOR_SET,
     received::cost_model_service_server::CostModelServiceServer,
     v1::{model_admin_service_server::ModelAdminServiceServer, model_service_server::ModelServiceServer},
 };
@@ -19,8 +18,8 @@ use crate::{
     security::{CallsOnly, CountCalls, Credentials, SecuritySettings},
     serve_connection::Http,
     service::{
-        AdmitCallsLayer, CostModel, DeadlinesLayer, DeliverySettings, JsonCalls, ModelAdmin, Models,
-        compress_like_request, explain_response,
+        AdmitCallsLayer, CostModel, DeadlinesLayer, DeliverySettings, Explain, JsonCalls, ModelAdmin, Models,
+        Reflection, compress_like_request,
     },
     session::Sessions,
     start_error::StartError,
@@ -105,6 +104,7 @@ impl<H: Health> Routers<'_, H> {
 
     /// Returns the HTTP settings of the gRPC and admin listeners.
     pub(crate) fn http(&self) -> Http {
+        // The other half is what the server reads ahead of a stream.
         let window = self.delivery.stream_window_bytes;
         let mut http = Http::new(TokioExecutor::new());
         // For JSON alone.
@@ -115,7 +115,7 @@ impl<H: Health> Routers<'_, H> {
         http.http2()
             .timer(TokioTimer::new())
             .initial_connection_window_size(CONNECTION_WINDOWS * window)
-            .initial_stream_window_size(window)
+            .initial_stream_window_size(window / 2)
             .keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(KEEP_ALIVE)
             .max_concurrent_streams(self.settings.max_connection_calls)
@@ -133,7 +133,8 @@ impl<H: Health> Routers<'_, H> {
             .map_response(|response: http::Response<_>| response.map(Body::new))
             .layer(ObserveCallsLayer(Arc::clone(&self.observer)))
             .layer(DeadlinesLayer)
-            .map_response(explain_response::<Body>)
+            .layer_fn(Explain)
+            .layer(self.credentials.check_host())
             .layer(self.credentials.authorize())
             .layer(self.credentials.identify())
             .map_request(compress_like_request::<Body>)
@@ -145,16 +146,10 @@ impl<H: Health> Routers<'_, H> {
     }
 }
 
-/// Adds the reflection service, which describes these services and itself.
-fn with_reflection(routes: Routes, services: &[&str]) -> Result<Routes, StartError> {
-    let reflection = |own: &'static str| {
-        let builder = tonic_reflection::server::Builder::configure()
-            .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
-            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-            .with_service_name(own);
-        services.iter().fold(builder, |builder, service| builder.with_service_name(*service))
-    };
-    let v1 = reflection("grpc.reflection.v1.ServerReflection").build_v1()?;
-    let v1alpha = reflection("grpc.reflection.v1alpha.ServerReflection").build_v1alpha()?;
-    Ok(routes.add_service(compressed!(v1)).add_service(compressed!(v1alpha)))
+/// Adds the reflection services, which describe these services and themselves.
+fn with_reflection(routes: Routes, services: &[&'static str]) -> Result<Routes, StartError> {
+    let reflection = Reflection::of(services)?;
+    let v1 = compressed!(reflection.v1());
+    let v1alpha = compressed!(reflection.v1alpha());
+    Ok(routes.add_service(v1).add_service(v1alpha))
 }

@@ -78,8 +78,10 @@ pub async fn start(settings: Settings) -> Result<RunningServer, StartError> {
         Replays { quality, store, share }.start()
     });
     let shadows = RunningShadows::start(sessions.clone(), settings.replay_share);
+    let hosts = settings.security.allowed_hosts.clone();
     let monitored = Monitored::new(&metrics, &sessions, &readiness);
-    let monitoring = addresses.metrics.map(|address| Monitoring::start(address, monitored)).transpose()?;
+    let monitoring =
+        addresses.metrics.map(|address| Monitoring::start(address, monitored, hosts)).transpose()?;
     let tracing = Tracing::start(&settings.traces)?;
     let routers = Routers {
         settings: &settings.security,

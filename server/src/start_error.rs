@@ -38,7 +38,7 @@ pub enum StartError {
     },
     /// The reflection service cannot read the built-in descriptors.
     #[error("server reflection: {0}")]
-    Reflection(#[from] tonic_reflection::server::Error),
+    Reflection(#[from] prost_reflect::DescriptorError),
     /// The settings for spans cannot be used.
     #[error("cannot send spans to --otlp-endpoint: {0}")]
     Spans(#[from] SpansError),

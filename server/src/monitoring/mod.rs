@@ -17,8 +17,8 @@ use axum::{
     Router,
     body::Bytes,
     extract::{Request, State},
-    http::{StatusCode, header},
-    middleware::{Next, from_fn},
+    http::{Method, StatusCode, Uri, header},
+    middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
     routing::get,
 };
@@ -29,7 +29,7 @@ use crate::{
     listening::{BoundAddress, Listening},
     metrics::Metrics,
     registry::Registry,
-    security::{ConnectionActivity, ConnectionGate},
+    security::{AllowedHosts, ConnectionActivity, ConnectionGate, HostError},
     serve_connection::Http,
     service::openapi,
     session::Sessions,
@@ -84,7 +84,11 @@ impl Monitored {
 
 impl Monitoring {
     /// Serves the endpoints on an address.
-    pub(crate) fn start(address: BoundAddress, monitored: Monitored) -> Result<Self, StartError> {
+    pub(crate) fn start(
+        address: BoundAddress,
+        monitored: Monitored,
+        hosts: AllowedHosts,
+    ) -> Result<Self, StartError> {
         let gate = ConnectionGate::new(MAX_CONNECTIONS, MAX_IDLE, &monitored.metrics.security.metrics);
         let (page, openapi) = (page::page(), Bytes::from(openapi().to_string()));
         let router = Router::new()
@@ -96,7 +100,10 @@ impl Monitoring {
             .route("/metrics", get(metrics))
             .route("/healthz", get(async || "ok\n"))
             .route("/readyz", get(ready))
+            .fallback(no_page)
+            .method_not_allowed_fallback(only_get)
             .layer(from_fn(note_request))
+            .layer(from_fn_with_state(hosts, check_host))
             .with_state(Arc::new(monitored));
         Ok(Self(Listening::start(address, gate, http(), router)?))
     }
@@ -114,6 +121,28 @@ fn http() -> Http {
     let header_bytes = u32::try_from(MAX_HEADER_BYTES).unwrap_or(u32::MAX);
     http.http2().timer(TokioTimer::new()).max_header_list_size(header_bytes);
     http
+}
+
+/// Rejects requests that name a host which is not one of this server.
+async fn check_host(State(hosts): State<AllowedHosts>, request: Request, next: Next) -> Response {
+    match hosts.check(request.version(), request.uri(), request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(error @ HostError::NotAllowed { .. }) => {
+            (StatusCode::MISDIRECTED_REQUEST, format!("HOST_NOT_ALLOWED: {error}\n")).into_response()
+        }
+        Err(error) => (StatusCode::BAD_REQUEST, format!("HOST_INVALID: {error}\n")).into_response(),
+    }
+}
+
+async fn no_page(uri: Uri) -> impl IntoResponse {
+    let text =
+        format!("there is no page {}; pages are / /metrics /healthz /readyz /openapi.json\n", uri.path());
+    (StatusCode::NOT_FOUND, text)
+}
+
+async fn only_get(method: Method) -> impl IntoResponse {
+    let text = format!("the method is {method}, but pages are read with GET or HEAD\n");
+    (StatusCode::METHOD_NOT_ALLOWED, text)
 }
 
 /// Lets the connection of a request be idle from its arrival, so that a client which does not read its answer is idle,

@@ -78,7 +78,7 @@ fn required_scope(path: &str) -> Option<Scope> {
 
 /// Returns the name of the token that allows a call.
 fn authorize(tokens: &Tokens, headers: &HeaderMap, scope: Scope) -> Result<TokenName, ServiceError> {
-    let token = bearer(headers).ok_or(ServiceError::TokenMissing)?;
+    let token = bearer(headers)?;
     let holder = tokens.holder(token).ok_or(ServiceError::TokenUnknown)?;
     if holder.allows(scope) {
         return Ok(TokenName(Arc::clone(&holder.name)));
@@ -87,10 +87,13 @@ fn authorize(tokens: &Tokens, headers: &HeaderMap, scope: Scope) -> Result<Token
 }
 
 /// Returns the token of `authorization: Bearer TOKEN`.
-fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
-    let value = headers.get(AUTHORIZATION)?.as_bytes();
-    let (scheme, token) = value.split_at_checked(b"Bearer ".len())?;
-    scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
+fn bearer(headers: &HeaderMap) -> Result<&[u8], ServiceError> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let value = values.next().ok_or(ServiceError::TokenMissing)?;
+    let split = value.as_bytes().split_at_checked(b"Bearer ".len());
+    let token = split.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"Bearer "));
+    let (_, token) = token.filter(|_| values.next().is_none()).ok_or(ServiceError::TokenUnreadable)?;
+    Ok(token.trim_ascii())
 }
 
 #[cfg(test)]
@@ -101,13 +104,17 @@ mod tests {
     fn a_bearer_token_is_read() {
         let token = |value: &'static str| {
             let headers = HeaderMap::from_iter([(AUTHORIZATION, value.parse().unwrap())]);
-            bearer(&headers).map(<[u8]>::to_vec)
+            bearer(&headers).ok().map(<[u8]>::to_vec)
         };
         assert_eq!(token("Bearer abc"), Some(b"abc".to_vec()));
         assert_eq!(token("bearer  abc "), Some(b"abc".to_vec()));
         assert_eq!(token("Basic abc"), None);
         assert_eq!(token("abc"), None);
-        assert_eq!(bearer(&HeaderMap::new()), None);
+        assert!(matches!(bearer(&HeaderMap::new()), Err(ServiceError::TokenMissing)));
+        let mut twice = HeaderMap::new();
+        twice.append(AUTHORIZATION, "Bearer a".parse().unwrap());
+        twice.append(AUTHORIZATION, "Bearer b".parse().unwrap());
+        assert!(matches!(bearer(&twice), Err(ServiceError::TokenUnreadable)));
     }
 
     #[test]

@@ -1,14 +1,11 @@
 use std::task::{Context, Poll};
 
 use futures::future::{Either, Ready, ready};
-use http::{
-    HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version,
-    header::{ALLOW, CONTENT_TYPE},
-};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Version, header::CONTENT_TYPE};
 use tonic::body::Body;
 use tower::Service;
 
-use crate::service::is_json;
+use crate::service::{ServiceError, failure, is_json};
 
 /// Rejects requests that are neither gRPC over HTTP/2 nor JSON, before any handler sees them.
 #[derive(Clone)]
@@ -29,35 +26,26 @@ where
     fn call(&mut self, request: Request<Incoming>) -> Self::Future {
         match rejection(&request) {
             None => Either::Left(self.0.call(request)),
-            Some(rejection) => Either::Right(ready(Ok(rejection))),
+            Some(rejection) => Either::Right(ready(Ok(failure(&rejection.into())))),
         }
     }
 }
 
-/// Returns the response to a request that is no call.
-fn rejection<B>(request: &Request<B>) -> Option<Response<Body>> {
+/// Returns why a request is no call.
+fn rejection<B>(request: &Request<B>) -> Option<ServiceError> {
     if request.method() != Method::POST {
-        let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "calls are POST requests\n");
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
-        return Some(response);
+        return Some(ServiceError::HttpMethod { found: request.method().to_string() });
     }
     if is_json(request.headers()) {
         return None;
     }
     if !is_grpc(request.headers()) {
-        let expected =
-            "calls have the content type application/grpc, application/grpc+proto or application/json\n";
-        return Some(plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, expected));
+        let found = request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        let found = String::from_utf8_lossy(found.unwrap_or_default()).into_owned();
+        return Some(ServiceError::ContentType { found });
     }
-    let needs = "gRPC needs HTTP/2; calls with the content type application/json may use HTTP/1.1\n";
-    (request.version() != Version::HTTP_2).then(|| plain(StatusCode::HTTP_VERSION_NOT_SUPPORTED, needs))
-}
-
-fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
-    let mut response = Response::new(Body::new(http_body_util::Full::from(text)));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    response
+    let found = request.version();
+    (found != Version::HTTP_2).then(|| ServiceError::HttpVersion { found: format!("{found:?}") })
 }
 
 /// Returns whether the content type is that of gRPC with protobuf messages, with or without parameters.

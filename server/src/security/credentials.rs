@@ -1,8 +1,10 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use super::{
-    AuthorizeLayer, ConnectionGate, CredentialError, IdentifyLayer, SecuritySettings, TrustedProxies,
+    AllowedHosts, AuthorizeLayer, ConnectionGate, CredentialError, IdentifyLayer, SecuritySettings,
+    TrustedProxies,
     certificates::TlsFiles,
+    check_host::CheckHostLayer,
     tokens::TokenFile,
     watched::{Source, Watched},
 };
@@ -16,6 +18,7 @@ pub(crate) struct Credentials {
     max_connections: usize,
     max_idle: Duration,
     proxies: TrustedProxies,
+    hosts: AllowedHosts,
     metrics: Arc<Metrics>,
 }
 
@@ -31,6 +34,7 @@ impl Credentials {
             max_connections: settings.max_connections as usize,
             max_idle: settings.max_idle_seconds,
             proxies: settings.trusted_proxies.clone(),
+            hosts: settings.allowed_hosts.clone(),
             metrics: Arc::clone(metrics),
         };
         credentials.show_expiry();
@@ -45,6 +49,12 @@ impl Credentials {
     /// Returns the layer that checks the tokens of calls.
     pub(crate) fn authorize(&self) -> AuthorizeLayer {
         AuthorizeLayer(self.tokens.clone())
+    }
+
+    /// Returns the layer that checks the hosts that calls name. A web page has no credentials, so calls with them need none.
+    pub(crate) fn check_host(&self) -> CheckHostLayer {
+        let has_credentials = self.tokens.is_some() || self.mutual;
+        CheckHostLayer(if has_credentials { AllowedHosts::all() } else { self.hosts.clone() })
     }
 
     /// Returns the layer that finds out whose calls these are.

@@ -3,7 +3,7 @@ use std::{convert::Infallible, fmt, path::PathBuf, str::FromStr, time::Duration}
 use clap::{Args, value_parser};
 use hlorank_arguments::{bytes_within, positive_duration};
 
-use super::TrustedProxies;
+use super::{AllowedHosts, TrustedProxies};
 
 /// Settings of TLS, tokens and connections.
 #[derive(Clone, Debug, Args)]
@@ -52,6 +52,14 @@ pub struct SecuritySettings {
     /// `x-forwarded-for`: the last address that is not one of these proxies; `off` ignores the header.
     #[arg(long, env = "HLORANK_TRUSTED_PROXIES", value_name = "NETWORKS", default_value = "off")]
     pub trusted_proxies: TrustedProxies,
+
+    /// Names of hosts that clients may call, comma-separated
+    ///
+    /// A listener whose calls need neither tokens nor client certificates answers only calls to loopback, to IP addresses and
+    /// to these names, because any web page can point a name of its own at the server; the metrics listener always does.
+    /// `*.example.com` is every name below example.com, `*` is every name; `off` adds none.
+    #[arg(long, env = "HLORANK_ALLOWED_HOSTS", value_name = "NAMES", default_value = "off")]
+    pub allowed_hosts: AllowedHosts,
 
     /// Maximum number of calls in flight per connection
     ///

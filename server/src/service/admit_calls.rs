@@ -9,13 +9,14 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Extensions, Request, Response};
+use http::{Extensions, HeaderValue, Request, Response};
 use http_body::Frame;
 use tonic::{Status, body::Body};
 use tower::{Layer, Service};
 
 use super::{
-    delivery::{DeliveredCall, DeliverySettings, Kind, deliver},
+    ServiceError,
+    delivery::{DeliveredCall, DeliverySettings, Encoding, Kind, Opened, deliver},
     json::{JsonMethod, answer_json},
 };
 use crate::session::{Caller, SessionError, Sessions};
@@ -83,6 +84,23 @@ pub(super) fn caller(extensions: &Extensions) -> Caller {
     extensions.get().cloned().unwrap_or(Caller::Unknown)
 }
 
+/// Reads what the headers say about the messages.
+fn encoding<B>(request: &Request<B>, is_json: bool) -> Result<Option<Encoding>, ServiceError> {
+    if let Some(query) = request.uri().query() {
+        let expected = "/SERVICE/METHOD without a query string";
+        return Err(ServiceError::Header { name: ":path", found: format!("…?{query}"), expected });
+    }
+    Encoding::of(request.headers(), is_json)
+}
+
+/// Rejects a call, and names the encodings that it may have.
+fn unreadable(error: ServiceError) -> Response<Body> {
+    let mut response = Status::from(error).into_http();
+    let known = HeaderValue::from_static("identity,gzip,zstd");
+    response.headers_mut().insert("grpc-accept-encoding", known);
+    response
+}
+
 impl<S> Service<Request<Body>> for AdmitCalls<S>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
@@ -97,14 +115,19 @@ where
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let json = request.extensions().get::<JsonMethod>().cloned();
+        let encoding = match encoding(&request, json.is_some()) {
+            Ok(encoding) => encoding,
+            Err(error) => return Box::pin(async { Ok(unreadable(error)) }),
+        };
         let call = match self.open(&request) {
             Ok(call) => call,
             Err(error) => return Box::pin(async { Ok(Status::from(error).into_http()) }),
         };
         request.extensions_mut().insert(call.place.clone());
         let arrival = self.sessions.arrive(call.caller.clone());
-        let json = request.extensions().get::<JsonMethod>().cloned();
-        let response = self.inner.call(deliver(request, Arc::clone(&call), self.settings, arrival));
+        let opened = Opened { call: Arc::clone(&call), encoding, arrival };
+        let response = self.inner.call(deliver(request, opened, self.settings));
         Box::pin(async {
             let mut response = response.await?;
             if let Some(method) = json {

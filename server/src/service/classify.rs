@@ -95,7 +95,12 @@ pub(super) fn delivery(error: &DeliveryError) -> Class {
         DeliveryError::TooLarge { .. }
         | DeliveryError::DecompressedTooLarge { .. }
         | DeliveryError::RatioTooLarge { .. } => (ResourceExhausted, Reason::MessageTooLarge, None),
+        DeliveryError::Encoding { .. } => (Code::Unimplemented, Reason::CompressionUnsupported, None),
+        // Becomes `CANCELLED` behind tonic: see `transport`.
+        DeliveryError::Broken { .. } => (InvalidArgument, Reason::RequestBroken, None),
+        DeliveryError::Ahead { .. } => (ResourceExhausted, Reason::StreamAhead, None),
         DeliveryError::Flag { .. }
+        | DeliveryError::Http { .. }
         | DeliveryError::NoEncoding
         | DeliveryError::Truncated
         | DeliveryError::Compression { .. }

@@ -13,6 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use tonic::Status;
 use tower::{Layer, Service};
 
+use super::{ServiceError, header::read_header};
 use crate::session::{Deadline, SessionError};
 
 /// Wraps services in [`Deadlines`].
@@ -29,9 +30,10 @@ pub struct Deadlines<S> {
 const EARLY_MARGIN: Duration = Duration::from_millis(1);
 
 /// Returns the deadline of a call with these headers that begins now.
-fn of_headers(headers: &HeaderMap) -> Option<Deadline> {
+fn of_headers(headers: &HeaderMap) -> Result<Option<Deadline>, ServiceError> {
     let allowed = time_allowed(headers)?;
-    Some(Deadline { end: Instant::now() + allowed.saturating_sub(EARLY_MARGIN), allowed })
+    let ends_after = |allowed: Duration| Instant::now() + allowed.saturating_sub(EARLY_MARGIN);
+    Ok(allowed.map(|allowed| Deadline { end: ends_after(allowed), allowed }))
 }
 
 /// Returns the deadline of the call with these extensions.
@@ -80,8 +82,10 @@ where
     }
 
     fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
-        let Some(deadline) = of_headers(request.headers()) else {
-            return Box::pin(self.inner.call(request));
+        let deadline = match of_headers(request.headers()) {
+            Ok(Some(deadline)) => deadline,
+            Ok(None) => return Box::pin(self.inner.call(request)),
+            Err(error) => return Box::pin(async move { Ok(Status::from(error).into_http()) }),
         };
         if deadline.left().is_zero() {
             return Box::pin(async move { Ok(exceeded(deadline).into_http()) });
@@ -95,14 +99,24 @@ where
     }
 }
 
-/// Reads the time that `grpc-timeout` allows: at most eight digits and a unit.
-fn time_allowed(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get("grpc-timeout")?.to_str().ok()?;
+/// Reads the time that `grpc-timeout` allows, or `connect-timeout-ms`, which clients of the Connect protocol send; the shorter
+/// of both.
+fn time_allowed(headers: &HeaderMap) -> Result<Option<Duration>, ServiceError> {
+    let grpc = read_header(
+        headers,
+        "grpc-timeout",
+        grpc_timeout,
+        "at most eight digits and a unit, such as 5S or 250m; units \
+        are H, M, S, m (milliseconds), u and n",
+    )?;
+    let connect =
+        read_header(headers, "connect-timeout-ms", connect_timeout, "milliseconds in at most ten digits")?;
+    Ok(grpc.into_iter().chain(connect).min())
+}
+
+fn grpc_timeout(text: &str) -> Option<Duration> {
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    if digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let count: u64 = digits.parse().ok()?;
+    let count = whole_number(digits, 8)?;
     match unit {
         "H" => Some(Duration::from_hours(count)),
         "M" => Some(Duration::from_mins(count)),
@@ -112,6 +126,16 @@ fn time_allowed(headers: &HeaderMap) -> Option<Duration> {
         "n" => Some(Duration::from_nanos(count)),
         _ => None,
     }
+}
+
+fn connect_timeout(text: &str) -> Option<Duration> {
+    whole_number(text, 10).map(Duration::from_millis)
+}
+
+/// Reads a number of at most this many digits, without a sign.
+fn whole_number(digits: &str, max_digits: usize) -> Option<u64> {
+    let is_number = digits.len() <= max_digits && digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|_| is_number)
 }
 
 #[cfg(test)]
@@ -134,17 +158,18 @@ mod tests {
 
     #[test]
     fn a_timeout_has_a_unit() {
-        let allowed = |timeout| time_allowed(&headers(timeout));
+        let allowed = |timeout| time_allowed(&headers(timeout)).unwrap();
         assert_eq!(allowed("2H"), Some(Duration::from_hours(2)));
         assert_eq!(allowed("15M"), Some(Duration::from_mins(15)));
         assert_eq!(allowed("3S"), Some(Duration::from_secs(3)));
         assert_eq!(allowed("150m"), Some(Duration::from_millis(150)));
         assert_eq!(allowed("7u"), Some(Duration::from_micros(7)));
         assert_eq!(allowed("99999999n"), Some(Duration::from_nanos(99_999_999)));
-        for wrong in ["", "1", "S", "1x", "-1S", "100000000S", "1.5S"] {
-            assert_eq!(allowed(wrong), None, "{wrong}");
+        for wrong in ["", "1", "S", "1x", "1s", "1ms", "-1S", "+1S", "100000000S", "1.5S", " 1S", "1S, 1S"] {
+            let refused = time_allowed(&headers(wrong)).unwrap_err().to_string();
+            assert!(refused.contains("grpc-timeout") && refused.contains("5S or 250m"), "{wrong}: {refused}");
         }
-        assert_eq!(time_allowed(&HeaderMap::new()), None);
+        assert_eq!(time_allowed(&HeaderMap::new()).unwrap(), None);
     }
 
     #[tokio::test(start_paused = true)]
@@ -153,7 +178,7 @@ mod tests {
             tokio::time::sleep(Duration::from_secs(1)).await;
             Some((Ok::<_, Status>(1), ()))
         });
-        let deadline = of_headers(&headers("2500m")).unwrap();
+        let deadline = of_headers(&headers("2500m")).unwrap().unwrap();
         let mut answers = Box::pin(end_at(deadline, Box::pin(every_second)));
         assert!(answers.next().await.unwrap().is_ok());
         assert!(answers.next().await.unwrap().is_ok());
@@ -186,7 +211,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_call_that_completes_in_time_is_answered() {
-        for timeout in ["3S", "99999999H", "nonsense"] {
+        for timeout in ["3S", "99999999H"] {
             let (status, took) = answered(timeout).await;
             assert!(status.is_none(), "{status:?}");
             assert!((2000..2010).contains(&took.as_millis()), "{took:?}");

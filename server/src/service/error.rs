@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     registry::AdminError,
-    security::Scope,
+    security::{HostError, Scope},
     session::{Limit, SessionError},
 };
 
@@ -56,6 +56,65 @@ pub enum ServiceError {
         /// The reason.
         source: SessionError,
     },
+    /// A header cannot be read.
+    #[error("the header {name} is {found:?}, expected {expected}")]
+    Header {
+        /// Its name.
+        name: &'static str,
+        /// Its value.
+        found: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// The host that the call names cannot be read, or is not one of this server.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The path is not that of a method.
+    #[error(
+        "the server has no method {path}; a path is /SERVICE/METHOD, and `grpcurl -plaintext ADDRESS list SERVICE` lists the \
+         methods of a service such as hlorank.v1.CostModelService"
+    )]
+    UnknownMethod {
+        /// The path.
+        path: String,
+    },
+    /// The method of the path takes no JSON.
+    #[error(
+        "{path} is no method that takes JSON; streams take gRPC alone, and /openapi.json on the metrics port lists the others"
+    )]
+    NoJsonMethod {
+        /// The path.
+        path: String,
+    },
+    /// The health of something else than a service or a model is asked for.
+    #[error("the server has no service and no model of this name: {message}; ListModels lists the models")]
+    UnknownService {
+        /// The words of the health service.
+        message: String,
+    },
+    /// The request is not a POST.
+    #[error("the HTTP method is {found}, but calls are POST requests")]
+    HttpMethod {
+        /// The method.
+        found: String,
+    },
+    /// The request is neither gRPC with protobuf messages nor JSON.
+    #[error(
+        "the content type is {found:?}, but calls have application/grpc or application/grpc+proto over HTTP/2, or \
+         application/json in UTF-8"
+    )]
+    ContentType {
+        /// The content type.
+        found: String,
+    },
+    /// gRPC over HTTP/1.
+    #[error(
+        "gRPC needs HTTP/2, but the request has {found}; calls with the content type application/json may use HTTP/1.1"
+    )]
+    HttpVersion {
+        /// The version.
+        found: String,
+    },
     /// No model has this name, whatever its state.
     #[error("no model is named `{name}`; ListModels lists them")]
     UnknownModel {
@@ -79,6 +138,9 @@ pub enum ServiceError {
     /// The call has no token, but the server requires one.
     #[error("the call has no token; send one in the header authorization, as Bearer TOKEN")]
     TokenMissing,
+    /// The header of the token has another form. The message does not repeat it, because it may hold a secret.
+    #[error("the header authorization is not of the form Bearer TOKEN, or is sent twice")]
+    TokenUnreadable,
     /// The token is unknown.
     #[error("the server does not know this token; it may have been replaced")]
     TokenUnknown,
@@ -99,11 +161,12 @@ impl From<ServiceError> for Status {
         let session = error.session();
         let limit = error.limit().map(Limit::metadata).unwrap_or_default();
         let mut details = ErrorDetails::with_error_info(reason.name(), DOMAIN, limit);
-        if let Some(field) = field.or_else(|| error.json_field()) {
+        if let Some(field) = field.or_else(|| error.own_field()) {
             details.add_bad_request_violation(field, message.clone());
         }
         // A message that is too large stays so, and a store that is full until someone deletes.
-        let stays = [Reason::MessageTooLarge, Reason::MeasurementsFull].contains(&reason);
+        let stays =
+            [Reason::MessageTooLarge, Reason::MeasurementsFull, Reason::StreamAhead].contains(&reason);
         if code == Code::ResourceExhausted && !stays {
             let [least, most] = RETRY_DELAYS;
             let room_in = session.map(SessionError::room_in).unwrap_or_default();
@@ -137,9 +200,12 @@ impl ServiceError {
         }
     }
 
-    /// Where JSON could not be read.
-    fn json_field(&self) -> Option<&str> {
+    /// The field or header to blame, if it depends on the message.
+    fn own_field(&self) -> Option<&str> {
         match self {
+            Self::Header { name, .. } => Some(name),
+            Self::Host(_) => Some("host"),
+            Self::Delivery(DeliveryError::Encoding { header, .. }) => Some(header),
             Self::Delivery(DeliveryError::Json { field, .. }) if field != "." => Some(field),
             _ => None,
         }
@@ -162,7 +228,19 @@ impl ServiceError {
             }
             Self::Delivery(error) => classify::delivery(error),
             Self::Admin(error) => classify::admin(error),
-            Self::TokenMissing => (Code::Unauthenticated, Reason::TokenMissing, None),
+            Self::Header { .. } => (Code::InvalidArgument, Reason::HeaderInvalid, None),
+            Self::Host(HostError::NotAllowed { .. }) => {
+                (Code::PermissionDenied, Reason::HostNotAllowed, None)
+            }
+            Self::Host(_) => (Code::InvalidArgument, Reason::HostInvalid, None),
+            Self::UnknownMethod { .. } | Self::NoJsonMethod { .. } => {
+                (Code::Unimplemented, Reason::MethodUnknown, None)
+            }
+            Self::UnknownService { .. } => (Code::NotFound, Reason::ServiceUnknown, None),
+            Self::HttpMethod { .. } => (Code::Unimplemented, Reason::HttpMethodUnsupported, None),
+            Self::ContentType { .. } => (Code::Unimplemented, Reason::ContentTypeUnsupported, None),
+            Self::HttpVersion { .. } => (Code::Unimplemented, Reason::HttpVersionUnsupported, None),
+            Self::TokenMissing | Self::TokenUnreadable => (Code::Unauthenticated, Reason::TokenMissing, None),
             Self::TokenUnknown => (Code::Unauthenticated, Reason::TokenUnknown, None),
             Self::ScopeMissing { .. } => (Code::PermissionDenied, Reason::ScopeMissing, None),
         }

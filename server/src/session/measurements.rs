@@ -101,9 +101,12 @@ pub(crate) const REPORT: MeasurementFields = MeasurementFields {
     repeats: "repeats",
     failures: "failures",
     ids: "ids",
-    limit: 10_000,
+    limit: MAX_REPORT,
     hint: "send several reports",
 };
+
+/// Maximum number of measurements of a report.
+pub(crate) const MAX_REPORT: usize = 10_000;
 
 /// Maximum number of measurements of a graph on a target that a call learns from, of those that it sends and of stored ones.
 pub(super) const MAX_LEARNED: usize = 2_000;

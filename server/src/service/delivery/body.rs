@@ -2,18 +2,19 @@ use std::{collections::VecDeque, future::pending, sync::Arc};
 
 use bytes::Bytes;
 use futures::{TryStreamExt as _, stream};
-use http::{HeaderMap, Request};
+use http::Request;
 use http_body::Frame;
-use http_body_util::{BodyExt as _, StreamBody};
+use http_body_util::StreamBody;
 use tokio::time::{Instant, sleep_until};
 use tonic::{Status, body::Body};
 
 use super::{
     DeliveryError, DeliverySettings,
     call::DeliveredCall,
-    decompression::{Decompression, Encoding},
+    decompression::{Decompression, Encoding, GRPC},
     fields::FieldCount,
     frames::{Frames, PREFIX, Part, prefix},
+    read_ahead::Incoming,
 };
 use crate::{
     compute::Class,
@@ -23,7 +24,7 @@ use crate::{
 
 /// Receives the messages of a call.
 struct Delivery {
-    body: Body,
+    incoming: Incoming,
     call: Arc<DeliveredCall>,
     settings: DeliverySettings,
     /// `None` after the first message has arrived.
@@ -63,7 +64,12 @@ enum Stage {
     Ended,
 }
 
-const ENCODING: &str = "grpc-encoding";
+/// A call whose headers have been read.
+pub(in crate::service) struct Opened {
+    pub(in crate::service) call: Arc<DeliveredCall>,
+    pub(in crate::service) encoding: Option<Encoding>,
+    pub(in crate::service) arrival: Arrival,
+}
 
 /// Maximum size of JSON that is read on the thread that takes calls.
 const INLINE_JSON: usize = 32 << 10;
@@ -71,23 +77,31 @@ const INLINE_JSON: usize = 32 << 10;
 /// Returns a request whose body has uncompressed messages within the limits.
 pub(in crate::service) fn deliver(
     request: Request<Body>,
-    call: Arc<DeliveredCall>,
+    opened: Opened,
     settings: DeliverySettings,
-    arrival: Arrival,
 ) -> Request<Body> {
     let (mut parts, body) = request.into_parts();
+    // Tonic would decompress the messages again.
+    parts.headers.remove(GRPC);
     let json = parts.extensions.get::<JsonMethod>().cloned();
+    let Opened { call, encoding, arrival } = opened;
+    let is_compressed_json = json.is_some() && encoding.is_some();
+    let incoming = if call.kind.is_stream {
+        Incoming::read_ahead(body, settings.stream_window_bytes as usize / 2)
+    } else {
+        Incoming::Direct(body)
+    };
     let delivery = Delivery {
-        body,
+        incoming,
         call,
         settings,
         arrival: Some(arrival),
-        encoding: take_encoding(&mut parts.headers),
+        encoding,
         frames: Frames::new(settings.max_message_bytes),
         fields: FieldCount::default(),
         waits: Waits::Message { since: Instant::now() },
         arrived: Bytes::new(),
-        compressed: None,
+        compressed: is_compressed_json.then(Vec::new),
         json: json.map(|method| JsonMessage::new(method, settings.max_message_bytes)),
         ready: VecDeque::new(),
         stage: Stage::Receiving,
@@ -97,15 +111,6 @@ pub(in crate::service) fn deliver(
         Ok::<_, Status>(bytes.map(|bytes| (bytes, delivery)))
     });
     Request::from_parts(parts, Body::new(StreamBody::new(frames.map_ok(Frame::data))))
-}
-
-/// Removes an encoding that is decompressed here. Tonic rejects the others.
-fn take_encoding(headers: &mut HeaderMap) -> Option<Encoding> {
-    let encoding = Encoding::of(headers);
-    if encoding.is_some() {
-        headers.remove(ENCODING);
-    }
-    encoding
 }
 
 impl Waits {
@@ -212,14 +217,38 @@ impl Delivery {
             arrival.moved();
         }
         self.hold(bytes.len())?;
+        if let Some(compressed) = &mut self.compressed {
+            let (found, limit) = (compressed.len() + bytes.len(), self.settings.max_message_bytes);
+            if found > limit {
+                return Err(DeliveryError::TooLarge { found, limit }.into());
+            }
+            compressed.extend_from_slice(bytes);
+            return Ok(());
+        }
         Ok(self.json.as_mut().map_or(Ok(()), |json| json.push(bytes))?)
+    }
+
+    /// Decompresses a message of JSON.
+    async fn decompress_json(&mut self, compressed: Vec<u8>, encoding: Encoding) -> Result<(), Status> {
+        let (place, bytes) = (&self.call.place, compressed.len());
+        let decompression = Decompression::new(encoding, compressed, self.settings, place.clone())?;
+        let message = decompression.finish(self.call.sessions.pool()).await?;
+        place.release(bytes);
+        for piece in message.pieces {
+            // A piece is copied, and its copy held in its place.
+            self.json.as_mut().map_or(Ok(()), |json| json.push(&piece))?;
+        }
+        Ok(())
     }
 
     /// Counts the call as in flight, and reads its message: a short one immediately, a long one on the compute threads.
     async fn complete_json(&mut self) -> Result<(), Status> {
-        let Some(json) = self.json.take() else { return Ok(()) };
         self.arrival = None;
         self.call.delivered()?;
+        if let (Some(compressed), Some(encoding)) = (self.compressed.take(), self.encoding) {
+            self.decompress_json(compressed, encoding).await?;
+        }
+        let Some(json) = self.json.take() else { return Ok(()) };
         let (sent, to_read) = (json.len(), json.bytes_to_read());
         self.hold(to_read)?;
         let message = if sent <= INLINE_JSON {
@@ -243,14 +272,13 @@ impl Delivery {
         if end <= Instant::now() {
             return Err(late.into());
         }
-        let frame = tokio::select! {
+        let bytes = tokio::select! {
             biased;
-            frame = self.body.frame() => frame.transpose()?,
+            bytes = self.incoming.bytes() => bytes?,
             limit = displaced(self.arrival.as_mut()) => return Err(SessionError::Displaced(limit).into()),
             () = sleep_until(end) => return Err(late.into()),
         };
-        // gRPC clients send no trailers.
-        match frame.and_then(|frame| frame.into_data().ok()) {
+        match bytes {
             Some(bytes) if self.json.is_some() => self.take_json(&bytes)?,
             None if self.json.is_some() => self.complete_json().await?,
             Some(bytes) => self.arrived(bytes),

@@ -8,13 +8,13 @@ use http::HeaderMap;
 use super::{DeliveryError, DeliverySettings};
 use crate::{
     compute::{Class, ComputePool},
-    service::ServiceError,
+    service::{ServiceError, header::read_header},
     session::{Place, SessionError},
 };
 
 /// How the messages of a call are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Encoding {
+pub(in crate::service) enum Encoding {
     Gzip,
     Zstd,
 }
@@ -39,6 +39,15 @@ pub(super) struct Decompressed {
     pub(super) bytes: usize,
 }
 
+/// The header of gRPC that names the compression of messages.
+pub(super) const GRPC: &str = "grpc-encoding";
+
+/// The header of HTTP that does.
+const CONTENT: &str = "content-encoding";
+
+/// No compression.
+const IDENTITY: &str = "identity";
+
 /// Maximum size of the pieces of a message, so that a message that grows is not copied.
 const PIECE_BYTES: usize = 128 << 10;
 
@@ -56,12 +65,24 @@ const MIN_RATIO_BYTES: usize = 4 << 20;
 const ZSTD_WINDOW_LOG: u32 = 23;
 
 impl Encoding {
-    /// Returns the encoding that these headers name, if it is one of those that are decompressed here.
-    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
-        match headers.get("grpc-encoding")?.as_bytes() {
-            b"gzip" => Some(Self::Gzip),
-            b"zstd" => Some(Self::Zstd),
-            _ => None,
+    /// Returns how the messages of a call with these headers are compressed, if they are. gRPC and JSON name it in different
+    /// headers.
+    pub(in crate::service) fn of(headers: &HeaderMap, is_json: bool) -> Result<Option<Self>, ServiceError> {
+        let [own, other] = if is_json { [CONTENT, GRPC] } else { [GRPC, CONTENT] };
+        let expected =
+            if is_json { "none: JSON has content-encoding" } else { "none: gRPC has grpc-encoding" };
+        let none = |text: &str| (text == IDENTITY).then_some(());
+        read_header(headers, other, none, expected)?;
+        let Some(named) = read_header(headers, own, |text| Some(text.to_ascii_lowercase()), "one encoding")?
+        else {
+            return Ok(None);
+        };
+        match named.as_str() {
+            IDENTITY => Ok(None),
+            // RFC 9110, 8.4.1.3: the second is another name of the first.
+            "gzip" | "x-gzip" => Ok(Some(Self::Gzip)),
+            "zstd" => Ok(Some(Self::Zstd)),
+            _ => Err(DeliveryError::Encoding { header: own, found: named }.into()),
         }
     }
 

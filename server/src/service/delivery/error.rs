@@ -1,4 +1,6 @@
-use std::{io, time::Duration};
+use std::{error::Error as _, io, iter::successors, time::Duration};
+
+use tonic::Status;
 
 use crate::session::Limit;
 
@@ -45,6 +47,35 @@ pub enum DeliveryError {
     /// A message is compressed, but the call does not say how.
     #[error("the request is not a readable message: it is compressed, but the call has no grpc-encoding")]
     NoEncoding,
+    /// The messages are compressed in a way that the server does not have.
+    #[error("the messages are compressed with {found:?} ({header}), expected gzip, zstd or identity")]
+    Encoding {
+        /// The header that says so.
+        header: &'static str,
+        /// Its value.
+        found: String,
+    },
+    /// The client closed the connection or reset the call before its message was complete.
+    #[error("the request broke off in the middle of a message: {reason}")]
+    Broken {
+        /// The words of the transport.
+        reason: String,
+    },
+    /// The body does not have the form that HTTP requires, such as chunks with a length.
+    #[error("the request is not a readable message: its body is not valid HTTP: {reason}")]
+    Http {
+        /// The words of the transport.
+        reason: String,
+    },
+    /// The client sends small batches much faster than the server scores them.
+    #[error(
+        "the stream is too far ahead: {limit} bytes of small batches wait to be scored; put more configurations into a batch, \
+         read the scores of a batch before sending many more, or raise --stream-window-bytes on the server"
+    )]
+    Ahead {
+        /// Bytes that may wait.
+        limit: usize,
+    },
     /// The messages end in the middle of one.
     #[error("the request is not a readable message: it ends early")]
     Truncated,
@@ -95,10 +126,29 @@ impl DeliveryError {
         match *self {
             Self::TooLarge { found, limit } => message_bytes(Some(found), limit),
             Self::DecompressedTooLarge { limit } => message_bytes(None, limit),
+            Self::Ahead { limit } => Some(Limit::of("--stream-window-bytes", None, limit)),
             Self::RatioTooLarge { ratio, .. } => Some(Limit::of("--max-compression-ratio", None, ratio)),
             _ => None,
         }
     }
+}
+
+/// What the body of a request could not be read for. None of it is a fault of the server: the client left, or sent what is
+/// not HTTP.
+impl From<Status> for DeliveryError {
+    fn from(status: Status) -> Self {
+        let causes = successors(status.source(), |cause| (*cause).source());
+        let kinds = causes.filter_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
+        let is_invalid = |kind| matches!(kind, io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData);
+        let reason = deepest(&status);
+        if kinds.into_iter().any(is_invalid) { Self::Http { reason } } else { Self::Broken { reason } }
+    }
+}
+
+/// Returns the words of the first cause, which the errors above it repeat or replace by general ones.
+fn deepest(status: &Status) -> String {
+    let causes = successors(status.source(), |cause| (*cause).source());
+    causes.last().map_or_else(|| status.message().to_owned(), ToString::to_string)
 }
 
 impl From<io::Error> for DeliveryError {

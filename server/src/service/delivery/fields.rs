@@ -1,6 +1,7 @@
 //! Counts the fields of a message while it arrives, because a decoder takes time for each, however small it is.
 
 use super::DeliveryError;
+use crate::session::MAX_REPORT;
 
 /// Counts the fields of a message outside its submessages, and those in groups. Messages that are not protobuf are left
 /// to the decoder.
@@ -31,8 +32,9 @@ enum Varint {
     Value,
 }
 
-/// Maximum number of fields of a message. Messages of this interface have at most ten; the heavy ones are submessages.
-const MAX_FIELDS: usize = 1000;
+/// Maximum number of fields of a message. Most messages of this interface have at most ten; the heavy ones are submessages. A
+/// report has an id, a time and two counts for each of its measurements, and a client may send the numbers one by one.
+const MAX_FIELDS: usize = 5 * MAX_REPORT;
 
 impl Default for State {
     fn default() -> Self {
@@ -140,7 +142,7 @@ mod tests {
         let fields = |fields: usize| [0x0a, 0].repeat(fields);
         assert_eq!(count(&[&fields(MAX_FIELDS)]).unwrap().fields, MAX_FIELDS);
         let refused = count(&[&fields(MAX_FIELDS + 1)]).unwrap_err();
-        assert!(refused.to_string().contains("1000 fields"), "{refused}");
+        assert!(refused.to_string().contains("50000 fields"), "{refused}");
         assert!(count(&[&vec![0x0b; MAX_FIELDS + 1]]).is_err(), "groups are fields");
     }
 

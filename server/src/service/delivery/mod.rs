@@ -8,10 +8,12 @@ mod error;
 mod fields;
 mod frames;
 mod kind;
+mod read_ahead;
 mod settings;
 
-pub(super) use body::deliver;
+pub(super) use body::{Opened, deliver};
 pub(super) use call::DeliveredCall;
+pub(super) use decompression::Encoding;
 pub use error::DeliveryError;
 pub(super) use kind::Kind;
 pub use settings::DeliverySettings;

@@ -11,6 +11,7 @@ use tonic::{Status, body::Body};
 use tower::Service;
 
 use super::{answer_body::AnswerBody, failure::failure, method::JsonMethod};
+use crate::service::{ServiceError, header::read_header};
 
 /// Marks calls whose messages are JSON, for the delivery of their messages, and gives their answers and errors the form of
 /// HTTP. Calls of gRPC pass unchanged.
@@ -21,7 +22,16 @@ pub struct JsonCalls<S>(pub S);
 #[must_use]
 pub fn is_json(headers: &HeaderMap) -> bool {
     let Some(text) = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else { return false };
-    text.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+    let mut parts = text.split(';').map(str::trim);
+    let is_json = parts.next().is_some_and(|essence| essence.eq_ignore_ascii_case("application/json"));
+    is_json && parts.all(is_readable)
+}
+
+/// Returns whether a parameter of the content type leaves the text in UTF-8.
+fn is_readable(parameter: &str) -> bool {
+    let Some((name, value)) = parameter.split_once('=') else { return true };
+    let is = |text: &str, expected: &str| text.trim().trim_matches('"').eq_ignore_ascii_case(expected);
+    !is(name, "charset") || is(value, "utf-8") || is(value, "utf8")
 }
 
 impl<S> Service<Request<Body>> for JsonCalls<S>
@@ -42,13 +52,9 @@ where
         if !is_json(request.headers()) {
             return Box::pin(self.0.call(request));
         }
-        let Some(method) = JsonMethod::of(request.uri().path()) else {
-            let message = format!(
-                "{} is no method that takes JSON; streams take gRPC alone, and /openapi.json on the metrics port lists the \
-                 others",
-                request.uri().path()
-            );
-            return Box::pin(async move { Ok(as_json(failure(&Status::unimplemented(message)))) });
+        let method = match method(&request) {
+            Ok(method) => method,
+            Err(error) => return Box::pin(async move { Ok(as_json(failure(&error.into()))) }),
         };
         request.extensions_mut().insert(method);
         // What follows is the same call as one of gRPC.
@@ -57,6 +63,13 @@ where
         let response = self.0.call(request);
         Box::pin(async move { Ok(of_response(response.await?)) })
     }
+}
+
+fn method<B>(request: &Request<B>) -> Result<JsonMethod, ServiceError> {
+    let is_one = |text: &str| (text == "1").then_some(());
+    read_header(request.headers(), "connect-protocol-version", is_one, "1")?;
+    let path = request.uri().path();
+    JsonMethod::of(path).ok_or_else(|| ServiceError::NoJsonMethod { path: path.to_owned() })
 }
 
 fn of_response(response: Response<Body>) -> Response<Body> {

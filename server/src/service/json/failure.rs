@@ -8,6 +8,8 @@ use serde::Serialize;
 use tonic::{Code, Status, body::Body};
 use tonic_types::StatusExt as _;
 
+use crate::service::reason::Reason;
+
 /// An error as JSON.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -35,15 +37,17 @@ struct Detail<'a> {
 }
 
 /// Returns the response with an error.
-pub(super) fn failure(status: &Status) -> Response<Body> {
+pub fn failure(status: &Status) -> Response<Body> {
+    let reason = status.get_details_error_info().map(|info| info.reason);
     let (code, http) = code(status.code());
+    let http = reason.as_deref().and_then(http_status).unwrap_or(http);
     let retry = status.get_details_retry_info().and_then(|retry| retry.retry_delay);
     let fields = status.get_details_bad_request().into_iter().flat_map(|bad| bad.field_violations);
     let details = tonic_types::pb::Status::decode(status.details()).unwrap_or_default().details;
     let failure = Failure {
         code,
         message: status.message(),
-        reason: status.get_details_error_info().map(|info| info.reason),
+        reason,
         fields: fields.map(|violation| violation.field).collect(),
         retry_after_seconds: retry.map(|delay| delay.as_secs_f64()),
         details: details.iter().map(Detail::of).collect(),
@@ -51,6 +55,17 @@ pub(super) fn failure(status: &Status) -> Response<Body> {
     let json = serde_json::to_vec(&failure).expect("texts and numbers are valid JSON");
     let mut response = Response::new(Body::new(Full::from(json)));
     *response.status_mut() = http;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    match http {
+        StatusCode::METHOD_NOT_ALLOWED => {
+            headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
+        }
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip, zstd, identity"));
+        }
+        _ => {}
+    }
     if let Some(delay) = retry {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(delay.as_secs().max(1)));
     }
@@ -62,6 +77,19 @@ impl<'a> Detail<'a> {
         let name = detail.type_url.rsplit('/').next().unwrap_or_default();
         Self { name, value: BASE64_STANDARD_NO_PAD.encode(&detail.value) }
     }
+}
+
+/// Returns the HTTP status of a reason, if HTTP has a status of its own for it.
+fn http_status(reason: &str) -> Option<StatusCode> {
+    let is = |known: Reason| reason == known.name();
+    let statuses = [
+        (Reason::HostNotAllowed, StatusCode::MISDIRECTED_REQUEST),
+        (Reason::CompressionUnsupported, StatusCode::UNSUPPORTED_MEDIA_TYPE),
+        (Reason::ContentTypeUnsupported, StatusCode::UNSUPPORTED_MEDIA_TYPE),
+        (Reason::HttpMethodUnsupported, StatusCode::METHOD_NOT_ALLOWED),
+        (Reason::HttpVersionUnsupported, StatusCode::HTTP_VERSION_NOT_SUPPORTED),
+    ];
+    statuses.into_iter().find(|(known, _)| is(*known)).map(|(_, status)| status)
 }
 
 /// Returns the name and the HTTP status of a code in the Connect protocol.

@@ -4,6 +4,7 @@
 mod answer;
 mod answer_body;
 mod calls;
+mod duplicates;
 mod failure;
 mod method;
 mod openapi;
@@ -11,6 +12,7 @@ mod request;
 
 pub(super) use answer::answer_json;
 pub use calls::{JsonCalls, is_json};
+pub use failure::failure;
 pub(super) use method::JsonMethod;
 pub use openapi::openapi;
 pub(super) use request::JsonMessage;

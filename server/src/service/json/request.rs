@@ -5,7 +5,7 @@ use prost::Message as _;
 use prost_reflect::DynamicMessage;
 use serde_path_to_error::Track;
 
-use super::method::JsonMethod;
+use super::{duplicates::check_keys, method::JsonMethod};
 use crate::service::delivery::DeliveryError;
 
 /// A message that arrives as JSON.
@@ -64,6 +64,7 @@ impl JsonMessage {
             field: track.path().to_string(),
             reason: error.to_string(),
         })?;
+        check_keys(&self.bytes)?;
         Ok(message.encode_to_vec().into())
     }
 }

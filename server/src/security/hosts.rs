@@ -1,0 +1,273 @@
+//! Hosts that calls may name. A web page can point its own name at this server (DNS rebinding), so that a browser sends it
+//! calls of that page; but it cannot make the browser name another host.
+
+use std::{fmt, net::IpAddr, str::FromStr};
+
+use http::{HeaderMap, Uri, Version, header::HOST};
+
+/// Names of hosts that calls without credentials may name, beside loopback and every IP address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AllowedHosts {
+    /// Lower-case names without the final dot; one that begins with a dot stands for every name that ends like it.
+    names: Vec<String>,
+    allows_all: bool,
+}
+
+/// The text is neither a list of names nor `*` nor `off`.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error(
+    "expected names of hosts without ports, such as hlorank.example.com,*.svc.cluster.local, or `*` for all of them, or `off`; \
+     {0:?} is none"
+)]
+pub struct NoHosts(String);
+
+/// Why a request is refused for the host that it names.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// The request names no host.
+    #[error("the request has no header host; HTTP/1.1 requires one, such as localhost:7070")]
+    Missing,
+    /// The host cannot be read, or is given twice.
+    #[error("host is {found:?}, expected one name or address with or without a port, such as localhost:7070")]
+    Invalid {
+        /// What the request has.
+        found: String,
+    },
+    /// The host is not one of this server.
+    #[error(
+        "the server does not answer calls to the host {found:?}: calls need no credentials, and any web page could send them \
+         under a name of its own; call the server by its address or as localhost, or add the name to --allowed-hosts"
+    )]
+    NotAllowed {
+        /// The host.
+        found: String,
+    },
+}
+
+/// The host that a request names.
+#[derive(Debug, PartialEq, Eq)]
+enum Host {
+    Address,
+    /// In lower case, without the final dot.
+    Name(String),
+}
+
+impl AllowedHosts {
+    /// Allows every host.
+    pub(super) fn all() -> Self {
+        Self { names: Vec::new(), allows_all: true }
+    }
+
+    /// Checks the hosts that a request names: its authority (`:authority`, or a target in absolute form), or else its
+    /// header `host`. Browsers name one in every request; old load balancers check servers by HTTP/1.0 without one.
+    pub(crate) fn check(&self, version: Version, uri: &Uri, headers: &HeaderMap) -> Result<(), HostError> {
+        let mut sent = headers.get_all(HOST).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
+        let (header, another) = (sent.next(), sent.next());
+        if let (Some(first), Some(second)) = (&header, another) {
+            return Err(HostError::Invalid { found: format!("{first}, {second}") });
+        }
+        let Some(authority) = uri.authority() else {
+            return match header {
+                Some(header) => self.allow(&header),
+                None if version == Version::HTTP_11 => Err(HostError::Missing),
+                None => Ok(()),
+            };
+        };
+        // RFC 9113, 8.3.1: both name the same host. RFC 9112, 3.2.2: a target in absolute form replaces the header.
+        if let Some(header) = header.filter(|_| version >= Version::HTTP_2)
+            && Host::read(&header) != Host::read(authority.as_str())
+        {
+            return Err(HostError::Invalid { found: format!("{header}, but :authority is {authority}") });
+        }
+        self.allow(authority.as_str())
+    }
+
+    fn allow(&self, sent: &str) -> Result<(), HostError> {
+        match Host::read(sent) {
+            None => Err(HostError::Invalid { found: sent.to_owned() }),
+            Some(Host::Address) => Ok(()),
+            Some(Host::Name(name)) if self.has(&name) => Ok(()),
+            Some(Host::Name(_)) => Err(HostError::NotAllowed { found: sent.to_owned() }),
+        }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        let is_listed = |listed: &String| match listed.strip_prefix('.') {
+            Some(_) => name.ends_with(listed.as_str()),
+            None => name == listed,
+        };
+        // RFC 6761: no name server is asked for these.
+        let is_loopback = name == "localhost" || name.ends_with(".localhost");
+        self.allows_all || is_loopback || self.names.iter().any(is_listed)
+    }
+}
+
+impl Host {
+    /// Reads a host with or without a port; `None` if it is neither a name nor an address.
+    fn read(sent: &str) -> Option<Self> {
+        let sent = sent.trim();
+        let (host, port) = match sent.rfind(':').filter(|&colon| !sent[colon..].contains(']')) {
+            Some(colon) => (&sent[..colon], &sent[colon + 1..]),
+            None => (sent, ""),
+        };
+        if !port.is_empty() {
+            let is_number = port.bytes().all(|digit| digit.is_ascii_digit());
+            port.parse::<u16>().ok().filter(|_| is_number)?;
+        }
+        if let Some(address) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+            return address.parse::<IpAddr>().ok().filter(IpAddr::is_ipv6).map(|_| Self::Address);
+        }
+        let name = host.strip_suffix('.').unwrap_or(host);
+        if name.parse::<IpAddr>().is_ok_and(|address| address.is_ipv4()) {
+            return Some(Self::Address);
+        }
+        is_name(name).then(|| Self::Name(name.to_ascii_lowercase()))
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    let is_letter = |letter: u8| letter.is_ascii_alphanumeric() || matches!(letter, b'-' | b'_');
+    text.split('.').all(|label| !label.is_empty() && label.bytes().all(is_letter))
+}
+
+impl FromStr for AllowedHosts {
+    type Err = NoHosts;
+
+    fn from_str(text: &str) -> Result<Self, NoHosts> {
+        let mut hosts = Self::default();
+        if text == "off" {
+            return Ok(hosts);
+        }
+        for part in text.split(',').map(str::trim) {
+            let name = part.strip_prefix("*.").unwrap_or(part);
+            let dot = if name.len() < part.len() { "." } else { "" };
+            match Host::read(name) {
+                _ if part == "*" => hosts.allows_all = true,
+                Some(Host::Name(read)) if !name.contains(':') => hosts.names.push(format!("{dot}{read}")),
+                _ => return Err(NoHosts(part.to_owned())),
+            }
+        }
+        Ok(hosts)
+    }
+}
+
+impl fmt::Display for AllowedHosts {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.names.iter().map(|name| match name.strip_prefix('.') {
+            Some(name) => format!("*.{name}"),
+            None => name.clone(),
+        });
+        let parts: Vec<String> = self.allows_all.then(|| "*".to_owned()).into_iter().chain(names).collect();
+        formatter.write_str(if parts.is_empty() { "off" } else { "" })?;
+        formatter.write_str(&parts.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn check(allowed: &str, version: Version, uri: &str, hosts: &[&str]) -> Result<(), HostError> {
+        let mut headers = HeaderMap::new();
+        for host in hosts {
+            headers.append(HOST, HeaderValue::from_str(host).unwrap());
+        }
+        allowed.parse::<AllowedHosts>().unwrap().check(version, &uri.parse().unwrap(), &headers)
+    }
+
+    fn of(allowed: &str, host: &str) -> Result<(), HostError> {
+        check(allowed, Version::HTTP_11, "/", &[host])
+    }
+
+    #[test]
+    fn loopback_and_addresses_are_answered() {
+        for host in [
+            "localhost",
+            "LocalHost:7070",
+            "localhost.",
+            "a.localhost:1",
+            "127.0.0.1",
+            "127.0.0.1:7070",
+            "10.1.2.3:7071",
+            "[::1]",
+            "[::1]:7070",
+            "[2001:db8::7]:1",
+            "127.0.0.1:",
+        ] {
+            assert_eq!(of("off", host), Ok(()), "{host}");
+        }
+    }
+
+    #[test]
+    fn other_names_are_answered_if_they_are_listed() {
+        for host in [
+            "evil.example",
+            "evil.example:7070",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "xlocalhost",
+        ] {
+            assert!(matches!(of("off", host), Err(HostError::NotAllowed { .. })), "{host}");
+            assert_eq!(of("*", host), Ok(()), "{host}");
+        }
+        for host in ["hlorank", "HLORANK:7070", "a.svc.cluster.local.", "b.a.svc.cluster.local"] {
+            assert_eq!(of("hlorank, *.svc.cluster.local", host), Ok(()), "{host}");
+        }
+        for host in ["hlorank.evil.example", "svc.cluster.local", "xsvc.cluster.local"] {
+            assert!(of("hlorank,*.svc.cluster.local", host).is_err(), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_cannot_be_read_is_refused_whatever_is_allowed() {
+        for host in [
+            "",
+            " ",
+            "a b",
+            "a:b",
+            "a:70000",
+            "a:+1",
+            "user@localhost",
+            "[::1",
+            "::1",
+            "[127.0.0.1]",
+            "a..b",
+            "%61",
+            "ö",
+        ] {
+            let refused = of("*", host);
+            assert!(matches!(refused, Err(HostError::Invalid { .. })), "{host}: {refused:?}");
+        }
+        let twice = check("*", Version::HTTP_11, "/", &["localhost", "localhost"]);
+        assert!(matches!(twice, Err(HostError::Invalid { .. })));
+    }
+
+    #[test]
+    fn every_version_of_http_names_its_host_in_its_way() {
+        let none = |version| check("off", version, "/", &[]);
+        assert_eq!(none(Version::HTTP_11), Err(HostError::Missing));
+        assert_eq!((none(Version::HTTP_10), none(Version::HTTP_2)), (Ok(()), Ok(())));
+        let evil = "http://evil.example/";
+        assert!(check("off", Version::HTTP_2, evil, &[]).is_err());
+        assert!(
+            check("off", Version::HTTP_11, evil, &["localhost"]).is_err(),
+            "the target replaces the header"
+        );
+        assert_eq!(check("off", Version::HTTP_11, "http://localhost/", &["evil.example"]), Ok(()));
+        let differ = check("*", Version::HTTP_2, "http://localhost:1/", &["evil.example"]);
+        assert!(matches!(differ, Err(HostError::Invalid { .. })), "{differ:?}");
+        assert_eq!(check("off", Version::HTTP_2, "http://localhost:1/", &["LOCALHOST"]), Ok(()));
+    }
+
+    #[test]
+    fn a_list_of_hosts_is_read_and_shown() {
+        for text in ["off", "*", "hlorank", "hlorank,*.example.com"] {
+            assert_eq!(text.parse::<AllowedHosts>().unwrap().to_string(), text);
+        }
+        for wrong in ["", "a,", "a:7070", "http://a", "10.0.0.1", "*.", "a b", "**"] {
+            assert!(wrong.parse::<AllowedHosts>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Reads the body of a stream while earlier messages of it are scored.
+//!
+//! The transport keeps unread frames one by one, and closes a connection with many small ones, which would fail all calls of
+//! the connection. They are therefore read as they arrive, and kept as plain bytes.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+use tokio::{sync::Notify, task::JoinHandle};
+use tonic::body::Body;
+
+use super::DeliveryError;
+
+/// The bytes of a call.
+pub(super) enum Incoming {
+    /// Read when they are asked for.
+    Direct(Body),
+    /// Read when they arrive.
+    Ahead(ReadAhead),
+}
+
+/// Bytes that are read by a task, which ends when this is dropped.
+pub(super) struct ReadAhead {
+    shared: Arc<Shared>,
+    reading: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Shared {
+    waiting: Mutex<Waiting>,
+    arrived: Notify,
+    taken: Notify,
+}
+
+/// Bytes that wait to be taken.
+#[derive(Default)]
+struct Waiting {
+    bytes: BytesMut,
+    /// Frames that they arrived in.
+    frames: usize,
+    end: Option<Result<(), DeliveryError>>,
+}
+
+/// Size of frames below which they are small: each takes about this much memory in the transport.
+const SMALL_FRAME_BYTES: usize = 256;
+
+impl Incoming {
+    /// Reads at most about this number of bytes ahead. Then the client is slowed by flow control if its frames are large, and
+    /// the call fails if they are small.
+    pub(super) fn read_ahead(body: Body, limit: usize) -> Self {
+        let shared = Arc::<Shared>::default();
+        let reading = tokio::spawn(read(body, Arc::clone(&shared), limit));
+        Self::Ahead(ReadAhead { shared, reading })
+    }
+
+    /// Returns the next bytes; `None` at the end.
+    pub(super) async fn bytes(&mut self) -> Result<Option<Bytes>, DeliveryError> {
+        match self {
+            Self::Direct(body) => next(body).await,
+            Self::Ahead(ahead) => ahead.shared.next().await,
+        }
+    }
+}
+
+impl Drop for ReadAhead {
+    fn drop(&mut self) {
+        self.reading.abort();
+    }
+}
+
+/// Returns the next bytes of a body. gRPC clients send no trailers.
+async fn next(body: &mut Body) -> Result<Option<Bytes>, DeliveryError> {
+    let frame = body.frame().await.transpose()?;
+    Ok(frame.and_then(|frame| frame.into_data().ok()))
+}
+
+async fn read(mut body: Body, shared: Arc<Shared>, limit: usize) {
+    loop {
+        let end = match next(&mut body).await {
+            Ok(Some(bytes)) => shared.add(&bytes, limit),
+            Ok(None) => Some(Ok(())),
+            Err(error) => Some(Err(error)),
+        };
+        let is_end = end.is_some();
+        if is_end {
+            shared.lock().end = end;
+        }
+        shared.arrived.notify_one();
+        if is_end {
+            return;
+        }
+        shared.until_below(limit).await;
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds bytes. Returns the end of the call if too many small frames wait.
+    fn add(&self, bytes: &[u8], limit: usize) -> Option<Result<(), DeliveryError>> {
+        let mut waiting = self.lock();
+        waiting.bytes.extend_from_slice(bytes);
+        waiting.frames += 1;
+        let are_small = waiting.bytes.len() < SMALL_FRAME_BYTES * waiting.frames;
+        (waiting.bytes.len() >= limit && are_small).then_some(Err(DeliveryError::Ahead { limit }))
+    }
+
+    async fn until_below(&self, limit: usize) {
+        while self.lock().bytes.len() >= limit {
+            self.taken.notified().await;
+        }
+    }
+
+    async fn next(&self) -> Result<Option<Bytes>, DeliveryError> {
+        loop {
+            if let Some(next) = self.take() {
+                return next;
+            }
+            self.arrived.notified().await;
+        }
+    }
+
+    /// Takes what waits; `None` if nothing does.
+    fn take(&self) -> Option<Result<Option<Bytes>, DeliveryError>> {
+        let mut waiting = self.lock();
+        if let Some(Err(error)) = &waiting.end {
+            return Some(Err(error.clone()));
+        }
+        if !waiting.bytes.is_empty() {
+            waiting.frames = 0;
+            self.taken.notify_one();
+            return Some(Ok(Some(std::mem::take(&mut waiting.bytes).freeze())));
+        }
+        waiting.end.as_ref().map(|_| Ok(None))
+    }
+}
