@@ -92,7 +92,7 @@ def test_secrets_are_mounted_where_the_server_reads_them(render):
     files = [value for value in variables.values() if value and value.startswith("/etc/hlorank/")]
     assert len(files) == 4
     assert {file.rpartition("/")[0] for file in files} == mounts
-    assert set(variables) - set(NO_TELEMETRY) <= set(server_settings())
+    assert set(variables) - {*NO_TELEMETRY, "NAMESPACE"} <= set(server_settings())
     probes = [server[name] for name in ("startupProbe", "readinessProbe", "livenessProbe")]
     assert all(probe["httpGet"]["port"] == "metrics" and "grpc" not in probe for probe in probes)
     with pytest.raises(ValueError, match=r"needs tls\.existingSecret"):

@@ -82,7 +82,9 @@ def test_the_image_is_that_of_this_version():
 
 def test_variables_are_settings_of_the_server():
     assert NO_TELEMETRY.items() <= ENVIRONMENT.items()
-    assert set(ENVIRONMENT) - set(NO_TELEMETRY) <= set(server_settings())
+    # The names of the services contain the namespace.
+    assert "NAMESPACE" in ENVIRONMENT
+    assert set(ENVIRONMENT) - {*NO_TELEMETRY, "NAMESPACE"} <= set(server_settings())
     image = image_environment()
     for name in set(ENVIRONMENT) & set(image):
         assert ENVIRONMENT[name] == image[name], name
