@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use hlorank_tests::attackers::{
-    Aim, Attack, Bomb, Flood, RANK, RANK_STREAM, Shape, bombs, deaf_connections, flood, health_watches,
-    huge_graphs, idle_connections, silent_calls, silent_connections, slow_bombs, slow_calls, unread_streams,
+    Aim, Attack, Bomb, Flood, RANK, RANK_STREAM, Shape, bombs, broken_uploads, deaf_connections, flood,
+    health_watches, huge_graphs, idle_connections, rebound_names, silent_calls, silent_connections,
+    slow_bombs, slow_calls, small_batches, unread_streams,
 };
+use hlorank_tests::{graph_of_module, kernel_graph, module::two_dots};
 use tokio::runtime::Runtime;
 
 use crate::{policies::PolicyChanges, site::Site, versions::PublishedVersion};
@@ -30,7 +32,7 @@ const OFTEN: Duration = Duration::from_millis(50);
 const SELDOM: Duration = Duration::from_secs(1);
 
 /// All attacks. Attackers that want the places of a client have its address; the others have one to three of their own.
-pub(crate) const ATTACKS: [Named; 19] = [
+pub(crate) const ATTACKS: [Named; 22] = [
     named("bombs, zstd", |site| clients(bombs(&site.aim(), 4, all(Bomb::zstd), OFTEN))),
     named("bombs, gzip", |site| clients(bombs(&site.aim(), 4, all(Bomb::gzip), OFTEN))),
     named("bombs, plain", |site| clients(bombs(&site.aim(), 1, all(Bomb::plain), SELDOM))),
@@ -54,6 +56,11 @@ pub(crate) const ATTACKS: [Named; 19] = [
     named("graphs of 20,000 nodes in a chain", |site| {
         clients(bombs(&site.aim(), 4, vec![Bomb::chain(20_000)], SELDOM))
     }),
+    named("streams of small batches", |site| {
+        clients(small_batches(&site.aim(), 4, 50_000, &kernel_graph(graph_of_module(two_dots()))))
+    }),
+    named("broken uploads", |site| clients(broken_uploads(&site.aim(), 4, OFTEN))),
+    named("a web page's name", |site| clients(rebound_names(&site.aim(), 4, OFTEN))),
     named("policies by two servers", |site| Running::Policies(PolicyChanges::start(site))),
     named("endless model version", |site| Running::Version { _published: PublishedVersion::endless(site) }),
 ];

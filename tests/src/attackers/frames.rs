@@ -25,7 +25,7 @@ pub(super) fn headers(stream: u32, path: &str) -> Vec<u8> {
         (":method", "POST"),
         (":scheme", "http"),
         (":path", path),
-        (":authority", "attacked"),
+        (":authority", "localhost"),
         ("content-type", "application/grpc"),
         ("te", "trailers"),
     ];

@@ -11,8 +11,10 @@ mod floods;
 mod frames;
 pub mod messages;
 mod sent;
+mod small_batches;
 mod unread_streams;
 mod versions;
+mod web;
 
 pub use attack::{Aim, Attack};
 pub use attacker::{Attacker, Broken, Client};
@@ -23,5 +25,7 @@ pub use connections::{deaf_connections, half_handshakes, idle_connections, silen
 pub use floods::{Flood, flood};
 pub use messages::Shape;
 pub use sent::Sent;
+pub use small_batches::{send_small_batches, small_batches};
 pub use unread_streams::unread_streams;
 pub use versions::{publish_endless, publish_zip_bomb};
+pub use web::{broken_uploads, rebound_names};

@@ -29,7 +29,10 @@ pub(crate) async fn call(endpoint: &str, method: &str, json: &str) -> Answered {
 /// Sends JSON to a method of a service, with these options of curl.
 pub(crate) async fn call_with(endpoint: &str, method: &str, json: &str, options: &[&str]) -> Answered {
     let mut command = Command::new("curl");
-    command.args(["--silent", "--show-error", "--include", "--max-time", "60", "--data-binary", "@-"]);
+    command.args(["--silent", "--show-error", "--include", "--max-time", "60"]);
+    if !options.contains(&"--data-binary") {
+        command.args(["--data-binary", "@-"]);
+    }
     if !options.iter().any(|option| option.starts_with("content-type")) {
         command.args(["--header", "content-type: application/json"]);
     }

@@ -4,5 +4,6 @@
 mod answers;
 mod curl;
 mod description;
+mod headers;
 mod refusals;
 mod secured;

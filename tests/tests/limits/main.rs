@@ -7,6 +7,7 @@ mod configurations;
 mod connections;
 mod delivery;
 mod graph;
+mod maxima;
 mod memory;
 mod nesting;
 mod open_call;

@@ -3,9 +3,11 @@
 mod client;
 mod compression;
 mod frames;
+mod hosts;
 mod protocol;
 mod rotation;
 mod secured;
 mod silence;
 mod tls;
 mod tokens;
+mod uploads;

@@ -43,7 +43,7 @@ async fn only_posts_of_grpc_reach_a_method() {
     for content in [None, Some("text/plain"), Some("application/jsonp"), Some("application/grpc-web+proto")] {
         let (http, status, text) = send(&server, Method::POST, content).await;
         assert_eq!((http, status.is_none()), (StatusCode::UNSUPPORTED_MEDIA_TYPE, true), "{content:?}");
-        assert!(text.contains("application/grpc"), "{text}");
+        assert!(text.contains("application/grpc") && text.contains("CONTENT_TYPE_UNSUPPORTED"), "{text}");
     }
     let scrape = server.scrape().await;
     let calls: f64 = scrape

@@ -5,3 +5,4 @@ mod cancel;
 mod flow;
 mod order;
 mod scores;
+mod small_batches;
