@@ -94,8 +94,8 @@ impl<'a> Parser<'a, '_> {
         }
         // The computation of a call or a fusion is known, and says more than the shape of the start.
         let is_call = matches!(operation.opcode.as_str(), "call" | "fusion");
-        let callee = operation.called_computation_ids.first().filter(|_| is_call);
-        let called = callee.and_then(|&id| self.pending.signature(id)).cloned();
+        let inside = operation.called_computation_ids.first().filter(|_| is_call);
+        let called = inside.and_then(|&id| self.pending.signature(id)).cloned();
         let id = self.callees.unnamed();
         let number = self.pending.add_wrapped(Wrapped { id, signature, operation });
         if let Some(called) = called {

@@ -5,6 +5,7 @@ use hlorank_proto::xla::{HloInstructionProto, LayoutProto, ShapeProto};
 use super::{
     computation::Computation,
     element_type::{PRED, S32, TOKEN, U32, complex_of, has_layout, real_of},
+    lexer::Lexer,
     module::Parser,
     shape::{UNBOUNDED, row_major},
     shapes::ShapeId,
@@ -214,7 +215,7 @@ impl<'a> Parser<'a, '_> {
     fn derived_element(&mut self, start: usize, operands: &[ShapeId]) -> Result<Option<ShapeId>, GraphError> {
         let Some(&tuple) = operands.first() else { return Ok(None) };
         let Some(position) = self.attribute_of(start, "index")? else { return Ok(None) };
-        let index = self.lexer.aside(position, |lexer| lexer.number())?;
+        let index = self.lexer.aside(position, Lexer::number)?;
         self.element_shape(tuple, index, position).map(Some)
     }
 
@@ -281,7 +282,7 @@ impl<'a> Parser<'a, '_> {
         let Some(position) = self.attribute_of(start, key)? else { return Ok(Vec::new()) };
         self.lexer.aside(position, |lexer| {
             lexer.expect("{")?;
-            lexer.list("}", |lexer| lexer.number())
+            lexer.list("}", Lexer::number)
         })
     }
 

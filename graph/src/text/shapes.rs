@@ -147,7 +147,7 @@ fn skip(lexer: &mut Lexer<'_>, depth: usize) -> Result<(), GraphError> {
 mod tests {
     use super::*;
 
-    fn shapes<'a>(text: &'a str) -> (Shapes, Vec<ShapeId>, Lexer<'a>) {
+    fn shapes(text: &str) -> (Shapes, Vec<ShapeId>, Lexer<'_>) {
         let (mut shapes, mut lexer) = (Shapes::default(), Lexer::new(text));
         let mut ids = Vec::new();
         while let Some((id, _)) = shapes.read(&mut lexer).unwrap() {
