@@ -23,6 +23,7 @@ mod node_description;
 mod npz;
 mod opcode;
 mod output_file;
+pub mod pace;
 mod prune;
 pub mod quality;
 mod shortened;

@@ -52,6 +52,15 @@ pub(super) fn worker(pool: usize) -> Option<Worker> {
     (call.pool == pool && Instant::now() < call.until).then_some(call.worker)
 }
 
+/// Queues whatever the current thread does from now on for its small call, because the thread is no worker any more.
+pub(super) fn end_small_call() {
+    SMALL_CALL.with_borrow_mut(|call| {
+        if let Some(call) = call {
+            call.until = Instant::now();
+        }
+    });
+}
+
 /// Returns who waits for the work of the current thread, if that is a small call's.
 #[must_use]
 pub fn caller() -> Option<Arc<dyn Caller>> {

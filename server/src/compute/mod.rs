@@ -7,6 +7,7 @@ mod pool;
 mod queue;
 mod reply;
 mod threads;
+mod turns;
 mod watch;
 mod work;
 

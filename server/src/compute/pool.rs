@@ -15,6 +15,7 @@ use super::{
     queue::WorkQueue,
     reply::{Caller as _, Reply},
     threads::Threads,
+    turns::Turns,
     watch::{Run, RunWatch, WatchedRun},
     work::{Class, Work, Worker},
 };
@@ -168,8 +169,9 @@ impl ComputePool {
         }
     }
 
-    /// Runs work on a worker, in the span of the calling task. Dropping the future before the work starts cancels the
-    /// work.
+    /// Runs work on a worker, in the span of the calling task. Work that takes long and calls
+    /// [`pause`](hlorank_graph::pace::pause) takes turns with other work, and ends soon after the future was dropped. Work
+    /// that has not started by then is not started. The worker is for work that never pauses.
     pub async fn run<T: Send + 'static>(
         &self,
         class: Class,
@@ -177,11 +179,18 @@ impl ComputePool {
     ) -> Result<Computed<T>, WorkerFailed> {
         let (reply, receiver) = Reply::new();
         let (submitted, call) = (Instant::now(), Span::current());
+        let (threads, queue) = (Arc::clone(&self.threads), self.bulk.clone());
         self.spawn(class, move |worker| {
             let _entered = call.enter();
-            if reply.is_awaited() {
-                let waited = submitted.elapsed();
-                reply.send(Computed { value: work(worker), waited });
+            if !reply.is_awaited() {
+                return;
+            }
+            let waited = submitted.elapsed();
+            let (awaited, caller) = (reply.clone(), at_once::caller());
+            let is_gone = move || caller.as_ref().is_some_and(|caller| caller.is_gone());
+            let turns = Turns::new(threads, queue, worker, move || awaited.is_awaited() && !is_gone());
+            if let Some(value) = turns.run(|| work(worker)) {
+                reply.send(Computed { value, waited });
             }
         });
         receiver.await.map_err(|_| WorkerFailed)

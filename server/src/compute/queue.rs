@@ -22,6 +22,11 @@ impl WorkQueue {
         Self { interactive, bulk, in_a_row: 0 }
     }
 
+    /// Whether no work waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.interactive.is_empty() && self.bulk.is_empty()
+    }
+
     /// Waits for the next work; `None` if the pool has been dropped and no work is left. Before bulk work, the thread
     /// yields if `yields` says so.
     pub(super) fn next(&mut self, yields: impl FnOnce() -> bool) -> Option<Work> {

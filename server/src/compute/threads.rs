@@ -34,6 +34,8 @@ struct Thread {
     name: String,
     /// Whether another thread has replaced it, because its work hangs.
     left_behind: Arc<AtomicBool>,
+    /// Whether another thread has taken its worker over, because its work takes turns.
+    handed_over: Arc<AtomicBool>,
 }
 
 /// Niceness of background threads. They get a tenth of the processor time of a normal thread; with the lowest priority,
@@ -48,6 +50,12 @@ pub fn yield_to_others() {
     }
 }
 
+impl Thread {
+    fn named(name: String) -> Self {
+        Self { name, left_behind: Arc::default(), handed_over: Arc::default() }
+    }
+}
+
 impl Threads {
     pub(super) fn new(queue: WorkQueue, watch: Arc<RunWatch>, is_background: bool) -> Arc<Self> {
         let (activity, current) = (Activity::new(), Mutex::default());
@@ -56,7 +64,7 @@ impl Threads {
 
     /// Starts the thread of a worker.
     pub(super) fn start(self: &Arc<Self>, worker: Worker, name: String) -> io::Result<()> {
-        let thread = Thread { name, left_behind: Arc::default() };
+        let thread = Thread::named(name);
         self.current().insert(worker.0, thread.clone());
         self.start_thread(worker, thread, false)
     }
@@ -86,6 +94,11 @@ impl Threads {
             if thread.left_behind.load(Ordering::Acquire) {
                 return self.watch.ended();
             }
+            if thread.handed_over.load(Ordering::Acquire) {
+                return if panicked {
+                    self.activity.panicked()
+                };
+            }
             if !panicked {
                 continue;
             }
@@ -96,6 +109,27 @@ impl Threads {
                 Err(error) => tracing::error!(%error, "a worker panicked and cannot be replaced"),
             }
         }
+    }
+
+    /// Whether work waits for a worker.
+    pub(super) fn has_work(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Starts a thread that takes over the worker of the calling thread, which ends after its work. Returns whether that
+    /// succeeded.
+    pub(super) fn hand_over(self: &Arc<Self>, worker: Worker) -> bool {
+        let mut current = self.current();
+        let Some(before) = current.get(&worker.0).cloned() else { return false };
+        let thread = Thread::named(before.name);
+        // A new thread has the priority of the thread that starts it.
+        if let Err(error) = self.start_thread(worker, thread.clone(), false) {
+            tracing::warn!(%error, "a long computation does not take turns: no thread can be started");
+            return false;
+        }
+        before.handed_over.store(true, Ordering::Release);
+        current.insert(worker.0, thread);
+        true
     }
 
     /// Watches a run of a worker. If it hangs, the thread is replaced, and then who waits for it is told.
@@ -120,7 +154,7 @@ impl Threads {
             return;
         }
         before.left_behind.store(true, Ordering::Release);
-        let thread = Thread { name: before.name, left_behind: Arc::default() };
+        let thread = Thread::named(before.name);
         current.insert(worker.0, thread.clone());
         drop(current);
         match self.start_thread(worker, thread, self.is_background) {

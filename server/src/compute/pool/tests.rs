@@ -1,5 +1,12 @@
-use std::{sync::Mutex, thread};
+use std::{
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    thread,
+};
 
+use hlorank_graph::pace;
 use tokio::sync::oneshot;
 
 use super::{
@@ -179,4 +186,107 @@ async fn a_pool_is_interactive_for_a_while_after_an_interactive_call() {
     assert!(pool.is_interactive());
     tokio::time::sleep(2 * INTERACTIVE_PERIOD).await;
     assert!(!pool.is_interactive());
+}
+
+/// Pauses until a flag is set, and counts its pauses.
+fn pause_until(is_over: &AtomicBool) -> usize {
+    let mut pauses = 0;
+    while !is_over.load(Ordering::Acquire) {
+        pace::pause();
+        pauses += 1;
+    }
+    pauses
+}
+
+/// Notes when it is dropped.
+struct NotesEnd(Arc<AtomicBool>);
+
+impl Drop for NotesEnd {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+#[tokio::test]
+async fn long_work_gives_way_to_work_that_comes_later() {
+    let pool = ComputePool::new(NonZeroUsize::MIN).unwrap();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (own, flag) = (Arc::clone(&is_over), Arc::clone(&is_over));
+    let long = pool.run(Class::Bulk, move |_| pause_until(&own));
+    let short = pool.run(Class::Bulk, |Worker(worker)| worker);
+    let (long, ()) = tokio::join!(long, async {
+        // The only worker is free for it, although the long work has begun and does not end.
+        assert_eq!(short.await.unwrap().value, 0);
+        let Computed { value, .. } = pool.run(Class::Interactive, |Worker(worker)| worker).await.unwrap();
+        assert_eq!(value, 0);
+        flag.store(true, Ordering::Release);
+    });
+    assert!(long.unwrap().value > 0);
+    assert_eq!((pool.panics(), pool.run(Class::Bulk, |_| 7).await.unwrap().value), (0, 7));
+}
+
+#[tokio::test]
+async fn many_long_computations_take_turns_on_one_worker() {
+    let pool = ComputePool::new(NonZeroUsize::MIN).unwrap();
+    let begun = Arc::new(AtomicUsize::new(0));
+    let long = (0..20).map(|_| {
+        let begun = Arc::clone(&begun);
+        pool.run(Class::Bulk, move |_| {
+            begun.fetch_add(1, Ordering::AcqRel);
+            // Each ends only after all have begun.
+            while begun.load(Ordering::Acquire) < 20 {
+                pace::pause();
+            }
+        })
+    });
+    assert_eq!(futures::future::try_join_all(long).await.unwrap().len(), 20);
+}
+
+#[tokio::test]
+async fn long_work_ends_soon_after_nobody_waits_for_it() {
+    let pool = ComputePool::new(NonZeroUsize::MIN).unwrap();
+    let ended = Arc::new(AtomicBool::new(false));
+    let (notes, (begins, begun)) = (NotesEnd(Arc::clone(&ended)), oneshot::channel());
+    let never = AtomicBool::new(false);
+    let long = pool.run(Class::Bulk, move |_| {
+        let _notes = notes;
+        let _ = begins.send(());
+        pause_until(&never)
+    });
+    tokio::select! {
+        _ = long => panic!("it does not end by itself"),
+        _ = begun => {}
+    }
+    // The only worker takes other work once the long work is over.
+    while !ended.load(Ordering::Acquire) {
+        pool.run(Class::Bulk, |_| ()).await.unwrap();
+    }
+    assert_eq!(pool.panics(), 0, "to be stopped is no panic");
+}
+
+#[tokio::test]
+async fn the_long_work_of_a_small_call_gives_way_and_ends_with_the_call() {
+    let pool = Arc::new(ComputePool::new(NonZeroUsize::MIN).unwrap());
+    let ended = Arc::new(AtomicBool::new(false));
+    let (notes, own, (begins, begun)) = (NotesEnd(Arc::clone(&ended)), Arc::clone(&pool), oneshot::channel());
+    let call = pool.drive(async move {
+        let never = AtomicBool::new(false);
+        let work = move |_| {
+            let _notes = notes;
+            let _ = begins.send(());
+            pause_until(&never)
+        };
+        own.run(Class::Interactive, work).await.is_ok()
+    });
+    tokio::select! {
+        _ = call => panic!("it does not end by itself"),
+        () = async {
+            begun.await.unwrap();
+            pool.run(Class::Interactive, |_| ()).await.unwrap();
+        } => {}
+    }
+    while !ended.load(Ordering::Acquire) {
+        pool.run(Class::Bulk, |_| ()).await.unwrap();
+    }
+    assert_eq!(pool.panics(), 0);
 }
