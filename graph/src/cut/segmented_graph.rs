@@ -3,8 +3,8 @@ use std::sync::Arc;
 use super::{cutter::Cutter, occurrence::Occurrence, pieces::connected_pieces, segment::Segment};
 use crate::{
     Digest, FEATURES, FusionProgram, Graph, KernelTooLarge, Pad, Pruned, Scope, SequenceLengths, Task,
-    fusion::{KnownKernel, KnownKernels, MAX_KNOWN_BYTES, Walk, row_bytes},
-    prune,
+    fusion::{KnownKernel, KnownKernels, MAX_KNOWN_BYTES, row_bytes},
+    pace, prune,
 };
 
 /// Maximum number of nodes of a segment, unless a tile model takes larger ones. A larger connected piece is cut into runs of this many nodes in ascending
@@ -73,7 +73,8 @@ impl SegmentedGraph {
             _ => vec![(0..).take(pruned.nodes.len()).collect()],
         };
         let runs = pieces.iter().flat_map(|piece| piece.chunks(max_segment_nodes));
-        let occurrences: Vec<Occurrence> = runs.map(|run| cutter.occurrence(run)).collect();
+        let occurrences: Vec<Occurrence> =
+            pace::in_steps(1, runs).map(|run| cutter.occurrence(run)).collect();
         let segments = cutter.segments;
         let summary = Summary {
             nodes: graph.len(),
@@ -101,7 +102,7 @@ impl SegmentedGraph {
         let mut program = Self::uncut(graph, pruned);
         let unfused = vec![0; row_bytes(program.slots())];
         // A kernel of one node that calls large computations may be too large by itself.
-        let kernels = program.kernels(&unfused, &mut Walk::default()).unwrap_or_default();
+        let kernels = program.kernels(&unfused).unwrap_or_default();
         let mut digests: Vec<Digest> = kernels.iter().map(|kernel| kernel.digest()).collect();
         digests.sort_unstable();
         digests.dedup();
@@ -132,13 +133,15 @@ impl SegmentedGraph {
     }
 
     /// Returns the kernels that a configuration of a program before fusion runs, by root; none for other graphs.
-    pub(crate) fn kernels(
-        &self,
-        fused: &[u8],
-        walk: &mut Walk,
-    ) -> Result<Vec<Arc<KnownKernel>>, KernelTooLarge> {
+    pub(crate) fn kernels(&self, fused: &[u8]) -> Result<Vec<Arc<KnownKernel>>, KernelTooLarge> {
         let Some(program) = self.whole.program() else { return Ok(Vec::new()) };
-        self.kernels.of(program, &self.whole, fused, walk)
+        self.kernels.of(program, &self.whole, fused)
+    }
+
+    /// Number of kernels that are known, equal ones of a configuration once.
+    #[cfg(test)]
+    pub(crate) fn known_kernels(&self) -> usize {
+        self.kernels.len()
     }
 
     /// Number of rows of a configuration; of a program before fusion the maximum.

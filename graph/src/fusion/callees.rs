@@ -23,6 +23,11 @@ impl Callees {
         self.calls.len() * size_of::<(u32, Vec<Range<u32>>)>() + ranges * size_of::<Range<u32>>()
     }
 
+    /// Returns the computations that a node calls itself.
+    pub(super) fn of_node(&self, node: u32) -> &[Range<u32>] {
+        self.calls.get(&node).map_or(&[], Vec::as_slice)
+    }
+
     /// Adds every caller with the computations that it calls to a canonical form.
     pub(super) fn write(&self, form: &mut CanonicalForm) {
         form.count(self.calls.len());

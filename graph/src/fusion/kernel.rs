@@ -51,6 +51,16 @@ pub enum KernelTooLarge {
     },
 }
 
+impl KernelTooLarge {
+    /// The same fault of a kernel with another root and an equal rest.
+    pub(super) fn of_root(self, root: u32) -> Self {
+        match self {
+            Self::Nodes { limit, .. } => Self::Nodes { root, limit },
+            Self::Places { node, limit, .. } => Self::Places { root, node, limit },
+        }
+    }
+}
+
 impl Kernel {
     /// Returns the number of nodes of the kernel as a module of its own.
     #[must_use]

@@ -1,42 +1,59 @@
 use std::{
+    collections::HashMap,
     fmt,
-    hash::BuildHasher,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use foldhash::fast::RandomState;
-use hashbrown::hash_table::{Entry, HashTable};
 
 use super::{
-    form::Walk,
+    alike::Alike,
+    body::Body,
     kernel::{Kernel, KernelLimits, KernelTooLarge},
     program::FusionProgram,
 };
-use crate::{Digest, Graph, Segment};
+use crate::{Digest, Graph, Segment, pace};
 
 /// A kernel of a program, and what identifies it in every program.
 #[derive(Debug)]
 pub(crate) struct KnownKernel {
+    /// One of the kernels with this digest.
     kernel: Kernel,
     digest: Digest,
 }
 
-/// The kernels of a program that were formed before. Configurations of a search share nearly all of their kernels, and
-/// forming one takes many times as long as finding it here.
+/// The kernels of a program that were formed before. Configurations of a search share nearly all of their kernels, many
+/// roots of one configuration have equal ones, and forming one takes many times as long as finding it here.
 #[derive(Default)]
-pub(crate) struct KnownKernels(Mutex<Table>);
+pub(crate) struct KnownKernels {
+    alike: OnceLock<Alike>,
+    table: Mutex<Table>,
+}
 
 #[derive(Default)]
 struct Table {
-    formed: HashTable<Formed>,
-    hasher: RandomState,
+    /// By members.
+    bodies: HashMap<Box<[u32]>, Arc<Body>, RandomState>,
+    /// By signature.
+    kernels: HashMap<Box<[u32]>, Outcome, RandomState>,
     bytes: usize,
+    /// Number of the next body. It goes on when the table is cleared, so that no two bodies have one number.
+    next_body: u32,
 }
 
-struct Formed {
-    /// The members, ascending, which identify a kernel of the program.
-    members: Box<[u32]>,
-    outcome: Result<Arc<KnownKernel>, KernelTooLarge>,
+type Outcome = Result<Arc<KnownKernel>, KernelTooLarge>;
+
+/// A configuration whose kernels are looked up.
+struct Lookup<'a> {
+    known: &'a KnownKernels,
+    program: &'a FusionProgram,
+    graph: &'a Graph,
+    fused: &'a [u8],
+    alike: &'a Alike,
+    limits: KernelLimits,
+    /// What is fused into roots, by their fused operands.
+    bodies: HashMap<Vec<u32>, Arc<Body>, RandomState>,
+    bytes: usize,
 }
 
 /// Limit on the bytes of the kernels that are kept. All are dropped when it is reached.
@@ -72,44 +89,113 @@ impl KnownKernels {
         program: &FusionProgram,
         graph: &Graph,
         fused: &[u8],
-        walk: &mut Walk,
     ) -> Result<Vec<Arc<KnownKernel>>, KernelTooLarge> {
-        let limits = KernelLimits::default();
-        // Nothing that holds the lock leaves the table half changed.
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let form = |members: &[u32]| {
-            table.find(members, || {
-                let kernel = program.kernel(members, &limits)?;
-                let digest = kernel.segment(graph).digest;
-                Ok(Arc::new(KnownKernel { kernel, digest }))
-            })
-        };
-        program.walk(fused, walk, &limits, form, |known| &known.kernel)
+        let alike = self.alike(program, graph);
+        let (limits, bodies) = (KernelLimits::default(), HashMap::default());
+        let mut lookup = Lookup { known: self, program, graph, fused, alike, limits, bodies, bytes: 0 };
+        let mut kernels = Vec::new();
+        program.for_each_root(|root, needed| {
+            kernels.push(lookup.kernel(root, needed)?);
+            Ok(())
+        })?;
+        kernels.reverse();
+        Ok(kernels)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.table().kernels.len()
+    }
+
+    fn alike(&self, program: &FusionProgram, graph: &Graph) -> &Alike {
+        if let Some(alike) = self.alike.get() {
+            return alike;
+        }
+        // Comparing pauses, so nobody may wait for it: whoever is first keeps what was found.
+        let alike = Alike::of(program, graph);
+        self.alike.get_or_init(|| alike)
+    }
+
+    /// Nothing that holds the lock leaves the table half changed, or pauses.
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lookup<'_> {
+    /// Returns the kernel of a root, and marks what it reads.
+    fn kernel(&mut self, root: u32, needed: &mut [bool]) -> Outcome {
+        let body = self.body(root, needed);
+        let limit = usize::from(self.limits.nodes);
+        if body.members.len() >= limit {
+            return Err(KernelTooLarge::Nodes { root, limit });
+        }
+        let (program, graph) = (self.program, self.graph);
+        for &operand in program.operands(root) {
+            if !body.has(operand) && !program.node(operand).is_scalar_constant {
+                needed[program.position(operand)] = true;
+            }
+        }
+        let signature = body.signature(root, program, graph, self.alike);
+        if let Some(outcome) = self.known.table().kernels.get(&*signature) {
+            return outcome.clone().map_err(|reason| reason.of_root(root));
+        }
+        let outcome = self.form(&body, root);
+        self.known.table().add_kernel(signature.into(), outcome.clone());
+        pace::pause();
+        outcome
+    }
+
+    fn form(&self, body: &Body, root: u32) -> Outcome {
+        let kernel = self.program.kernel(&body.members, root, &self.limits)?;
+        let digest = kernel.segment(self.graph).digest;
+        Ok(Arc::new(KnownKernel { kernel, digest }))
+    }
+
+    /// Returns what is fused into a root, and marks what that reads.
+    fn body(&mut self, root: u32, needed: &mut [bool]) -> Arc<Body> {
+        let fused_operands = self.program.fused_operands(root, self.fused);
+        if let Some(body) = self.bodies.get(&fused_operands) {
+            return Arc::clone(body);
+        }
+        let most = usize::from(self.limits.nodes);
+        let members = Body::members(self.program, &fused_operands, self.fused, most);
+        let body = self.known.table().body(self.program, members);
+        body.inputs.iter().for_each(|&input| needed[self.program.position(input)] = true);
+        self.bytes += size_of_val(&*fused_operands) + body.bytes();
+        if self.bytes > MAX_KNOWN_BYTES {
+            self.bodies.clear();
+            self.bytes = body.bytes();
+        }
+        self.bodies.insert(fused_operands, Arc::clone(&body));
+        body
     }
 }
 
 impl Table {
-    /// Returns the kernel of these members, which `form` forms if it is new.
-    fn find(
-        &mut self,
-        members: &[u32],
-        form: impl FnOnce() -> Result<Arc<KnownKernel>, KernelTooLarge>,
-    ) -> Result<Arc<KnownKernel>, KernelTooLarge> {
-        if self.bytes > MAX_KNOWN_BYTES {
-            *self = Self::default();
+    /// Returns the body of these members.
+    fn body(&mut self, program: &FusionProgram, members: Box<[u32]>) -> Arc<Body> {
+        if let Some(body) = self.bodies.get(&members) {
+            return Arc::clone(body);
         }
-        let Self { formed, hasher, bytes } = self;
-        let hash = hasher.hash_one(members);
-        let same = |known: &Formed| *known.members == *members;
-        match formed.entry(hash, same, |known| hasher.hash_one(&*known.members)) {
-            Entry::Occupied(known) => known.get().outcome.clone(),
-            Entry::Vacant(vacant) => {
-                let outcome = form();
-                *bytes += size_of::<Formed>() + size_of_val(members);
-                *bytes += outcome.as_ref().map_or(0, |known| known.bytes());
-                vacant.insert(Formed { members: members.into(), outcome: outcome.clone() });
-                outcome
-            }
+        let body = Arc::new(Body::new(program, members.clone(), self.next_body));
+        self.next_body += 1;
+        self.hold(size_of_val(&*members) + body.bytes());
+        self.bodies.insert(members, Arc::clone(&body));
+        body
+    }
+
+    fn add_kernel(&mut self, signature: Box<[u32]>, outcome: Outcome) {
+        let kernel = outcome.as_ref().map_or(0, |known| known.bytes());
+        self.hold(size_of_val(&*signature) + size_of::<Outcome>() + kernel);
+        self.kernels.insert(signature, outcome);
+    }
+
+    /// Counts bytes, and drops everything if there are too many.
+    fn hold(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        if self.bytes > MAX_KNOWN_BYTES {
+            *self = Self { next_body: self.next_body, bytes, ..Self::default() };
         }
     }
 }
@@ -124,5 +210,68 @@ impl fmt::Debug for KnownKernels {
 impl PartialEq for KnownKernels {
     fn eq(&self, _: &Self) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::Cell, fmt::Write as _, rc::Rc};
+
+    use super::*;
+    use crate::{HloModule, Limits, SegmentedGraph, Task};
+
+    /// A chain of `length` nodes, and users of its end, some of which also read the parameter or each other.
+    fn program(length: usize, users: usize) -> SegmentedGraph {
+        let mut text = "HloModule m\n\nENTRY e {\n  c0 = f32[8] parameter(0)\n".to_owned();
+        for node in 1..=length {
+            writeln!(text, "  c{node} = f32[8] negate(c{})", node - 1).unwrap();
+        }
+        for user in 0..users {
+            let other =
+                ["c0".to_owned(), format!("c{length}"), format!("u{}", user.max(1) - 1)][user % 3].clone();
+            let other = if user == 0 { "c0".to_owned() } else { other };
+            writeln!(text, "  u{user} = f32[8] add(c{length}, {other})").unwrap();
+        }
+        let all: Vec<String> = (0..users).map(|user| format!("u{user}")).collect();
+        let shapes = vec!["f32[8]"; users].join(", ");
+        writeln!(text, "  ROOT t = ({shapes}) tuple({})\n}}", all.join(", ")).unwrap();
+        let module = HloModule::read_text(&text, &Limits::default()).unwrap();
+        SegmentedGraph::new(&module.into_graph(Task::Fusion, Vec::new()).unwrap())
+    }
+
+    #[test]
+    fn kernels_that_are_found_are_those_that_are_formed() {
+        let graph = program(9, 12);
+        let program = graph.whole.program().unwrap();
+        let mut state = 7;
+        for _ in 0..200 {
+            state = u64::wrapping_mul(state ^ (state >> 29), 6_364_136_223_846_793_005).wrapping_add(1);
+            let mut fused: Vec<u8> = state.to_le_bytes()[..graph.slots().div_ceil(8)].to_vec();
+            let unused = 8 * fused.len() - graph.slots();
+            *fused.last_mut().unwrap() &= 0xff >> unused;
+            let formed = program.kernels(&fused, &KernelLimits::default());
+            let expected = formed
+                .map(|all| all.iter().map(|kernel| kernel.segment(&graph.whole).digest).collect::<Vec<_>>());
+            let found = graph.kernels(&fused);
+            assert_eq!(found.map(|all| all.iter().map(|each| each.digest()).collect::<Vec<_>>()), expected);
+        }
+    }
+
+    #[test]
+    fn a_chain_that_many_nodes_use_is_formed_once() {
+        let graph = program(300, 3_000);
+        let fused = vec![0xff; graph.slots() / 8];
+        let fused = [fused, vec![0; graph.slots().div_ceil(8) - graph.slots() / 8]].concat();
+        let mut chain = vec![0; fused.len()];
+        // The chain stands before its users.
+        chain[..300 / 8].copy_from_slice(&fused[..300 / 8]);
+        (296..300).for_each(|slot| chain[slot / 8] |= 1 << (slot % 8));
+        let pauses = Rc::new(Cell::new(0));
+        let count = Rc::clone(&pauses);
+        let kernels = pace::paced(move || count.set(count.get() + 1), || graph.kernels(&chain)).unwrap();
+        assert_eq!(kernels.len(), 3_000);
+        let table = graph.known_kernels();
+        assert!(table <= 8, "{table} kernels");
+        assert!(pauses.get() >= 3_000 / 64, "{}", pauses.get());
     }
 }

@@ -5,7 +5,9 @@
 //! with everything that is fused into it. It has one output, so every choice of bits is valid.
 //! `graph/README.md` has the rules.
 
+mod alike;
 mod bits;
+mod body;
 mod callees;
 mod form;
 mod kernel;
@@ -19,7 +21,6 @@ mod segment;
 
 pub(crate) use self::{
     bits::{flip, is_set, row_bytes},
-    form::Walk,
     known::{KnownKernel, KnownKernels, MAX_KNOWN_BYTES},
 };
 pub use self::{

@@ -5,7 +5,7 @@ use super::{
     node::Node,
     prepared::check_prepared,
 };
-use crate::{FusionError, HloModule, hash::CanonicalForm};
+use crate::{FusionError, HloModule, hash::CanonicalForm, pace};
 
 /// The entry computation of a prepared module, whose slots are fused or written. All numbers are nodes of the module.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +33,9 @@ impl FusionProgram {
         if !entry.contains(&root) {
             return Err(FusionError::NoEntry);
         }
-        let nodes = entry.clone().map(|node| read_node(module, node)).collect::<Result<Vec<_>, _>>()?;
+        let nodes = pace::in_steps(1, entry.clone())
+            .map(|node| read_node(module, node))
+            .collect::<Result<Vec<_>, _>>()?;
         let operands =
             entry.clone().map(|node| operands(module, node, &entry)).collect::<Result<Vec<_>, _>>()?;
         let slots = slots(&nodes, &operands, entry.start);

@@ -12,13 +12,12 @@ use crate::{
             FoundRows, LocalConfigurations, MAX_KERNELS, Row, RowFinder, SegmentFacts, TooManyRows, Unscored,
         },
     },
-    fusion::{KnownKernel, Walk},
+    fusion::KnownKernel,
 };
 
 /// Finds the rows of fusions: each distinct kernel is one, whichever configurations run it.
 pub(super) struct FusionRows {
     batch: FusionBatch,
-    walk: Walk,
     row_of_kernel: HashMap<Digest, u32, RandomState>,
     kernels: DistinctKernels,
 }
@@ -29,8 +28,7 @@ struct DistinctKernels(Vec<Arc<KnownKernel>>);
 
 impl FusionRows {
     pub(super) fn new(batch: FusionBatch) -> Self {
-        let (walk, row_of_kernel) = (Walk::default(), HashMap::default());
-        Self { batch, walk, row_of_kernel, kernels: DistinctKernels::default() }
+        Self { batch, row_of_kernel: HashMap::default(), kernels: DistinctKernels::default() }
     }
 
     fn row(&mut self, kernel: Arc<KnownKernel>, rows: &mut Vec<Row>) -> u32 {
@@ -50,7 +48,7 @@ impl RowFinder for FusionRows {
 
     fn find_next(&mut self, graph: &SegmentedGraph, found: &mut FoundRows) -> Result<(), TooManyRows> {
         let Some(config) = found.add_config(graph, |config| self.batch.row(config))? else { return Ok(()) };
-        match graph.kernels(self.batch.row(config), &mut self.walk) {
+        match graph.kernels(self.batch.row(config)) {
             Ok(kernels) => {
                 for kernel in kernels {
                     let row = self.row(kernel, &mut found.rows);

@@ -1,0 +1,135 @@
+use std::collections::{HashMap, HashSet};
+
+use foldhash::fast::RandomState;
+
+use super::{alike::Alike, bits::is_set, program::FusionProgram};
+use crate::{Graph, pace};
+
+/// Everything that is fused into a kernel's root, which many roots may share: the users of one chain of fused nodes.
+#[derive(Debug)]
+pub(super) struct Body {
+    /// Number that no other body of the program has.
+    number: u32,
+    /// The nodes, ascending; with more nodes than a kernel may have, only some.
+    pub(super) members: Box<[u32]>,
+    /// The nodes that members read and that are no members, without constants of one element.
+    pub(super) inputs: Vec<u32>,
+    /// What each member, and each node that members read, is to the body.
+    roles: HashMap<u32, Role>,
+}
+
+/// What a node is to a body, and its position among those that are the same.
+#[derive(Clone, Copy, Debug)]
+enum Role {
+    Member(u32),
+    Read(u32),
+}
+
+impl Body {
+    /// Returns the members of what is fused into a root, whose fused operands are `fused_operands`. Stops after more than
+    /// `most` nodes.
+    pub(super) fn members(
+        program: &FusionProgram,
+        fused_operands: &[u32],
+        fused: &[u8],
+        most: usize,
+    ) -> Box<[u32]> {
+        let mut members = fused_operands.to_vec();
+        let mut known: HashSet<u32> = members.iter().copied().collect();
+        let mut next = 0;
+        while next < members.len() && members.len() <= most {
+            for &operand in program.operands(members[next]) {
+                if program.is_fused(operand, fused) && known.insert(operand) {
+                    members.push(operand);
+                }
+            }
+            next += 1;
+        }
+        pace::pause();
+        members.sort_unstable();
+        members.into()
+    }
+
+    pub(super) fn new(program: &FusionProgram, members: Box<[u32]>, number: u32) -> Self {
+        let mut roles: HashMap<u32, Role> =
+            members.iter().zip(0..).map(|(&member, position)| (member, Role::Member(position))).collect();
+        let (mut inputs, mut read) = (Vec::new(), 0);
+        for &operand in members.iter().flat_map(|&member| program.operands(member)) {
+            roles.entry(operand).or_insert_with(|| {
+                if !program.node(operand).is_scalar_constant {
+                    inputs.push(operand);
+                }
+                read += 1;
+                Role::Read(read - 1)
+            });
+        }
+        Self { number, members, inputs, roles }
+    }
+
+    /// Whether a node is fused into the root.
+    pub(super) fn has(&self, node: u32) -> bool {
+        matches!(self.roles.get(&node), Some(Role::Member(_)))
+    }
+
+    /// Returns what tells the kernel of this body and a root apart from others of the program. Kernels with the same
+    /// signature have equal segments.
+    pub(super) fn signature(
+        &self,
+        root: u32,
+        program: &FusionProgram,
+        graph: &Graph,
+        alike: &Alike,
+    ) -> Vec<u32> {
+        let mut signature = vec![self.number, alike.number(root)];
+        // The operands, with the order of those that the body knows nothing of.
+        let mut seen: HashMap<u32, u32, RandomState> = HashMap::default();
+        for &operand in program.operands(root) {
+            match self.roles.get(&operand) {
+                Some(Role::Member(position)) => signature.extend([0, *position]),
+                Some(Role::Read(position)) => signature.extend([1, *position]),
+                None => {
+                    let next = u32::try_from(seen.len()).unwrap_or(u32::MAX);
+                    let position = *seen.entry(operand).or_insert(next);
+                    signature.extend([2, alike.number(operand), position]);
+                }
+            }
+        }
+        // What the root calls, and what depends on it beside its operands, is rare and compared by number.
+        let called = program.callees.of_node(root).iter().flat_map(|nodes| [3, nodes.start, nodes.end]);
+        signature.extend(called);
+        let all = graph.edges();
+        let first = all.partition_point(|[consumer, _]| *consumer < root);
+        let producers = all[first..].iter().take_while(|[consumer, _]| *consumer == root);
+        let operands: HashSet<u32, RandomState> = program.operands(root).iter().copied().collect();
+        let others = producers.filter(|[_, producer]| !operands.contains(producer));
+        signature.extend(others.flat_map(|&[_, producer]| [4, producer]));
+        signature
+    }
+
+    /// Number of bytes that this holds.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>()
+            + size_of_val(&*self.members)
+            + size_of_val(&*self.inputs)
+            + self.roles.len() * size_of::<(u32, Role)>()
+    }
+}
+
+impl FusionProgram {
+    /// Returns the distinct operands of a node that are fused into it, ascending.
+    pub(super) fn fused_operands(&self, node: u32, fused: &[u8]) -> Vec<u32> {
+        if !self.node(node).is_fusible {
+            return Vec::new();
+        }
+        let operands = self.operands(node).iter().copied();
+        let mut fused_operands: Vec<u32> =
+            operands.filter(|&operand| self.is_fused(operand, fused)).collect();
+        fused_operands.sort_unstable();
+        fused_operands.dedup();
+        fused_operands
+    }
+
+    fn is_fused(&self, node: u32, fused: &[u8]) -> bool {
+        self.slot(node).is_some_and(|slot| is_set(fused, slot))
+    }
+}
