@@ -1,6 +1,6 @@
 //! Canonical byte forms and their BLAKE3 digests. `graph/README.md` specifies them and has test vectors.
 
-use crate::{Digest, SequenceLengths};
+use crate::{Digest, SequenceLengths, pace};
 
 /// Raised when the canonical form of a graph or segment changes.
 const FORMAT_VERSION: u32 = 1;
@@ -56,6 +56,7 @@ impl CanonicalForm {
     fn flush(&mut self) {
         self.hasher.update(&self.buffer);
         self.buffer.clear();
+        pace::pause();
     }
 
     pub(crate) fn digest(self) -> Digest {

@@ -1,6 +1,8 @@
 //! Iterates over the fields of a protobuf message without decoding them, so that messages are counted before memory is
 //! allocated for them.
 
+use crate::pace;
+
 use prost::{
     DecodeError,
     encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field},
@@ -77,9 +79,12 @@ pub(crate) struct Numbers<'a> {
     packed: &'a [u8],
 }
 
+/// Number of fields between two pauses.
+const FIELDS: usize = 64;
+
 /// Iterates over the messages, strings or bytes of a field; ends after the first error.
 pub(crate) fn messages(message: &[u8], number: u32) -> impl Iterator<Item = Result<&[u8], WireError>> {
-    Fields::of(message).filter_map(move |field| match field {
+    pace::in_steps(FIELDS, Fields::of(message)).filter_map(move |field| match field {
         Ok((found, _)) if found != number => None,
         Ok((_, Payload::Bytes(bytes))) => Some(Ok(bytes)),
         Ok(_) => Some(Err(WireError::WireType(number))),

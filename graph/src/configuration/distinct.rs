@@ -1,3 +1,5 @@
+use crate::pace;
+
 use std::hash::{BuildHasher, Hash};
 
 use foldhash::fast::RandomState;
@@ -17,6 +19,9 @@ pub struct Distinct {
     hasher: RandomState,
 }
 
+/// Number of configurations between two pauses.
+const CONFIGS: usize = 64;
+
 impl Distinct {
     /// Has looked at none of `count` configurations yet.
     pub(super) fn with_capacity(count: usize) -> Self {
@@ -33,7 +38,7 @@ impl Distinct {
     /// Finds the distinct ones of `count` configurations, whose content `item` returns by number.
     pub(super) fn of<T: Hash + Eq>(count: usize, item: impl Fn(usize) -> T) -> Self {
         let mut distinct = Self::with_capacity(count);
-        for _ in 0..count {
+        for _ in pace::in_steps(CONFIGS, 0..count) {
             distinct.add(&item);
         }
         distinct

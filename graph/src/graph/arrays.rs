@@ -1,5 +1,5 @@
 use super::edges::check_ends;
-use crate::{FEATURES, FeatureSet, GraphError, Limits, Pad, SequenceLengths, is_usually_configurable};
+use crate::{FEATURES, FeatureSet, GraphError, Limits, Pad, SequenceLengths, is_usually_configurable, pace};
 
 /// The arrays of a graph of `n` nodes and `m` edges.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -88,11 +88,14 @@ fn check_features(nodes: usize, features: &[f32]) -> Result<(), GraphError> {
     }
 }
 
+/// Number of nodes between two pauses.
+const NODES: usize = 256;
+
 fn unpad(features: &mut [f32]) -> Vec<SequenceLengths> {
     let unpad_row = |row: &mut [f32]| {
         let lengths = SequenceLengths::of_row(row);
         lengths.pad_row(row, Pad::Zero);
         lengths
     };
-    features.chunks_exact_mut(FEATURES).map(unpad_row).collect()
+    pace::in_steps(NODES, features.chunks_exact_mut(FEATURES)).map(unpad_row).collect()
 }

@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use crate::{FEATURES, GraphError};
+use crate::{FEATURES, GraphError, pace};
 
 /// Maximum absolute value of a feature, 2^63: features are numbers of 64 bits of an HLO module.
 const MAX_FEATURE: f32 = 9_223_372_036_854_775_808.0;
@@ -11,9 +11,12 @@ const MAX_ELEMENTS: f64 = 9_223_372_036_854_775_808.0;
 /// Columns of the first six dimensions of a node.
 const DIMENSIONS: Range<usize> = 21..27;
 
+/// Number of nodes between two pauses.
+const NODES: usize = 256;
+
 /// Checks that features are values that a valid HLO module can have. A model may overflow on larger ones.
 pub(super) fn check_range(features: &[f32]) -> Result<(), GraphError> {
-    for (node, row) in features.chunks_exact(FEATURES).enumerate() {
+    for (node, row) in pace::in_steps(NODES, features.chunks_exact(FEATURES)).enumerate() {
         if let Some(column) = row.iter().position(|feature| feature.abs() > MAX_FEATURE) {
             return Err(GraphError::FeatureTooLarge { node, column });
         }

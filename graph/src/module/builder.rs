@@ -7,7 +7,7 @@ use super::{
     hlo_module::HloModule,
     nodes::{Nodes, Origin},
 };
-use crate::{GraphError, Limits, shortened};
+use crate::{GraphError, Limits, pace, shortened};
 
 /// Substrings of computation names. `TpuGraphs` puts a node split after such a computation (spec §3).
 const SPLIT_NAMES: [&str; 3] = ["cluster", "while", "cond"];
@@ -92,6 +92,7 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         is_root: bool,
         origin: Origin<'a>,
     ) -> Result<(), GraphError> {
+        pace::pause();
         self.register(instruction.id, &instruction.name)?;
         let references = instruction.operand_ids.len() + instruction.called_computation_ids.len();
         if self.nodes.references.count() + references > self.limits.edges {

@@ -2,7 +2,7 @@ use super::{
     callees::Callees, computation::Computation, lexer::Lexer, pending::PendingComputations, shape::shape,
     shapes::Shapes,
 };
-use crate::{GraphError, HloModule, Limits, TextError, module::ModuleBuilder, shortened};
+use crate::{GraphError, HloModule, Limits, TextError, module::ModuleBuilder, pace, shortened};
 
 /// Tables of source locations, which may precede the computations.
 const TABLES: [&str; 4] = ["FileNames", "FunctionNames", "FileLocations", "StackFrames"];
@@ -179,6 +179,7 @@ impl<'a> Parser<'a, '_> {
 
     /// Counts one more instruction.
     pub(super) fn count_node(&mut self) -> Result<(), GraphError> {
+        pace::pause();
         self.nodes += 1;
         if self.nodes > self.builder.limits().nodes {
             return Err(GraphError::too_many_nodes(self.builder.limits()));

@@ -33,14 +33,17 @@ impl Default for AdaptedCache {
 }
 
 impl AdaptedCache {
-    /// Learns from measurements, unless that was done before. Concurrent calls for one set learn once.
+    /// Learns from measurements, unless that was done before.
     pub(crate) fn learn(&self, prior: Prior, measurements: Measurements) -> Option<Arc<Adapted>> {
         let digest = digest(prior, &measurements);
-        let learn = || Ok::<_, std::convert::Infallible>(Adapted::of(prior, measurements).map(Arc::new));
-        match self.0.get_or_insert_with(&digest, learn) {
-            Ok(adapted) => adapted,
-            Err(never) => match never {},
+        if let Some(adapted) = self.0.get(&digest) {
+            return adapted;
         }
+        // Nobody waits for another call that learns the same, because learning pauses, and a waiting call would keep the
+        // worker that the other one needs.
+        let adapted = Adapted::of(prior, measurements).map(Arc::new);
+        self.0.insert(digest, adapted.clone());
+        adapted
     }
 }
 

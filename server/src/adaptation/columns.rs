@@ -1,3 +1,5 @@
+use hlorank_graph::pace;
+
 use super::{
     linear_algebra::Factor,
     partitions::Partitions,
@@ -88,7 +90,7 @@ impl Columns {
     /// Returns `[columns, columns]` the sum of products of the rows' columns, each row with a weight: the lower triangle.
     fn products(&self, weights: impl Iterator<Item = f64>) -> Vec<f64> {
         let mut products = vec![0.0; self.size * self.size];
-        for ((score, parts), weight) in self.rows().zip(weights) {
+        for ((score, parts), weight) in pace::in_steps(1, self.rows()).zip(weights) {
             products[0] += weight;
             products[self.size] += weight * score;
             products[self.size + 1] += weight * score * score;

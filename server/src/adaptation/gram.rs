@@ -1,3 +1,5 @@
+use hlorank_graph::pace;
+
 use super::{
     kernel::Kernel,
     linear_algebra::{Factor, dot},
@@ -18,7 +20,7 @@ impl<'a> Gram<'a> {
     pub(super) fn of(kernel: &Kernel, partitions: &'a Partitions) -> Self {
         let measured = kernel.measured();
         let mut dense = vec![Vec::with_capacity(measured.len() * measured.len()); kernel.dense()];
-        for one in measured {
+        for one in pace::in_steps(1, measured) {
             for other in measured {
                 dense.iter_mut().zip(kernel.alike(one, other)).for_each(|(group, alike)| group.push(alike));
             }
@@ -30,10 +32,10 @@ impl<'a> Gram<'a> {
     fn covariance(&self, variances: &[f64]) -> Vec<f64> {
         let (dense, partitions) = variances.split_at(self.dense.len());
         let mut sum = vec![0.0; self.size * self.size];
-        for (group, variance) in self.dense.iter().zip(dense) {
+        for (group, variance) in pace::in_steps(1, self.dense.iter()).zip(dense) {
             sum.iter_mut().zip(group).for_each(|(sum, alike)| *sum += variance * alike);
         }
-        for (partition, variance) in self.partitions.iter().zip(partitions) {
+        for (partition, variance) in pace::in_steps(1, self.partitions).zip(partitions) {
             let shared = variance * partition.tensors;
             for (row, own) in sum.chunks_exact_mut(self.size).zip(&partition.part) {
                 for (sum, other) in row.iter_mut().zip(&partition.part) {
@@ -46,8 +48,8 @@ impl<'a> Gram<'a> {
 
     /// Returns, for one member of each group, the sum over all pairs of how alike they are times the pair's weight.
     fn weigh(&self, weights: &[f64]) -> Vec<f64> {
-        let dense = self.dense.iter().map(|group| dot(group, weights));
-        let partitions = self.partitions.iter().map(|partition| {
+        let dense = pace::in_steps(1, &self.dense).map(|group| dot(group, weights));
+        let partitions = pace::in_steps(1, self.partitions).map(|partition| {
             let mut columns = vec![0.0; self.size];
             for (row, own) in weights.chunks_exact(self.size).zip(&partition.part) {
                 for ((sum, weight), other) in columns.iter_mut().zip(row).zip(&partition.part) {

@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use hlorank_graph::pace;
+
 use super::{
     Adapted, Point,
     kernel::{Kernel, Scaled},
@@ -44,7 +46,7 @@ impl<'a> Joint<'a> {
         let kernel = &adapted.kernel;
         let scaled: Vec<Rc<Scaled>> = points.iter().map(|point| Rc::new(kernel.scaled(point))).collect();
         let conditioned = adapted.hypotheses.each_ref().map(|hypothesis| {
-            let candidates = points.iter().zip(&scaled);
+            let candidates = pace::in_steps(1, points).zip(&scaled);
             let new = |(point, scaled)| Posterior::of(kernel, hypothesis, point, scaled);
             Conditioned {
                 kernel,
@@ -103,7 +105,7 @@ impl Conditioned<'_> {
             new.condition(self.kernel, self.hypothesis, (earlier, *deviation));
         }
         let deviation = (new.variance + self.hypothesis.fit.noise).sqrt();
-        for candidate in &mut self.candidates {
+        for candidate in pace::in_steps(16, &mut self.candidates) {
             candidate.condition(self.kernel, self.hypothesis, (&new, deviation));
         }
         let mean = new.mean;

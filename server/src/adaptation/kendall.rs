@@ -1,8 +1,10 @@
+use hlorank_graph::pace;
+
 /// Returns Kendall's tau-b of two lists of numbers: their agreement about the order of pairs, from −1 to 1. It is 0 if
 /// all numbers of a list are equal.
 pub(super) fn tau(one: &[f64], other: &[f64]) -> f64 {
     let mut sums = [0_i64; 3];
-    for first in 0..one.len() {
+    for first in pace::in_steps(16, 0..one.len()) {
         for second in 0..first {
             let [of_one, of_other] = [one, other].map(|list| sign(list[first], list[second]));
             for (sum, add) in sums.iter_mut().zip([of_one * of_other, of_one.abs(), of_other.abs()]) {

@@ -1,5 +1,7 @@
 //! Products and factors of small matrices, row-major, whose sums have a fixed order.
 
+use hlorank_graph::pace;
+
 /// Number of partial sums of a product, which a processor adds up at the same time.
 const LANES: usize = 8;
 
@@ -49,7 +51,7 @@ impl Factor {
     /// Factors a `[size, size]` matrix, of which the lower triangle is read.
     pub(super) fn of(mut matrix: Vec<f64>, size: usize) -> Self {
         let mut log_determinant = 0.0;
-        for row in 0..size {
+        for row in pace::in_steps(1, 0..size) {
             for column in 0..=row {
                 let product = dot(&matrix[row * size..][..column], &matrix[column * size..][..column]);
                 let left = matrix[row * size + column] - product;
@@ -79,7 +81,7 @@ impl Factor {
     pub(super) fn inverse(&self) -> Vec<f64> {
         let Triangle { size, rows } = &self.inverse;
         let mut inverse = vec![0.0; size * size];
-        for row in 0..*size {
+        for row in pace::in_steps(1, 0..*size) {
             let factor = &rows[row * size..][..=row];
             for (column, &value) in factor.iter().enumerate() {
                 add_scaled(&mut inverse[column * size..][..=row], factor, value);
@@ -92,7 +94,7 @@ impl Factor {
 /// Inverts a lower triangle.
 fn inverse_of(triangle: &[f64], size: usize) -> Vec<f64> {
     let mut inverse = vec![0.0; size * size];
-    for row in 0..size {
+    for row in pace::in_steps(1, 0..size) {
         let (above, from_row) = inverse.split_at_mut(row * size);
         let target = &mut from_row[..=row];
         for (column, &value) in triangle[row * size..][..row].iter().enumerate() {

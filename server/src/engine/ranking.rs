@@ -1,3 +1,7 @@
+use std::cmp::Ordering;
+
+use hlorank_graph::pace;
+
 /// Returns the numbers of the `top_k` (0 for all) configurations by ascending score, ties by number. Scores must be
 /// finite.
 #[must_use]
@@ -12,8 +16,46 @@ pub fn rank(scores: &[f32], top_k: usize) -> Vec<u32> {
         order.select_nth_unstable_by(top_k, by_score);
         order.truncate(top_k);
     }
-    order.sort_unstable_by(by_score);
+    sort_in_steps(&mut order, &by_score);
     order
+}
+
+/// Number of configurations that are sorted or merged between two pauses.
+const SORTED: usize = 1 << 14;
+
+/// Sorts runs, and merges pairs of them until one is left.
+fn sort_in_steps(order: &mut Vec<u32>, compare: &impl Fn(&u32, &u32) -> Ordering) {
+    for run in pace::in_steps(1, order.chunks_mut(SORTED)) {
+        run.sort_unstable_by(compare);
+    }
+    let mut length = SORTED;
+    while length < order.len() {
+        let mut merged = Vec::with_capacity(order.len());
+        for pair in order.chunks(2 * length) {
+            let (first, second) = pair.split_at(length.min(pair.len()));
+            merge(first, second, compare, &mut merged);
+        }
+        *order = merged;
+        length *= 2;
+    }
+}
+
+/// Appends two sorted runs as one.
+fn merge<'a>(
+    mut first: &'a [u32],
+    mut second: &'a [u32],
+    compare: impl Fn(&u32, &u32) -> Ordering,
+    merged: &mut Vec<u32>,
+) {
+    while let ([one, ..], [other, ..]) = (first, second) {
+        let run = if compare(one, other).is_le() { &mut first } else { &mut second };
+        merged.extend(run.split_off_first());
+        if merged.len() % SORTED == 0 {
+            pace::pause();
+        }
+    }
+    merged.extend_from_slice(first);
+    merged.extend_from_slice(second);
 }
 
 #[cfg(test)]
@@ -28,6 +70,14 @@ mod tests {
     #[test]
     fn both_zeros_tie() {
         assert_eq!(rank(&[0.0, -0.0, 0.0], 0), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_long_ranking_is_sorted_in_steps() {
+        let scores: Vec<f32> = (0..100_000_u32).map(|number| (number * 7_919 % 1_009) as f32).collect();
+        let mut expected: Vec<u32> = (0..100_000).collect();
+        expected.sort_by(|one, other| scores[*one as usize].total_cmp(&scores[*other as usize]));
+        assert_eq!(rank(&scores, 0), expected);
     }
 
     #[test]

@@ -1,3 +1,5 @@
+use hlorank_graph::pace;
+
 use crate::split_mix::{below, mix};
 
 /// Number of draws. The ends of the interval change by about a twentieth of its width from seed to seed.
@@ -14,7 +16,7 @@ const TAIL: f64 = 0.025;
 pub(super) fn intervals<const N: usize>(graphs: &[[f64; N]]) -> [[f64; 2]; N] {
     let mut means = [const { Vec::new() }; N];
     let mut state = SEED;
-    for _ in 0..DRAWS {
+    for _ in pace::in_steps(1, 0..DRAWS) {
         let mut sums = [0.0; N];
         for _ in graphs {
             state = state.wrapping_add(1);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hlorank_graph::{Configurations, SegmentedGraph};
+use hlorank_graph::{Configurations, SegmentedGraph, pace};
 
 use super::{SessionError, measurements::MAX_LEARNED, stored::Measured};
 use crate::{
@@ -126,8 +126,9 @@ pub(super) fn learn(
     let all: Vec<usize> = (0..configurations.len()).collect();
     let pool = pooled.as_ref().and_then(|pooled| pooled.pool.as_deref());
     let scores = Scores { values: &evaluation.scores, unit, pool };
-    let points: Vec<Point> =
-        all.chunks(AT_ONCE).flat_map(|some| points(configurations, some, &scores)).collect();
+    let points: Vec<Point> = pace::in_steps(1, all.chunks(AT_ONCE))
+        .flat_map(|some| points(configurations, some, &scores))
+        .collect();
     // A configuration that the model gives no score tells nothing of how times rise with scores.
     let finite = points.iter().zip(outcomes).zip(&evaluation.scores).filter(|(_, score)| score.is_finite());
     let measured = finite.map(|((point, outcome), _)| Measurement {
@@ -282,7 +283,7 @@ impl Batch {
             let pool = batch.taught.pool.as_deref();
             let scores = Scores { values: &batch.scores, unit: batch.unit, pool };
             let points = points(&batch.configurations, &numbers, &scores);
-            points.iter().map(|point| batch.taught.predict(point)).collect()
+            pace::in_steps(1, &points).map(|point| batch.taught.predict(point)).collect()
         };
         Ok(pool.run(class, move |_| predict()).await?.value)
     }

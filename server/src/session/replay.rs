@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{Configurations, Limits, SegmentedGraph};
+use hlorank_graph::{Configurations, Limits, SegmentedGraph, pace};
 use hlorank_proto::v1;
 
 use super::{
@@ -122,7 +122,7 @@ impl MeasuredList {
             measurements.iter().filter(|each| each.outcome.failure == 0).collect();
         let same = |one: &&Measurement, other: &&Measurement| one.config == other.config;
         let (mut configs, mut seconds) = (Vec::new(), Vec::new());
-        for repeated in succeeded.chunk_by(same) {
+        for repeated in pace::in_steps(64, succeeded.chunk_by(same)) {
             configs.push(repeated[0].config.as_slice());
             seconds.push(geometric_mean(repeated));
         }

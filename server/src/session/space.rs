@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use hlorank_graph::{ConfigurationError, LayoutBatch, SegmentedGraph};
+use hlorank_graph::{ConfigurationError, LayoutBatch, SegmentedGraph, pace};
 
 use crate::split_mix::{below, mix};
 
@@ -71,7 +71,7 @@ impl Space {
             rows.iter().any(|&row| at(batch.row(row), slots).ne(at(batch.row(rows[0]), slots)))
         });
         let most = (combined.changes() / slots.len().max(1)).max(1) + 1;
-        let places = slots.into_iter().map(|slots| Place::of(batch, rows, slots, most)).collect();
+        let places = pace::in_steps(1, slots).map(|slots| Place::of(batch, rows, slots, most)).collect();
         Self { batch: batch.clone(), places }
     }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
-use hlorank_graph::{Configurations, LayoutBatch};
+use hlorank_graph::{Configurations, LayoutBatch, pace};
 
 use super::adapt::{Scores, Taught, points};
 use crate::{
@@ -100,7 +100,7 @@ impl Choice {
         match &*self.from.configurations {
             Configurations::Layout(batch) => {
                 let rows = LayoutRows::of(&self.measured, batch);
-                places
+                pace::in_steps(64, places)
                     .filter(|&config| rows.contain(batch.row(config)))
                     .for_each(|config| may_be[config] = false);
             }

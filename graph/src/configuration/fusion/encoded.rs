@@ -15,6 +15,7 @@ use crate::{
         encoded_form::{EncodedForm, EncodedSize},
     },
     fusion::{flip, is_set, row_bytes},
+    pace,
     wire::{count_messages, count_numbers, last_bytes, last_number, messages, numbers, uint32},
 };
 
@@ -124,7 +125,7 @@ fn read_delta(message: &[u8], slots: usize, limits: &Limits) -> Result<FusionBat
     let mut changes = uint32s(message, CHANGE_SLOTS);
     let mut changed_by = vec![usize::MAX; slots];
     let mut fused = Vec::with_capacity(configs * row_bytes(slots));
-    for (config, count) in uint32s(message, CHANGE_COUNTS).enumerate() {
+    for (config, count) in pace::in_steps(16, uint32s(message, CHANGE_COUNTS)).enumerate() {
         let row = fused.len();
         fused.extend_from_slice(base);
         for slot in changes.by_ref().take(count as usize) {

@@ -7,6 +7,7 @@ use crate::{
         checks::{check_count, check_size},
         count::to_u32,
     },
+    pace,
 };
 
 /// Layout configurations of one graph, packed: a table of distinct entries per slot, and one index per slot for each
@@ -123,12 +124,15 @@ pub(super) fn check_table(slot: usize, entries: usize) -> Result<(), Configurati
     Ok(())
 }
 
+/// Number of configurations between two pauses.
+const CONFIGS: usize = 64;
+
 fn check_indices(tables: &[Vec<LayoutEntry>], indices: &[u16]) -> Result<(), ConfigurationError> {
     if tables.is_empty() {
         return Ok(());
     }
     let lengths: Vec<u32> = tables.iter().map(|table| to_u32(table.len())).collect();
-    for (config, row) in indices.chunks_exact(tables.len()).enumerate() {
+    for (config, row) in pace::in_steps(CONFIGS, indices.chunks_exact(tables.len())).enumerate() {
         let is_outside = |(&index, &length): (&u16, &u32)| u32::from(index) >= length;
         // Without a branch for each index, this takes several of them at a time.
         if row.iter().zip(&lengths).fold(false, |outside, pair| outside | is_outside(pair))
@@ -143,7 +147,7 @@ fn check_indices(tables: &[Vec<LayoutEntry>], indices: &[u16]) -> Result<(), Con
 
 fn merge_repeated(tables: &mut [Vec<LayoutEntry>], indices: &mut [u16]) {
     let (slots, mut sorted) = (tables.len(), Vec::new());
-    for (slot, table) in tables.iter_mut().enumerate() {
+    for (slot, table) in pace::in_steps(1, tables.iter_mut()).enumerate() {
         sorted.clone_from(table);
         sorted.sort_unstable();
         if sorted.array_windows().all(|[entry, next]| entry != next) {

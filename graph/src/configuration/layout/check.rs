@@ -1,7 +1,7 @@
 //! Checks that layouts are ones that XLA accepts for the tensors of a graph.
 
 use super::{LayoutBatch, LayoutEntry, entry::DIMENSIONS};
-use crate::{ConfigurationError, Graph};
+use crate::{ConfigurationError, Graph, pace};
 
 /// Names of the tensors of an entry.
 const TENSORS: [&str; 3] = ["the output", "the first operand", "the second operand"];
@@ -28,7 +28,7 @@ pub(super) fn check(batch: &LayoutBatch, graph: &Graph) -> Result<(), Configurat
         let fault = |&(slot, node, ranks)| Some((node, fault(batch.entry(config, slot), ranks)?));
         slots.iter().find_map(fault).map(|(node, fault)| (config, node, fault))
     };
-    let first = if slots.is_empty() { None } else { (0..batch.len()).find_map(used) };
+    let first = if slots.is_empty() { None } else { pace::in_steps(1, 0..batch.len()).find_map(used) };
     first.map_or(Ok(()), |(config, node, fault)| Err(fault.error(config, node)))
 }
 

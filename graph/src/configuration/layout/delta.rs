@@ -16,6 +16,7 @@ use crate::{
         count::to_u32,
         encoded_form::EncodedForm,
     },
+    pace,
     wire::count_numbers,
 };
 
@@ -93,7 +94,7 @@ fn read_indices(
     let mut changes = uint32s(message, CHANGE_SLOTS).zip(uint32s(message, CHANGE_ENTRIES));
     let mut changed_by = vec![usize::MAX; base.len()];
     let mut indices = Vec::with_capacity(configs * base.len());
-    for (config, count) in uint32s(message, CHANGE_COUNTS).enumerate() {
+    for (config, count) in pace::in_steps(16, uint32s(message, CHANGE_COUNTS)).enumerate() {
         let row = indices.len();
         indices.extend_from_slice(&base);
         for (slot_number, index) in changes.by_ref().take(count as usize) {

@@ -1,14 +1,14 @@
 //! Checks that tiles are ones that XLA accepts.
 
 use super::TileBatch;
-use crate::ConfigurationError;
+use crate::{ConfigurationError, pace};
 
 /// Names of the lists of bounds.
 const LISTS: [&str; 3] = ["kernel_bounds", "output_bounds", "input_bounds"];
 
 /// Checks that all bounds are at least 1, and that the tile of each list has a number of elements of 64 bits.
 pub(super) fn check(batch: &TileBatch) -> Result<(), ConfigurationError> {
-    for (config, tile) in batch.iter().enumerate() {
+    for (config, tile) in pace::in_steps(64, batch.iter()).enumerate() {
         for (list, bounds) in LISTS.into_iter().zip(tile.view().lists()) {
             check_bounds(config, list, bounds)?;
         }

@@ -107,13 +107,15 @@ impl SegmentEvaluator {
         let Prepared { plan, looked_up, held, .. } = prepared;
         let completed = self.embeddings.complete(model, graph, &plan, looked_up, terms).await?;
         let (own, multiple) = (Arc::clone(model), resources.device().row_multiple);
-        let score = move |worker| {
+        let score = move |worker, interrupt: &Interrupt| {
             let (mut sums, size) = (completed.embeddings, own.settings().embedding_size);
             let rows = sums.len() / size;
             sums.resize(rows.next_multiple_of(multiple) * size, 0.0);
-            own.score(worker, &sums, &own.interrupt()?)
+            own.score(worker, &sums, interrupt)
         };
-        let seconds = resources.pool.run(terms.class, score).await.map_err(EngineError::from)?.value;
+        let interrupt = Arc::new(model.interrupt().map_err(EngineError::from)?);
+        let seconds = resources.pool.run_session(terms.class, interrupt, score).await;
+        let seconds = seconds.map_err(EngineError::from)?;
         let seconds = seconds.map_err(EngineError::from)?;
         drop(held);
         let timed = kernels.iter().enumerate().map(|(config, kernels)| plan.timed(config, kernels, &seconds));

@@ -2,7 +2,7 @@ use std::{borrow::Cow, ops::Range, time::Instant};
 
 use hlorank_graph::{
     Configurations, Distinct, FoundRows, Kernel, LocalConfigurations, Row, RowFinder, Segment, SegmentFacts,
-    SegmentedGraph, TooManyRows, Unscored,
+    SegmentedGraph, TooManyRows, Unscored, pace,
 };
 
 use crate::outcome::{KernelTime, Reuse, UnscoredConfigs};
@@ -53,6 +53,7 @@ impl Planner {
         loop {
             let left = self.finder.configs() - self.found.distinct.of_config.len();
             for _ in 0..left.min(CONFIGS_PER_STEP) {
+                pace::pause();
                 self.finder.find_next(graph, &mut self.found)?;
                 if self.ends.len() < self.found.distinct.first.len() {
                     self.ends.push(self.found.row_of.len());
