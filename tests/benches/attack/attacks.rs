@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use hlorank_tests::attackers::{
     Aim, Attack, Bomb, Flood, RANK, RANK_STREAM, Shape, bombs, broken_uploads, deaf_connections, flood,
-    health_watches, huge_graphs, idle_connections, rebound_names, silent_calls, silent_connections,
-    slow_bombs, slow_calls, small_batches, unread_streams,
+    fused_chains, health_watches, huge_graphs, idle_connections, rebound_names, silent_calls,
+    silent_connections, slow_bombs, slow_calls, small_batches, unread_streams,
 };
 use hlorank_tests::{graph_of_module, kernel_graph, module::two_dots};
 use tokio::runtime::Runtime;
@@ -32,7 +32,7 @@ const OFTEN: Duration = Duration::from_millis(50);
 const SELDOM: Duration = Duration::from_secs(1);
 
 /// All attacks. Attackers that want the places of a client have its address; the others have one to three of their own.
-pub(crate) const ATTACKS: [Named; 22] = [
+pub(crate) const ATTACKS: [Named; 23] = [
     named("bombs, zstd", |site| clients(bombs(&site.aim(), 4, all(Bomb::zstd), OFTEN))),
     named("bombs, gzip", |site| clients(bombs(&site.aim(), 4, all(Bomb::gzip), OFTEN))),
     named("bombs, plain", |site| clients(bombs(&site.aim(), 1, all(Bomb::plain), SELDOM))),
@@ -61,6 +61,7 @@ pub(crate) const ATTACKS: [Named; 22] = [
     }),
     named("broken uploads", |site| clients(broken_uploads(&site.aim(), 4, OFTEN))),
     named("a web page's name", |site| clients(rebound_names(&site.aim(), 4, OFTEN))),
+    named("fusions of a chain with many users", |site| clients(fused_chains(&site.aim(), 2, OFTEN))),
     named("policies by two servers", |site| Running::Policies(PolicyChanges::start(site))),
     named("endless model version", |site| Running::Version { _published: PublishedVersion::endless(site) }),
 ];

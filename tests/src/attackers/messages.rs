@@ -3,8 +3,8 @@
 use hlorank_graph::{Configurations, FEATURES, Limits, NodeFeatureBatch};
 use hlorank_proto::{
     v1::{
-        FeatureGraph, Graph, GraphFeatures, LayoutConfig, LayoutConfigs, RankConfigsRequest,
-        config_batch::Configs, graph::Source,
+        DeltaFusionConfigs, FeatureGraph, Graph, GraphFeatures, LayoutConfig, LayoutConfigs,
+        RankConfigsRequest, Task, config_batch::Configs, graph::Source,
     },
     xla::{HloInstructionProto, ShapeProto},
 };
@@ -128,6 +128,36 @@ pub fn huge_graphs() -> Vec<Vec<u8>> {
         [rank_request(kernel_graph(graph), tiles()), rank_request(layout_graph, layouts())]
     });
     requests.map(|request| request.encode_to_vec()).collect()
+}
+
+/// Returns a request about a program whose chain of `length` nodes is fused into each of `users` nodes, with this number of
+/// configurations.
+#[must_use]
+pub fn fused_chain(length: usize, users: usize, configs: u32) -> Vec<u8> {
+    let program = Graph {
+        source: Some(Source::HloText(chain_text(length, users))),
+        task: Task::Fusion.into(),
+        ..Graph::default()
+    };
+    // The nodes of the chain that a user reads in its kernel are slots, and stand in the order of the text.
+    let mut base = vec![0; length.div_ceil(8)];
+    (0..length).for_each(|slot| base[slot / 8] |= 1 << (slot % 8));
+    let fusions = DeltaFusionConfigs {
+        base: base.into(),
+        change_counts: vec![1; configs as usize],
+        change_slots: (0..configs).collect(),
+    };
+    rank_request(program, Configs::DeltaFusionConfigs(fusions)).encode_to_vec()
+}
+
+fn chain_text(length: usize, users: usize) -> String {
+    let start = "HloModule chain\n\nENTRY main {\n  c0 = f32[8] parameter(0)\n".to_owned();
+    let chain = (1..=length).map(|node| format!("  c{node} = f32[8] negate(c{})\n", node - 1));
+    let readers = (0..users).map(|user| format!("  u{user} = f32[8] exponential(c{length})\n"));
+    let names: Vec<String> = (0..users).map(|user| format!("u{user}")).collect();
+    let shape = vec!["f32[8]"; users].join(", ");
+    let root = format!("  ROOT all = ({shape}) tuple({})\n}}\n", names.join(", "));
+    [start].into_iter().chain(chain).chain(readers).chain([root]).collect()
 }
 
 fn huge_dimensions() -> Vec<u8> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hlorank_tests::attackers::{
-    Attacker, RANK, huge_graphs,
+    Attacker, RANK, fused_chains, huge_graphs,
     messages::{self, framed},
 };
 use tonic::Code;
@@ -26,4 +26,11 @@ async fn huge_numbers_are_the_fault_of_the_client() {
     let errors = attacked.server.stop().await.lines();
     let errors: Vec<_> = errors.iter().filter(|line| line["level"] == "ERROR").collect();
     assert!(errors.is_empty(), "{} errors, such as {}", errors.len(), errors[0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_chain_that_is_fused_into_many_users_leaves_time_to_small_calls() {
+    let attacked = Attacked::start(&["--workers=1"]).await;
+    let attack = || fused_chains(&attacked.aim(), 2, Duration::from_millis(5));
+    attacked.endures("fused chains", attack, async |attack| until_calls(attack, 20).await).await;
 }
