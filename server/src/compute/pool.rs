@@ -15,7 +15,7 @@ use super::{
     queue::WorkQueue,
     reply::{Caller as _, Reply},
     threads::Threads,
-    turns::Turns,
+    turns::{Queues, Turns},
     watch::{Run, RunWatch, WatchedRun},
     work::{Class, Work, Worker},
 };
@@ -117,12 +117,15 @@ impl ComputePool {
 
     /// Queues work without waiting for its result.
     pub fn queue(&self, class: Class, work: impl FnOnce(Worker) + Send + 'static) {
-        let queue = match class {
+        // Sending cannot fail: the workers receive as long as this sender exists.
+        let _ = self.sender(class).send(Box::new(work));
+    }
+
+    fn sender(&self, class: Class) -> &Sender<Work> {
+        match class {
             Class::Interactive => &self.interactive,
             Class::Bulk => &self.bulk,
-        };
-        // Sending cannot fail: the workers receive as long as this sender exists.
-        let _ = queue.send(Box::new(work));
+        }
     }
 
     /// Queues work, or does it at once if [`Self::at_once`] returns a worker. The caller must not hold locks that the work
@@ -179,7 +182,8 @@ impl ComputePool {
     ) -> Result<Computed<T>, WorkerFailed> {
         let (reply, receiver) = Reply::new();
         let (submitted, call) = (Instant::now(), Span::current());
-        let (threads, queue) = (Arc::clone(&self.threads), self.bulk.clone());
+        let threads = Arc::clone(&self.threads);
+        let queues = Queues { first: self.sender(class).clone(), later: self.bulk.clone() };
         self.spawn(class, move |worker| {
             let _entered = call.enter();
             if !reply.is_awaited() {
@@ -188,7 +192,7 @@ impl ComputePool {
             let waited = submitted.elapsed();
             let (awaited, caller) = (reply.clone(), at_once::caller());
             let is_gone = move || caller.as_ref().is_some_and(|caller| caller.is_gone());
-            let turns = Turns::new(threads, queue, worker, move || awaited.is_awaited() && !is_gone());
+            let turns = Turns::new(threads, queues, worker, move || awaited.is_awaited() && !is_gone());
             if let Some(value) = turns.run(|| work(worker)) {
                 reply.send(Computed { value, waited });
             }

@@ -23,8 +23,9 @@ use super::{
 /// The turns of one computation.
 pub(super) struct Turns {
     threads: Arc<Threads>,
-    /// Where its turns are queued.
-    queue: Sender<Work>,
+    queues: Queues,
+    /// Number of turns that it has waited for.
+    waited: Cell<u32>,
     worker: Worker,
     /// Whether someone waits for the result.
     is_needed: Box<dyn Fn() -> bool>,
@@ -33,21 +34,39 @@ pub(super) struct Turns {
     turn: RefCell<Option<Sender<()>>>,
 }
 
+/// Where the turns of a computation are queued.
+pub(super) struct Queues {
+    /// The first ones, as many as a small call may need.
+    pub(super) first: Sender<Work>,
+    /// All others.
+    pub(super) later: Sender<Work>,
+}
+
 /// What a computation unwinds with that nobody needs any more.
 struct Stopped;
 
 /// Duration of a turn.
 const TURN: Duration = Duration::from_millis(1);
 
+/// Number of turns that keep the class of a computation. After them, it is bulk work.
+const FIRST_TURNS: u32 = 8;
+
 impl Turns {
     pub(super) fn new(
         threads: Arc<Threads>,
-        queue: Sender<Work>,
+        queues: Queues,
         worker: Worker,
         is_needed: impl Fn() -> bool + 'static,
     ) -> Self {
-        let (began, turn) = (Cell::new(Instant::now()), RefCell::new(None));
-        Self { threads, queue, worker, is_needed: Box::new(is_needed), began, turn }
+        Self {
+            threads,
+            queues,
+            waited: Cell::new(0),
+            worker,
+            is_needed: Box::new(is_needed),
+            began: Cell::new(Instant::now()),
+            turn: RefCell::new(None),
+        }
     }
 
     /// Runs work whose pauses end turns. Returns nothing if it was stopped, because nobody needs the result any more.
@@ -73,6 +92,12 @@ impl Turns {
         self.began.set(Instant::now());
     }
 
+    fn next_queue(&self) -> &Sender<Work> {
+        let waited = self.waited.get();
+        self.waited.set(waited.saturating_add(1));
+        if waited < FIRST_TURNS { &self.queues.first } else { &self.queues.later }
+    }
+
     fn check_needed(&self) {
         if !(self.is_needed)() {
             resume_unwind(Box::new(Stopped));
@@ -95,7 +120,7 @@ impl Turns {
             }
         };
         // Neither sending nor receiving fails: the workers receive as long as this sender exists.
-        let _ = self.queue.send(Box::new(next));
+        let _ = self.next_queue().send(Box::new(next));
         drop(self.turn.take());
         if let Ok(turn) = woken.recv() {
             self.turn.replace(Some(turn));
