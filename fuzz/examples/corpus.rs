@@ -40,6 +40,19 @@ fn main() {
         write("tuning_data", file, &measured(file));
     }
     write("tuning_data", "text.hlo.txt", &data("hlo/scalar_identity.cpu_after_opt.hlo.txt"));
+    files();
+}
+
+/// Writes the files of the shared test vectors.
+fn files() {
+    let vectors: Vec<serde_json::Value> =
+        serde_json::from_slice(&data("recognize.json")).expect("the test vectors");
+    for vector in vectors {
+        let [name, content] = ["name", "latin_1"].map(|field| vector[field].as_str().expect("text"));
+        let bytes: Vec<u8> = content.chars().filter_map(|byte| u8::try_from(u32::from(byte)).ok()).collect();
+        let name = name.replace(|character: char| !character.is_ascii_alphanumeric(), "_");
+        write("recognize", &name, &bytes);
+    }
 }
 
 fn repository(path: &str) -> PathBuf {

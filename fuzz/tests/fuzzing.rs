@@ -50,6 +50,11 @@ fn npz_keeps_its_promises() {
 }
 
 #[test]
+fn recognizing_keeps_its_promises() {
+    replay(&targets::RECOGNIZE);
+}
+
+#[test]
 fn tuning_data_keeps_its_promises() {
     replay(&targets::TUNING_DATA);
 }

@@ -1,9 +1,13 @@
-use std::{fs, path::Path};
+use std::{
+    fs::{self, FileType},
+    io::{self, Read as _},
+    path::Path,
+};
 
 use crate::{
     FileError, FileKind, GraphError, GraphSource, HloModule, Limits, MeasuredGraph, Scope, Task,
-    module::inner_module,
     npz::read_npz,
+    recognize::{TextModule, decoded, inner_module, modules_of, name_of, unpacked, with_header},
     text,
     tuning::{TuningModule, malformed},
     wire::{Fields, Payload, bytes_field},
@@ -14,31 +18,42 @@ use crate::{
 pub struct GraphFile {
     /// Format of the file.
     pub kind: FileKind,
-    /// The graphs: any number in a `TuningData`, one in the other formats.
+    /// The graphs: any number in a `TuningData` and in text, one in the other formats.
     pub graphs: Vec<MeasuredGraph>,
 }
 
 impl GraphFile {
     /// Reads a file. `bare_task` is the task of a graph without configurations.
     pub fn read(path: &Path, bare_task: Task, limits: &Limits) -> Result<Self, FileError> {
-        let bytes =
-            fs::read(path).map_err(|source| FileError::Io { path: path.display().to_string(), source })?;
-        Self::of(path, bytes, bare_task, limits)
+        let name = path.display().to_string();
+        let io_error = |source| FileError::Io { path: name.clone(), source };
+        let kind = fs::metadata(path).map_err(io_error)?.file_type();
+        if let Some(found) = other_than_file(kind) {
+            return Err(FileError::NoFile { path: name, found });
+        }
+        // The end of a pipe is unknown.
+        let bytes = if kind.is_file() { fs::read(path) } else { read_pipe(path) };
+        Self::of(path, bytes.map_err(io_error)?, bare_task, limits)
     }
 
-    /// Reads the bytes of a file, as [`read`](Self::read) does. Errors name the `path`.
+    /// Reads the bytes of a file, which may be compressed with gzip or zstd, as [`read`](Self::read) does. Errors name the
+    /// `path`.
     pub fn of(path: &Path, bytes: Vec<u8>, bare_task: Task, limits: &Limits) -> Result<Self, FileError> {
+        let name = path.display().to_string();
+        let bytes = unpacked(&name, bytes)?;
         if bytes.starts_with(b"PK") {
             let (kind, graph) = read_npz(path, bytes, bare_task, limits)?;
             return Ok(Self { kind, graphs: vec![graph] });
         }
-        let name = path.display().to_string();
-        let kind = FileKind::of(&bytes).ok_or_else(|| FileError::UnknownFormat { path: name.clone() })?;
         let reader = Reader { path: &name, limits };
+        let Some(kind) = FileKind::of(&bytes) else {
+            let graphs = reader.other_text(&bytes, bare_task)?;
+            return Ok(Self { kind: FileKind::HloText, graphs });
+        };
         let graphs = match kind {
             FileKind::TuningData => reader.kernels(&bytes)?,
             FileKind::ModuleTuningData => vec![reader.tuning(0, &bytes)?],
-            FileKind::HloText => vec![reader.text(&bytes, bare_task)?],
+            FileKind::HloText => reader.text(&bytes, bare_task)?,
             _ => vec![reader.module(&bytes, bare_task)?],
         };
         Ok(Self { kind, graphs })
@@ -92,23 +107,103 @@ impl Reader<'_> {
 
     fn module(&self, bytes: &[u8], task: Task) -> Result<MeasuredGraph, FileError> {
         let graph_error = |source| self.graph_error(0, source);
-        let bytes = inner_module(bytes).map_err(graph_error)?;
         let module = HloModule::read(bytes, self.limits).map_err(graph_error)?;
+        let bytes = inner_module(bytes);
         let configurable = configurable(&module, task);
         measured_graph(serialized(bytes), module, task, configurable).map_err(graph_error)
     }
 
-    fn text(&self, bytes: &[u8], task: Task) -> Result<MeasuredGraph, FileError> {
-        let graph_error = |source| self.graph_error(0, source);
-        let text = text::text_of(bytes).map_err(graph_error)?;
-        let module = HloModule::read_text(text, self.limits).map_err(graph_error)?;
+    /// Reads text that begins with a module. Only if that is not all of it, the text is searched for modules.
+    fn text(&self, bytes: &[u8], task: Task) -> Result<Vec<MeasuredGraph>, FileError> {
+        let text = text::text_of(bytes).map_err(|source| self.graph_error(0, source))?;
+        let refused = match self.one_text(text, task) {
+            Ok(graph) => return Ok(vec![graph]),
+            Err(error) => error,
+        };
+        let modules = modules_of(text);
+        if modules.len() > 1 || modules.first().is_some_and(|module| is_part(module, text)) {
+            return self.text_modules(&modules, task);
+        }
+        Err(self.graph_error(0, refused))
+    }
+
+    /// Reads text that does not begin with a module, but may contain some.
+    fn other_text(&self, bytes: &[u8], task: Task) -> Result<Vec<MeasuredGraph>, FileError> {
+        let text = decoded(bytes);
+        let modules = modules_of(&text);
+        if !modules.is_empty() {
+            return self.text_modules(&modules, task);
+        }
+        let Some((text, added)) = with_header(&text) else {
+            return Err(FileError::UnknownFormat { path: self.path.to_owned(), found: name_of(bytes) });
+        };
+        let graph = self.one_text(&text, task).map_err(|error| {
+            self.graph_error(0, moved(error, |line, column| (line.saturating_sub(added).max(1), column)))
+        })?;
+        Ok(vec![graph])
+    }
+
+    fn text_modules(&self, modules: &[TextModule], task: Task) -> Result<Vec<MeasuredGraph>, FileError> {
+        let read = |(number, module): (usize, &TextModule)| {
+            let graph = self.one_text(&module.text, task);
+            graph.map_err(|error| {
+                self.graph_error(number, moved(error, |line, column| module.place(line, column)))
+            })
+        };
+        modules.iter().enumerate().map(read).collect()
+    }
+
+    fn one_text(&self, text: &str, task: Task) -> Result<MeasuredGraph, GraphError> {
+        let module = HloModule::read_one(text, self.limits)?;
         let configurable = configurable(&module, task);
         let named = (text::module_name(text).to_owned(), GraphSource::HloText(text.to_owned()));
-        measured_graph(named, module, task, configurable).map_err(graph_error)
+        measured_graph(named, module, task, configurable)
     }
 
     fn graph_error(&self, module: usize, source: GraphError) -> FileError {
         FileError::Graph { path: self.path.to_owned(), module, source }
+    }
+}
+
+/// Maximum number of bytes that are read from a pipe.
+const MAX_PIPE: u64 = 4 << 30;
+
+fn other_than_file(kind: FileType) -> Option<&'static str> {
+    if kind.is_dir() {
+        return Some("a folder");
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt as _;
+        if kind.is_char_device() || kind.is_block_device() {
+            return Some("a device");
+        }
+    }
+    None
+}
+
+fn read_pipe(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = fs::File::open(path)?.take(MAX_PIPE + 1).read_to_end(&mut bytes)?;
+    if read as u64 > MAX_PIPE {
+        return Err(io::Error::other(format!("the pipe has more than {MAX_PIPE} bytes; write a file first")));
+    }
+    Ok(bytes)
+}
+
+/// Returns whether a module is not all of a text.
+fn is_part(module: &TextModule, text: &str) -> bool {
+    module.first_line > 0 || module.text.trim_end() != text.trim_end()
+}
+
+/// Moves the place of an error in text.
+fn moved(error: GraphError, place: impl Fn(usize, usize) -> (usize, usize)) -> GraphError {
+    match error {
+        GraphError::Text { line, column, source } => {
+            let (line, column) = place(line, column);
+            GraphError::Text { line, column, source }
+        }
+        other => other,
     }
 }
 

@@ -14,6 +14,7 @@ FEATURES = 140
 _OPCODES = 120
 _SEQUENCES = ((31, 6), (95, 4), (101, 4), (134, 6))
 """First column and width of the lists that the pad value fills up."""
+_TRANSPOSED = "; transpose it, and swap the rows if they are source and target"
 _SET_NAME = re.compile(r'(?!.*["\\])[ -~]{1,128}')
 
 
@@ -23,17 +24,18 @@ def feature_message(node_opcode: np.ndarray, node_feat: np.ndarray, edge_index: 
     Raises:
         GraphFileError: if a shape differs or a value is out of range.
     """
+    if node_opcode.ndim != 1:
+        raise GraphFileError(f"node_opcode has shape {list(node_opcode.shape)}, expected [nodes]")
     nodes = len(node_opcode)
-    _check_shape("node_opcode", node_opcode, (nodes,))
     _check_shape("node_feat", node_feat, (nodes, FEATURES))
     opcodes = _within("node_opcode", node_opcode, 1 << 8)
     # Opcodes beyond the table mean "unknown"; -0 becomes 0.
     opcodes = np.where(opcodes > _OPCODES, 0, opcodes).astype(np.uint8)
-    edges = _edges(edge_index, 1 << 32)
-    features = node_feat.astype("<f4") + np.float32(0)
+    edges = _edges(edge_index, nodes)
+    features = finite_floats(node_feat, "node_feat", ("node", "column"), GraphFileError)
     return GraphFeatures(
         node_opcode=opcodes.tobytes(),
-        node_feat=features.astype("<f4").tobytes(),
+        node_feat=features.tobytes(),
         edge_index=edges.ravel().tolist(),
         pad_value=_pad_value(features),
     )
@@ -65,7 +67,11 @@ def _edges(edge_index: ArrayLike, nodes: int) -> np.ndarray:
     edges = array_of(edge_index, "edge_index", GraphFileError)
     if edges.size == 0:
         return np.zeros((0, 2), np.int64)
-    _check_shape("edge_index", edges, (len(edges), 2) if edges.ndim else (0, 2))
+    if edges.ndim != 2 or edges.shape[1] != 2:
+        raise GraphFileError(
+            f"edge_index has shape {list(edges.shape)}, expected [edges, 2], each edge as consumer "
+            f"and producer{_TRANSPOSED if edges.shape[:1] == (2,) else ''}"
+        )
     return np.unique(_within("edge_index", edges, nodes), axis=0)
 
 

@@ -30,7 +30,8 @@ def read_graphs(path: str | PathLike[str], *, task: Task = "layout") -> list[Mea
 
     The file is a TpuGraphs npz (layout or tile) or protobuf (``TuningData``,
     ``ModuleTuningData``), the npz of a feature set, a serialized ``HloModuleProto`` or
-    ``HloProto``, or HLO text. ``task`` applies if the file does not determine it.
+    ``HloProto``, or HLO text, also several modules in a log; plain or compressed with gzip or zstd.
+    ``task`` applies if the file does not determine it.
 
     Raises:
         MissingFileError: if the file does not exist, or cannot be opened.

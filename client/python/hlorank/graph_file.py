@@ -1,6 +1,7 @@
 """Readers of graph files, which recognize the format by content as the Rust side does."""
 
-import re
+import io
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
@@ -10,9 +11,11 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from hlorank.arrays import NUMBERS, checked_numbers
 from hlorank.config_features import ConfigFeatures
 from hlorank.configurations import Configurations
 from hlorank.errors import ConfigurationError, GraphFileError, HlorankError
+from hlorank.fusions import Fusions
 from hlorank.graph_source import (
     GraphSource,
     feature_graph_source,
@@ -21,15 +24,35 @@ from hlorank.graph_source import (
     hlo_text_source,
 )
 from hlorank.layouts import VALUES, Layouts
-from hlorank.messages import HloModuleProto, HloProto, ModuleTuningData, TuningData
+from hlorank.messages import ConfigProfile, ModuleTuningData, PackedFusionConfigs, TuningData
+from hlorank.recognize import (
+    decoded,
+    holds_module,
+    inner_module,
+    is_module,
+    modules_of,
+    name_of,
+    name_of_zip,
+    starts_with_module,
+    unpacked,
+    with_header,
+)
+from hlorank.recognize.protobuf import fields, first_bytes
 from hlorank.task import Task
 from hlorank.tiles import Tiles
 from hlorank.whole_numbers import whole_numbers
 
-# Atomic groups: with backtracking, many comments would take exponential time.
-_TEXT = re.compile(rb"(?>\s+|//[^\n]*\n|/\*(?>.*?\*/))*+HloModule\b", re.DOTALL)
 _MIN_NANOSECONDS: dict[Task, int] = {"layout": 1, "tile": 2}
 """Shortest run time that counts as measured, as in TpuGraphs."""
+_GRAPH_ARRAYS = {
+    "node_opcode",
+    "node_feat",
+    "edge_index",
+    "feature_set",
+    "node_features",
+    "hlo_module",
+}
+"""Names of arrays, one of which every graph has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +72,23 @@ def file_graphs(path: Path, task: Task) -> list[FileGraph]:
         GraphFileError: if the file has another format or is broken.
     """
     try:
-        return _graphs(path, path.read_bytes(), task)
+        return _graphs(path, unpacked(_content(path)), task)
     except (GraphFileError, ConfigurationError) as error:
         raise GraphFileError(f"{path}: {error}") from error
+    except OSError as error:
+        raise GraphFileError(f"{path}: {error.strerror or error}") from error
     except DecodeError as error:
         raise GraphFileError(f"{path}: cannot parse a message in the file: {error}") from error
+
+
+def _content(path: Path) -> bytes:
+    is_device = path.is_char_device() or path.is_block_device()
+    if path.is_dir() or is_device:
+        raise GraphFileError(
+            f"this is a {'device' if is_device else 'folder'}; pass a file, such as "
+            "`*.before_optimizations.txt` or `*.hlo.pb` of a dump"
+        )
+    return path.read_bytes()
 
 
 def file_graph(path: str | PathLike[str], *, module: int, task: Task) -> FileGraph:
@@ -66,22 +101,50 @@ def file_graph(path: str | PathLike[str], *, module: int, task: Task) -> FileGra
 
 def _graphs(path: Path, data: bytes, task: Task) -> list[FileGraph]:
     if data.startswith(b"PK"):
-        return [_npz_graph(path, task)]
-    if _TEXT.match(data):
-        return [_bare(path.stem, hlo_text_source(_text(data), task))]
-    inner = _wrapped(data)
-    if inner is None:
-        if not _holds_computations(data):
-            raise GraphFileError(
-                "the file is neither npz, nor HLO text, nor a HloModuleProto, HloProto, TuningData "
-                "or ModuleTuningData"
-            )
+        return [_npz_graph(path.stem, data, task)]
+    if is_module(data):
         return [_bare(_module_name(data), hlo_proto_source(data, task))]
-    if _wrapped(inner) is not None:
+    if starts_with_module(data):
+        return _texts(path.stem, _modules_of_all(_text(data)), task)
+    inner = first_bytes(data, 1)
+    if inner is not None and is_module(inner) and _is_tuning(data):
+        return [_tuned(ModuleTuningData.FromString(data))]
+    if inner is not None and _is_list_of_tuning(data, inner):
         return [_tuned(kernel) for kernel in TuningData.FromString(data).modules]
-    if (tuning := _tuning(data)) is not None:
-        return [_tuned(tuning)]
-    return [_bare(_module_name(inner), hlo_proto_source(inner, task))]
+    if holds_module(data):
+        module = inner_module(data)
+        return [_bare(_module_name(module), hlo_proto_source(module, task))]
+    return _texts(path.stem, _modules_in(data), task)
+
+
+def _modules_of_all(text: str) -> list[str]:
+    """Returns the modules of text that begins with one, which is often all of it."""
+    modules = modules_of(text)
+    is_all = len(modules) <= 1 and text.rstrip().endswith("".join(modules).rstrip())
+    return [text] if is_all else modules
+
+
+def _modules_in(data: bytes) -> list[str]:
+    """Finds the modules in text that begins with something else."""
+    text = decoded(data)
+    modules = modules_of(text)
+    if not modules and (module := with_header(text)) is not None:
+        return [module]
+    if not modules:
+        raise GraphFileError(name_of(data))
+    return modules
+
+
+def _texts(name: str, modules: list[str], task: Task) -> list[FileGraph]:
+    names = [name] if len(modules) == 1 else [_text_name(module) for module in modules]
+    return [
+        _bare(name, hlo_text_source(module, task))
+        for name, module in zip(names, modules, strict=True)
+    ]
+
+
+def _text_name(module: str) -> str:
+    return module.split(None, 2)[1].partition(",")[0]
 
 
 def _text(data: bytes) -> str:
@@ -95,38 +158,42 @@ def _bare(name: str, source: GraphSource) -> FileGraph:
     return FileGraph(name, source, None, np.zeros(0, np.int64))
 
 
-def _wrapped(data: bytes) -> bytes | None:
-    """Returns field 1 of a message if that is a message too, and not the name of a module.
+def _module_name(module: bytes) -> str:
+    return (first_bytes(module, 1) or b"").decode(errors="replace")
 
-    The keys of a message's first fields are control characters, which names do not contain.
+
+def _is_tuning(data: bytes) -> bool:
+    """Returns whether a message around a module is a ``ModuleTuningData``.
+
+    It has a fingerprint, which is a number, or configurable nodes, or its field 3 is a run.
     """
-    try:
-        inner = HloProto.FromString(data).hlo_module
-    except DecodeError:
-        return None
-    return inner if any(byte < 0x20 or byte == 0x7F for byte in inner) else None
+    return any(
+        number == 4
+        or (number == 2 and isinstance(value, int))
+        or (number == 3 and isinstance(value, bytes) and _is_run(value))
+        for number, value in fields(data)
+    )
 
 
-def _holds_computations(data: bytes) -> bool:
+def _is_run(data: bytes) -> bool:
     try:
-        return len(HloModuleProto.FromString(data).computations) > 0
+        return ConfigProfile.FromString(data).WhichOneof("config") is not None
     except DecodeError:
         return False
 
 
-def _module_name(module: bytes) -> str:
-    # HloProto declares field 1 as bytes, which is where a module has its name.
-    return HloProto.FromString(module).hlo_module.decode(errors="replace")
+def _is_list_of_tuning(data: bytes, first: bytes) -> bool:
+    """Returns whether a message is a ``TuningData``: it has no other field than kernels.
 
-
-def _tuning(data: bytes) -> Any:
-    """Parses a ``ModuleTuningData``; returns None for an ``HloProto``, which parses as one."""
-    try:
-        tuning = ModuleTuningData.FromString(data)
-    except DecodeError:
-        return None
-    has_configs = any(run.WhichOneof("config") for run in tuning.runs)
-    return tuning if tuning.fingerprint or tuning.config_index_to_node or has_configs else None
+    An ``HloSnapshot`` has the same nesting.
+    """
+    module = first_bytes(first, 1)
+    is_kernel = module is not None and is_module(module)
+    return (
+        is_kernel
+        and all(number == 1 for number, _ in fields(data))
+        and (_is_tuning(first) or all(number == 1 for number, _ in fields(first)))
+    )
 
 
 def _tuned(tuning: Any) -> FileGraph:
@@ -181,12 +248,12 @@ def _tiles(configs: Any) -> Tiles:
     )
 
 
-def _npz_graph(path: Path, bare_task: Task) -> FileGraph:
+def _npz_graph(name: str, data: bytes, bare_task: Task) -> FileGraph:
     try:
-        with np.load(path) as arrays:
-            return _graph_of_arrays(path.stem, arrays, bare_task)
-    except KeyError as error:
-        raise GraphFileError(f"array {error} is missing") from error
+        with np.load(io.BytesIO(data)) as arrays:
+            if _GRAPH_ARRAYS.isdisjoint(arrays.files):
+                raise GraphFileError(name_of_zip(zipfile.ZipFile(io.BytesIO(data)).namelist()))
+            return _graph_of_arrays(name, _Arrays(arrays), bare_task)
     except HlorankError:
         raise
     except Exception as error:  # NumPy, zipfile and zlib raise errors of many types.
@@ -195,7 +262,43 @@ def _npz_graph(path: Path, bare_task: Task) -> FileGraph:
         ) from error
 
 
-def _graph_of_arrays(name: str, arrays: Any, bare_task: Task) -> FileGraph:
+class _Arrays:
+    """The arrays of an npz file; errors name the array."""
+
+    def __init__(self, arrays: Any):
+        self._arrays = arrays
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._arrays
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._arrays:
+            raise GraphFileError(f"array `{name}`: missing")
+        try:
+            array = self._arrays[name]
+        except ValueError as error:
+            kind = (
+                " has type `|O` (Python objects), "
+                if "Object arrays" in str(error)
+                else f" {error}, "
+            )
+            raise GraphFileError(f"array `{name}`:{kind}{NUMBERS}") from error
+        if not isinstance(array, np.ndarray):
+            raise GraphFileError(f"array `{name}`: not an npy file")
+        return checked_numbers(array, f"array `{name}`:", GraphFileError)
+
+    def one_each(self, name: str, count: int | None, what: str) -> np.ndarray:
+        """Returns the integers of an array with one for each of ``count`` items: i64 [count]."""
+        numbers = whole_numbers(self[name], name)
+        if numbers.ndim != 1 or count not in (None, len(numbers)):
+            expected = what if count is None else count
+            raise GraphFileError(
+                f"array `{name}`: has shape {list(numbers.shape)}, expected [{expected}]"
+            )
+        return numbers.astype(np.int64)
+
+
+def _graph_of_arrays(name: str, arrays: _Arrays, bare_task: Task) -> FileGraph:
     if "feature_set" in arrays:
         return _feature_graph(name, arrays)
     task: Task = bare_task
@@ -205,18 +308,39 @@ def _graph_of_arrays(name: str, arrays: Any, bare_task: Task) -> FileGraph:
         task, configurations = "layout", Layouts(arrays["node_config_feat"])
     elif "config_feat" in arrays:
         task, configurations = "tile", Tiles.from_features(arrays["config_feat"])
-    if task == "layout" and (ids := arrays.get("node_config_ids")) is not None:
-        slots = configurations.slots if isinstance(configurations, Layouts) else ids.size
-        ids = _one_each("node_config_ids", ids, slots, "slots")
-        nodes = _node_numbers("node_config_ids", ids.tolist())
+    if task == "layout" and "node_config_ids" in arrays:
+        nodes = _node_numbers(
+            "node_config_ids", arrays.one_each("node_config_ids", None, "slots").tolist()
+        )
+        _check_slots(configurations, len(nodes))
+    if "hlo_module" in arrays and "fused" in arrays:
+        return _program(name, arrays)
     features = (arrays[key] for key in ("node_opcode", "node_feat", "edge_index"))
     source = features_source(*features, task, nodes)
     return _with_run_times(name, source, configurations, arrays)
 
 
-def _feature_graph(name: str, arrays: Any) -> FileGraph:
+def _program(name: str, arrays: _Arrays) -> FileGraph:
+    """Reads a program before fusion: the bytes of its module, and bits [configs, bytes]."""
+    module = arrays["hlo_module"].astype(np.uint8).tobytes()
+    rows = arrays["fused"].astype(np.uint8)
+    bits = PackedFusionConfigs(config_count=len(rows), fused=rows.tobytes())
+    source = hlo_proto_source(module, "fusion")
+    return _with_run_times(name, source, Fusions.from_packed(bits), arrays)
+
+
+def _check_slots(configurations: Layouts | Tiles | None, slots: int) -> None:
+    if isinstance(configurations, Layouts) and configurations.slots != slots:
+        raise GraphFileError(
+            f"array `node_config_feat`: has {configurations.slots} slots, expected "
+            f"[configurations, {slots}, {VALUES}], because the graph has {slots} slots"
+        )
+
+
+def _feature_graph(name: str, arrays: _Arrays) -> FileGraph:
     """Reads the graph of a feature set, whose name is the bytes of an array."""
-    feature_set = arrays["feature_set"].astype(np.uint8).tobytes().decode(errors="replace")
+    characters = whole_numbers(arrays["feature_set"], "feature_set")
+    feature_set = "".join(chr(max(number, 0)) for number in characters.ravel().tolist())
     source = feature_graph_source(feature_set, arrays["node_features"], arrays["edge_index"])
     configurations = None
     if "config_features" in arrays:
@@ -224,29 +348,25 @@ def _feature_graph(name: str, arrays: Any) -> FileGraph:
         nodes = len(arrays["node_features"])
         if configurations.nodes != nodes:
             raise GraphFileError(
-                f"config_features have {configurations.nodes} nodes, but the graph has {nodes}"
+                f"array `config_features`: has {configurations.nodes} nodes, expected "
+                f"[configurations, {nodes}, columns], because the graph has {nodes} nodes"
             )
     return _with_run_times(name, source, configurations, arrays)
 
 
 def _with_run_times(
-    name: str, source: GraphSource, configurations: Configurations | None, arrays: Any
+    name: str, source: GraphSource, configurations: Configurations | None, arrays: _Arrays
 ) -> FileGraph:
+    """Adds run times. A ranking needs none, and 0 means not measured."""
     if configurations is None:
         return _bare(name, source)
-    run_times = arrays["config_runtime"]
-    run_times = _one_each("config_runtime", run_times, len(configurations), "configurations")
+    count = len(configurations)
+    run_times = np.zeros(count, np.int64)
+    if "config_runtime" in arrays:
+        run_times = arrays.one_each("config_runtime", count, "configurations")
+    if "config_runtime_normalizers" in arrays:
+        arrays.one_each("config_runtime_normalizers", count, "configurations")
     return FileGraph(name, source, configurations, run_times)
-
-
-def _one_each(name: str, array: np.ndarray, count: int, what: str) -> np.ndarray:
-    """Returns the integers of an array, which has one for each of ``count`` items: i64 [count]."""
-    numbers = whole_numbers(array, name)
-    if numbers.shape != (count,):
-        raise GraphFileError(
-            f"{name} has shape {list(numbers.shape)}, expected [{count}]: there are {count} {what}"
-        )
-    return numbers.astype(np.int64)
 
 
 def _node_numbers(name: str, nodes: list[int]) -> list[int]:

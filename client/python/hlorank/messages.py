@@ -103,5 +103,6 @@ TraceRecord = _message("hlorank.v1.TraceRecord")
 
 HloModuleProto = _message("xla.HloModuleProto")
 HloProto = _message("xla.HloProto")
+ConfigProfile = _message("tpu_graphs.ConfigProfile")
 ModuleTuningData = _message("tpu_graphs.ModuleTuningData")
 TuningData = _message("tpu_graphs.TuningData")

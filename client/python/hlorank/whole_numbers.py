@@ -22,6 +22,8 @@ def whole_numbers(values: ArrayLike, what: str) -> np.ndarray:
     array = array_of(values, what, ConfigurationError)
     if array.dtype.kind == "i" or array.size == 0:
         return array
+    if array.dtype.kind == "b":
+        return array.astype(np.int8)
     if array.dtype.kind not in "uf":
         raise ConfigurationError(f"{what} has type {array.dtype}, expected whole numbers")
     broken = ~np.isfinite(array) | (array != np.rint(array))

@@ -152,7 +152,7 @@ def test_a_graph_has_the_name_the_columns_and_the_edges(edges):
         ({"edge_index": [[1, 2]]}, "edge_index has values that are not integers from 0 to 1"),
         ({"edge_index": [[1, 0.5]]}, "not integers"),
         ({"edge_index": [["a", "b"]]}, "expected integers"),
-        ({"edge_index": [1, 0]}, r"edge_index has shape \[2\], expected \[2, 2\]"),
+        ({"edge_index": [1, 0]}, r"edge_index has shape \[2\], expected \[edges, 2\]"),
         ({"edge_index": [[1, 0], [1]]}, "edge_index is not an array"),
     ],
 )
@@ -192,10 +192,9 @@ def test_a_file_has_the_graph_the_configurations_and_their_run_times(tmp_path):
     [
         ({"feature_set": np.frombuffer(b"\xff", np.uint8)}, "printable ASCII"),
         ({"edge_index": None}, "edge_index"),
-        ({"config_runtime": None}, "config_runtime"),
-        ({"config_runtime": np.arange(4)}, r"config_runtime has shape \[4\], expected \[5\]"),
+        ({"config_runtime": np.arange(4)}, r"config_runtime`: has shape \[4\], expected \[5\]"),
         ({"config_features": drawn(1, 1, 3)[0]}, r"config_features has shape \[1, 3\]"),
-        ({"config_features": drawn(5, 3, 3)}, "have 3 nodes, but the graph has 2"),
+        ({"config_features": drawn(5, 3, 3)}, "has 3 nodes, .*because the graph has 2"),
     ],
 )
 def test_a_file_whose_arrays_do_not_fit_is_refused_by_name(tmp_path, changed, words):

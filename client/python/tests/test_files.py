@@ -80,8 +80,8 @@ def test_a_file_without_configurations_is_of_the_task_that_is_asked_for():
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "the file is neither npz"),
-        (b"\x1f\x8b gzip", "the file is neither npz"),
+        (b"", "this is an empty file; rank HLO text"),
+        (b"\x1f\x8b gzip", "this is compressed, and its data is broken or cut off"),
         (b"PK\x03\x04 broken", "cannot read the npz: File is not a zip file"),
         (b"HloModule m, \xff", "the text is not UTF-8"),
     ],
@@ -98,7 +98,7 @@ def test_many_comments_are_passed_at_once(tmp_path, comment):
     path = tmp_path / "comments.txt"
     path.write_bytes(comment * 200 + b"x")
     start = time.monotonic()
-    with pytest.raises(GraphFileError, match="the file is neither npz"):
+    with pytest.raises(GraphFileError, match="this is text without an HLO module"):
         read_graphs(path)
     assert time.monotonic() - start < 20
     path.write_bytes(comment * 200 + b"HloModule m")
@@ -129,10 +129,10 @@ def test_a_damaged_file_is_read_or_refused_by_name(tmp_path, source):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"config_runtime": np.arange(3)}, r"config_runtime has shape \[3\], expected \[2\]"),
-        ({"config_runtime": np.zeros((2, 1))}, r"config_runtime has shape \[2, 1\]"),
+        ({"config_runtime": np.arange(3)}, r"config_runtime`: has shape \[3\], expected \[2\]"),
+        ({"config_runtime": np.zeros((2, 1))}, r"config_runtime`: has shape \[2, 1\]"),
         ({"config_runtime": np.array([1, 2.5])}, r"config_runtime\[1\] is 2.5, not a whole number"),
-        ({"node_config_ids": np.arange(4)}, "expected .3.: there are 3 slots"),
+        ({"node_config_ids": np.arange(4)}, "because the graph has 4 slots"),
         ({"node_config_ids": np.array([1, 2, 0.5])}, r"node_config_ids\[2\] is 0.5, not a whole"),
         ({"node_config_ids": np.array([1, -2, 0])}, r"node_config_ids\[1\] is -2, expected a node"),
     ],
@@ -163,6 +163,12 @@ def test_a_node_that_no_number_has_is_refused(tmp_path):
 
 
 def test_a_missing_array_is_named(tmp_path):
-    path = npz(tmp_path / "layout.npz", node_config_feat=np.zeros((2, 3, 18)))
-    with pytest.raises(GraphFileError, match="config_runtime"):
+    path = tmp_path / "half.npz"
+    np.savez(path, node_opcode=np.zeros(3, np.uint8))
+    with pytest.raises(GraphFileError, match=r"half\.npz: array `node_feat`: missing"):
         read_graphs(path)
+
+
+def test_a_missing_file_is_an_error_of_this_library(tmp_path):
+    with pytest.raises(GraphFileError, match=r"absent\.hlo: No such file"):
+        read_graphs(tmp_path / "absent.hlo")

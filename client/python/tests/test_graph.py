@@ -72,7 +72,7 @@ def test_lists_that_go_on_after_their_pad_are_not_padded():
     ("changed", "message"),
     [
         ({"node_feat": np.zeros((2, 139))}, r"node_feat has shape \[2, 139\], expected \[2, 140\]"),
-        ({"edge_index": np.zeros((1, 3))}, r"edge_index has shape \[1, 3\], expected \[1, 2\]"),
+        ({"edge_index": np.zeros((1, 3))}, r"edge_index has shape \[1, 3\], expected \[edges, 2\]"),
         ({"edge_index": [[0, -1]]}, "edge_index has values that are not"),
         ({"node_opcode": [0, 256]}, "node_opcode has values that are not"),
         ({"node_opcode": [0, 0.5]}, "node_opcode has values that are not"),

@@ -14,7 +14,7 @@ use super::{error::CommandError, progress::Progress};
 pub(crate) const GRAPH_FILE: &str = "File of graphs; `--help` lists the formats";
 
 /// Long help of an argument that is a file of graphs.
-pub(crate) const GRAPH_FILE_LONG: &str = "File of graphs: HLO text, HloModuleProto, HloProto, TuningData, ModuleTuningData, or npz of TpuGraphs or of a feature set";
+pub(crate) const GRAPH_FILE_LONG: &str = "File of graphs: HLO text (also in a log), HloModuleProto, HloProto, TuningData, ModuleTuningData, or npz of TpuGraphs or of a feature set; plain, or compressed with gzip or zstd";
 
 /// Help of an argument that is a file of graphs with run times.
 pub(crate) const MEASURED_FILE: &str = "Files with measured run times";
@@ -86,7 +86,7 @@ impl Selection {
         match graphs.pop() {
             Some(graph) if graphs.is_empty() => Ok(graph),
             Some(_) => Err(CommandError::SeveralModules { path, modules }),
-            None => Err(FileError::UnknownFormat { path }.into()),
+            None => Err(FileError::NoSuchModule { path, module: 0, modules }.into()),
         }
     }
 }

@@ -1,4 +1,5 @@
 use super::{ConfigurationError, GraphError};
+use crate::Found;
 
 /// The error of a file that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -12,12 +13,40 @@ pub enum FileError {
         source: std::io::Error,
     },
     /// A file in none of the supported formats.
-    #[error(
-        "{path}: the format is unknown, expected HLO text, HloModuleProto, HloProto, ModuleTuningData, TuningData, or npz of TpuGraphs or of a feature set"
-    )]
+    #[error("{path}: {found}")]
     UnknownFormat {
         /// The file.
         path: String,
+        /// What it contains.
+        found: Found,
+    },
+    /// A folder or a device in place of a file.
+    #[error(
+        "{path}: this is {found}; pass a file, such as `*.before_optimizations.txt` or `*.hlo.pb` of a dump"
+    )]
+    NoFile {
+        /// The path.
+        path: String,
+        /// What is there.
+        found: &'static str,
+    },
+    /// A compressed file that is broken.
+    #[error("{path}: this is compressed, and its data is broken or cut off: {source}")]
+    Compressed {
+        /// The file.
+        path: String,
+        /// The error.
+        source: std::io::Error,
+    },
+    /// A file that is too large once it is decompressed.
+    #[error(
+        "{path}: this is compressed, and holds more than {limit} bytes, the limit for its size; decompress it, and pass the file inside"
+    )]
+    UnpackedTooLarge {
+        /// The file.
+        path: String,
+        /// Maximum number of bytes.
+        limit: u64,
     },
     /// The arrays of a compressed file are too large.
     #[error("{path}: its arrays take {found} bytes when they are decompressed, at most {limit} are allowed")]

@@ -1,5 +1,5 @@
 use super::{FusionError, TextError};
-use crate::{LimitKind, Limits, Task, wire::WireError};
+use crate::{Found, LimitKind, Limits, Task, wire::WireError};
 
 /// The error of a graph that is refused.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -17,6 +17,14 @@ pub enum GraphError {
         place: String,
         /// Message of the decoder.
         detail: String,
+    },
+    /// A field of a request with content of another format.
+    #[error("{field}: {found}")]
+    OtherFormat {
+        /// The field of the graph.
+        field: &'static str,
+        /// What it contains.
+        found: Found,
     },
     /// HLO text that is not valid.
     #[error("HLO text, line {line}, column {column}: {source}")]

@@ -6,11 +6,9 @@ mod hlo_module;
 mod nodes;
 mod reader;
 mod references;
-mod wrapped;
 
 pub use self::hlo_module::HloModule;
 pub(crate) use self::{
     builder::ModuleBuilder,
     nodes::{Nodes, Origin},
-    wrapped::{holds_computations, inner_module, wrapped_message},
 };

@@ -4,9 +4,10 @@
 use hlorank_proto::xla::HloInstructionProto;
 use prost::Message as _;
 
-use super::{builder::ModuleBuilder, hlo_module::HloModule, nodes::Origin, wrapped::inner_module};
+use super::{builder::ModuleBuilder, hlo_module::HloModule, nodes::Origin};
 use crate::{
     GraphError, Limits,
+    recognize::{inner_module, named_module},
     wire::{Fields, Payload},
 };
 
@@ -15,10 +16,15 @@ use crate::{
 const MAX_NESTED_BYTES: usize = 4 << 20;
 
 impl<'a> HloModule<'a> {
-    /// Reads a serialized `HloModuleProto` or `HloProto`.
+    /// Reads a serialized `HloModuleProto`, `HloProto` or `HloSnapshot`. The error for another known format names it.
     pub fn read(bytes: &'a [u8], limits: &Limits) -> Result<Self, GraphError> {
+        Self::read_message(bytes, limits).map_err(|error| named_module(bytes, error))
+    }
+
+    fn read_message(bytes: &'a [u8], limits: &Limits) -> Result<Self, GraphError> {
         let mut reader = Reader { builder: ModuleBuilder::new(limits) };
-        reader.module(inner_module(bytes)?)?;
+        check_wrapper(bytes)?;
+        reader.module(inner_module(bytes))?;
         reader.builder.finish()
     }
 }
@@ -113,6 +119,16 @@ impl<'a> ComputationHeader<'a> {
             }
         }
         Ok(header)
+    }
+}
+
+/// Checks that a message around a module is whole. Its other fields are not read, but one that is cut off is an error.
+fn check_wrapper(bytes: &[u8]) -> Result<(), GraphError> {
+    match Fields::of(bytes).find_map(Result::err) {
+        Some(error) if inner_module(bytes).len() < bytes.len() => {
+            Err(malformed("the HloProto".to_owned(), &error))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -1,12 +1,12 @@
 use std::{
-    io::{self, Cursor, Read as _, Take},
+    io::{Cursor, Read as _, Take},
     path::Path,
 };
 
 use npyz::npz::file_name_from_array_name;
 use zip::{ZipArchive, read::ZipFile, result::ZipError};
 
-use super::npy::Npy;
+use super::{element::Element, npy::Npy};
 use crate::{ConfigurationError, FileError};
 
 type Entry<'a> = Take<ZipFile<'a, Cursor<Vec<u8>>>>;
@@ -39,83 +39,95 @@ impl Arrays {
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
-        self.archive.index_for_name(&file_name_from_array_name(name)).is_some()
+        self.file_name(name).is_some()
+    }
+
+    /// Returns the names of the files in the archive.
+    pub(super) fn files(&self) -> Vec<String> {
+        self.archive.file_names().map(str::to_owned).collect()
+    }
+
+    /// Returns the file of an array: with `.npy`, as numpy names it, or without, which numpy reads too.
+    fn file_name(&self, array: &str) -> Option<String> {
+        let names = [file_name_from_array_name(array), array.to_owned()];
+        names.into_iter().find(|name| self.archive.index_for_name(name).is_some())
     }
 
     pub(super) fn error(&self, array: &str, detail: &impl ToString) -> FileError {
         FileError::Array { path: self.path.clone(), array: array.to_owned(), detail: detail.to_string() }
     }
 
-    /// Reads at most `limit` integers of every type that `TpuGraphs` and its users store. `TGraph` stores them as f64.
+    /// Reads at most `limit` integers of any type. `TGraph` stores them as f64.
     pub(super) fn integers(&mut self, name: &str, limit: usize) -> Result<Vec<i64>, FileError> {
-        self.visit(name, |array| match array.at_most(limit)?.kind() {
-            "<i8" => collected(array.numbers(i64::from_le_bytes)),
-            "<i4" => collected(array.numbers(|bytes| i32::from_le_bytes(bytes).into())),
-            "|u1" => collected(array.numbers(|[byte]| byte.into())),
-            "<f8" => collected(array.numbers(f64::from_le_bytes).map(|value| whole(value?))),
-            kind => Err(format!("has type `{kind}`, expected <i8, <i4, |u1 or <f8")),
-        })
+        self.visit(name, |array| collected(array.at_most(limit)?, Element::integer))
     }
 
     /// Reads at most `limit` bytes.
     pub(super) fn bytes(&mut self, name: &str, limit: usize) -> Result<Vec<u8>, FileError> {
-        self.visit(name, |array| match array.at_most(limit)?.kind() {
-            "|u1" => collected(array.numbers(|[byte]| byte)),
-            kind => Err(format!("has type `{kind}`, expected |u1")),
-        })
+        let byte = |element: Element, bytes| {
+            let value = element.integer(bytes)?;
+            u8::try_from(value).map_err(|_| format!("value {value} is not a byte"))
+        };
+        self.visit(name, |array| collected(array.at_most(limit)?, byte))
     }
 
-    /// Checks the shape of an array. `None` stands for any size.
-    pub(super) fn check_shape(&mut self, name: &str, expected: &[Option<usize>]) -> Result<(), FileError> {
+    /// Checks the shape of an array. `None` stands for any size; errors name the axes.
+    pub(super) fn check_shape(
+        &mut self,
+        name: &str,
+        expected: &[(&str, Option<usize>)],
+    ) -> Result<(), FileError> {
         self.visit(name, |array| {
             let shape = array.shape();
-            let fits = |(size, expected): (&usize, &Option<usize>)| {
+            let fits = |(size, (_, expected)): (&usize, &(&str, Option<usize>))| {
                 expected.is_none_or(|expected| *size == expected)
             };
             if shape.len() == expected.len() && shape.iter().zip(expected).all(fits) {
                 return Ok(());
             }
-            let expected: Vec<String> =
-                expected.iter().map(|size| size.map_or("_".to_owned(), |size| size.to_string())).collect();
+            let size = |(axis, size): &(&str, Option<usize>)| {
+                size.map_or((*axis).to_owned(), |size| size.to_string())
+            };
+            let expected: Vec<String> = expected.iter().map(size).collect();
             Err(format!("has shape {shape:?}, expected [{}]", expected.join(", ")))
         })
     }
 
-    /// Returns the shape of a matrix.
-    pub(super) fn matrix(&mut self, name: &str) -> Result<[usize; 2], FileError> {
-        self.check_shape(name, &[None, None])?;
-        self.visit(name, |array| {
-            <[usize; 2]>::try_from(array.shape()).map_err(|_| format!("has shape {:?}", array.shape()))
-        })
+    /// Returns the shape of an array.
+    pub(super) fn shape(&mut self, name: &str) -> Result<Vec<usize>, FileError> {
+        self.visit(name, |array| Ok(array.shape().to_vec()))
     }
 
-    /// Reads at most `limit` f32 numbers.
+    /// Reads at most `limit` numbers as f32.
     pub(super) fn floats(&mut self, name: &str, limit: usize) -> Result<Vec<f32>, FileError> {
-        self.visit(name, |array| match array.at_most(limit)?.kind() {
-            "<f4" => collected(array.numbers(f32::from_le_bytes)),
-            kind => Err(format!("has type `{kind}`, expected <f4")),
-        })
+        self.visit(name, |array| collected(array.at_most(limit)?, float))
     }
 
-    /// Reads f32 numbers, or i8 as in compact copies of the official files, or the bytes of bits, row by row, so that a large array is never
-    /// in memory as a whole. `row_length` returns the length of a row, or `None` if the shape is wrong.
+    /// Reads numbers as f32, row by row, so that a large array in row-major order is never in memory as a whole.
+    /// `row_length` returns the length of a row, or what is wrong with the shape.
     pub(super) fn float_rows(
         &mut self,
         name: &str,
-        row_length: impl Fn(&[usize]) -> Option<usize>,
-        take: impl FnMut(&[f32]) -> Result<(), ConfigurationError>,
+        row_length: impl Fn(&[usize]) -> Result<usize, String>,
+        mut take: impl FnMut(&[f32]) -> Result<(), ConfigurationError>,
     ) -> Result<(), FileError> {
-        let refused = self.visit(name, |array| {
-            let length =
-                row_length(array.shape()).ok_or_else(|| format!("unexpected shape {:?}", array.shape()))?;
-            match array.kind() {
-                "<f4" => in_rows(array.numbers(f32::from_le_bytes), length, take),
-                "|i1" => in_rows(array.numbers(|byte| i8::from_le_bytes(byte).into()), length, take),
-                "|u1" => in_rows(array.numbers(|byte| u8::from_le_bytes(byte).into()), length, take),
-                kind => Err(format!("has type `{kind}`, expected <f4, |i1 or |u1")),
-            }
-        })?;
-        refused.map_err(|source| FileError::Configuration { path: self.path.clone(), module: 0, source })
+        let mut refused = None;
+        let visited = self.visit(name, |array| {
+            let length = row_length(array.shape())?;
+            let mut row = Vec::with_capacity(length);
+            array.visit(float, |value| {
+                row.push(value);
+                if row.len() == length {
+                    take(&row).map_err(|error| refused.insert(error).to_string())?;
+                    row.clear();
+                }
+                Ok(())
+            })
+        });
+        match refused {
+            Some(source) => Err(FileError::Configuration { path: self.path.clone(), module: 0, source }),
+            None => visited,
+        }
     }
 
     fn visit<T>(
@@ -123,7 +135,8 @@ impl Arrays {
         name: &str,
         visit: impl FnOnce(Npy<Entry<'_>>) -> Result<T, String>,
     ) -> Result<T, FileError> {
-        let visited = match self.archive.by_name(&file_name_from_array_name(name)) {
+        let file = self.file_name(name).unwrap_or_default();
+        let visited = match self.archive.by_name(&file) {
             Err(ZipError::FileNotFound) => Err("missing".to_owned()),
             Err(error) => Err(error.to_string()),
             Ok(entry) => {
@@ -135,38 +148,21 @@ impl Arrays {
     }
 }
 
-/// Collects the numbers of an array.
-fn collected<T>(numbers: impl Iterator<Item = io::Result<T>>) -> Result<Vec<T>, String> {
-    let numbers: io::Result<Vec<T>> = numbers.collect();
-    numbers.map_err(|error| error.to_string())
+/// Collects the numbers of an array. Memory grows with what is read, and not with what the header claims.
+fn collected<T: Copy>(
+    array: Npy<Entry<'_>>,
+    convert: impl Fn(Element, [u8; 8]) -> Result<T, String>,
+) -> Result<Vec<T>, String> {
+    let mut numbers = Vec::new();
+    array.visit(convert, |number| {
+        numbers.push(number);
+        Ok(())
+    })?;
+    Ok(numbers)
 }
 
-/// Calls `take` with each row of `values`. The inner result is the first error of `take`.
-fn in_rows(
-    values: impl Iterator<Item = io::Result<f32>>,
-    length: usize,
-    mut take: impl FnMut(&[f32]) -> Result<(), ConfigurationError>,
-) -> Result<Result<(), ConfigurationError>, String> {
-    let mut row = Vec::with_capacity(length);
-    for value in values {
-        row.push(value.map_err(|error| error.to_string())?);
-        if row.len() == length {
-            if let Err(refused) = take(&row) {
-                return Ok(Err(refused));
-            }
-            row.clear();
-        }
-    }
-    Ok(Ok(()))
-}
-
-/// Converts a whole number that is stored as f64.
-fn whole(value: f64) -> io::Result<i64> {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_precision_loss,
-        reason = "checked to be the same"
-    )]
-    let (integer, same) = (value as i64, (value as i64) as f64 == value);
-    if same { Ok(integer) } else { Err(io::Error::other(format!("{value} is not a whole number"))) }
+/// Returns a number as f32, which arrays of graphs check for being finite.
+#[expect(clippy::unnecessary_wraps, reason = "as other conversions")]
+fn float(element: Element, bytes: [u8; 8]) -> Result<f32, String> {
+    Ok(element.float(bytes))
 }

@@ -1,5 +1,6 @@
 use std::io::{self, BufReader, Read};
 
+use super::element::Element;
 use crate::shortened;
 
 /// Maximum bytes of the header of an array. Headers of numpy have about a hundred.
@@ -8,11 +9,14 @@ const MAX_HEADER: usize = 4096;
 /// Maximum number of dimensions of an array. Those of `TpuGraphs` have at most three.
 const MAX_DIMENSIONS: usize = 8;
 
+/// Maximum number of numbers of an array in column-major order, which is in memory as a whole.
+const MAX_COLUMN_MAJOR: usize = 1 << 28;
+
 /// An array in the format of numpy: a header and the numbers after it.
 pub(super) struct Npy<R> {
-    /// Type of the numbers, such as `<f4`.
-    kind: String,
+    element: Element,
     shape: Vec<usize>,
+    is_column_major: bool,
     /// Number of numbers.
     count: usize,
     numbers: BufReader<R>,
@@ -26,44 +30,90 @@ impl<R: Read> Npy<R> {
             let value = header.split_once(&format!("'{name}':")).map(|(_, value)| value.trim_start());
             value.ok_or_else(|| format!("its header has no {name}"))
         };
-        if !field("fortran_order")?.starts_with("False") {
-            return Err("not in C order".to_owned());
-        }
-        let kind = shortened(field("descr")?.split('\'').nth(1).unwrap_or_default());
+        let is_column_major = field("fortran_order")?.starts_with("True");
+        let element = read_element(field("descr")?)?;
         let shape = read_shape(field("shape")?).ok_or("its header has an invalid shape")?;
         let count = shape.iter().try_fold(1, |count: usize, &size| count.checked_mul(size));
         let count =
             count.ok_or_else(|| format!("has shape {shape:?}, more numbers than memory can address"))?;
-        Ok(Self { kind, shape, count, numbers: BufReader::new(file) })
+        Ok(Self { element, shape, is_column_major, count, numbers: BufReader::new(file) })
     }
 
     /// Fails if there are more than `limit` numbers.
-    pub(super) fn at_most(&self, limit: usize) -> Result<&Self, String> {
+    pub(super) fn at_most(self, limit: usize) -> Result<Self, String> {
         if self.count <= limit {
             return Ok(self);
         }
         Err(format!("has shape {:?}, more than {limit} numbers", self.shape))
     }
 
-    pub(super) fn kind(&self) -> &str {
-        &self.kind
-    }
-
     pub(super) fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// Returns the numbers in C order.
-    pub(super) fn numbers<const BYTES: usize, T>(
+    /// Calls `take` with every number in row-major order, converted by `convert`.
+    pub(super) fn visit<T: Copy, E: ToString>(
         mut self,
-        number: impl Fn([u8; BYTES]) -> T,
-    ) -> impl Iterator<Item = io::Result<T>> {
-        (0..self.count).map(move |_| {
-            let mut bytes = [0; BYTES];
-            self.numbers.read_exact(&mut bytes)?;
-            Ok(number(bytes))
-        })
+        convert: impl Fn(Element, [u8; 8]) -> Result<T, E>,
+        mut take: impl FnMut(T) -> Result<(), String>,
+    ) -> Result<(), String> {
+        if !self.is_column_major {
+            return (0..self.count).try_for_each(|_| take(self.next(&convert)?));
+        }
+        let whole = self.at_most(MAX_COLUMN_MAJOR).map_err(|error| {
+            format!("{error} in column-major order; save it in row-major order, with numpy.ascontiguousarray")
+        });
+        self = whole?;
+        let mut stored = Vec::new();
+        for _ in 0..self.count {
+            stored.push(self.next(&convert)?);
+        }
+        column_major_places(&self.shape).try_for_each(|place| take(stored[place]))
     }
+
+    fn next<T, E: ToString>(
+        &mut self,
+        convert: impl Fn(Element, [u8; 8]) -> Result<T, E>,
+    ) -> Result<T, String> {
+        let mut bytes = [0; 8];
+        let read = self.numbers.read_exact(&mut bytes[..self.element.width()]);
+        read.map_err(|error| error.to_string())?;
+        convert(self.element, bytes).map_err(|error| error.to_string())
+    }
+}
+
+/// Returns the places in column-major order of the numbers of an array, in row-major order.
+fn column_major_places(shape: &[usize]) -> impl Iterator<Item = usize> {
+    let count = shape.iter().product();
+    let strides: Vec<usize> = shape
+        .iter()
+        .scan(1, |stride, size| {
+            let this = *stride;
+            *stride *= size;
+            Some(this)
+        })
+        .collect();
+    (0..count).map(move |number| {
+        let axes = shape.iter().zip(&strides).rev();
+        axes.fold((number, 0), |(rest, place), (size, stride)| (rest / size, place + rest % size * stride)).1
+    })
+}
+
+/// Reads the type of the numbers, such as `'<f4'`.
+fn read_element(descr: &str) -> Result<Element, String> {
+    const EXPECTED: &str = "expected integers or floats of at most 64 bits";
+    let Some(descr) = descr.strip_prefix('\'') else {
+        return Err(format!("has records of several fields, {EXPECTED}"));
+    };
+    let descr = descr.split('\'').next().unwrap_or_default();
+    let reason = match descr.trim_start_matches(['<', '>', '|', '=']).get(..1) {
+        Some("O") => " (Python objects)",
+        Some("U" | "S") => " (text)",
+        Some("V") => " (such as bfloat16)",
+        Some("c") => " (complex numbers)",
+        _ => "",
+    };
+    Element::of(descr).ok_or_else(|| format!("has type `{}`{reason}, {EXPECTED}", shortened(descr)))
 }
 
 fn read_header(file: &mut impl Read) -> io::Result<String> {
@@ -107,18 +157,30 @@ mod tests {
         Npy::new(file).err().expect("a refusal")
     }
 
+    fn integers(file: &[u8]) -> Vec<i64> {
+        let mut read = Vec::new();
+        let take = |number| {
+            read.push(number);
+            Ok(())
+        };
+        Npy::new(file).unwrap().visit(Element::integer, take).unwrap();
+        read
+    }
+
     #[test]
     fn an_array_of_numpy_is_read() {
-        let file = npy(
-            "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 1), }  \n",
-            &[1, 0, 0, 0, 2, 0, 0, 0, 9],
-        );
-        let read = Npy::new(&file[..]).unwrap();
-        assert_eq!((read.kind(), read.shape()), ("<i4", &[2, 1][..]));
-        let numbers: io::Result<Vec<i32>> = read.numbers(i32::from_le_bytes).collect();
-        assert_eq!(numbers.unwrap(), [1, 2]);
-        let scalar = npy("{'descr': '|u1', 'fortran_order': False, 'shape': (), }", &[7]);
-        assert_eq!(Npy::new(&scalar[..]).unwrap().numbers(|[byte]| byte).count(), 1);
+        let header = "{'descr': '<i2', 'fortran_order': False, 'shape': (2, 1), }  \n";
+        let file = npy(header, &[1, 0, 2, 0, 9]);
+        assert_eq!(Npy::new(&file[..]).unwrap().shape(), [2, 1]);
+        assert_eq!(integers(&file), [1, 2]);
+        assert_eq!(integers(&npy("{'descr': '|u1', 'fortran_order': False, 'shape': (), }", &[7])), [7]);
+    }
+
+    #[test]
+    fn columns_become_rows() {
+        let header = "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3, 2), }";
+        let stored = [0, 6, 2, 8, 4, 10, 1, 7, 3, 9, 5, 11];
+        assert!(integers(&npy(header, &stored)).into_iter().eq(0..12));
     }
 
     #[test]
@@ -137,7 +199,8 @@ mod tests {
     fn what_is_no_array_is_refused() {
         for (header, what) in [
             ("{'descr': '<f4', 'fortran_order': False, }", "no shape"),
-            ("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2), }", "C order"),
+            ("{'descr': '|O', 'fortran_order': False, 'shape': (2, 2), }", "Python objects"),
+            ("{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (2, 2), }", "several fields"),
             ("{'descr': '<f4', 'fortran_order': False, 'shape': (2, x), }", "an invalid shape"),
             ("{'descr': '<f4', 'fortran_order': False, 'shape': 2, }", "an invalid shape"),
         ] {

@@ -3,7 +3,7 @@ use std::path::Path;
 use super::array::Arrays;
 use crate::{
     Configurations, FEATURES, FeatureGraph, FileError, FileKind, Graph, GraphArrays, GraphError, GraphSource,
-    HloModule, Limits, MeasuredGraph, Measurements, Pad, Scope, Task,
+    HloModule, Limits, MeasuredGraph, Measurements, Pad, Scope, Task, recognize::name_of_zip,
 };
 
 /// One golden case of an artifact: a graph, configurations, and the scores that the model must return.
@@ -28,6 +28,10 @@ const MAX_GOLDEN_MODULE: usize = 8 << 20;
 
 /// Name of the array of a graph of a feature set: the bytes of the set's name.
 pub(super) const FEATURE_SET: &str = "feature_set";
+
+/// Names of arrays, one of which every graph has.
+const GRAPH_ARRAYS: [&str; 6] =
+    ["node_opcode", "node_feat", "edge_index", FEATURE_SET, "node_features", MODULE];
 
 /// Name of the array of exported measurements: a serialized `ExportedMeasurements`.
 pub(super) const EXPORTED: &str = "hlorank_measurements";
@@ -86,6 +90,10 @@ pub(crate) fn read_npz(
     limits: &Limits,
 ) -> Result<(FileKind, MeasuredGraph), FileError> {
     let mut arrays = Arrays::of(path, bytes, u64::MAX)?;
+    if !GRAPH_ARRAYS.iter().any(|array| arrays.has(array)) {
+        let (path, found) = (arrays.path().to_owned(), name_of_zip(&arrays.files()));
+        return Err(FileError::UnknownFormat { path, found });
+    }
     let mut section = Section { arrays: &mut arrays, prefix: String::new(), limits };
     let task = section.task();
     let kind = task.map_or(FileKind::FeatureNpz, FileKind::ConfigurationNpz);
@@ -136,6 +144,10 @@ impl Section<'_> {
         self.arrays.integers(&self.name(array), limit)
     }
 
+    fn check_shape(&mut self, array: &str, expected: &[(&str, Option<usize>)]) -> Result<(), FileError> {
+        self.arrays.check_shape(&self.name(array), expected)
+    }
+
     fn floats(&mut self, array: &str, limit: usize) -> Result<Vec<f32>, FileError> {
         self.arrays.floats(&self.name(array), limit)
     }
@@ -157,8 +169,9 @@ impl Section<'_> {
             let module = HloModule::read(&bytes, self.limits).map_err(|error| self.graph_error(error))?;
             return module.into_graph(task, Vec::new()).map_err(|error| self.graph_error(error));
         }
+        self.check_shape("node_opcode", &[("nodes", None)])?;
         let opcodes: Vec<u8> = self.small_integers("node_opcode", self.limits.nodes)?;
-        self.arrays.check_shape(&self.name("node_feat"), &[Some(opcodes.len()), Some(FEATURES)])?;
+        self.check_shape("node_feat", &[("nodes", Some(opcodes.len())), ("features", Some(FEATURES))])?;
         let features = self.floats("node_feat", opcodes.len() * FEATURES)?;
         let edges = self.edges()?;
         let pad = Pad::of_features(&features);
@@ -167,6 +180,7 @@ impl Section<'_> {
         let configurable = match task.kind().scope {
             Scope::Kernel | Scope::Program | Scope::EveryNode => Vec::new(),
             Scope::Nodes if self.has("node_config_ids") => {
+                self.check_shape("node_config_ids", &[("slots", None)])?;
                 self.small_integers("node_config_ids", self.limits.nodes)?
             }
             Scope::Nodes => arrays.default_configurable(),
@@ -177,7 +191,11 @@ impl Section<'_> {
     fn feature_graph(&mut self) -> Result<Graph, FileError> {
         let name: Vec<u8> = self.small_integers(FEATURE_SET, MAX_SET_NAME)?;
         let name = String::from_utf8(name).map_err(|_| self.graph_error(GraphError::FeatureSetName))?;
-        let [nodes, columns] = self.arrays.matrix(&self.name("node_features"))?;
+        self.check_shape("node_features", &[("nodes", None), ("columns", None)])?;
+        let shape = self.arrays.shape(&self.name("node_features"))?;
+        let [nodes, columns] = shape[..] else {
+            return Err(self.arrays.error(&self.name("node_features"), &format!("has shape {shape:?}")));
+        };
         if nodes > self.limits.nodes {
             return Err(self.graph_error(GraphError::too_many_nodes(self.limits)));
         }
@@ -188,7 +206,20 @@ impl Section<'_> {
     }
 
     fn edges(&mut self) -> Result<Vec<[u32; 2]>, FileError> {
-        self.arrays.check_shape(&self.name("edge_index"), &[None, Some(2)])?;
+        let shape = self.arrays.shape(&self.name("edge_index"))?;
+        match shape[..] {
+            // Without edges, numpy often has the shape [0].
+            _ if shape.contains(&0) => return Ok(Vec::new()),
+            [_, 2] => {}
+            [2, edges] => {
+                let detail = format!(
+                    "has shape [2, {edges}], expected [edges, 2], each edge as consumer and producer; transpose it, and swap \
+                     the rows if they are source and target"
+                );
+                return Err(self.arrays.error(&self.name("edge_index"), &detail));
+            }
+            _ => self.check_shape("edge_index", &[("edges", None), ("2", Some(2))])?,
+        }
         let edges = self.small_integers::<u32>("edge_index", 2 * self.limits.edges)?;
         Ok(edges.as_chunks::<2>().0.to_vec())
     }
@@ -203,7 +234,8 @@ impl Section<'_> {
         let limit = self.limits.config_entries;
         // A row is in memory as a whole, and a shape may claim any.
         let row_length = |shape: &[usize]| {
-            kind.row_length(slots, shape).filter(|length| kind.width > 0 || *length <= limit)
+            let length = kind.row_length(slots, shape).filter(|length| kind.width > 0 || *length <= limit);
+            length.ok_or_else(|| format!("has shape {shape:?}, expected {}", kind.expected_shape(slots)))
         };
         self.arrays.float_rows(&self.name(kind.array), row_length, |row| rows.push(row))?;
         let path = self.arrays.path().to_owned();
@@ -212,14 +244,16 @@ impl Section<'_> {
 
     fn measurements(&mut self, graph: &Graph) -> Result<Measurements, FileError> {
         let configurations = self.configurations(graph)?;
-        let run_times = self.integers("config_runtime", self.limits.configs)?;
-        if run_times.len() != configurations.len() {
-            let detail = format!("{} values for {} configurations", run_times.len(), configurations.len());
-            return Err(self.arrays.error("config_runtime", &detail));
-        }
         let configs = configurations.len();
+        // A ranking needs no run times, and 0 means not measured.
+        let run_times = if self.has("config_runtime") {
+            self.check_shape("config_runtime", &[("configurations", Some(configs))])?;
+            self.integers("config_runtime", self.limits.configs)?
+        } else {
+            vec![0; configs]
+        };
         let normalizers = if self.has("config_runtime_normalizers") {
-            self.arrays.check_shape(&self.name("config_runtime_normalizers"), &[Some(configs)])?;
+            self.check_shape("config_runtime_normalizers", &[("configurations", Some(configs))])?;
             Some(self.integers("config_runtime_normalizers", self.limits.configs)?)
         } else {
             None

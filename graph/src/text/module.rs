@@ -2,7 +2,9 @@ use super::{
     callees::Callees, computation::Computation, lexer::Lexer, pending::PendingComputations, shape::shape,
     shapes::Shapes,
 };
-use crate::{GraphError, HloModule, Limits, TextError, module::ModuleBuilder, pace, shortened};
+use crate::{
+    GraphError, HloModule, Limits, TextError, module::ModuleBuilder, pace, recognize::named_text, shortened,
+};
 
 /// Tables of source locations, which may precede the computations.
 const TABLES: [&str; 4] = ["FileNames", "FunctionNames", "FileLocations", "StackFrames"];
@@ -14,7 +16,13 @@ pub(super) const MAX_DEPTH: usize = 64;
 impl<'a> HloModule<'a> {
     /// Reads HLO text, as XLA prints it. The result is the module that XLA's own parser makes of the text: computations
     /// keep the order of the text, and instructions have the order in which XLA serializes them.
+    /// The error for text of another known format names it.
     pub fn read_text(hlo: &'a str, limits: &Limits) -> Result<Self, GraphError> {
+        Self::read_one(hlo, limits).map_err(|error| named_text(hlo, error))
+    }
+
+    /// Reads HLO text as [`read_text`](Self::read_text) does, but names no other format.
+    pub(crate) fn read_one(hlo: &'a str, limits: &Limits) -> Result<Self, GraphError> {
         let mut parser = Parser {
             lexer: Lexer::new(hlo),
             builder: ModuleBuilder::new(limits),

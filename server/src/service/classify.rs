@@ -133,7 +133,7 @@ pub(super) fn admin(error: &AdminError) -> Class {
 fn graph_reason(error: &GraphError) -> Reason {
     match error {
         GraphError::Encoding { .. } => Reason::RequestMalformed,
-        GraphError::Malformed { .. } => Reason::HloMalformed,
+        GraphError::Malformed { .. } | GraphError::OtherFormat { .. } => Reason::HloMalformed,
         GraphError::Text { source, .. } => text_reason(source),
         GraphError::Fusion(_) | GraphError::OtherSlots { .. } => Reason::ProgramNotPrepared,
         GraphError::ProgramWithoutModule => Reason::ModuleRequired,

@@ -1,0 +1,120 @@
+"""Writes ``tests/data/arrays``: npz files that every reader takes or refuses in the same way."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FOLDER = Path(__file__).parents[3] / "tests/data/arrays"
+Arrays = dict[str, Any]
+
+
+def plain() -> Arrays:
+    """Returns a graph of five nodes with two slots and three configurations."""
+    features = np.zeros((5, 140), np.float32)
+    features[:, 3] = np.arange(5)
+    features[:, 31:37] = -1
+    layouts = np.full((3, 2, 18), -1, np.float32)
+    layouts[1, :, :2] = [1, 0]
+    layouts[2, 1, :2] = [0, 1]
+    return {
+        "node_opcode": np.array([63, 63, 34, 63, 34], np.uint8),
+        "node_feat": features,
+        "edge_index": np.array([[2, 0], [2, 1], [4, 2], [4, 3]]),
+        "node_config_ids": np.array([2, 4]),
+        "node_config_feat": layouts,
+        "config_runtime": np.array([30, 20, 10]),
+    }
+
+
+def as_type(kind: Any, *names: str) -> Callable[[Arrays], Arrays]:
+    return lambda arrays: {name: arrays[name].astype(kind) for name in names}
+
+
+def replaced(**arrays: Any) -> Callable[[Arrays], Arrays]:
+    return lambda _: arrays
+
+
+def taken() -> Iterator[tuple[str, Callable[[Arrays], Arrays]]]:
+    """Yields files that are the plain one in another form."""
+    yield "plain", replaced()
+    numbers = ("node_opcode", "edge_index", "node_config_ids", "config_runtime")
+    for kind in ("f8", "i4", ">i8", ">f4", "u2"):
+        yield f"integers_{kind.replace('>', 'big_')}", as_type(kind, *numbers)
+    for kind in ("f8", "f2", ">f4", "i2"):
+        yield f"features_{kind.replace('>', 'big_')}", as_type(kind, "node_feat")
+        yield f"layouts_{kind.replace('>', 'big_')}", as_type(kind, "node_config_feat")
+    yield "layouts_i1", as_type("i1", "node_config_feat")
+    yield (
+        "layouts_by_tensor",
+        lambda arrays: {"node_config_feat": arrays["node_config_feat"].reshape(3, 2, 3, 6)},
+    )
+    yield (
+        "column_major",
+        lambda arrays: {name: np.asfortranarray(array) for name, array in arrays.items()},
+    )
+    yield "other_arrays", replaced(note=np.array("a text"), objects=np.array([None, {}], object))
+
+
+def refused() -> Iterator[tuple[str, Callable[[Arrays], Arrays], str]]:
+    """Yields files that are refused, and what every message says."""
+    yield (
+        "edges_by_end",
+        lambda arrays: {"edge_index": arrays["edge_index"].T},
+        "has shape [2, 4], expected [edges, 2], each edge as consumer and producer; transpose it",
+    )
+    yield "edges_flat", replaced(edge_index=np.arange(8)), "has shape [8], expected [edges, 2]"
+    yield "opcodes_as_column", replaced(node_opcode=np.zeros((5, 1))), "[5, 1], expected [nodes]"
+    yield "opcodes_missing", replaced(node_opcode=None), "node_opcode"
+    yield "features_missing", replaced(node_feat=None), "array `node_feat`: missing"
+    yield "features_short", replaced(node_feat=np.zeros((5, 139))), "[5, 139], expected [5, 140]"
+    yield (
+        "features_complex",
+        as_type("c8", "node_feat"),
+        "type `<c8` (complex numbers)",
+    )
+    yield "features_text", as_type("U3", "node_feat"), "(text), expected integers or floats"
+    yield (
+        "layouts_of_objects",
+        as_type(object, "node_config_feat"),
+        "array `node_config_feat`: has type `|O` (Python objects), expected integers or floats",
+    )
+    yield (
+        "layouts_of_other_slots",
+        replaced(node_config_feat=np.zeros((3, 4, 18))),
+        "expected [configurations, 2, 18], because the graph has 2 slots",
+    )
+    yield "layouts_half", replaced(node_config_feat=np.full((3, 2, 18), 0.5)), "not a whole number"
+    yield "times_short", replaced(config_runtime=np.arange(2)), "has shape [2], expected [3]"
+    yield "times_as_column", replaced(config_runtime=np.ones((3, 1))), "[3, 1], expected [3]"
+    yield "times_in_seconds", replaced(config_runtime=np.full(3, 0.5)), "not a whole number"
+    yield "features_not_finite", replaced(node_feat=np.full((5, 140), np.inf)), "finite"
+    yield "edge_of_no_node", replaced(edge_index=np.array([[9, 0]])), "edge"
+    yield "no_graph", lambda arrays: dict.fromkeys(arrays) | {"x": np.zeros(1)}, "x.npy"
+
+
+def write(name: str, changed: Callable[[Arrays], Arrays]) -> None:
+    arrays = plain()
+    arrays |= changed(arrays)
+    kept = {key: array for key, array in arrays.items() if array is not None}
+    np.savez_compressed(FOLDER / f"{name}.npz", **kept)
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    cases = []
+    for name, changed in taken():
+        write(name, changed)
+        cases.append({"file": f"{name}.npz", "times": [30, 20, 10]})
+    write("no_times", replaced(config_runtime=None))
+    cases.append({"file": "no_times.npz", "times": [0, 0, 0]})
+    for name, changed, message in refused():
+        write(name, changed)
+        cases.append({"file": f"{name}.npz", "message": message})
+    (FOLDER / "cases.json").write_text(json.dumps(cases, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+//! The formats that are not read, by the rules of `formats.json`.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+use serde::Deserialize;
+
+use super::{found::Found, protobuf::has_path};
+
+/// The rules and advice of `formats.json`.
+#[derive(Deserialize)]
+struct Formats {
+    /// What to do, by key.
+    advice: HashMap<String, String>,
+    /// The first format with a rule that fits is the one.
+    formats: Vec<Format>,
+}
+
+#[derive(Deserialize)]
+struct Format {
+    name: String,
+    /// Key of the advice.
+    #[serde(rename = "do")]
+    advice: String,
+    when: Vec<Rule>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Rule {
+    /// Bytes (as Latin-1) at a place. Text is compared at its start alone.
+    Bytes { at: usize, bytes: String },
+    /// Bytes anywhere in the first bytes of data that is not text.
+    Inside { inside: String },
+    /// Start of the first line that is not blank, in lower case.
+    First { first: String },
+    /// Start of any of the first lines.
+    Line { line: String },
+    /// A part of the first lines.
+    Text { text: String },
+    /// Paths of field numbers in a protobuf message, all of which exist: `1.2` is text, `1.2*` are bytes, `1.2#` is a number.
+    Fields { fields: Vec<String> },
+    /// End of the name of a file in a zip archive.
+    Entry { entry: String },
+}
+
+/// The part of content that the rules look at.
+#[derive(Default)]
+pub(super) struct Sample<'a> {
+    bytes: &'a [u8],
+    /// The first lines, if it is text.
+    text: Option<&'a str>,
+    /// Names of the files in it, if it is a zip archive.
+    entries: &'a [String],
+}
+
+/// Number of bytes that the rules look at.
+const LOOKED_AT: usize = 64 << 10;
+
+static FORMATS: LazyLock<Formats> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("formats.json")).expect("the table is valid, which tests prove")
+});
+
+impl<'a> Sample<'a> {
+    pub(super) fn text(text: &'a str) -> Self {
+        let text = &text[..text.floor_char_boundary(LOOKED_AT)];
+        Self { bytes: text.as_bytes(), text: Some(text), entries: &[] }
+    }
+
+    pub(super) fn binary(bytes: &'a [u8]) -> Self {
+        Self { bytes, ..Self::default() }
+    }
+
+    pub(super) fn zip(entries: &'a [String]) -> Self {
+        Self { entries, ..Self::default() }
+    }
+
+    fn lines(&self) -> impl Iterator<Item = &'a str> {
+        self.text.into_iter().flat_map(str::lines).map(str::trim)
+    }
+}
+
+/// Returns the first format that fits.
+pub(super) fn find(sample: &Sample<'_>) -> Option<Found> {
+    let format = FORMATS.formats.iter().find(|format| format.when.iter().any(|rule| rule.fits(sample)))?;
+    Some(found(format.name.clone(), &format.advice))
+}
+
+/// Returns what content is, with the advice of a key.
+pub(super) fn found(name: impl Into<String>, advice: &str) -> Found {
+    let advice = FORMATS.advice.get(advice).cloned().unwrap_or_default();
+    Found { name: name.into(), advice }
+}
+
+impl Rule {
+    fn fits(&self, sample: &Sample<'_>) -> bool {
+        let is_binary = sample.text.is_none();
+        match self {
+            Self::Bytes { at, bytes } => {
+                let place = sample.bytes.get(*at..).filter(|_| *at == 0 || is_binary);
+                place.is_some_and(|place| place.starts_with(&latin_1(bytes)))
+            }
+            Self::Inside { inside } => {
+                let (start, inside) = (&sample.bytes[..sample.bytes.len().min(LOOKED_AT)], latin_1(inside));
+                is_binary && start.windows(inside.len()).any(|window| window == inside)
+            }
+            Self::First { first } => {
+                let line = sample.lines().find(|line| !line.is_empty());
+                line.is_some_and(|line| line.to_ascii_lowercase().starts_with(&first.to_ascii_lowercase()))
+            }
+            Self::Line { line } => sample.lines().any(|found| found.starts_with(line)),
+            Self::Text { text } => sample.text.is_some_and(|found| found.contains(text)),
+            Self::Fields { fields } => is_binary && fields.iter().all(|path| has_path(sample.bytes, path)),
+            Self::Entry { entry } => sample.entries.iter().any(|found| found.ends_with(entry)),
+        }
+    }
+}
+
+fn latin_1(text: &str) -> Vec<u8> {
+    text.chars().filter_map(|character| u8::try_from(u32::from(character)).ok()).collect()
+}
