@@ -16,7 +16,7 @@ _COPIES_AND_SCALARS = ("Default", "BufferOpsTileAndVectorize")
 _KEEPS_ONES = ("ConvTileAndDecomposeExpert",)
 _MAX_BOUNDS = 6
 """Dimensions of an output, and reductions, that a tile configuration can describe."""
-_LEVELS = {"distribution", "vector_common_parallel", "vector_reduction"}
+_LEVELS = {"distribution", "cache_parallel", "vector_common_parallel", "vector_reduction"}
 _CONFIG = "lowering_config"
 
 
@@ -246,7 +246,10 @@ def _space(function: Any, source: Any) -> tuple[TileSpace | None, str]:
     if not maps:
         return None, f"root {root.name} has no loops"
     levels = _levels(str(root.attributes[_CONFIG]))
-    if not set(levels) <= _LEVELS or "vector_common_parallel" not in levels:
+    # On processors without AVX-512, IREE names a level for the cache, which cuts nothing if it
+    # equals the distribution. A tile has no such level.
+    is_cut_for_cache = levels.get("cache_parallel", levels["distribution"]) != levels["distribution"]
+    if not set(levels) <= _LEVELS or "vector_common_parallel" not in levels or is_cut_for_cache:
         return None, f"tiling levels are {', '.join(levels)}"
     return _space_of_root(function, source, root, [m.value for m in maps], levels)
 

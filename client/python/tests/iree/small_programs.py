@@ -1,5 +1,6 @@
 """Small programs as StableHLO, and their dispatches."""
 
+import re
 from functools import cache
 
 import jax
@@ -20,6 +21,11 @@ def stablehlo(function, *shapes) -> str:
 
 def dispatches(function, *shapes) -> list[Dispatch]:
     return find_dispatches(stablehlo(function, *shapes), STABLEHLO_FLAGS)
+
+
+def tile_of(config: str) -> str:
+    """Returns a ``lowering_config`` without the level for the cache, which no tile has."""
+    return re.sub(r"cache_parallel = \[[^\]]*\], ", "", config)
 
 
 def _mixed(image, kernel, weights, table):
