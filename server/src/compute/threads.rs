@@ -95,9 +95,10 @@ impl Threads {
                 return self.watch.ended();
             }
             if thread.handed_over.load(Ordering::Acquire) {
-                return if panicked {
-                    self.activity.panicked()
-                };
+                if panicked {
+                    self.activity.panicked();
+                }
+                return;
             }
             if !panicked {
                 continue;

@@ -50,7 +50,7 @@ fn merge<'a>(
     while let ([one, ..], [other, ..]) = (first, second) {
         let run = if compare(one, other).is_le() { &mut first } else { &mut second };
         merged.extend(run.split_off_first());
-        if merged.len() % SORTED == 0 {
+        if merged.len().is_multiple_of(SORTED) {
             pace::pause();
         }
     }
@@ -74,7 +74,9 @@ mod tests {
 
     #[test]
     fn a_long_ranking_is_sorted_in_steps() {
-        let scores: Vec<f32> = (0..100_000_u32).map(|number| (number * 7_919 % 1_009) as f32).collect();
+        let scores: Vec<f32> = (0..100_000_u32)
+            .map(|number| f32::from(u16::try_from(number * 7_919 % 1_009).unwrap()))
+            .collect();
         let mut expected: Vec<u32> = (0..100_000).collect();
         expected.sort_by(|one, other| scores[*one as usize].total_cmp(&scores[*other as usize]));
         assert_eq!(rank(&scores, 0), expected);
