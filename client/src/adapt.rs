@@ -61,6 +61,13 @@ impl Adapt {
         Self(v1::Adapt { use_stored: true, ..self.0 })
     }
 
+    /// Learns also from those that this client itself reported: its token or, if calls need none, its address. What others
+    /// reported then changes nothing. Default: from none.
+    #[must_use]
+    pub fn use_own_stored(self) -> Self {
+        Self(v1::Adapt { use_stored: true, own_only: true, ..self.0 })
+    }
+
     pub(crate) fn message(&self) -> v1::Adapt {
         self.0.clone()
     }

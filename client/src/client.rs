@@ -2,16 +2,16 @@ use std::{sync::Arc, time::Duration};
 
 use hlorank_graph::Digest;
 use hlorank_proto::v1::{
-    self, CompareModelsRequest, CompareModelsResponse, ConfigurableNode, DeleteMeasurementsRequest,
-    GetMeasuredGraphRequest, GetModelRequest, GraphSummary, ListModelsRequest, ListModelsResponse, Model,
-    PutGraphRequest, PutGraphResponse, RankConfigsRequest, Warning,
+    self, CompareModelsRequest, CompareModelsResponse, ConfigurableNode, GetMeasuredGraphRequest,
+    GetModelRequest, GraphSummary, ListModelsRequest, ListModelsResponse, Model, PutGraphRequest,
+    PutGraphResponse, RankConfigsRequest, ReportMeasurementsRequest, Warning,
 };
 use prost::Message;
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::{
-    Adapt, ClientError, Connection, GraphHandle, MeasurementsOf, MeasurementsPage, ModelReference, RankCall,
-    RankRequest, RankStream, Ranking, Reported, StreamRequest, SuggestRequest, Suggestions,
+    Adapt, ClientError, Connection, Deletion, GraphHandle, MeasurementsOf, MeasurementsPage, ModelReference,
+    RankCall, RankRequest, RankStream, Ranking, Reported, StreamRequest, SuggestRequest, Suggestions,
     answer::{InvalidAnswer, graph_hash},
     attempt::Attempt,
     calls::Calls,
@@ -179,14 +179,28 @@ impl Client {
         graph: &GraphHandle,
         measurements: &Adapt,
     ) -> Result<Reported, ClientError> {
+        self.report_measurements_of("", graph, measurements).await
+    }
+
+    /// Keeps measurements as [`report_measurements`](Self::report_measurements) does, under the name of who measured, such as
+    /// one of [`GraphMeasurements::reporters`](v1::GraphMeasurements::reporters) of another server. If the server has tokens,
+    /// the client's needs the scope `admin`, too.
+    pub async fn report_measurements_of(
+        &self,
+        reporter: &str,
+        graph: &GraphHandle,
+        measurements: &Adapt,
+    ) -> Result<Reported, ClientError> {
         let report = async |attempt: Attempt| {
             if let Some(by_hash) = graph.by_hash() {
-                match self.report_of_graph(&attempt, graph, measurements, by_hash).await {
+                let message = report_message(measurements, reporter, by_hash);
+                match self.report_of_graph(&attempt, graph, message).await {
                     Err(error) if error.is_graph_not_cached() => {}
                     answer => return answer,
                 }
             }
-            self.report_of_graph(&attempt, graph, measurements, graph.whole()).await
+            let message = report_message(measurements, reporter, graph.whole());
+            self.report_of_graph(&attempt, graph, message).await
         };
         self.calls.make(graph.route().as_bytes(), self.timeout, report).await
     }
@@ -195,10 +209,9 @@ impl Client {
         &self,
         attempt: &Attempt,
         graph: &GraphHandle,
-        measurements: &Adapt,
-        sent: v1::Graph,
+        message: ReportMeasurementsRequest,
     ) -> Result<Reported, ClientError> {
-        let call = attempt.routed(graph, self.checked(report_message(measurements, sent))?);
+        let call = attempt.routed(graph, self.checked(message)?);
         let answer = attempt.answer(attempt.replica.cost_model().report_measurements(call)).await?;
         let reported =
             Reported::of_answer(answer.into_inner()).map_err(|invalid| attempt.invalid(invalid))?;
@@ -239,18 +252,17 @@ impl Client {
     /// Deletes the measurements of one graph on a target that the server keeps, and returns how many there were. Each replica
     /// has its own, so call each by itself. If the server has tokens, the client's needs the scope `admin`.
     pub async fn delete_measurements(&self, target: &str, graph: Digest) -> Result<u64, ClientError> {
-        self.delete(target, graph.0.to_vec()).await
+        self.delete(Deletion::Graph(target, graph)).await
     }
 
     /// Deletes the measurements of all graphs on a target, as [`delete_measurements`](Self::delete_measurements) those of one.
     pub async fn delete_target(&self, target: &str) -> Result<u64, ClientError> {
-        self.delete(target, Vec::new()).await
+        self.delete(Deletion::Target(target)).await
     }
 
-    /// An empty hash stands for all graphs.
-    async fn delete(&self, target: &str, graph_hash: Vec<u8>) -> Result<u64, ClientError> {
-        let (target, graph_hash) = (target.to_owned(), graph_hash.into());
-        let request = DeleteMeasurementsRequest { target, graph_hash };
+    /// Deletes measurements that the server keeps, as [`delete_measurements`](Self::delete_measurements) does.
+    pub async fn delete(&self, deletion: Deletion<'_>) -> Result<u64, ClientError> {
+        let request = deletion.message();
         let delete = async |attempt: Attempt| {
             let call = attempt.request(request.clone());
             attempt.answer(attempt.replica.cost_model().delete_measurements(call)).await

@@ -65,7 +65,7 @@ pub use hlorank_graph::{
     TileConfiguration, quality,
 };
 pub use hlorank_proto::v1;
-pub use measurements::{MeasurementsOf, MeasurementsPage, Reported};
+pub use measurements::{Deletion, MeasurementsOf, MeasurementsPage, Reported};
 pub use model::{ModelReference, ModelVersion, ParseModelReferenceError};
 pub use ranking::{Ranked, Ranking, Timings};
 pub use request::{RankCall, RankRequest};

@@ -1,7 +1,7 @@
 use hlorank_graph::Digest;
 use hlorank_proto::v1::{
-    self, GraphMeasurements, ListMeasurementsRequest, ReportMeasurementsRequest, ReportMeasurementsResponse,
-    Warning,
+    self, DeleteMeasurementsRequest, GraphMeasurements, ListMeasurementsRequest, ReportMeasurementsRequest,
+    ReportMeasurementsResponse, Warning,
 };
 use prost::bytes::Bytes;
 
@@ -40,6 +40,39 @@ pub enum MeasurementsOf<'a> {
     Graph(&'a str, Digest),
 }
 
+/// The measurements to delete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deletion<'a> {
+    /// Those of all graphs on a target.
+    Target(&'a str),
+    /// Those of one graph on a target.
+    Graph(&'a str, Digest),
+    /// Those of a reporter, as [`GraphMeasurements::reporters`] has it, on a target.
+    ReporterOnTarget(&'a str, &'a str),
+    /// Those of a reporter on all targets.
+    Reporter(&'a str),
+}
+
+impl Deletion<'_> {
+    pub(crate) fn message(&self) -> DeleteMeasurementsRequest {
+        let nothing = DeleteMeasurementsRequest::default();
+        match *self {
+            Self::Target(target) => DeleteMeasurementsRequest { target: target.to_owned(), ..nothing },
+            Self::Graph(target, graph) => {
+                let graph_hash = graph.0.to_vec().into();
+                DeleteMeasurementsRequest { target: target.to_owned(), graph_hash, ..nothing }
+            }
+            Self::ReporterOnTarget(reporter, target) => {
+                let (target, reporter) = (target.to_owned(), reporter.to_owned());
+                DeleteMeasurementsRequest { target, reporter, ..nothing }
+            }
+            Self::Reporter(reporter) => {
+                DeleteMeasurementsRequest { reporter: reporter.to_owned(), ..nothing }
+            }
+        }
+    }
+}
+
 impl Reported {
     pub(crate) fn of_answer(answer: ReportMeasurementsResponse) -> Result<Self, InvalidAnswer> {
         let ReportMeasurementsResponse { accepted, known, graph_hash: hash, warnings } = answer;
@@ -58,8 +91,9 @@ impl MeasurementsOf<'_> {
     }
 }
 
-/// Returns the message that reports the measurements of `adapt`.
-pub(crate) fn report_message(adapt: &Adapt, graph: v1::Graph) -> ReportMeasurementsRequest {
+/// Returns the message that reports the measurements of `adapt`. An empty reporter is the client itself.
+pub(crate) fn report_message(adapt: &Adapt, reporter: &str, graph: v1::Graph) -> ReportMeasurementsRequest {
     let v1::Adapt { target, batch, seconds, repeats, failures, ids, .. } = adapt.message();
-    ReportMeasurementsRequest { graph: Some(graph), target, batch, seconds, repeats, failures, ids }
+    let (graph, reporter) = (Some(graph), reporter.to_owned());
+    ReportMeasurementsRequest { graph, target, batch, seconds, repeats, failures, ids, reporter }
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use hlorank_graph::{Digest, NodeDescription, SegmentedGraph};
+use hlorank_proto::v1;
 use moka::{future::Cache, notification::RemovalCause, policy::EvictionPolicy};
+use prost::Message as _;
 
 use crate::metrics::{CacheSeries, GraphCacheSeries, Metrics, set};
 
@@ -11,7 +13,7 @@ use crate::metrics::{CacheSeries, GraphCacheSeries, Metrics, set};
 /// hash; a graph in both halves is held once.
 pub struct GraphCache {
     by_source: Cache<Digest, Arc<Source>>,
-    by_hash: Cache<Digest, Arc<SegmentedGraph>>,
+    by_hash: Cache<Digest, Arc<Source>>,
     series: GraphCacheSeries,
 }
 
@@ -25,6 +27,8 @@ pub struct Source {
     pub nodes: Vec<NodeDescription>,
     /// What was accepted although it is unusual.
     pub warnings: Vec<Warning>,
+    /// The message of a program before fusion, which the graph alone does not give back.
+    pub program: Option<Arc<v1::Graph>>,
 }
 
 /// Something that was accepted although it is unusual.
@@ -44,7 +48,7 @@ impl GraphCache {
         let lru = EvictionPolicy::lru;
         let by_hash = Cache::builder().max_capacity(bytes / 2).eviction_policy(lru());
         let by_source = Cache::builder().max_capacity(bytes / 2).eviction_policy(lru());
-        let by_hash = by_hash.weigher(|_, graph: &Arc<SegmentedGraph>| weight(graph.bytes()));
+        let by_hash = by_hash.weigher(|_, source: &Arc<Source>| weight(source.bytes()));
         let by_source = by_source.weigher(|_, source: &Arc<Source>| weight(source.bytes()));
         let series = metrics.graph_cache.clone();
         Self {
@@ -60,16 +64,17 @@ impl GraphCache {
         sample(&self.by_source, &self.series.by_source).await;
     }
 
-    /// Returns the graph with this hash, if it is cached.
-    pub async fn get(&self, hash: Digest) -> Option<Arc<SegmentedGraph>> {
+    /// Returns what was read of the graph with this hash, if it is cached.
+    pub async fn get(&self, hash: Digest) -> Option<Arc<Source>> {
         let found = self.by_hash.get(&hash).await;
         self.series.by_hash.count(found.is_some());
         found
     }
 
-    /// Does the same for work that no call waits for, which is not counted.
+    /// Returns the graph for work that no call waits for, which is not counted.
     pub async fn peek(&self, hash: Digest) -> Option<Arc<SegmentedGraph>> {
-        self.by_hash.get(&hash).await
+        let found = self.by_hash.get(&hash).await;
+        found.map(|source| Arc::clone(&source.graph))
     }
 
     /// Returns a source from the cache, or reads it. Concurrent calls for one source read it once. `digest` identifies the
@@ -87,7 +92,7 @@ impl GraphCache {
         let source = self.by_source.try_get_with(digest, read).await;
         self.series.by_source.count(found);
         let source = source?;
-        self.by_hash.entry(source.graph.hash).or_insert_with(async { Arc::clone(&source.graph) }).await;
+        self.by_hash.entry(source.graph.hash).or_insert_with(async { Arc::clone(&source) }).await;
         Ok(source)
     }
 }
@@ -97,7 +102,8 @@ impl Source {
         let node = |node: &NodeDescription| {
             size_of::<NodeDescription>() + node.name.len() + 16 * node.dimensions.len()
         };
-        self.graph.bytes() + self.nodes.iter().map(node).sum::<usize>()
+        let program = self.program.as_ref().map_or(0, |program| program.encoded_len());
+        self.graph.bytes() + self.nodes.iter().map(node).sum::<usize>() + program
     }
 }
 
@@ -140,7 +146,12 @@ mod tests {
             &Limits::default(),
         );
         let graph = Graph::new(Task::Tile, arrays.unwrap(), vec![]).unwrap();
-        Source { graph: Arc::new(SegmentedGraph::new(&graph)), nodes: vec![], warnings: vec![] }
+        Source {
+            graph: Arc::new(SegmentedGraph::new(&graph)),
+            nodes: vec![],
+            warnings: vec![],
+            program: None,
+        }
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@
 ...     print("measure these first:", ranking.best)
 """
 
-from hlorank.adapt import Adapt, Adaptation, Confidence, Pool
+from hlorank.adapt import Adapt, Adaptation, Confidence, Contradiction, Pool
 from hlorank.aio import AsyncClient, AsyncRankStream
 from hlorank.client import Client
 from hlorank.comparison import ComparedMean, Comparison
@@ -68,6 +68,7 @@ __all__ = [
     "ConfigFeatures",
     "ConfigurableNode",
     "ConfigurationError",
+    "Contradiction",
     "DeadlineError",
     "FeatureSet",
     "Fusions",

@@ -51,6 +51,8 @@ class Adapt:
     """What tells each from others of its configuration, 1 to 64 bytes; empty: its outcome"""
     use_stored: bool = False
     """Whether to learn also from what the server keeps of this graph and target."""
+    own_only: bool = False
+    """With ``use_stored``, whether to read only what this client reported: its token or address."""
 
     def __post_init__(self) -> None:
         """Checks types where the caller passes them."""
@@ -71,6 +73,7 @@ class Adapt:
             "failures": [_number_of(failure) for failure in failures],
             "ids": [content(one, f"ids[{i}]") for i, one in enumerate(ids)],
             "use_stored": flag(self.use_stored, "use_stored"),
+            "own_only": flag(self.own_only, "own_only"),
         }
 
     @property
@@ -106,6 +109,21 @@ class Adaptation:
     """Distinct configurations that taught; see ``Adaptation`` in adaptation.proto"""
     pool: "Pool | None"
     """What other kernels of the same structure taught; None without ``use_stored``"""
+    contradictions: "tuple[Contradiction, ...]"
+    """The reporters whose measurements contradict those of others"""
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """A reporter whose measurements contradict those of others."""
+
+    reporter: str
+    """A token's name or an address; empty if it is another client and the token lacks ``admin``"""
+    measured_configs: int
+    agreement: float
+    """Mean of Kendall's tau of its times and what each other reporter's measurements predict"""
+    left_out: bool
+    """Whether others outvote it, so that nothing is learned from it"""
 
 
 @dataclass(frozen=True)
@@ -143,7 +161,12 @@ class Confidence:
 def adaptation_of(message: Any) -> Adaptation:
     """Converts an ``Adaptation`` message."""
     pool = _pool_of(message.pool) if message.HasField("pool") else None
-    return Adaptation(**_values(message, Adaptation) | {"pool": pool})
+    contradictions = tuple(
+        Contradiction(**_values(each, Contradiction)) for each in message.contradictions
+    )
+    return Adaptation(
+        **_values(message, Adaptation) | {"pool": pool, "contradictions": contradictions}
+    )
 
 
 def _pool_of(message: Any) -> Pool:
@@ -157,7 +180,9 @@ def confidence_of(message: Any) -> Confidence:
     return Confidence(**_values(message, Confidence) | unknown)
 
 
-def _values(message: Any, of: type[Adaptation | Pool | Confidence]) -> dict[str, Any]:
+def _values(
+    message: Any, of: type[Adaptation | Contradiction | Pool | Confidence]
+) -> dict[str, Any]:
     return {field: getattr(message, field) for field in of.__dataclass_fields__}
 
 

@@ -144,6 +144,12 @@ class AsyncClient:
         """Works like ``Client.delete_target``."""
         return await self._session.delete_target(target, timeout)
 
+    async def delete_reporter(
+        self, reporter: str, target: str = "", *, timeout: float | None = None
+    ) -> int:
+        """Works like ``Client.delete_reporter``."""
+        return await self._session.delete_reporter(reporter, target, timeout)
+
     async def rank_stream(
         self,
         graph: Graph,

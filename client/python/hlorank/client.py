@@ -231,6 +231,19 @@ class Client:
         """
         return run_to_end(self._session.delete_target(target, timeout))
 
+    def delete_reporter(
+        self, reporter: str, target: str = "", *, timeout: float | None = None
+    ) -> int:
+        """Deletes what a reporter measured, on one target or, by default, on all.
+
+        Returns how many there were. ``GraphMeasurements.reporters`` has the reporters. If the
+        server has tokens, the client's needs the scope ``admin``.
+
+        Raises:
+            ValueError: if ``reporter`` is empty.
+        """
+        return run_to_end(self._session.delete_reporter(reporter, target, timeout))
+
     def rank_stream(
         self,
         graph: Graph,

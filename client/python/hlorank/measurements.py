@@ -47,7 +47,10 @@ class GraphMeasurements:
     failures: tuple[str | None, ...]
     """How each failed: one of ``FAILURES``, or None"""
     ids: tuple[bytes, ...]
-    """What tells each from the others of its configuration"""
+    """What tells each from the others of its configuration and reporter"""
+    reporters: tuple[str, ...] = ()
+    """Who reported each: a token's name or an address. Empty text if it is not known, or if it is
+    another client and the token lacks ``admin``; no texts from an older server."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,13 @@ def list_message(target: str, graph_hash: bytes, after: bytes) -> Any:
     )
 
 
+def delete_reporter_message(reporter: str, target: str) -> Any:
+    """Returns the request that deletes what a reporter measured; an empty target stands for all."""
+    if not reporter:
+        raise ValueError("reporter is empty: list_measurements has the reporters")
+    return DeleteMeasurementsRequest(reporter=reporter, target=target)
+
+
 def delete_message(target: str, graph_hash: bytes) -> Any:
     """Returns the request that deletes the measurements of one graph."""
     found = b"" if graph_hash is None else checked_hash(graph_hash)
@@ -111,6 +121,8 @@ def page_of(answer: Any) -> MeasurementsPage:
 def _graph_measurements_of(message: Any) -> GraphMeasurements:
     configurations = _configurations_of(message.batch)
     lists = message.seconds, message.repeats, message.failures, message.ids
+    if message.reporters:
+        lists += (message.reporters,)
     if any(len(values) != len(configurations) for values in lists):
         raise AnswerError("the server's measurements have lists of different lengths")
     known = (None, *FAILURES)
@@ -122,6 +134,7 @@ def _graph_measurements_of(message: Any) -> GraphMeasurements:
         np.array(message.repeats, np.int64),
         tuple(known[each] if each < len(known) else "other" for each in message.failures),
         tuple(message.ids),
+        tuple(message.reporters),
     )
 
 

@@ -25,6 +25,7 @@ from hlorank.measurements import (
     Reported,
     checked_hash,
     delete_message,
+    delete_reporter_message,
     list_message,
     page_of,
     report_message,
@@ -214,6 +215,10 @@ class Session:
         """Deletes the measurements of all graphs on a target."""
         checked = text(target, "target")
         return await self._delete(DeleteMeasurementsRequest(target=checked), timeout)
+
+    async def delete_reporter(self, reporter: str, target: str, timeout: float | None) -> int:
+        """Deletes the measurements of a reporter."""
+        return await self._delete(delete_reporter_message(reporter, target), timeout)
 
     async def _delete(self, request: Any, timeout: float | None) -> int:
         message = request.SerializeToString()

@@ -183,3 +183,18 @@ def _tau(scores: np.ndarray, seconds: list[float]) -> float:
     return float(
         np.mean([np.sign((scores[i] - scores[j]) * (seconds[i] - seconds[j])) for i, j in pairs])
     )
+
+
+def test_a_reporter_is_shown_learned_from_and_deleted(keeping, tile_graph):
+    client, _ = keeping
+    graph = tile_graph.graph
+    client.report_measurements(graph, Adapt(TARGET, TILES, SECONDS))
+    (listed,) = client.list_measurements(TARGET).graphs
+    assert listed.reporters == ("127.0.0.1",) * 4, "the address, since calls need no token"
+    own = client.rank(graph, TILES, adapt=Adapt(TARGET, use_stored=True, own_only=True))
+    assert own.adaptation.stored_measurements == 4 and own.adaptation.contradictions == ()
+    assert client.delete_reporter("another") == 0
+    with pytest.raises(ValueError, match="reporter is empty"):
+        client.delete_reporter("")
+    assert client.delete_reporter("127.0.0.1", "another target") == 0
+    assert client.delete_reporter("127.0.0.1") == 4

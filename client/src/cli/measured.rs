@@ -34,6 +34,11 @@ pub(crate) struct Measurements {
     /// From reported measurements of the graph, and for tiles also from those of kernels with the same structure.
     #[arg(long)]
     stored: bool,
+    /// Of these, learn only from what this client reported
+    ///
+    /// Its token or, if the server has none, its address. What others reported then changes nothing.
+    #[arg(long, requires = "stored")]
+    own_only: bool,
 }
 
 /// Measurements that were read.
@@ -76,6 +81,17 @@ pub(crate) struct Lesson {
     /// Stored measurements among them.
     stored_measurements: u32,
     pool: Option<Pool>,
+    contradictions: Vec<Contradiction>,
+}
+
+/// A reporter whose measurements contradict those of others.
+#[derive(Debug, Serialize)]
+struct Contradiction {
+    /// Empty if this client may not know it.
+    reporter: String,
+    measured_configurations: u32,
+    agreement: f64,
+    left_out: bool,
 }
 
 /// What the server learned from kernels of the same structure.
@@ -103,7 +119,11 @@ impl Measurements {
     /// Reads the measurements of a graph; `None` if there is no file of them, and stored ones are not asked for.
     pub(crate) fn read(&self, graph: &Graph) -> Result<Option<Learned>, CommandError> {
         let adapt = Adapt::new(&self.target);
-        let adapt = if self.stored { adapt.use_stored() } else { adapt };
+        let adapt = match (self.stored, self.own_only) {
+            (false, _) => adapt,
+            (true, false) => adapt.use_stored(),
+            (true, true) => adapt.use_own_stored(),
+        };
         let Some(path) = &self.measured else {
             return Ok(self.stored.then_some(Learned { adapt, since_improvement: 0 }));
         };
@@ -179,6 +199,18 @@ impl From<&v1::Adaptation> for Lesson {
             zero_shot_tau: adaptation.zero_shot_tau,
             stored_measurements: adaptation.stored_measurements,
             pool: adaptation.pool.map(Pool::from),
+            contradictions: adaptation.contradictions.iter().map(Contradiction::from).collect(),
+        }
+    }
+}
+
+impl From<&v1::Contradiction> for Contradiction {
+    fn from(contradiction: &v1::Contradiction) -> Self {
+        Self {
+            reporter: contradiction.reporter.clone(),
+            measured_configurations: contradiction.measured_configs,
+            agreement: contradiction.agreement,
+            left_out: contradiction.left_out,
         }
     }
 }

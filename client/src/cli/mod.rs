@@ -62,7 +62,7 @@ enum Command {
     Bench(bench::Bench),
     /// List the models of a server, or change which versions serve
     Models(models::Models),
-    /// Take measurements that a server keeps to files, and back
+    /// List or delete measurements that a server keeps, and take them to files and back
     #[command(subcommand)]
     Measurements(measurements::MeasurementsCommand),
     /// Inspect files of graphs without a server

@@ -18,6 +18,18 @@ pub(super) fn tau(one: &[f64], other: &[f64]) -> f64 {
     if untied == 0.0 { 0.0 } else { agreed / untied }
 }
 
+/// Returns how many standard deviations of chance a tau is from 0.
+pub(super) fn deviations_from_chance(tau: f64, measured: usize) -> f64 {
+    tau / variance_by_chance(measured).sqrt()
+}
+
+/// The variance of Kendall's tau of two orders that have nothing to do with each other.
+#[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^53 measurements")]
+pub(super) fn variance_by_chance(measured: usize) -> f64 {
+    let measured = measured as f64;
+    2.0 * (2.0 * measured + 5.0) / (9.0 * measured * (measured - 1.0))
+}
+
 fn sign(one: f64, other: f64) -> i64 {
     i64::from(one > other) - i64::from(one < other)
 }

@@ -74,6 +74,27 @@ impl Measurements {
         self
     }
 
+    /// Returns at most `count` configurations that have a time: those that a fixed draw by configuration gives.
+    pub(super) fn drawn(&self, count: usize) -> Self {
+        let mut order: Vec<usize> = (0..self.measured()).collect();
+        if order.len() > count {
+            order.sort_by_cached_key(|&place| draw(&self.points[place]));
+            order.truncate(count);
+            order.sort_unstable();
+        }
+        Self {
+            points: order.iter().map(|&place| self.points[place].clone()).collect(),
+            times: order.iter().map(|&place| self.times[place]).collect(),
+            counts: order.iter().map(|&place| self.counts[place]).collect(),
+            failed: Vec::new(),
+        }
+    }
+
+    /// The configurations that have a time, and their mean ln(seconds), in the order of configurations.
+    pub(super) fn timed(&self) -> impl Iterator<Item = (&Point, f64)> {
+        self.points.iter().zip(self.times.iter().copied())
+    }
+
     /// Number of configurations that have a time.
     pub(crate) fn measured(&self) -> usize {
         self.times.len()

@@ -11,6 +11,7 @@
 //! Everything here is a pure function of the set of measurements, in 64 bits: measurements are sorted, sums have a fixed
 //! order, and every step is taken a fixed number of times. Wire messages and the engine are unknown here.
 
+mod agreement;
 mod cache;
 mod columns;
 mod confidence;
@@ -30,6 +31,7 @@ mod prior;
 mod solution;
 mod suggest;
 
+pub(crate) use agreement::{Finding, Verdict, Witness, verdicts};
 pub(crate) use cache::AdaptedCache;
 pub(crate) use confidence::Confidence;
 pub(crate) use effects::{LayoutMeans, LayoutRows};

@@ -2,7 +2,7 @@
 
 use super::{
     Measurements, Point, Prior,
-    kendall::tau,
+    kendall::{tau, variance_by_chance},
     linear_algebra::{Factor, dot},
 };
 
@@ -163,13 +163,6 @@ fn in_units(prior: Prior, mut rises: Vec<f64>) -> Vec<f64> {
         *rise /= BOUNDS_UNIT;
     }
     rises
-}
-
-/// The variance of Kendall's tau of two orders that have nothing to do with each other.
-#[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^53 measurements")]
-fn variance_by_chance(measured: usize) -> f64 {
-    let measured = measured as f64;
-    2.0 * (2.0 * measured + 5.0) / (9.0 * measured * (measured - 1.0))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^53 kernels")]

@@ -65,7 +65,7 @@ impl LiveQuality {
 
     /// Replays the measurements of a graph on a target through some models of its task.
     pub(super) async fn replay(&self, subject: &Subject, models: &[&Arc<Model>]) -> Result<(), SessionError> {
-        let list = self.sessions.measured_list(subject, MAX_REPLAYED).await?;
+        let list = self.sessions.measured_list(subject, None, MAX_REPLAYED).await?;
         for model in models {
             let started = Instant::now();
             let quality = match &list {

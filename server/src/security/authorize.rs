@@ -10,10 +10,13 @@ use tower::{Layer, Service};
 
 use super::{
     Scope,
-    tokens::{TokenFile, Tokens},
+    tokens::{Token, TokenFile, Tokens},
     watched::Watched,
 };
-use crate::{service::ServiceError, session::TokenName};
+use crate::{
+    service::ServiceError,
+    session::{AdminScope, TokenName},
+};
 
 /// Wraps services in [`Authorize`].
 #[derive(Clone)]
@@ -48,13 +51,21 @@ where
     }
 
     fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
-        if let Some(tokens) = &self.tokens
-            && let Some(scope) = required_scope(request.uri().path())
-        {
-            match authorize(&tokens.current(), request.headers(), scope) {
-                Ok(name) => request.extensions_mut().insert(name),
+        let Some(tokens) = &self.tokens else {
+            request.extensions_mut().insert(AdminScope);
+            request.headers_mut().remove(AUTHORIZATION);
+            return Either::Left(self.inner.call(request));
+        };
+        if let Some(scope) = required_scope(request.uri().path()) {
+            let tokens = tokens.current();
+            let holder = match authorize(&tokens, request.headers(), scope) {
+                Ok(holder) => holder,
                 Err(error) => return Either::Right(ready(Ok(Status::from(error).into_http()))),
             };
+            if holder.allows(Scope::Admin) {
+                request.extensions_mut().insert(AdminScope);
+            }
+            request.extensions_mut().insert(TokenName(Arc::clone(&holder.name)));
         }
         // No handler or log can disclose the token.
         request.headers_mut().remove(AUTHORIZATION);
@@ -76,12 +87,12 @@ fn required_scope(path: &str) -> Option<Scope> {
     }
 }
 
-/// Returns the name of the token that allows a call.
-fn authorize(tokens: &Tokens, headers: &HeaderMap, scope: Scope) -> Result<TokenName, ServiceError> {
+/// Returns the token that allows a call.
+fn authorize<'a>(tokens: &'a Tokens, headers: &HeaderMap, scope: Scope) -> Result<&'a Token, ServiceError> {
     let token = bearer(headers)?;
     let holder = tokens.holder(token).ok_or(ServiceError::TokenUnknown)?;
     if holder.allows(scope) {
-        return Ok(TokenName(Arc::clone(&holder.name)));
+        return Ok(holder);
     }
     Err(ServiceError::ScopeMissing { name: holder.name.to_string(), scope })
 }

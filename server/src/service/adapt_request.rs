@@ -10,9 +10,10 @@ use super::ServiceError;
 use crate::{
     adaptation::{PoolBasis, PoolRefusal},
     session::{
-        ADAPT, Adaptation, Assessment, MeasurementError, MeasurementFields, SentMeasurements, SentTimes,
-        Session, SessionError, Sessions,
+        ADAPT, Adaptation, Assessment, Contradiction, MeasurementError, MeasurementFields, SentMeasurements,
+        SentTimes, Session, SessionError, Sessions, WantedStored,
     },
+    store::Reporter,
 };
 
 /// Maximum length of a target's name.
@@ -20,12 +21,17 @@ const MAX_TARGET_BYTES: usize = 256;
 
 /// Has a session learn from the measurements of its call, if it has some.
 pub(super) async fn adapt(session: &mut Session, adapt: Option<Adapt>) -> Result<(), ServiceError> {
-    let Some(Adapt { target, batch, seconds, repeats, failures, ids, use_stored }) = adapt else {
+    let Some(Adapt { target, batch, seconds, repeats, failures, ids, use_stored, own_only }) = adapt else {
         return Ok(());
     };
     let times = SentTimes { seconds, repeats, failures, ids };
     let sent = read_measurements(session.sessions(), &ADAPT, (target, batch), times).await?;
-    Ok(session.adapt(sent, use_stored).await?)
+    let stored = match (use_stored, own_only) {
+        (false, _) => WantedStored::Nothing,
+        (true, true) => WantedStored::Own,
+        (true, false) => WantedStored::All,
+    };
+    Ok(session.adapt(sent, stored).await?)
 }
 
 /// Reads and checks measurements, whose configurations stay encoded.
@@ -92,12 +98,19 @@ pub(super) fn confidence(assessment: Assessment) -> v1::Confidence {
 
 /// Writes what predictions rest on.
 pub(super) fn adaptation(adaptation: Adaptation) -> v1::Adaptation {
-    let Adaptation { target, measured, stored, basis, pool } = adaptation;
+    let Adaptation { target, measured, stored, basis, pool, contradictions } = adaptation;
     let stored_measurements = u32::try_from(stored).unwrap_or(u32::MAX);
     let measured_configs = u32::try_from(measured).unwrap_or(u32::MAX);
     let pool = pool.map(|basis| self::pool(&basis));
-    let nothing =
-        v1::Adaptation { target, measured_configs, stored_measurements, pool, ..v1::Adaptation::default() };
+    let contradictions = contradictions.into_iter().map(contradiction).collect();
+    let nothing = v1::Adaptation {
+        target,
+        measured_configs,
+        stored_measurements,
+        pool,
+        contradictions,
+        ..v1::Adaptation::default()
+    };
     let Some(basis) = basis else { return nothing };
     v1::Adaptation {
         adapted: true,
@@ -108,6 +121,13 @@ pub(super) fn adaptation(adaptation: Adaptation) -> v1::Adaptation {
         zero_shot_tau: basis.score_tau,
         ..nothing
     }
+}
+
+fn contradiction(contradiction: Contradiction) -> v1::Contradiction {
+    let Contradiction { reporter, measured, agreement, left_out } = contradiction;
+    let reporter = reporter.as_ref().map(Reporter::name).unwrap_or_default().to_owned();
+    let measured_configs = u32::try_from(measured).unwrap_or(u32::MAX);
+    v1::Contradiction { reporter, measured_configs, agreement, left_out }
 }
 
 fn pool(basis: &PoolBasis) -> v1::Pool {

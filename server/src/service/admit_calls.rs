@@ -19,7 +19,10 @@ use super::{
     delivery::{DeliveredCall, DeliverySettings, Encoding, Kind, Opened, deliver},
     json::{JsonMethod, answer_json},
 };
-use crate::session::{Caller, SessionError, Sessions};
+use crate::{
+    session::{AdminScope, Caller, Client, SessionError, Sessions},
+    store::Reporter,
+};
 
 /// Wraps services in [`AdmitCalls`].
 #[derive(Clone)]
@@ -99,6 +102,12 @@ fn unreadable(error: ServiceError) -> Response<Body> {
     let known = HeaderValue::from_static("identity,gzip,zstd");
     response.headers_mut().insert("grpc-accept-encoding", known);
     response
+}
+
+/// Returns who makes the call with these extensions.
+pub(super) fn client(extensions: &Extensions) -> Client {
+    let reporter = Reporter::named(&caller(extensions).name()).expect("callers have names");
+    Client { reporter, is_admin: extensions.get::<AdminScope>().is_some() }
 }
 
 impl<S> Service<Request<Body>> for AdmitCalls<S>

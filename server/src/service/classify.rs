@@ -70,7 +70,9 @@ fn store(error: &StoreError) -> Class {
     match error {
         StoreError::Off => (FailedPrecondition, Reason::MeasurementsOff, None),
         StoreError::Changed { .. } => (Code::AlreadyExists, Reason::MeasurementChanged, Some("ids")),
-        StoreError::Full { .. } => (ResourceExhausted, Reason::MeasurementsFull, None),
+        StoreError::Full { .. } | StoreError::ShareFull { .. } => {
+            (ResourceExhausted, Reason::MeasurementsFull, None)
+        }
         StoreError::Failed(_) => (Code::Unavailable, Reason::MeasurementsFailed, None),
     }
 }

@@ -19,7 +19,7 @@ use tonic::{Extensions, Request, Response, Status, Streaming};
 use super::{
     ServiceError,
     adapt_request::{adapt, adaptation, confidence},
-    admit_calls::caller,
+    admit_calls::{caller, client},
     answer::{config_kernels, configurable_node, reuse_counts, selector, stage_timings, summary, unit_of},
     batch_request::read_batch,
     deadline,
@@ -55,7 +55,8 @@ impl CostModel {
         let place = extensions.get::<Place>().cloned().map_or_else(open, Ok)?;
         // Calls that are not observed leave their record unread.
         let record = extensions.get::<CallRecord>().cloned().unwrap_or_default();
-        Ok(Call { place, record, deadline: deadline::of_call(extensions) })
+        let deadline = deadline::of_call(extensions);
+        Ok(Call { place, record, deadline, client: client(extensions) })
     }
 
     async fn rank(
@@ -153,7 +154,7 @@ impl CostModel {
             return Err(ServiceError::Missing { field: "graph.source", hint });
         };
         let (source, featurize) = self.sessions.read(graph).await?;
-        let Source { graph, nodes, warnings } = source.as_ref();
+        let Source { graph, nodes, warnings, .. } = source.as_ref();
         record.found(graph, featurize);
         Ok(PutGraphResponse {
             graph_hash: graph.hash.0.to_vec().into(),

@@ -18,8 +18,9 @@ use super::{
 };
 use crate::{
     compute::Class,
-    session::{Call, REPORT, SentTimes, SessionError, Sessions},
-    store::{Measurement, Page, StoreError, Subject},
+    security::Scope,
+    session::{Call, Client, REPORT, SentTimes, SessionError, Sessions},
+    store::{Chosen, Measurement, Page, Reporter, StoreError, Subject},
 };
 
 /// Number of measurements of a page: the default and the maximum.
@@ -36,14 +37,15 @@ pub(super) async fn report(
 ) -> Result<ReportMeasurementsResponse, ServiceError> {
     // Before the graph is read.
     sessions.store().map_err(SessionError::from)?;
-    let ReportMeasurementsRequest { graph, target, batch, seconds, repeats, failures, ids } = request;
+    let ReportMeasurementsRequest { graph, target, batch, seconds, repeats, failures, ids, reporter } =
+        request;
+    let reporter = reporter_of(&reporter, &call.client)?;
     let task = read_batch(sessions, batch.clone()).await?.task();
     let times = SentTimes { seconds, repeats, failures, ids };
     let sent = read_measurements(sessions, &REPORT, (target, batch), times).await?;
     let origin = read_graph(sessions, graph, Some(task)).await?;
-    let program = origin.program();
     let found = sessions.find(origin, &call.record).await?;
-    let reported = sessions.report(call, (&found, program), sent).await?;
+    let reported = sessions.report(call, &found, sent, reporter).await?;
     Ok(ReportMeasurementsResponse {
         accepted: u32::try_from(reported.accepted).unwrap_or(u32::MAX),
         known: u32::try_from(reported.known).unwrap_or(u32::MAX),
@@ -68,13 +70,15 @@ pub(super) async fn list(
         return Err(ServiceError::Invalid { field: "page_size", found, expected });
     }
     call.place.hold(PAGE_BYTES).map_err(SessionError::from)?;
-    let target = Some(target.as_str()).filter(|target| !target.is_empty());
+    let chosen = Chosen { target: Some(target).filter(|target| !target.is_empty()), graph, reporter: None };
     let after = Some(page_token.to_vec()).filter(|token| !token.is_empty());
-    let page = store.list(target, graph, after, count as usize).await.map_err(SessionError::from)?;
+    let page = store.list(&chosen, after, count as usize).await.map_err(SessionError::from)?;
     let Page { measurements, next } = page;
+    let client = call.client.clone();
     let write = move || {
         let same = |one: &Kept, other: &Kept| one.0 == other.0 && one.1.task == other.1.task;
-        measurements.chunk_by(same).map(graph_measurements).collect::<Result<_, _>>()
+        let parts = measurements.chunk_by(same).map(|part| graph_measurements(part, &client));
+        parts.collect::<Result<_, _>>()
     };
     let written = sessions.pool().run(Class::Bulk, move |_| write()).await.map_err(SessionError::from)?.value;
     let written = written.map_err(|error: ConfigurationError| StoreError::Failed(error.to_string()));
@@ -100,13 +104,39 @@ pub(super) async fn delete(
     request: &DeleteMeasurementsRequest,
 ) -> Result<DeleteMeasurementsResponse, ServiceError> {
     let store = sessions.store().map_err(SessionError::from)?;
-    check_target("target", &request.target)?;
-    let graph = read_filter(&request.target, &request.graph_hash)?;
-    let deleted = store.delete(&request.target, graph).await.map_err(SessionError::from)?;
+    let DeleteMeasurementsRequest { target, graph_hash, reporter } = request;
+    let reporter = Reporter::named(reporter);
+    // All targets are never deleted by mistake.
+    if reporter.is_none() || !target.is_empty() {
+        check_target("target", target)?;
+    }
+    let graph = read_filter(target, graph_hash)?;
+    let target = Some(target.clone()).filter(|target| !target.is_empty());
+    let deleted = store.delete(&Chosen { target, graph, reporter }).await.map_err(SessionError::from)?;
     Ok(DeleteMeasurementsResponse { deleted })
 }
 
 type Kept = (Subject, Measurement);
+
+/// Maximum length of the name of a reporter.
+const MAX_REPORTER_BYTES: usize = 256;
+
+/// Returns the reporter that a request names, if its client may name another; the client if it names none.
+fn reporter_of(name: &str, client: &Client) -> Result<Reporter, ServiceError> {
+    let Some(named) = Reporter::named(name) else { return Ok(client.reporter.clone()) };
+    if name.len() > MAX_REPORTER_BYTES {
+        return Err(ServiceError::Invalid {
+            field: "reporter",
+            found: format!("{} bytes long", name.len()),
+            expected: format!("at most {MAX_REPORTER_BYTES} bytes"),
+        });
+    }
+    if named != client.reporter && !client.is_admin {
+        let name = client.reporter.name().to_owned();
+        return Err(ServiceError::ScopeMissing { name, scope: Scope::Admin });
+    }
+    Ok(named)
+}
 
 /// Returns the graph that a request is about; `None` for all.
 fn read_filter(target: &str, graph_hash: &[u8]) -> Result<Option<Digest>, ServiceError> {
@@ -118,7 +148,7 @@ fn read_filter(target: &str, graph_hash: &[u8]) -> Result<Option<Digest>, Servic
 }
 
 /// Writes measurements of one graph on one target.
-fn graph_measurements(kept: &[Kept]) -> Result<GraphMeasurements, ConfigurationError> {
+fn graph_measurements(kept: &[Kept], client: &Client) -> Result<GraphMeasurements, ConfigurationError> {
     let (Subject { target, graph }, Measurement { task, .. }) = &kept[0];
     let configs = kept.iter().map(|(_, measurement)| measurement.config.as_slice());
     let configurations = Configurations::from_canonical(*task, configs, &Limits::default())?;
@@ -131,5 +161,6 @@ fn graph_measurements(kept: &[Kept]) -> Result<GraphMeasurements, ConfigurationE
         repeats: outcomes().map(|outcome| outcome.repeats).collect(),
         failures: outcomes().map(|outcome| outcome.failure).collect(),
         ids: kept.iter().map(|(_, measurement)| measurement.id.clone().into()).collect(),
+        reporters: kept.iter().map(|(_, each)| client.shown(each.reporter.as_ref()).to_owned()).collect(),
     })
 }

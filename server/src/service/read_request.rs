@@ -42,7 +42,7 @@ pub fn read_request(request: RankConfigsRequest, bounds: &Bounds) -> Result<Read
 
 /// Reads and checks measurements up to learning.
 fn read_adapt(adapt: Adapt, source: &Source, bounds: &Bounds) -> Result<(), ServiceError> {
-    let Adapt { target, batch, seconds, repeats, failures, ids, use_stored: _ } = adapt;
+    let Adapt { target, batch, seconds, repeats, failures, ids, use_stored: _, own_only: _ } = adapt;
     let times = SentTimes { seconds, repeats, failures, ids };
     check_measurements(&ADAPT, &target, &times)?;
     let of_batch = |source| SessionError::Configuration { field: ADAPT.batch, source };

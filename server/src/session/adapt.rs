@@ -4,17 +4,22 @@ use std::sync::Arc;
 
 use hlorank_graph::{Configurations, SegmentedGraph, pace};
 
-use super::{SessionError, measurements::MAX_LEARNED, stored::Measured};
+use super::{
+    Client, Contradiction, SessionError,
+    judge::{Judged, measurements},
+    measurements::MAX_LEARNED,
+    stored::Measured,
+};
 use crate::{
     adaptation::{
-        Adapted, AdaptedCache, Basis, LayoutMeans, MAX_SIZE, Measurement, Measurements, Point, Pool,
-        PoolBasis, Prediction, Prior,
+        Adapted, AdaptedCache, Basis, LayoutMeans, MAX_SIZE, Point, Pool, PoolBasis, Prediction, Prior,
     },
     compute::{Class, ComputePool},
     engine::{Engine, Terms, rank},
     memory::Held,
     model::{Model, ScoreUnit},
     outcome::Evaluation,
+    store::Reporter,
 };
 
 /// What a call's measurements taught.
@@ -22,8 +27,10 @@ pub(super) struct Learned {
     pub(super) target: String,
     /// Number of distinct configurations that have a time.
     pub(super) measured: usize,
-    /// Number of stored measurements among them.
+    /// Number of stored measurements that teach.
     stored: usize,
+    /// What comparing their reporters told.
+    judged: Judged,
     /// `None` if the measurements say nothing.
     adapted: Option<Arc<Adapted>>,
     /// What other kernels taught, if the call asked for it.
@@ -44,6 +51,16 @@ pub(crate) struct Adaptation {
     pub(crate) basis: Option<Basis>,
     /// What a pool of other kernels rests on, if the call asked for it.
     pub(crate) pool: Option<PoolBasis>,
+    /// The reporters that contradict others, without those names that the client may not know.
+    pub(crate) contradictions: Vec<Contradiction>,
+}
+
+/// What a call is about to learn, beside its measurements.
+pub(super) struct Lesson {
+    pub(super) target: String,
+    pub(super) pooled: Option<Pooled>,
+    pub(super) judged: Judged,
+    pub(super) held: Held,
 }
 
 /// What other kernels of one structure taught.
@@ -88,10 +105,23 @@ const SLOT_BYTES: usize = 10 * 3 * size_of::<u64>();
 const MEANS_AT_ONCE: usize = 8_192;
 
 impl Learned {
-    pub(super) fn adaptation(&self) -> Adaptation {
+    /// What it rests on, as far as the client may know.
+    pub(super) fn adaptation(&self, client: &Client) -> Adaptation {
         let basis = self.adapted.as_ref().map(|adapted| adapted.basis());
-        let pool = self.pooled.as_ref().map(|pooled| pooled.basis);
-        Adaptation { target: self.target.clone(), measured: self.measured, stored: self.stored, basis, pool }
+        let basis = basis.map(|basis| Basis { trust: basis.trust * self.judged.undisputed(), ..basis });
+        let mut contradictions = self.judged.contradictions.clone();
+        for contradiction in &mut contradictions {
+            let shown = client.shown(contradiction.reporter.as_ref());
+            contradiction.reporter = Reporter::named(shown);
+        }
+        Adaptation {
+            target: self.target.clone(),
+            measured: self.measured,
+            stored: self.stored,
+            basis,
+            pool: self.pooled.as_ref().map(|pooled| pooled.basis),
+            contradictions,
+        }
     }
 
     /// What predicts run times; `None` if the model's scores do.
@@ -103,7 +133,16 @@ impl Learned {
 
     /// Nothing was measured.
     pub(super) fn nothing(target: String, pooled: Option<Pooled>) -> Self {
-        Self { target, measured: 0, stored: 0, adapted: None, pooled, points: Arc::default(), _held: None }
+        Self {
+            target,
+            measured: 0,
+            stored: 0,
+            judged: Judged::default(),
+            adapted: None,
+            pooled,
+            points: Arc::default(),
+            _held: None,
+        }
     }
 }
 
@@ -113,41 +152,42 @@ pub(super) fn learning_bytes(measurements: usize, slots: usize) -> usize {
     8 * size_of::<f64>() * size * size + measurements.saturating_mul(slots).saturating_mul(SLOT_BYTES)
 }
 
-/// Learns from measured configurations and their evaluation.
+/// Returns the point of each measured configuration, given its score.
+pub(super) fn points_of_measured(
+    configurations: &Configurations,
+    scores: &[f32],
+    (unit, pool): (ScoreUnit, Option<&Pool>),
+) -> Vec<Point> {
+    let all: Vec<usize> = (0..configurations.len()).collect();
+    let scores = Scores { values: scores, unit, pool };
+    pace::in_steps(1, all.chunks(AT_ONCE)).flat_map(|some| points(configurations, some, &scores)).collect()
+}
+
+/// What is expected before anything is learned from measurements.
+pub(super) fn prior_of(measured: &Measured, unit: ScoreUnit, pooled: Option<&Pooled>) -> Prior {
+    let prior = Prior::of(measured.configurations.task(), unit);
+    let has_pool = pooled.is_some_and(|pooled| pooled.pool.is_some());
+    if has_pool { prior.pooled() } else { prior }
+}
+
+/// Learns from measured configurations and the point of each.
 pub(super) fn learn(
     cache: &AdaptedCache,
-    target: String,
-    measured: &Measured,
-    (evaluation, unit): (&Evaluation, ScoreUnit),
-    pooled: Option<Pooled>,
-    held: Held,
+    prior: Prior,
+    (measured, points): (&Measured, Arc<Vec<Point>>),
+    lesson: Lesson,
 ) -> Learned {
-    let Measured { configurations, outcomes, stored } = measured;
-    let all: Vec<usize> = (0..configurations.len()).collect();
-    let pool = pooled.as_ref().and_then(|pooled| pooled.pool.as_deref());
-    let scores = Scores { values: &evaluation.scores, unit, pool };
-    let points: Vec<Point> = pace::in_steps(1, all.chunks(AT_ONCE))
-        .flat_map(|some| points(configurations, some, &scores))
-        .collect();
-    // A configuration that the model gives no score tells nothing of how times rise with scores.
-    let finite = points.iter().zip(outcomes).zip(&evaluation.scores).filter(|(_, score)| score.is_finite());
-    let measured = finite.map(|((point, outcome), _)| Measurement {
-        point: point.clone(),
-        seconds: (outcome.failure == 0).then_some(outcome.seconds),
-        repeats: outcome.repeats,
-    });
-    let measurements = Measurements::of(measured.collect());
-    let measured = measurements.measured();
-    let prior = Prior::of(configurations.task(), unit);
-    let prior = if pool.is_some() { prior.pooled() } else { prior };
-    let adapted = cache.learn(prior, measurements.at_most(MAX_LEARNED));
+    let Lesson { target, pooled, judged, held } = lesson;
+    let kept = measured.kept(|reporter| judged.keeps(reporter));
+    let measurements = measurements(measured, &points, &kept);
     Learned {
         target,
-        measured,
-        stored: *stored,
-        adapted,
+        measured: measurements.measured(),
+        stored: kept.iter().filter(|&&number| !measured.is_sent(number)).count(),
+        judged,
+        adapted: cache.learn(prior, measurements.at_most(MAX_LEARNED)),
         pooled,
-        points: Arc::new(points),
+        points: Arc::new(kept.iter().map(|&number| points[number].clone()).collect()),
         _held: Some(held),
     }
 }

@@ -10,6 +10,10 @@ use std::{
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct TokenName(pub(crate) Arc<str>);
 
+/// Mark of a call that may do what needs the scope `admin`: its token has that, or the server has no tokens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AdminScope;
+
 /// The client that a request counts for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Caller {
@@ -19,6 +23,17 @@ pub(crate) enum Caller {
     Address(IpAddr),
     /// A call that did not arrive over a connection.
     Unknown,
+}
+
+impl Caller {
+    /// The name under which its measurements are kept.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Token(TokenName(name)) => name.to_string(),
+            Self::Address(address) => address.to_canonical().to_string(),
+            Self::Unknown => "unknown".to_owned(),
+        }
+    }
 }
 
 /// Admits requests up to the limits. Clones share the counts.

@@ -1,6 +1,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::{Deadline, admission::Admitted};
+use super::{Client, Deadline, admission::Admitted};
 use crate::{
     memory::{Held, MemoryFull},
     telemetry::CallRecord,
@@ -21,6 +21,7 @@ pub(crate) struct Call {
     pub(crate) place: Place,
     pub(crate) record: CallRecord,
     pub(crate) deadline: Option<Deadline>,
+    pub(crate) client: Client,
 }
 
 impl Place {

@@ -144,6 +144,9 @@ impl SessionError {
             Self::Store(StoreError::Full { held, needed, limit }) => {
                 of("--max-measurements-bytes", Some(bytes(held.saturating_add(*needed))), bytes(*limit))
             }
+            Self::Store(StoreError::ShareFull { found, allowed, .. }) => {
+                of("--max-measurements-bytes", Some(bytes(*found)), bytes(*allowed))
+            }
             Self::StreamTooLong { found, limit, .. } => of("--max-stream-configs", Some(*found), *limit),
             Self::Engine(EngineError::QueueFull { limit, .. }) => of("--max-queued-nodes", None, *limit),
             Self::Engine(EngineError::MemoryFull(MemoryFull { limit, .. })) => {

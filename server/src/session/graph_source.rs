@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use bytes::Bytes;
 use hlorank_graph::{Digest, GraphArrays, GraphError, HloModule, Limits, Task};
 use hlorank_proto::v1::{self, FeatureGraph, GraphFeatures, graph::Source as SentSource};
@@ -49,23 +51,21 @@ impl GraphContent {
     }
 }
 
-/// Maximum size of a small graph, which takes about a millisecond to read.
-const INTERACTIVE_GRAPH_BYTES: usize = 64 << 10;
-
-impl GraphOrigin {
-    /// Returns the message of a program before fusion that came with the call. Other graphs have a smaller message, which
-    /// follows from what was read.
-    pub(crate) fn program(&self) -> Option<v1::Graph> {
-        let Self::Sent(SentGraph { content, task: Task::Fusion, .. }) = self else { return None };
-        let source = match content {
-            GraphContent::Module(module) => SentSource::HloModule(module.clone()),
-            GraphContent::Text(text) => SentSource::HloText(text.clone()),
-            GraphContent::Features(_) | GraphContent::FeatureGraph(_) => return None,
+impl GraphContent {
+    /// Returns the message of a program before fusion. Other graphs have a smaller message, which follows from what was read.
+    fn into_program(self) -> Option<v1::Graph> {
+        let source = match self {
+            Self::Module(module) => SentSource::HloModule(module),
+            Self::Text(text) => SentSource::HloText(text),
+            Self::Features(_) | Self::FeatureGraph(_) => return None,
         };
         let task = v1::Task::from(Task::Fusion).into();
         Some(v1::Graph { source: Some(source), task, configurable_nodes: Vec::new() })
     }
 }
+
+/// Maximum size of a small graph, which takes about a millisecond to read.
+const INTERACTIVE_GRAPH_BYTES: usize = 64 << 10;
 
 impl SentGraph {
     /// Checks its size before anything is copied.
@@ -129,7 +129,7 @@ impl SentGraph {
 
     /// Reads, featurizes, prunes and cuts the graph.
     pub(crate) fn read(self, limits: &Limits) -> Result<Source, GraphError> {
-        match &self.content {
+        let source = match &self.content {
             GraphContent::Module(bytes) => {
                 read_module(HloModule::read(bytes, limits)?, self.task, self.configurable)
             }
@@ -138,6 +138,8 @@ impl SentGraph {
             }
             GraphContent::Features(features) => read_features(features, self.task, self.configurable, limits),
             GraphContent::FeatureGraph(graph) => read_feature_graph(graph, self.task, limits),
-        }
+        }?;
+        let program = if self.task == Task::Fusion { self.content.into_program() } else { None };
+        Ok(Source { program: program.map(Arc::new), ..source })
     }
 }

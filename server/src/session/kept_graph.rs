@@ -7,7 +7,7 @@ use hlorank_proto::v1;
 use prost::Message as _;
 
 use super::{GraphContent, SentGraph, SessionError};
-use crate::store::{KeptGraph, MAX_GRAPH_BYTES, StoreError};
+use crate::store::{KeptGraph, MAX_GRAPH_BYTES, Reporter, StoreError};
 
 /// Compression level of zstd. Columns of features are mostly zeros, so higher ones gain little.
 const LEVEL: i32 = 3;
@@ -17,16 +17,21 @@ pub(super) fn kept_bytes(graph: &Graph) -> usize {
     2 * graph.bytes()
 }
 
-/// Returns a graph for the store; nothing if its message is too large. The message of a program before fusion has to come
-/// with the call, because the kernels of a program need the module.
-pub(super) fn keep(graph: &Graph, program: Option<v1::Graph>) -> Result<Option<KeptGraph>, SessionError> {
-    let message = program.or_else(|| graph.to_message());
+/// Returns a graph for the store; nothing if its message is too large. `program` is the message of a program before fusion,
+/// whose kernels need the module.
+pub(super) fn keep(
+    graph: &Graph,
+    program: Option<&v1::Graph>,
+    reporter: Reporter,
+) -> Result<Option<KeptGraph>, SessionError> {
+    let message = program.cloned().or_else(|| graph.to_message());
     let message = message.ok_or_else(|| SessionError::GraphNotCached { hash: graph.hash() })?;
     if message.encoded_len() > MAX_GRAPH_BYTES {
         return Ok(None);
     }
     let message = zstd::bulk::compress(&message.encode_to_vec(), LEVEL).map_err(|error| failed(&error))?;
-    Ok(Some(KeptGraph { task: graph.task(), structure: graph.structure(), message }))
+    let (task, structure, reporter) = (graph.task(), graph.structure(), Some(reporter));
+    Ok(Some(KeptGraph { task, structure, message, reporter }))
 }
 
 /// Returns the message of a graph of the store.

@@ -13,7 +13,7 @@ use crate::{
     adaptation::{Measurement, Measurements, Pool, Prior},
     compute::Class,
     model::ScoreUnit,
-    store::Subject,
+    store::{Reporter, Subject},
 };
 
 /// Maximum number of kernels of a pool.
@@ -23,24 +23,24 @@ const MAX_KERNELS: usize = 8;
 const MAX_MEASURED: usize = 64;
 
 impl Session {
-    /// Learns from the kernels of the structure of the call's kernel that were measured on a target. Returns nothing for other
-    /// tasks, and if the store cannot be read.
-    pub(super) async fn pooled(&mut self, target: &str) -> Option<Pooled> {
+    /// Learns from the kernels of the structure of the call's kernel that were measured on a target, by one reporter if one is
+    /// given. Returns nothing for other tasks, and if the store cannot be read.
+    pub(super) async fn pooled(&mut self, target: &str, reporter: Option<Reporter>) -> Option<Pooled> {
         if self.graph().task != Task::Tile {
             return None;
         }
-        let pooled = self.pool(target).await;
+        let pooled = self.pool(target, reporter).await;
         pooled.map_err(|error| self.warn_of_store(&error as &dyn Display)).ok()
     }
 
-    async fn pool(&self, target: &str) -> Result<Pooled, SessionError> {
+    async fn pool(&self, target: &str, reporter: Option<Reporter>) -> Result<Pooled, SessionError> {
         let (sessions, own) = (self.sessions(), self.shared_graph());
         let subject = Subject { target: target.to_owned(), graph: own.hash };
         let structure = own.whole.structure();
         let unit = self.model().manifest().unit();
         let mut measured = Vec::new();
         for alike in sessions.store()?.alike(subject, structure, MAX_KERNELS).await? {
-            if let Some(list) = sessions.measured_list(&alike, MAX_MEASURED).await? {
+            if let Some(list) = sessions.measured_list(&alike, reporter.clone(), MAX_MEASURED).await? {
                 let scores = sessions.replay(self.model(), &list).await?;
                 measured.push(measurements(&list, &scores, unit));
             }

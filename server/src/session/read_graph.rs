@@ -23,7 +23,7 @@ pub(super) fn read_module(
     graph.check_range()?;
     warnings.extend(unusual_nodes(&graph));
     warnings.extend(optimized_module(&graph));
-    Ok(Source { graph: Arc::new(SegmentedGraph::new(&graph)), nodes, warnings })
+    Ok(Source { graph: Arc::new(SegmentedGraph::new(&graph)), nodes, warnings, program: None })
 }
 
 /// Makes the graph of arrays.
@@ -48,7 +48,7 @@ pub(super) fn read_features(
         tensor_ranks: Vec::new(),
     };
     let nodes = graph.configurable().iter().map(node).collect();
-    Ok(Source { graph: Arc::new(SegmentedGraph::new(&graph)), nodes, warnings })
+    Ok(Source { graph: Arc::new(SegmentedGraph::new(&graph)), nodes, warnings, program: None })
 }
 
 /// Makes the graph of a feature set. Its nodes have no descriptions.
@@ -62,7 +62,7 @@ pub(super) fn read_feature_graph(
     }
     let graph = FeatureGraph::of_message(graph, limits)?;
     let graph = SegmentedGraph::new(&Graph::of_features(graph));
-    Ok(Source { graph: Arc::new(graph), nodes: Vec::new(), warnings: Vec::new() })
+    Ok(Source { graph: Arc::new(graph), nodes: Vec::new(), warnings: Vec::new(), program: None })
 }
 
 fn configurable_or_default(task: Task, configurable: Vec<u32>, arrays: &GraphArrays) -> Vec<u32> {

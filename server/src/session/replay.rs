@@ -18,7 +18,7 @@ use crate::{
     engine::Terms,
     memory::Held,
     model::Model,
-    store::{KeptGraph, MAX_GRAPH_BYTES, Measurement, Subject},
+    store::{Chosen, KeptGraph, MAX_GRAPH_BYTES, Measurement, Reporter, Subject},
 };
 
 /// The measured configurations of a graph on a target, each once.
@@ -34,15 +34,18 @@ pub(crate) struct MeasuredList {
 const MAX_TIME: Duration = Duration::from_mins(1);
 
 impl Sessions {
-    /// Returns the measured configurations of a graph on a target; nothing if the graph is not kept, or if nothing succeeded.
-    /// At most `count` measurements are read, those of the configurations with the lowest digests, which is a fixed draw.
+    /// Returns the measured configurations of a graph on a target, of one reporter if one is given; nothing if the graph is not
+    /// kept, or if nothing succeeded. At most `count` measurements are read, those of the configurations with the lowest
+    /// digests, which is a fixed draw.
     pub(crate) async fn measured_list(
         &self,
         subject: &Subject,
+        reporter: Option<Reporter>,
         count: usize,
     ) -> Result<Option<MeasuredList>, SessionError> {
         let Some(kept) = self.store()?.graph(subject.clone()).await? else { return Ok(None) };
-        let measurements = self.some_measurements(subject, count).await?;
+        let chosen = Chosen::of_subject(subject).by(reporter);
+        let measurements = self.some_measurements(&chosen, count).await?;
         let (hash, limits) = (subject.graph, self.bounds().limits);
         let graph = match self.cached(hash).await {
             Some(graph) => graph,
@@ -91,13 +94,13 @@ impl Sessions {
 
     async fn some_measurements(
         &self,
-        subject: &Subject,
+        chosen: &Chosen,
         count: usize,
     ) -> Result<Vec<Measurement>, SessionError> {
         let (store, mut some, mut after) = (self.store()?, Vec::new(), None);
         loop {
             let left = count - some.len();
-            let page = store.list(Some(&subject.target), Some(subject.graph), after, left).await?;
+            let page = store.list(chosen, after, left).await?;
             some.extend(page.measurements.into_iter().map(|(_, measurement)| measurement));
             after = page.next;
             if after.is_none() || some.len() >= count {

@@ -186,7 +186,7 @@ impl Session {
 
     /// What predictions rest on, if the call sent measurements.
     pub(crate) fn adaptation(&self) -> Option<Adaptation> {
-        self.learned.as_ref().map(Learned::adaptation)
+        self.learned.as_ref().map(|learned| learned.adaptation(&self.call.client))
     }
 
     /// Scores the next batch of a stream.

@@ -4,6 +4,7 @@ use std::{
 };
 
 use hlorank_graph::{Digest, Graph, SegmentedGraph, Task};
+use hlorank_proto::v1;
 
 use tokio::sync::mpsc::Receiver;
 
@@ -66,6 +67,8 @@ pub(crate) struct SelectedModel {
 pub(crate) struct FoundGraph {
     pub(crate) graph: Arc<SegmentedGraph>,
     pub(crate) warnings: Vec<Warning>,
+    /// The message of a program before fusion.
+    pub(super) program: Option<Arc<v1::Graph>>,
     /// Time for reading it; zero if it was cached.
     pub(crate) featurize: Duration,
 }
@@ -231,13 +234,14 @@ impl Sessions {
     ) -> Result<FoundGraph, SessionError> {
         let found = match origin {
             GraphOrigin::Hash(hash) => {
-                let graph = self.0.graphs.get(hash).await.ok_or(SessionError::GraphNotCached { hash })?;
-                FoundGraph { graph, warnings: Vec::new(), featurize: Duration::ZERO }
+                let source = self.0.graphs.get(hash).await.ok_or(SessionError::GraphNotCached { hash })?;
+                let (graph, program) = (Arc::clone(&source.graph), source.program.clone());
+                FoundGraph { graph, warnings: Vec::new(), program, featurize: Duration::ZERO }
             }
             GraphOrigin::Sent(graph) => {
                 let (source, featurize) = self.read(graph).await?;
-                let (graph, warnings) = (Arc::clone(&source.graph), source.warnings.clone());
-                FoundGraph { graph, warnings, featurize }
+                let (graph, program) = (Arc::clone(&source.graph), source.program.clone());
+                FoundGraph { graph, warnings: source.warnings.clone(), program, featurize }
             }
         };
         record.found(&found.graph, found.featurize);

@@ -4,6 +4,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     KeptGraph, Measurement, OpenStoreError, Reported, StoreError, Subject, Unusable,
+    chosen::ChosenKeys,
     file::StoreFile,
     writer::{Command, Report, Writer},
 };
@@ -46,8 +47,22 @@ impl Embedded {
         self.ask(|answer| Command::Report(Report { subject, measurements, graph, answer })).await
     }
 
-    /// Reads the file on a thread that may wait for the disk.
+    /// Reads the file on a thread that may wait for the disk. After a failure to write, such as a full disk, the file is
+    /// opened again and read a second time.
     pub(super) async fn read<T: Send + 'static>(
+        &self,
+        read: impl Fn(&StoreFile) -> Result<T, StoreError> + Clone + Send + 'static,
+    ) -> Result<T, StoreError> {
+        match self.read_once(read.clone()).await {
+            Err(StoreError::Failed(_)) => {
+                self.ask(Command::Reopen).await?;
+                self.read_once(read).await
+            }
+            done => done,
+        }
+    }
+
+    async fn read_once<T: Send + 'static>(
         &self,
         read: impl FnOnce(&StoreFile) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
@@ -56,8 +71,8 @@ impl Embedded {
         read.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string())))
     }
 
-    pub(super) async fn delete(&self, prefix: Vec<u8>) -> Result<u64, StoreError> {
-        self.ask(|answer| Command::Delete(prefix, answer)).await
+    pub(super) async fn delete(&self, chosen: ChosenKeys) -> Result<u64, StoreError> {
+        self.ask(|answer| Command::Delete(chosen, answer)).await
     }
 
     /// Writes what waits, and closes the file. Later calls fail.

@@ -80,6 +80,20 @@ pub enum StoreError {
         /// Maximum number of bytes.
         limit: u64,
     },
+    /// A client has no room for a report in its share of the store.
+    #[error(
+        "the measurements of `{reporter}` would take {found} bytes of the store, and one client may hold at most three times \
+         what remains free, {allowed} bytes now; delete measurements that are no longer used with DeleteMeasurements, or raise \
+         --max-measurements-bytes on the server"
+    )]
+    ShareFull {
+        /// The client.
+        reporter: String,
+        /// Bytes that the client would hold.
+        found: u64,
+        /// Bytes that it may hold.
+        allowed: u64,
+    },
     /// The file cannot be read or written.
     #[error("the store of measurements failed: {0}; the server's log says more")]
     Failed(String),

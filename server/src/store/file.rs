@@ -1,7 +1,7 @@
 use std::{
     fs::File,
     ops::Bound,
-    panic::{self, AssertUnwindSafe},
+    panic::{self, AssertUnwindSafe, UnwindSafe},
     path::{Path, PathBuf},
     sync::{PoisonError, RwLock},
 };
@@ -14,9 +14,12 @@ use redb::{
 
 use super::{
     KeptGraph, Measurement, Page, StoreError, Subject,
+    chosen::ChosenKeys,
     error::{OpenStoreError, Unusable},
     graph::Kind,
-    page::MAX_PAGE_BYTES,
+    page::{MAX_PAGE_BYTES, MAX_SCANNED},
+    reporter_table::REPORTERS,
+    stored_view::StoredView,
 };
 
 /// The records by key.
@@ -41,9 +44,12 @@ const FORMAT: &str = "format";
 pub(super) const BYTES: &str = "bytes";
 
 /// The format that this version writes and reads.
-const CURRENT_FORMAT: u64 = 3;
+const CURRENT_FORMAT: u64 = 4;
 
-/// The formats before, which have no graphs, or graphs without a structure. They are read, and become the current one.
+/// The format before, which has no reporters. It is read, and becomes the current one.
+const FORMAT_WITHOUT_REPORTERS: u64 = 3;
+
+/// The formats before that, which have no graphs, or graphs without a structure. They become the current one, too.
 const FORMATS_WITHOUT_STRUCTURES: [u64; 2] = [1, 2];
 
 /// Memory for pages of the file.
@@ -53,7 +59,14 @@ const CACHE_BYTES: usize = 16 << 20;
 pub(super) struct StoreFile {
     path: PathBuf,
     /// `None` after it failed or was closed.
-    database: RwLock<Option<Database>>,
+    database: RwLock<Option<Opened>>,
+}
+
+/// The open file.
+struct Opened {
+    database: Database,
+    /// Whether it can only be read, because it could not be written.
+    is_view: bool,
 }
 
 /// How much the file holds.
@@ -69,16 +82,28 @@ impl StoreFile {
     pub(super) fn open(path: &Path) -> Result<Self, OpenStoreError> {
         let opened = open_unless_panicking(path)
             .map_err(|reason| OpenStoreError { at: path.display().to_string(), reason })?;
+        let opened = Opened { database: opened, is_view: false };
         Ok(Self { path: path.to_owned(), database: RwLock::new(Some(opened)) })
     }
 
-    /// Opens the file again if it is not open, after a failure.
+    /// Opens the file again if it cannot be written, after a failure.
     pub(super) fn reopen(&self) -> Result<(), StoreError> {
-        let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
-        if database.is_none() {
-            *database = Some(
-                open_unless_panicking(&self.path).map_err(|reason| StoreError::Failed(reason.to_string()))?,
-            );
+        let mut opened = self.database.write().unwrap_or_else(PoisonError::into_inner);
+        if opened.as_ref().is_none_or(|opened| opened.is_view) {
+            // It is locked for as long as it is open.
+            *opened = None;
+            let database = open_unless_panicking(&self.path).map_err(|reason| failed(&reason))?;
+            *opened = Some(Opened { database, is_view: false });
+        }
+        Ok(())
+    }
+
+    /// Opens the file to be read, if it is not open.
+    pub(super) fn reopen_to_read(&self) -> Result<(), StoreError> {
+        let mut opened = self.database.write().unwrap_or_else(PoisonError::into_inner);
+        if opened.is_none() {
+            let database = view_unless_panicking(&self.path).map_err(|reason| failed(&reason))?;
+            *opened = Some(Opened { database, is_view: true });
         }
         Ok(())
     }
@@ -93,10 +118,9 @@ impl StoreFile {
         &self,
         work: impl FnOnce(&Database) -> Result<T, redb::Error>,
     ) -> Result<T, StoreError> {
-        let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
-        let database =
-            database.as_ref().ok_or_else(|| StoreError::Failed("the file is not open".to_owned()))?;
-        let done = panic::catch_unwind(AssertUnwindSafe(|| work(database)));
+        let opened = self.database.read().unwrap_or_else(PoisonError::into_inner);
+        let opened = opened.as_ref().ok_or_else(|| failed(&"the file is not open"))?;
+        let done = panic::catch_unwind(AssertUnwindSafe(|| work(&opened.database)));
         Ok(done.map_err(|_| StoreError::Failed("the file is damaged".to_owned()))??)
     }
 
@@ -108,29 +132,34 @@ impl StoreFile {
         })
     }
 
-    /// Reads at most `count` measurements whose keys begin with `prefix`, from the first one after the key `after`.
-    pub(super) fn page(&self, prefix: &[u8], after: Option<&[u8]>, count: usize) -> Result<Page, StoreError> {
+    /// Reads at most `count` of the chosen measurements, from the first one after the key `after`.
+    pub(super) fn page(
+        &self,
+        chosen: &ChosenKeys,
+        after: Option<&[u8]>,
+        count: usize,
+    ) -> Result<Page, StoreError> {
         self.with(|database| {
             let table = database.begin_read()?.open_table(MEASUREMENTS)?;
+            let prefix = chosen.prefix.as_slice();
             let start =
                 after.filter(|after| *after >= prefix).map_or(Bound::Included(prefix), Bound::Excluded);
             let (mut page, mut last, mut bytes) = (Page::default(), None, 0);
-            for entry in table.range::<&[u8]>((start, Bound::Unbounded))? {
+            for (scanned, entry) in table.range::<&[u8]>((start, Bound::Unbounded))?.enumerate() {
                 let (key, record) = entry?;
                 let (key, record) = (key.value(), record.value());
                 if !key.starts_with(prefix) {
                     return Ok(page);
                 }
-                if page.measurements.len() >= count || bytes >= MAX_PAGE_BYTES {
+                if page.measurements.len() >= count || bytes >= MAX_PAGE_BYTES || scanned >= MAX_SCANNED {
                     page.next = last;
                     return Ok(page);
                 }
-                let measurement = Subject::of_key(key)
-                    .and_then(|(subject, id)| Some((subject, Measurement::of_record(record, id)?)));
-                let measurement = measurement.ok_or_else(unreadable)?;
-                page.measurements.push(measurement);
-                bytes += key.len() + record.len();
                 last = Some(key.to_vec());
+                if chosen.has_tag_of(key) {
+                    page.measurements.push(Measurement::read(key, record).ok_or_else(unreadable)?);
+                    bytes += key.len() + record.len();
+                }
             }
             Ok(page)
         })
@@ -144,9 +173,9 @@ impl StoreFile {
             let (read, key) = (database.begin_read()?, subject.prefix());
             let (subjects, graphs) = (read.open_table(SUBJECTS)?, read.open_table(GRAPHS)?);
             let Some(kind) = subjects.get(key.as_slice())? else { return Ok(None) };
-            let Kind { task, structure } = Kind::of_record(kind.value()).ok_or_else(unreadable)?;
+            let Kind { task, structure, reporter } = Kind::of_record(kind.value()).ok_or_else(unreadable)?;
             let message = graphs.get(key.as_slice())?.ok_or_else(unreadable)?.value().to_vec();
-            Ok(Some(KeptGraph { task, structure, message }))
+            Ok(Some(KeptGraph { task, structure, message, reporter }))
         })
     }
 
@@ -209,9 +238,27 @@ pub(super) fn unreadable() -> redb::Error {
     redb::Error::Corrupted("a record is unreadable".to_owned())
 }
 
+fn failed(reason: &dyn ToString) -> StoreError {
+    StoreError::Failed(reason.to_string())
+}
+
 /// Opens a file. redb panics on some damaged ones.
 fn open_unless_panicking(path: &Path) -> Result<Database, Unusable> {
-    let opened = panic::catch_unwind(|| open(path));
+    unless_panicking(|| open(path))
+}
+
+/// Opens a file to be read, and leaves it as it is.
+fn view_unless_panicking(path: &Path) -> Result<Database, Unusable> {
+    unless_panicking(|| {
+        let view = StoredView::open(path).map_err(Unusable::Io)?;
+        Ok(Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(view)?)
+    })
+}
+
+fn unless_panicking(
+    open: impl FnOnce() -> Result<Database, Unusable> + UnwindSafe,
+) -> Result<Database, Unusable> {
+    let opened = panic::catch_unwind(open);
     opened.unwrap_or_else(|_| Err(Unusable::Damaged("a page is unreadable".to_owned())))
 }
 
@@ -234,6 +281,7 @@ fn open(path: &Path) -> Result<Database, Unusable> {
 fn check_format(database: &Database) -> Result<(), Unusable> {
     match format(database)? {
         Some(CURRENT_FORMAT) => Ok(()),
+        Some(FORMAT_WITHOUT_REPORTERS) => Ok(begin_reporters(database)?),
         Some(older) if FORMATS_WITHOUT_STRUCTURES.contains(&older) => Ok(begin_graphs(database)?),
         Some(found) => Err(Unusable::OtherFormat { found, known: CURRENT_FORMAT }),
         None => Ok(begin(database)?),
@@ -250,6 +298,14 @@ fn format(database: &Database) -> Result<Option<u64>, Unusable> {
         Err(TableError::TableDoesNotExist(_)) if read.list_tables()?.next().is_none() => Ok(None),
         Err(error) => Err(redb::Error::from(error).into()),
     }
+}
+
+/// Measurements that are kept already have no reporter.
+fn begin_reporters(database: &Database) -> Result<(), redb::Error> {
+    let write = database.begin_write()?;
+    write.open_table(REPORTERS)?;
+    write.open_table(FACTS)?.insert(FORMAT, CURRENT_FORMAT)?;
+    Ok(write.commit()?)
 }
 
 /// Removes graphs without a structure. A graph is kept again with the next measurement of it that is reported.
@@ -277,6 +333,7 @@ fn create_tables(write: &WriteTransaction, bytes: u64) -> Result<(), redb::Error
     write.open_table(GRAPHS)?;
     write.open_table(SUBJECTS)?;
     write.open_table(STRUCTURES)?;
+    write.open_table(REPORTERS)?;
     let mut facts = write.open_table(FACTS)?;
     facts.insert(FORMAT, CURRENT_FORMAT)?;
     facts.insert(BYTES, bytes)?;

@@ -1,6 +1,6 @@
 use hlorank_graph::{Digest, Task};
 
-use super::Subject;
+use super::{Reporter, Subject};
 
 /// A graph whose measurements are kept.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,45 +11,54 @@ pub struct KeptGraph {
     pub structure: Digest,
     /// Its message, compressed.
     pub message: Vec<u8>,
+    /// Who brought it, and whose share of the store it counts in; `None` if that is not known.
+    pub reporter: Option<Reporter>,
 }
 
 impl KeptGraph {
     /// Bytes of its keys and records if it is kept for a subject.
     pub(super) fn bytes_for(&self, subject: &Subject) -> u64 {
-        bytes_of_graph(subject, self.message.len())
+        bytes_of_graph(subject, &self.kind(), self.message.len())
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        Kind { task: self.task, structure: self.structure, reporter: self.reporter.clone() }
     }
 }
 
 /// Bytes of the keys and records of a graph with a message of this length.
-pub(super) fn bytes_of_graph(subject: &Subject, message: usize) -> u64 {
+pub(super) fn bytes_of_graph(subject: &Subject, kind: &Kind, message: usize) -> u64 {
     let (key, structure) = (subject.prefix().len(), size_of_val(&subject.graph));
-    (3 * key + structure + Kind::BYTES + message) as u64
+    (3 * key + structure + kind.record().len() + message) as u64
 }
 
 /// Maximum number of bytes of the message of a graph that is kept, before it is compressed.
 pub const MAX_GRAPH_BYTES: usize = 64 << 20;
 
-/// What is kept beside the key of a graph, so that graphs are found without their messages: its task and its structure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What is kept beside the key of a graph, so that graphs are found without their messages: its task, its structure and who
+/// brought it.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Kind {
     pub(super) task: Task,
     pub(super) structure: Digest,
+    pub(super) reporter: Option<Reporter>,
 }
 
 impl Kind {
-    /// Bytes of its record.
-    pub(super) const BYTES: usize = 1 + size_of::<Digest>();
-
-    pub(super) fn record(self) -> [u8; Self::BYTES] {
-        let mut record = [self.task.kind().number(); Self::BYTES];
-        record[1..].copy_from_slice(&self.structure.0);
+    /// One byte for the task, the structure, and the name of who brought it.
+    pub(super) fn record(&self) -> Vec<u8> {
+        let mut record = vec![self.task.kind().number()];
+        record.extend(self.structure.0);
+        record.extend(self.reporter.as_ref().map(Reporter::name).unwrap_or_default().as_bytes());
         record
     }
 
     /// Reads what [`Self::record`] wrote; `None` if it was something else.
     pub(super) fn of_record(record: &[u8]) -> Option<Self> {
         let (number, structure) = record.split_first()?;
+        let (structure, reporter) = structure.split_first_chunk()?;
         let task = Task::ALL.into_iter().find(|task| task.kind().number() == *number)?;
-        Some(Self { task, structure: Digest(structure.try_into().ok()?) })
+        let reporter = Reporter::named(std::str::from_utf8(reporter).ok()?);
+        Some(Self { task, structure: Digest(*structure), reporter })
     }
 }

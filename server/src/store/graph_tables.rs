@@ -1,7 +1,7 @@
 use redb::{ReadableTable as _, Table, WriteTransaction};
 
 use super::{
-    KeptGraph, Subject,
+    KeptGraph, Reporter, Subject,
     file::{GRAPHS, STRUCTURES, SUBJECTS, unreadable},
     graph::{Kind, bytes_of_graph},
 };
@@ -29,16 +29,19 @@ impl<'a> GraphTables<'a> {
     }
 
     pub(super) fn insert(&mut self, subject: &Subject, graph: &KeptGraph) -> Result<(), redb::Error> {
-        let KeptGraph { task, structure, message } = graph;
-        let (key, kind) = (subject.prefix(), Kind { task: *task, structure: *structure });
-        self.messages.insert(key.as_slice(), message.as_slice())?;
-        self.kinds.insert(key.as_slice(), &kind.record()[..])?;
-        self.structures.insert(subject.structure_key(*structure).as_slice(), ())?;
+        let (key, kind) = (subject.prefix(), graph.kind());
+        self.messages.insert(key.as_slice(), graph.message.as_slice())?;
+        self.kinds.insert(key.as_slice(), kind.record().as_slice())?;
+        self.structures.insert(subject.structure_key(graph.structure).as_slice(), ())?;
         Ok(())
     }
 
-    /// Removes the first graphs whose keys have this prefix. Returns how many, and their bytes.
-    pub(super) fn remove(&mut self, prefix: &[u8], count: usize) -> Result<(usize, u64), redb::Error> {
+    /// Removes the first graphs whose keys have this prefix. Returns who brought each, and its bytes.
+    pub(super) fn remove(
+        &mut self,
+        prefix: &[u8],
+        count: usize,
+    ) -> Result<Vec<(Option<Reporter>, u64)>, redb::Error> {
         let mut removed = Vec::new();
         for entry in self.kinds.range(prefix..)?.take(count) {
             let (key, kind) = entry?;
@@ -48,14 +51,15 @@ impl<'a> GraphTables<'a> {
             let kind = Kind::of_record(kind.value()).ok_or_else(unreadable)?;
             removed.push((Subject::of_prefix(key.value()).ok_or_else(unreadable)?, kind));
         }
-        let mut freed = 0;
-        for (subject, kind) in &removed {
+        let mut freed = Vec::new();
+        for (subject, kind) in removed {
             let key = subject.prefix();
             let message = self.messages.remove(key.as_slice())?.map_or(0, |message| message.value().len());
             self.kinds.remove(key.as_slice())?;
             self.structures.remove(subject.structure_key(kind.structure).as_slice())?;
-            freed += bytes_of_graph(subject, message);
+            let bytes = bytes_of_graph(&subject, &kind, message);
+            freed.push((kind.reporter, bytes));
         }
-        Ok((removed.len(), freed))
+        Ok(freed)
     }
 }

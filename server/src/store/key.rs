@@ -1,5 +1,7 @@
 use hlorank_graph::Digest;
 
+use super::Reporter;
+
 /// What measurements are about: one graph on one target.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Subject {
@@ -36,15 +38,17 @@ impl Subject {
         key
     }
 
-    /// The key of a measurement: the prefix, the digest of the configuration, and the id.
-    pub(super) fn key(&self, config: &[u8], id: &[u8]) -> Vec<u8> {
+    /// The key of a measurement: the prefix, the digest of the configuration, the id, and the tag of the reporter, if it is
+    /// known.
+    pub(super) fn key(&self, config: &[u8], id: &[u8], reporter: Option<&Reporter>) -> Vec<u8> {
         let mut key = self.prefix();
         key.extend(Digest::of_parts(CONFIGURATION, [config]).0);
         key.extend(id);
+        key.extend(reporter.map(Reporter::tag).iter().flatten());
         key
     }
 
-    /// The subject and the id of a key; `None` if it is none of [`Self::key`].
+    /// The subject of a key, and the id with the tag of the reporter; `None` if it is none of [`Self::key`].
     pub(super) fn of_key(key: &[u8]) -> Option<(Self, &[u8])> {
         let (subject, rest) = Self::of_start(key)?;
         let (_, id) = rest.split_first_chunk::<DIGEST_BYTES>()?;
@@ -96,7 +100,7 @@ mod tests {
     #[test]
     fn a_key_gives_subject_and_id_back() {
         let subject = Subject { target: "a board".to_owned(), graph: Digest([7; 32]) };
-        let key = subject.key(b"config", b"id");
+        let key = subject.key(b"config", b"id", None);
         assert_eq!(Subject::of_key(&key), Some((subject, &b"id"[..])));
         assert_eq!(Subject::of_key(&key[..key.len() - 3]), None);
         let subject = Subject { target: String::new(), graph: Digest([1; 32]) };

@@ -1,6 +1,8 @@
 use hlorank_graph::{Digest, Task};
 use prost::Message as _;
 
+use super::{Reporter, Subject};
+
 /// One measurement of a configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurement {
@@ -12,6 +14,8 @@ pub struct Measurement {
     pub id: Vec<u8>,
     /// What came of it.
     pub outcome: Outcome,
+    /// Who reported it; `None` if a server without reporters kept it.
+    pub reporter: Option<Reporter>,
 }
 
 /// What came of measuring a configuration.
@@ -47,6 +51,9 @@ struct Record {
     repeats: u32,
     #[prost(int32, tag = "5")]
     failure: i32,
+    /// Empty if it is not known.
+    #[prost(string, tag = "6")]
+    reporter: String,
 }
 
 /// Length of an id that is made of an outcome.
@@ -64,18 +71,35 @@ impl Outcome {
 }
 
 impl Measurement {
+    /// Its key, if it is about this subject.
+    pub(super) fn key(&self, subject: &Subject) -> Vec<u8> {
+        subject.key(&self.config, &self.id, self.reporter.as_ref())
+    }
+
     /// What the file holds of it beside its key.
     pub(super) fn record(&self) -> Vec<u8> {
         let Outcome { seconds, repeats, failure } = self.outcome;
         let (task, config) = (i32::from(self.task.kind().number()), self.config.clone());
-        Record { task, config, seconds, repeats, failure }.encode_to_vec()
+        let reporter = self.reporter.as_ref().map(Reporter::name).unwrap_or_default().to_owned();
+        Record { task, config, seconds, repeats, failure, reporter }.encode_to_vec()
     }
 
-    /// Reads what [`Self::record`] wrote; `None` if it was something else.
-    pub(super) fn of_record(record: &[u8], id: &[u8]) -> Option<Self> {
-        let Record { task, config, seconds, repeats, failure } = Record::decode(record).ok()?;
+    /// Reads a key and what [`Self::record`] wrote; `None` if one of them is something else.
+    pub(super) fn read(key: &[u8], record: &[u8]) -> Option<(Subject, Self)> {
+        let (subject, rest) = Subject::of_key(key)?;
+        let Record { task, config, seconds, repeats, failure, reporter } = Record::decode(record).ok()?;
         let task = Task::ALL.into_iter().find(|known| i32::from(known.kind().number()) == task)?;
-        Some(Self { task, config, id: id.to_vec(), outcome: Outcome { seconds, repeats, failure } })
+        let (reporter, outcome) = (Reporter::named(&reporter), Outcome { seconds, repeats, failure });
+        let id = match &reporter {
+            Some(reporter) => rest.strip_suffix(&reporter.tag())?,
+            None => rest,
+        };
+        Some((subject, Self { task, config, id: id.to_vec(), outcome, reporter }))
+    }
+
+    /// The reporter of a record; `None` if it is not known.
+    pub(super) fn reporter_of(record: &[u8]) -> Option<Reporter> {
+        Reporter::named(&Record::decode(record).ok()?.reporter)
     }
 }
 
@@ -85,13 +109,16 @@ mod tests {
 
     #[test]
     fn a_record_gives_the_measurement_back() {
-        for task in Task::ALL {
+        let subject = Subject { target: "a board".to_owned(), graph: Digest([7; 32]) };
+        for (task, reporter) in Task::ALL.into_iter().zip(["", "ci"].map(Reporter::named).into_iter().cycle())
+        {
             let outcome = Outcome { seconds: 1.5e-3, repeats: 3, failure: 0 };
-            let measurement = Measurement { task, config: vec![1, 0], id: outcome.id(), outcome };
-            let read = Measurement::of_record(&measurement.record(), &measurement.id);
-            assert_eq!(read, Some(measurement));
+            let measurement = Measurement { task, config: vec![1, 0], id: outcome.id(), outcome, reporter };
+            let (key, record) = (measurement.key(&subject), measurement.record());
+            assert_eq!(Measurement::reporter_of(&record), measurement.reporter);
+            assert_eq!(Measurement::read(&key, &record), Some((subject.clone(), measurement)));
+            assert_eq!(Measurement::read(&key, &[8, 99]), None);
         }
-        assert_eq!(Measurement::of_record(&[8, 99], b""), None);
     }
 
     #[test]

@@ -3,8 +3,8 @@ use std::{path::Path, sync::Arc};
 use hlorank_graph::{Digest, Task};
 
 use super::{
-    Changed, DatabaseUrl, KeptGraph, Measurement, OpenStoreError, Page, Reported, StoreError, Subject,
-    changes::Changes, embedded::Embedded, key::target_prefix, postgres::Shared,
+    Changed, Chosen, DatabaseUrl, KeptGraph, Measurement, OpenStoreError, Page, Reported, StoreError,
+    Subject, changes::Changes, embedded::Embedded, postgres::Shared,
 };
 use crate::metrics::{StoreSeries, set};
 
@@ -111,32 +111,31 @@ impl MeasurementStore {
         self.changes.next().await
     }
 
-    /// Returns at most `count` measurements, fewer if they are large: of one graph on a target, of a target or of all, from
-    /// the one after the key `after`. The same set has the same pages.
+    /// Returns at most `count` of the chosen measurements, fewer if they are large or among many others, from the one after the
+    /// key `after`. The same set has the same pages.
     pub async fn list(
         &self,
-        target: Option<&str>,
-        graph: Option<Digest>,
+        chosen: &Chosen,
         after: Option<Vec<u8>>,
         count: usize,
     ) -> Result<Page, StoreError> {
-        let prefix = prefix(target, graph);
+        let chosen = chosen.keys();
         self.noted(match &self.kept {
-            Kept::File(file) => file.read(move |file| file.page(&prefix, after.as_deref(), count)).await,
-            Kept::Database(database) => database.page(&prefix, after.as_deref(), count).await,
+            Kept::File(file) => file.read(move |file| file.page(&chosen, after.as_deref(), count)).await,
+            Kept::Database(database) => database.page(&chosen, after.as_deref(), count).await,
         })
     }
 
-    /// Deletes the measurements of a target, or those of one graph on it. Returns how many there were.
-    pub async fn delete(&self, target: &str, graph: Option<Digest>) -> Result<u64, StoreError> {
-        let prefix = prefix(Some(target), graph);
+    /// Deletes the chosen measurements, and graphs that have none left. Returns how many measurements there were.
+    pub async fn delete(&self, chosen: &Chosen) -> Result<u64, StoreError> {
+        let chosen = chosen.keys();
         match &self.kept {
             Kept::File(file) => {
-                let deleted = file.delete(prefix).await;
+                let deleted = file.delete(chosen).await;
                 self.changes.add_all();
                 deleted
             }
-            Kept::Database(database) => self.noted(database.delete(&prefix).await),
+            Kept::Database(database) => self.noted(database.delete(&chosen).await),
         }
     }
 
@@ -155,14 +154,5 @@ impl MeasurementStore {
             self.series.failures.increment(1);
         }
         done
-    }
-}
-
-/// What the keys of these measurements begin with.
-fn prefix(target: Option<&str>, graph: Option<Digest>) -> Vec<u8> {
-    match (target, graph) {
-        (None, _) => Vec::new(),
-        (Some(target), None) => target_prefix(target),
-        (Some(target), Some(graph)) => Subject { target: target.to_owned(), graph }.prefix(),
     }
 }

@@ -1,7 +1,8 @@
 //! The store of measurements: the run times that clients reported, kept in a file or a database for later calls.
 //!
-//! A set that grows until someone deletes from it. The key of a measurement is its target, graph, configuration and id, so
-//! that the union of two sets is one set, in whatever order they came. A report is acknowledged once it is on disk. The
+//! A set that grows until someone deletes from it. The key of a measurement is its target, graph, configuration, id and
+//! reporter, so that the union of two sets is one set, in whatever order they came, and no client takes the place of
+//! another's measurement. A report is acknowledged once it is on disk. The
 //! file is a redb database, whose pages have checksums, and which is locked while it is open. A PostgreSQL database is shared
 //! by several servers.
 //!
@@ -12,6 +13,7 @@
 //! message.
 
 mod changes;
+mod chosen;
 mod embedded;
 mod error;
 mod file;
@@ -24,9 +26,14 @@ mod measurement_store;
 mod page;
 mod postgres;
 mod report;
+mod reporter;
+mod reporter_table;
+mod room;
+mod stored_view;
 mod writer;
 
 pub use changes::Changed;
+pub use chosen::Chosen;
 pub use error::{OpenStoreError, StoreError, Unusable};
 pub use graph::{KeptGraph, MAX_GRAPH_BYTES};
 pub use key::Subject;
@@ -34,6 +41,7 @@ pub use location::{DatabaseUrl, StoreLocation};
 pub use measurement::{Measurement, Outcome, Reported};
 pub use measurement_store::MeasurementStore;
 pub use page::Page;
+pub use reporter::Reporter;
 
 #[cfg(test)]
 mod tests;

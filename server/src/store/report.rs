@@ -10,7 +10,7 @@ pub(super) type Records<'a> = BTreeMap<&'a [u8], &'a [u8]>;
 
 /// The records of measurements of a graph on a target.
 pub(super) fn records(subject: &Subject, measurements: &[Measurement]) -> Vec<Record> {
-    measurements.iter().map(|each| (subject.key(&each.config, &each.id), each.record())).collect()
+    measurements.iter().map(|each| (each.key(subject), each.record())).collect()
 }
 
 /// Returns those records of a report that are not kept. `is_kept_as` says whether a key is kept, and if so, whether with this

@@ -8,9 +8,10 @@ use redb::Database;
 use tempfile::TempDir;
 
 use super::{
-    Changed, KeptGraph, Measurement, MeasurementStore, OpenStoreError, Outcome, Reported, StoreError,
-    Subject, Unusable,
+    Changed, Chosen, KeptGraph, Measurement, MeasurementStore, OpenStoreError, Outcome, Reported, Reporter,
+    StoreError, Subject, Unusable,
     file::{FACTS, GRAPHS, SUBJECTS},
+    reporter_table::REPORTERS,
 };
 use crate::metrics::Metrics;
 
@@ -34,14 +35,14 @@ fn subject(target: &str, graph: u8) -> Subject {
 
 /// The first `count` measurements of a graph.
 async fn of_graph(store: &MeasurementStore, subject: &Subject, count: usize) -> Vec<Measurement> {
-    let page = store.list(Some(&subject.target), Some(subject.graph), None, count).await.unwrap();
+    let page = store.list(&Chosen::of_subject(subject), None, count).await.unwrap();
     page.measurements.into_iter().map(|(_, measurement)| measurement).collect()
 }
 
 fn measurement(number: u32) -> Measurement {
     let outcome = Outcome { seconds: 1.0 + f64::from(number), repeats: 1, failure: 0 };
     let config = (number / 2).to_le_bytes().to_vec();
-    Measurement { task: Task::Tile, config, id: number.to_le_bytes().to_vec(), outcome }
+    Measurement { task: Task::Tile, config, id: number.to_le_bytes().to_vec(), outcome, reporter: None }
 }
 
 fn measurements(numbers: impl IntoIterator<Item = u32>) -> Vec<Measurement> {
@@ -106,11 +107,11 @@ async fn targets_and_graphs_do_not_mix() {
     for (number, subject) in (0..).zip(&subjects) {
         assert_eq!(of_graph(&store, subject, 10).await, measurements([number]));
     }
-    assert_eq!(store.list(Some("a"), None, None, 10).await.unwrap().measurements.len(), 2);
-    assert_eq!(store.delete("a", Some(Digest([2; 32]))).await, Ok(1));
-    assert_eq!(store.delete("a", None).await, Ok(1));
-    assert_eq!(store.delete("a", None).await, Ok(0));
-    assert_eq!(store.list(None, None, None, 10).await.unwrap().measurements.len(), 2);
+    assert_eq!(store.list(&Chosen::of_target("a"), None, 10).await.unwrap().measurements.len(), 2);
+    assert_eq!(store.delete(&Chosen::of_subject(&subject("a", 2))).await, Ok(1));
+    assert_eq!(store.delete(&Chosen::of_target("a")).await, Ok(1));
+    assert_eq!(store.delete(&Chosen::of_target("a")).await, Ok(0));
+    assert_eq!(store.list(&Chosen::default(), None, 10).await.unwrap().measurements.len(), 2);
 }
 
 #[tokio::test]
@@ -120,7 +121,7 @@ async fn pages_together_are_the_whole() {
     store.report(subject.clone(), measurements(0..25), None).await.unwrap();
     let (mut all, mut after, mut pages) = (Vec::new(), None, 0);
     loop {
-        let page = store.list(Some("a"), None, after, 10).await.unwrap();
+        let page = store.list(&Chosen::of_target("a"), after, 10).await.unwrap();
         all.extend(page.measurements.into_iter().map(|(_, measurement)| measurement));
         (after, pages) = (page.next, pages + 1);
         if after.is_none() {
@@ -148,12 +149,17 @@ async fn a_full_store_refuses_until_something_is_deleted() {
         Ok(reported(0, 1)),
         "it is there"
     );
-    store.delete("a", None).await.unwrap();
+    store.delete(&Chosen::of_target("a")).await.unwrap();
     assert_eq!(store.report(subject.clone(), measurements([number]), None).await, Ok(reported(1, 0)));
 }
 
 fn graph(byte: u8) -> KeptGraph {
-    KeptGraph { task: Task::Tile, structure: Digest([byte % 2; 32]), message: vec![byte; 100] }
+    KeptGraph {
+        task: Task::Tile,
+        structure: Digest([byte % 2; 32]),
+        message: vec![byte; 100],
+        reporter: None,
+    }
 }
 
 #[tokio::test]
@@ -168,7 +174,7 @@ async fn a_graph_is_kept_once_and_deleted_with_its_measurements() {
     let tile = |subject: &Subject| (subject.clone(), Task::Tile);
     assert_eq!(store.subjects(None, 10).await, Ok(vec![tile(&one), tile(&other)]));
     assert_eq!(store.subjects(Some(one.clone()), 10).await, Ok(vec![tile(&other)]));
-    assert_eq!(store.delete("a", None).await, Ok(2));
+    assert_eq!(store.delete(&Chosen::of_target("a")).await, Ok(2));
     assert_eq!((store.graph(one).await, store.graph(other).await), (Ok(None), Ok(Some(graph(1)))));
 }
 
@@ -184,7 +190,7 @@ async fn graphs_of_a_structure_are_found_on_their_target_alone() {
     let alike = async |count| store.alike(subject("a", 2), Digest([0; 32]), count).await.unwrap();
     assert_eq!(alike(10).await, [subject("a", 0), subject("a", 4)], "neither itself nor another target");
     assert_eq!(alike(1).await, [subject("a", 0)]);
-    store.delete("a", Some(subject("a", 0).graph)).await.unwrap();
+    store.delete(&Chosen::of_subject(&subject("a", 0))).await.unwrap();
     assert_eq!(alike(10).await, [subject("a", 4)]);
 }
 
@@ -197,7 +203,7 @@ async fn a_graph_counts_towards_the_limit() {
     assert!(matches!(refused, Err(StoreError::Full { needed: 1_000.., .. })), "{refused:?}");
     assert!(of_graph(&store, &subject, 10).await.is_empty());
     store.report(subject.clone(), measurements([0]), Some(graph(1))).await.unwrap();
-    store.delete("a", None).await.unwrap();
+    store.delete(&Chosen::of_target("a")).await.unwrap();
     store.report(subject, measurements([0]), Some(graph(1))).await.unwrap();
 }
 
@@ -209,7 +215,7 @@ async fn whoever_waits_is_told_what_changed() {
     store.report(other.clone(), measurements([0]), None).await.unwrap();
     assert_eq!(store.changed().await, Changed::Subjects([one.clone(), other].into()));
     store.report(one, measurements([0]), None).await.unwrap();
-    store.delete("a", None).await.unwrap();
+    store.delete(&Chosen::of_target("a")).await.unwrap();
     assert_eq!(
         store.changed().await,
         Changed::All,
@@ -249,10 +255,99 @@ async fn a_file_of_a_later_format_is_refused_and_left_alone() {
     open(&path).close().await;
     let database = Database::open(&path).unwrap();
     let write = database.begin_write().unwrap();
-    write.open_table(FACTS).unwrap().insert("format", 4).unwrap();
+    write.open_table(FACTS).unwrap().insert("format", 5).unwrap();
     write.commit().unwrap();
     drop(database);
-    assert!(matches!(refusal(&path), Unusable::OtherFormat { found: 4, known: 3 }));
+    assert!(matches!(refusal(&path), Unusable::OtherFormat { found: 5, known: 4 }));
+}
+
+/// The same measurements, reported by somebody.
+fn by(reporter: &str, measurements: Vec<Measurement>) -> Vec<Measurement> {
+    let reporter = Reporter::named(reporter);
+    measurements.into_iter().map(|each| Measurement { reporter: reporter.clone(), ..each }).collect()
+}
+
+fn chosen_by(reporter: &str) -> Chosen {
+    Chosen::default().by(Reporter::named(reporter))
+}
+
+#[tokio::test]
+async fn each_reporter_has_its_own_measurements_whatever_the_ids() {
+    let (_folder, path) = folder();
+    let (store, subject) = (open(&path), subject("a", 1));
+    let mut slower = by("eve", measurements([0]));
+    slower[0].outcome.seconds = 9.0;
+    assert_eq!(store.report(subject.clone(), slower.clone(), None).await, Ok(reported(1, 0)));
+    let own = by("ci", measurements(0..4));
+    assert_eq!(store.report(subject.clone(), own.clone(), None).await, Ok(reported(4, 0)), "no id is taken");
+    assert_eq!(store.report(subject.clone(), own.clone(), None).await, Ok(reported(0, 4)));
+    let list = async |chosen: &Chosen| {
+        let page = store.list(chosen, None, 100).await.unwrap();
+        page.measurements.into_iter().map(|(_, measurement)| measurement).collect::<Vec<_>>()
+    };
+    assert_eq!(list(&chosen_by("eve")).await, slower);
+    assert_eq!(list(&Chosen::of_subject(&subject).by(Reporter::named("ci"))).await.len(), 4);
+    assert_eq!(list(&Chosen::of_target("b").by(Reporter::named("ci"))).await, []);
+    assert_eq!(list(&Chosen::default()).await.len(), 5);
+}
+
+#[tokio::test]
+async fn deleting_a_reporter_leaves_what_others_measured() {
+    let (_folder, path) = folder();
+    let (store, [shared, own]) = (open(&path), [subject("a", 1), subject("b", 1)]);
+    let graph = || Some(KeptGraph { reporter: Reporter::named("eve"), ..graph(1) });
+    store.report(shared.clone(), by("eve", measurements(0..30)), graph()).await.unwrap();
+    store.report(shared.clone(), by("ci", measurements(0..3)), None).await.unwrap();
+    store.report(own.clone(), by("eve", measurements(0..5)), graph()).await.unwrap();
+    assert_eq!(store.delete(&Chosen::of_target("b").by(Reporter::named("ci"))).await, Ok(0));
+    assert_eq!(store.delete(&chosen_by("eve")).await, Ok(35));
+    assert_eq!(of_graph(&store, &shared, 100).await, by("ci", measurements(0..3)));
+    assert_eq!(store.has_graph(shared.clone()).await, Ok(true), "it has measurements");
+    assert_eq!(store.has_graph(own).await, Ok(false));
+    assert_eq!(store.delete(&chosen_by("ci")).await, Ok(3));
+    assert_eq!(store.has_graph(shared).await, Ok(false));
+}
+
+#[tokio::test]
+async fn one_client_leaves_room_for_others_until_its_own_is_deleted() {
+    let (_folder, path) = folder();
+    let (store, subject) = (open_with(&path, 4_000).unwrap(), subject("a", 1));
+    let fill = async |reporter: &str| {
+        let (mut number, mut refused) = (0, None);
+        while refused.is_none() {
+            refused = store.report(subject.clone(), by(reporter, measurements([number])), None).await.err();
+            number += 1;
+        }
+        (number - 1, refused.unwrap())
+    };
+    let (of_one, refused) = fill("eve").await;
+    let StoreError::ShareFull { reporter, found, allowed } = refused else { panic!("{refused}") };
+    assert_eq!(reporter, "eve");
+    assert!((2_900..3_200).contains(&found) && found > allowed, "{found} of {allowed}");
+    let (of_other, _) = fill("ci").await;
+    assert!(of_other >= 4 && of_one > 3 * of_other, "{of_one} and {of_other}");
+    assert_eq!(store.delete(&chosen_by("eve")).await, Ok(of_one.into()));
+    assert!(fill("eve").await.0 >= of_one - of_other, "its share is free again");
+}
+
+#[tokio::test]
+async fn a_file_without_reporters_keeps_its_measurements() {
+    let (_folder, path) = folder();
+    let (store, subject) = (open(&path), subject("a", 1));
+    store.report(subject.clone(), measurements(0..3), Some(graph(1))).await.unwrap();
+    store.close().await;
+    let database = Database::open(&path).unwrap();
+    let write = database.begin_write().unwrap();
+    write.open_table(FACTS).unwrap().insert("format", 3).unwrap();
+    assert!(write.delete_table(REPORTERS).unwrap());
+    write.commit().unwrap();
+    drop(database);
+    let store = open(&path);
+    assert_eq!(of_graph(&store, &subject, 10).await, measurements(0..3));
+    assert_eq!(store.graph(subject.clone()).await, Ok(Some(graph(1))));
+    store.report(subject.clone(), by("ci", measurements(0..3)), None).await.unwrap();
+    assert_eq!(store.delete(&chosen_by("ci")).await, Ok(3));
+    assert_eq!(of_graph(&store, &subject, 10).await, measurements(0..3));
 }
 
 #[tokio::test]
@@ -267,6 +362,7 @@ async fn a_file_without_graphs_gets_them() {
     for table in [GRAPHS, SUBJECTS] {
         assert!(write.delete_table(table).unwrap());
     }
+    assert!(write.delete_table(REPORTERS).unwrap());
     write.commit().unwrap();
     drop(database);
     let store = open(&path);

@@ -1,13 +1,17 @@
-use std::sync::Arc;
+use std::{collections::BTreeSet, ops::Bound, sync::Arc};
 
 use redb::{Database, ReadableTable as _, Table, WriteTransaction};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    KeptGraph, Measurement, Reported, StoreError, Subject,
-    file::{BYTES, FACTS, MEASUREMENTS, StoreFile},
+    KeptGraph, Measurement, Reported, Reporter, StoreError, Subject,
+    chosen::ChosenKeys,
+    file::{BYTES, FACTS, MEASUREMENTS, StoreFile, unreadable},
     graph_tables::GraphTables,
+    page::MAX_SCANNED,
     report::{Record, bytes_of, new_records, records},
+    reporter_table::ReporterTable,
+    room::Room,
 };
 use crate::metrics::{StoreSeries, set};
 
@@ -15,8 +19,10 @@ use crate::metrics::{StoreSeries, set};
 pub(super) enum Command {
     /// Adds measurements.
     Report(Report),
-    /// Deletes what has keys with this prefix, and answers how many that were.
-    Delete(Vec<u8>, Answer<u64>),
+    /// Deletes the chosen measurements, and answers how many that were.
+    Delete(ChosenKeys, Answer<u64>),
+    /// Opens the file again after a failure, at least to be read.
+    Reopen(Answer<()>),
     /// Closes the file.
     Close(Answer<()>),
 }
@@ -32,6 +38,8 @@ pub(super) struct Report {
 
 /// What a report adds.
 struct Added {
+    /// Who reports, if it is known.
+    reporter: Option<Reporter>,
     measurements: Vec<Record>,
     graph: Option<(Subject, KeptGraph)>,
 }
@@ -50,7 +58,7 @@ pub(super) struct Writer {
 /// Maximum number of reports of one commit.
 const MAX_GROUP: usize = 256;
 
-/// Maximum number of measurements, and of graphs, that one commit deletes.
+/// Maximum number of measurements that one commit deletes.
 const DELETED_AT_ONCE: usize = 10_000;
 
 impl Writer {
@@ -73,11 +81,14 @@ impl Writer {
                     }
                     self.report(group);
                 }
-                Some(Command::Delete(prefix, answer)) => {
-                    let deleted = self.delete(&prefix);
+                Some(Command::Delete(chosen, answer)) => {
+                    let deleted = self.delete(&chosen);
                     self.sample();
                     // The caller may have gone.
                     let _ = answer.send(deleted);
+                }
+                Some(Command::Reopen(answer)) => {
+                    let _ = answer.send(self.reopen_to_read());
                 }
                 Some(Command::Close(answer)) => {
                     self.file.close();
@@ -111,15 +122,24 @@ impl Writer {
         }
     }
 
-    fn delete(&self, prefix: &[u8]) -> Result<u64, StoreError> {
-        let mut deleted = 0;
+    fn delete(&self, chosen: &ChosenKeys) -> Result<u64, StoreError> {
+        let (mut deleted, mut after) = (0, None);
         loop {
-            let some = self.write(|database| delete_some(database, prefix))?;
-            deleted += some.measurements as u64;
-            if some.measurements < DELETED_AT_ONCE && some.graphs < DELETED_AT_ONCE {
+            let some = self.write(|database| delete_some(database, chosen, after.as_deref()))?;
+            deleted += some.measurements;
+            after = some.next;
+            if after.is_none() {
                 return Ok(deleted);
             }
         }
+    }
+
+    /// Opens the file to be read, if it is not open, or cannot be read any more.
+    fn reopen_to_read(&self) -> Result<(), StoreError> {
+        if self.file.totals().is_err() {
+            self.file.close();
+        }
+        self.file.reopen_to_read()
     }
 
     /// Writes to the file. If that fails, the file is opened again for the next command.
@@ -137,9 +157,17 @@ impl Writer {
 impl Report {
     fn added(self) -> (Added, Answer<Reported>) {
         let Self { subject, measurements, graph, answer } = self;
+        let reporter = measurements.first().and_then(|first| first.reporter.clone());
         let measurements = records(&subject, &measurements);
-        (Added { measurements, graph: graph.map(|graph| (subject, graph)) }, answer)
+        (Added { reporter, measurements, graph: graph.map(|graph| (subject, graph)) }, answer)
     }
+}
+
+/// The tables that a report writes.
+struct Tables<'a> {
+    measurements: Table<'a, &'static [u8], &'static [u8]>,
+    graphs: GraphTables<'a>,
+    reporters: ReporterTable<'a>,
 }
 
 /// Adds the records of reports, each as a whole or not at all, in one commit.
@@ -150,98 +178,161 @@ fn add(
 ) -> Result<Vec<Result<Reported, StoreError>>, redb::Error> {
     let write = database.begin_write()?;
     let mut held = held(&write)?;
-    let mut table = write.open_table(MEASUREMENTS)?;
-    let mut graphs = GraphTables::open(&write)?;
+    let mut tables = Tables {
+        measurements: write.open_table(MEASUREMENTS)?,
+        graphs: GraphTables::open(&write)?,
+        reporters: ReporterTable::open(&write)?,
+    };
     let mut results = Vec::with_capacity(reports.len());
-    for Added { measurements: report, graph } in reports {
-        let result = match new_records(report, |key, record| is_kept_as(&table, key, record))? {
-            Err(refused) => Err(refused),
-            Ok(new) => {
-                let of_graph = match graph {
-                    Some((subject, graph)) => graphs.missing(subject, graph)?,
-                    None => None,
-                };
-                let needed = of_graph.unwrap_or(0) + bytes_of(&new);
-                let fits = held.saturating_add(needed) <= limit;
-                if !fits && !new.is_empty() {
-                    Err(StoreError::Full { held, needed, limit })
-                } else {
-                    for (key, record) in &new {
-                        table.insert(*key, *record)?;
-                    }
-                    // A report without new measurements is not refused for its graph.
-                    let missing = graph.as_ref().filter(|_| fits && of_graph.is_some());
-                    if let Some((subject, graph)) = missing {
-                        graphs.insert(subject, graph)?;
-                    }
-                    held += if fits { needed } else { 0 };
-                    let accepted = new.len() as u64;
-                    Ok(Reported { accepted, known: report.len() as u64 - accepted })
-                }
-            }
-        };
-        results.push(result);
+    for report in reports {
+        results.push(tables.add(report, &mut held, limit)?);
     }
-    drop((table, graphs));
+    drop(tables);
     write.open_table(FACTS)?.insert(BYTES, held)?;
     write.commit()?;
     Ok(results)
 }
 
-/// Returns whether a key is in the table, and if so, whether with this record.
-fn is_kept_as(
-    table: &Table<'_, &'static [u8], &'static [u8]>,
-    key: &[u8],
-    record: &[u8],
-) -> Result<Option<bool>, redb::Error> {
-    Ok(table.get(key)?.map(|kept| kept.value() == record))
+impl Tables<'_> {
+    fn add(
+        &mut self,
+        report: &Added,
+        held: &mut u64,
+        limit: u64,
+    ) -> Result<Result<Reported, StoreError>, redb::Error> {
+        let Added { reporter, measurements, graph } = report;
+        let is_kept_as = |key: &[u8], record: &[u8]| {
+            let kept = self.measurements.get(key)?;
+            Ok::<_, redb::Error>(kept.map(|kept| kept.value() == record))
+        };
+        let new = match new_records(measurements, is_kept_as)? {
+            Ok(new) => new,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        let of_graph = match graph {
+            Some((subject, graph)) => self.graphs.missing(subject, graph)?,
+            None => None,
+        };
+        let needed = of_graph.unwrap_or(0) + bytes_of(&new);
+        let reporter = reporter.as_ref();
+        let of_reporter = match reporter {
+            Some(reporter) => Some((reporter, self.reporters.bytes(reporter)?)),
+            None => None,
+        };
+        let fits = Room { limit, held: *held, reporter: of_reporter }.check(needed);
+        let accepted = new.len() as u64;
+        let reported = Reported { accepted, known: measurements.len() as u64 - accepted };
+        match fits {
+            Err(refused) if !new.is_empty() => return Ok(Err(refused)),
+            // A report without new measurements is not refused for its graph.
+            Err(_) => return Ok(Ok(reported)),
+            Ok(()) => {}
+        }
+        for (key, record) in &new {
+            self.measurements.insert(*key, *record)?;
+        }
+        if let Some((subject, graph)) = graph.as_ref().filter(|_| of_graph.is_some()) {
+            self.graphs.insert(subject, graph)?;
+        }
+        if needed > 0 {
+            self.reporters.add(reporter, needed)?;
+        }
+        *held += needed;
+        Ok(Ok(reported))
+    }
 }
 
 /// What one commit deleted.
 struct Deleted {
-    measurements: usize,
-    graphs: usize,
+    measurements: u64,
+    /// The key after which the next commit goes on; `None` if nothing is left.
+    next: Option<Vec<u8>>,
 }
 
-/// Deletes the first measurements whose keys have this prefix, and the first graphs after the last of them.
-fn delete_some(database: &Database, prefix: &[u8]) -> Result<Deleted, redb::Error> {
+/// What is removed of each reporter.
+type Freed = Vec<(Option<Reporter>, u64)>;
+
+/// Deletes the first of the chosen measurements after a key, and the graphs that have none left.
+fn delete_some(
+    database: &Database,
+    chosen: &ChosenKeys,
+    after: Option<&[u8]>,
+) -> Result<Deleted, redb::Error> {
     let write = database.begin_write()?;
-    let (measurements, mut freed) = remove(&mut write.open_table(MEASUREMENTS)?, prefix)?;
-    let mut graphs = 0;
-    if measurements < DELETED_AT_ONCE {
-        let (removed, bytes) = GraphTables::open(&write)?.remove(prefix, DELETED_AT_ONCE)?;
-        (graphs, freed) = (removed, freed + bytes);
+    let mut measurements = write.open_table(MEASUREMENTS)?;
+    let mut graphs = GraphTables::open(&write)?;
+    let removed = remove(&mut measurements, chosen, after)?;
+    let mut freed = removed.freed;
+    for subject in &removed.subjects {
+        if !has_measurements(&measurements, subject)? {
+            freed.extend(graphs.remove(&subject.prefix(), 1)?);
+        }
     }
-    let held = held(&write)?.saturating_sub(freed);
+    drop((measurements, graphs));
+    let mut reporters = ReporterTable::open(&write)?;
+    let mut held = held(&write)?;
+    for (reporter, bytes) in &freed {
+        reporters.subtract(reporter.as_ref(), *bytes)?;
+        held = held.saturating_sub(*bytes);
+    }
+    drop(reporters);
     write.open_table(FACTS)?.insert(BYTES, held)?;
     write.commit()?;
-    Ok(Deleted { measurements, graphs })
+    Ok(Deleted { measurements: removed.count, next: removed.next })
 }
 
-/// Removes the first records whose keys have this prefix. Returns how many, and their bytes.
+/// What was removed from the table of measurements.
+#[derive(Default)]
+struct Removed {
+    count: u64,
+    freed: Freed,
+    subjects: BTreeSet<Subject>,
+    next: Option<Vec<u8>>,
+}
+
+/// Removes the first of the chosen records after a key.
 fn remove(
     table: &mut Table<'_, &'static [u8], &'static [u8]>,
-    prefix: &[u8],
-) -> Result<(usize, u64), redb::Error> {
-    let (mut keys, mut freed) = (Vec::new(), 0);
-    for entry in table.range(prefix..)?.take(DELETED_AT_ONCE) {
+    chosen: &ChosenKeys,
+    after: Option<&[u8]>,
+) -> Result<Removed, redb::Error> {
+    let (mut removed, mut keys) = (Removed::default(), Vec::new());
+    let start = after.map_or(Bound::Included(chosen.prefix.as_slice()), Bound::Excluded);
+    for (scanned, entry) in table.range::<&[u8]>((start, Bound::Unbounded))?.enumerate() {
         let (key, record) = entry?;
-        if !key.value().starts_with(prefix) {
+        let (key, record) = (key.value(), record.value());
+        if !key.starts_with(&chosen.prefix) {
             break;
         }
-        freed += bytes(key.value(), record.value());
-        keys.push(key.value().to_vec());
+        if chosen.has_tag_of(key) {
+            let (subject, _) = Subject::of_key(key).ok_or_else(unreadable)?;
+            removed.subjects.insert(subject);
+            removed.freed.push((Measurement::reporter_of(record), (key.len() + record.len()) as u64));
+            keys.push(key.to_vec());
+        }
+        if keys.len() == DELETED_AT_ONCE || scanned == MAX_SCANNED {
+            removed.next = Some(key.to_vec());
+            break;
+        }
     }
     for key in &keys {
         table.remove(key.as_slice())?;
     }
-    Ok((keys.len(), freed))
+    removed.count = keys.len() as u64;
+    Ok(removed)
+}
+
+fn has_measurements(
+    table: &Table<'_, &'static [u8], &'static [u8]>,
+    subject: &Subject,
+) -> Result<bool, redb::Error> {
+    let prefix = subject.prefix();
+    match table.range(prefix.as_slice()..)?.next() {
+        Some(entry) => Ok(entry?.0.value().starts_with(&prefix)),
+        None => Ok(false),
+    }
 }
 
 fn held(write: &WriteTransaction) -> Result<u64, redb::Error> {
     Ok(write.open_table(FACTS)?.get(BYTES)?.map_or(0, |bytes| bytes.value()))
-}
-
-fn bytes(key: &[u8], record: &[u8]) -> u64 {
-    (key.len() + record.len()) as u64
 }

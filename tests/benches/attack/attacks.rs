@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use hlorank_tests::attackers::{
-    Aim, Attack, Bomb, Flood, RANK, RANK_STREAM, Shape, bombs, broken_uploads, deaf_connections, flood,
-    fused_chains, health_watches, huge_graphs, idle_connections, rebound_names, silent_calls,
-    silent_connections, slow_bombs, slow_calls, small_batches, unread_streams,
+    Aim, Attack, Bomb, Flood, RANK, RANK_STREAM, Shape, bombs, broken_uploads, deaf_connections,
+    false_reports, flood, fused_chains, health_watches, huge_graphs, idle_connections, rebound_names,
+    silent_calls, silent_connections, slow_bombs, slow_calls, small_batches, unread_streams,
 };
 use hlorank_tests::{graph_of_module, kernel_graph, module::two_dots};
 use tokio::runtime::Runtime;
@@ -32,7 +32,7 @@ const OFTEN: Duration = Duration::from_millis(50);
 const SELDOM: Duration = Duration::from_secs(1);
 
 /// All attacks. Attackers that want the places of a client have its address; the others have one to three of their own.
-pub(crate) const ATTACKS: [Named; 23] = [
+pub(crate) const ATTACKS: [Named; 25] = [
     named("bombs, zstd", |site| clients(bombs(&site.aim(), 4, all(Bomb::zstd), OFTEN))),
     named("bombs, gzip", |site| clients(bombs(&site.aim(), 4, all(Bomb::gzip), OFTEN))),
     named("bombs, plain", |site| clients(bombs(&site.aim(), 1, all(Bomb::plain), SELDOM))),
@@ -62,6 +62,10 @@ pub(crate) const ATTACKS: [Named; 23] = [
     named("broken uploads", |site| clients(broken_uploads(&site.aim(), 4, OFTEN))),
     named("a web page's name", |site| clients(rebound_names(&site.aim(), 4, OFTEN))),
     named("fusions of a chain with many users", |site| clients(fused_chains(&site.aim(), 2, OFTEN))),
+    named("reports that fill the store", |site| {
+        clients(false_reports(&elsewhere(site), 4, "a full board", 2_000, OFTEN))
+    }),
+    named("reports of false times", |site| clients(false_reports(&elsewhere(site), 3, "a board", 30, OFTEN))),
     named("policies by two servers", |site| Running::Policies(PolicyChanges::start(site))),
     named("endless model version", |site| Running::Version { _published: PublishedVersion::endless(site) }),
 ];

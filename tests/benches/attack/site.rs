@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::Path, process::Command, time::Duration};
 
 use hlorank_tests::{Artifacts, ServerProcess, attackers::Aim, program};
+use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -21,6 +22,9 @@ const MAX_CALL_BYTES: usize = (768 << 20) / 3;
 /// Sum of the above.
 pub(crate) const GRANTED_BYTES: usize = GRAPH_CACHE_BYTES + EMBEDDING_CACHE_BYTES + MAX_CALL_BYTES;
 
+/// Bytes of the store of measurements, which attackers fill within seconds.
+const MAX_MEASUREMENTS_BYTES: usize = 64 << 20;
+
 /// Maximum wait for readiness.
 const READY: Duration = Duration::from_secs(30);
 
@@ -36,12 +40,14 @@ pub(crate) enum Confinement {
 pub(crate) struct Site {
     pub(crate) server: ServerProcess,
     pub(crate) artifacts: Artifacts,
+    _measurements: TempDir,
     confinement: Confinement,
 }
 
 impl Site {
     pub(crate) fn start(confinement: Confinement) -> Self {
         let artifacts = Artifacts::copy();
+        let measurements = tempfile::tempdir().expect("a temporary folder can be made");
         let mut command = match confinement {
             Confinement::Gibibyte if has_systemd() => in_scope(&program("hlorank-server")),
             _ => program("hlorank-server"),
@@ -50,7 +56,9 @@ impl Site {
         command.arg(format!("--graph-cache-bytes={GRAPH_CACHE_BYTES}"));
         command.arg(format!("--embedding-cache-bytes={EMBEDDING_CACHE_BYTES}"));
         command.arg(format!("--max-call-bytes={MAX_CALL_BYTES}"));
-        Self { server: ServerProcess::run(command), artifacts, confinement }
+        command.arg(format!("--measurements={}", measurements.path().join("measurements").display()));
+        command.arg(format!("--max-measurements-bytes={MAX_MEASUREMENTS_BYTES}"));
+        Self { server: ServerProcess::run(command), artifacts, _measurements: measurements, confinement }
     }
 
     /// Returns this site, or a new one if its server was killed.

@@ -10,6 +10,7 @@ mod connections;
 mod floods;
 mod frames;
 pub mod messages;
+mod reports;
 mod sent;
 mod small_batches;
 mod unread_streams;
@@ -26,6 +27,7 @@ pub use calls::{
 pub use connections::{deaf_connections, half_handshakes, idle_connections, silent_connections};
 pub use floods::{Flood, flood};
 pub use messages::Shape;
+pub use reports::{REPORT, REPORTED_KERNEL, false_reports, report_of};
 pub use sent::Sent;
 pub use small_batches::{send_small_batches, small_batches};
 pub use unread_streams::unread_streams;

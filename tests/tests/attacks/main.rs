@@ -10,4 +10,5 @@ mod bombs;
 mod floods;
 mod inputs;
 mod places;
+mod reports;
 mod unread;

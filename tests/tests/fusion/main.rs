@@ -2,6 +2,7 @@
 
 mod answers;
 mod bad_input;
+mod reports;
 
 use hlorank_client::{Client, GraphHandle, Ranking};
 use hlorank_graph::{Configurations, FusionBatch, Graph, Task};

@@ -39,6 +39,7 @@ fn report() -> ReportMeasurementsRequest {
         repeats: vec![1_000_000; REPORTED],
         failures: vec![0; REPORTED],
         ids: ids(REPORTED),
+        reporter: "r".repeat(256),
     }
 }
 

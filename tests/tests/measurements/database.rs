@@ -114,10 +114,10 @@ async fn a_database_is_bounded_and_refused_in_another_format() {
         assert_eq!(reason(&refused), Some("MEASUREMENTS_FULL"), "{refused}");
         assert_eq!(rank(&client, &kernels[0]).await.adaptation.unwrap().stored_measurements, 0);
     }
-    database.execute("UPDATE hlorank_store SET format = 2");
+    database.execute("UPDATE hlorank_store SET format = 3");
     let refusal = async |flag: &str| TestServer::try_start_with(&[flag]).await.err().unwrap().to_string();
     let refused = refusal(&format!("--measurements={}", database.url())).await;
-    assert!(refused.contains("format 2") && refused.contains("127.0.0.1/postgres"), "{refused}");
+    assert!(refused.contains("format 3") && refused.contains("127.0.0.1/postgres"), "{refused}");
     let refused = refusal("--measurements=postgres://me:secret@host:port/x").await;
     assert!(refused.contains("no address of a PostgreSQL database"), "{refused}");
     assert!(!refused.contains("secret"), "{refused}");

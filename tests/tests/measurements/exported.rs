@@ -105,3 +105,41 @@ async fn measured_files_of_others_need_a_target() {
     assert!(reported["accepted"].as_u64().unwrap() > 10, "{reported}");
     assert!(!client.list_measurements(MeasurementsOf::All, &[]).await.unwrap().graphs.is_empty());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_exchange_keeps_who_reported_unless_it_is_told_otherwise() {
+    let folders = [folder(), folder(), folder()];
+    let (one, one_client) = start(folders[0].path(), &[]).await;
+    let (other, other_client) = start(folders[1].path(), &[]).await;
+    let (third, third_client) = start(folders[2].path(), &[]).await;
+    for graph in measured_graphs() {
+        for (reporter, first) in [("ann", 0), ("bob", 1)] {
+            let chosen: Vec<usize> = (first..configurations(&graph).len()).step_by(2).take(10).collect();
+            let times = &graph.measurements.as_ref().unwrap().run_times;
+            let time = |&config: &usize| Measured::Time { seconds: times[config] as f64 * 1e-9, repeats: 2 };
+            let outcomes: Vec<Measured> = chosen.iter().map(time).collect();
+            let adapt = Adapt::new(TARGET).measured(&part(configurations(&graph), chosen), &outcomes);
+            let handle = GraphHandle::of(&graph);
+            one_client.report_measurements_of(reporter, &handle, &adapt).await.unwrap();
+        }
+    }
+    let exported = folders[0].path().join("exported");
+    hlorank(&one, &["export", "--out", path(&exported)]);
+    hlorank(&other, &["import", path(&exported)]);
+    let all = async |client: &Client| client.list_measurements(MeasurementsOf::All, &[]).await.unwrap();
+    assert_eq!(all(&other_client).await, all(&one_client).await);
+    hlorank(&third, &["import", "--as-own", path(&exported)]);
+    let own = all(&third_client).await;
+    assert!(own.graphs.iter().flat_map(|graph| &graph.reporters).all(|reporter| reporter == "127.0.0.1"));
+
+    let listed = hlorank(&other, &["list", "--target", TARGET]);
+    let of = |name: &str| {
+        let kept = listed["kept"].as_array().unwrap().iter().filter(|kept| kept["reporter"] == name);
+        kept.map(|kept| kept["measurements"].as_u64().unwrap()).sum::<u64>()
+    };
+    assert!(of("ann") > 10 && of("bob") > 10, "{listed}");
+    let deleted = hlorank(&other, &["delete", "--reporter", "ann"]);
+    assert_eq!(deleted["deleted"].as_u64(), Some(of("ann")));
+    let deleted = hlorank(&other, &["delete", "--target", TARGET]);
+    assert_eq!(deleted["deleted"].as_u64(), Some(of("bob")));
+}

@@ -6,6 +6,7 @@ mod exchanged_pools;
 mod exported;
 mod live_quality;
 mod pooled;
+mod reporters;
 mod secured_database;
 mod stored;
 

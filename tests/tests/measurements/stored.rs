@@ -356,6 +356,8 @@ async fn a_full_store_refuses_with_its_limit_until_something_is_deleted() {
         (info.reason.as_str(), &*info.metadata["limit"]),
         ("MEASUREMENTS_FULL", "--max-measurements-bytes")
     );
+    let [found, allowed] = ["found", "allowed"].map(|key| info.metadata[key].parse::<u64>().unwrap());
+    assert!(found > allowed && allowed <= 750, "one client has three quarters: {found} of {allowed}");
     assert!(refused.get_details_retry_info().is_none(), "it stays full");
     let scrape = server.scrape().await;
     assert_eq!(scrape.value("hlorank_measurements", &[]), 2.0 * (number - 1.0));

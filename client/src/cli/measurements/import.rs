@@ -1,4 +1,5 @@
 use std::{
+    collections::BTreeMap,
     fmt::{self, Display, Formatter},
     fs, io,
     path::{Path, PathBuf},
@@ -7,9 +8,11 @@ use std::{
 use clap::Args;
 use hlorank_client::{
     Adapt, Client, GraphHandle, Measured,
-    v1::{self, ExportedMeasurements, GraphMeasurements},
+    v1::{self, ConfigBatch, ExportedMeasurements, GraphMeasurements},
 };
-use hlorank_graph::{FileError, GraphFile, MeasuredGraph, Task, read_exported};
+use hlorank_graph::{
+    ConfigurationError, EncodedBatch, FileError, GraphFile, MeasuredGraph, Task, read_exported,
+};
 use prost::Message as _;
 use serde::Serialize;
 
@@ -32,6 +35,12 @@ pub(crate) struct Import {
     /// Exported files have the names of their targets. Other files, such as those of TpuGraphs, have none.
     #[arg(long, value_name = "NAME")]
     target: Option<String>,
+    /// Report all of them as measurements of this client
+    ///
+    /// By default, those of exported files keep the names of their reporters, which needs the scope `admin` if the server has
+    /// tokens.
+    #[arg(long)]
+    as_own: bool,
     #[command(flatten)]
     server: Server,
 }
@@ -47,7 +56,14 @@ struct ImportReport {
 /// Measurements of one graph, ready to be reported.
 struct Report {
     graph: GraphHandle,
-    parts: Vec<Adapt>,
+    parts: Vec<Part>,
+}
+
+/// Measurements of one reporter.
+struct Part {
+    /// Empty for the client itself.
+    reporter: String,
+    measurements: Adapt,
 }
 
 /// Maximum number of measurements of one call.
@@ -80,8 +96,9 @@ impl Import {
     ) -> Result<(), CommandError> {
         for Report { graph, parts } in self.read(file)? {
             report.graphs += 1;
-            for part in &parts {
-                let reported = client.report_measurements(&graph, part).await;
+            for Part { reporter, measurements } in &parts {
+                let reporter = if self.as_own { "" } else { reporter };
+                let reported = client.report_measurements_of(reporter, &graph, measurements).await;
                 let reported = reported.map_err(|source| CommandError::graph(file, 0, source))?;
                 report.accepted += u64::from(reported.accepted);
                 report.known += u64::from(reported.known);
@@ -99,7 +116,12 @@ impl Import {
             let exported = ExportedMeasurements::decode(&*exported);
             let exported =
                 exported.map_err(|source| CommandError::Exported { path: path.clone(), source })?;
-            return Ok(vec![Report::of(exported).ok_or(CommandError::NoGraph { path })?]);
+            let report = Report::of(exported).map_err(|source| FileError::Configuration {
+                path: path.clone(),
+                module: 0,
+                source,
+            })?;
+            return Ok(vec![report.ok_or(CommandError::NoGraph { path })?]);
         }
         let target = self.target.as_deref().ok_or(CommandError::NoTarget { path })?;
         let graphs = GraphFile::of(file, bytes, Task::Layout, &FILE_LIMITS)?.graphs;
@@ -123,13 +145,15 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
 
 impl Report {
     /// Returns nothing if there is no graph.
-    fn of(exported: ExportedMeasurements) -> Option<Self> {
-        let part = |part: GraphMeasurements| {
-            let GraphMeasurements { target, batch, seconds, repeats, failures, ids, .. } = part;
-            Adapt::from(v1::Adapt { target, batch, seconds, repeats, failures, ids, use_stored: false })
-        };
-        let graph = GraphHandle::of_message(exported.graph?)?;
-        Some(Self { graph, parts: exported.measurements.into_iter().map(part).collect() })
+    fn of(exported: ExportedMeasurements) -> Result<Option<Self>, ConfigurationError> {
+        let Some(message) = exported.graph else { return Ok(None) };
+        let slots = message.configurable_nodes.clone();
+        let Some(graph) = GraphHandle::of_message(message) else { return Ok(None) };
+        let mut parts = Vec::new();
+        for part in exported.measurements {
+            parts.extend(Part::by_reporter(part, &slots)?);
+        }
+        Ok(Some(Self { graph, parts }))
     }
 
     /// A run time of 0 means not measured.
@@ -141,10 +165,50 @@ impl Report {
             #[expect(clippy::cast_precision_loss, reason = "nanoseconds stay far below 2^53")]
             let time = |&config: &usize| Measured::Time { seconds: times[config] as f64 * 1e-9, repeats: 1 };
             let outcomes: Vec<Measured> = some.iter().map(time).collect();
-            Adapt::new(target).measured(&measurements.configurations.select(some), &outcomes)
+            let measurements =
+                Adapt::new(target).measured(&measurements.configurations.select(some), &outcomes);
+            Part { reporter: String::new(), measurements }
         });
         Some(Self { graph: GraphHandle::of(measured), parts: parts.collect() })
     }
+}
+
+impl Part {
+    /// Splits measurements by their reporters.
+    fn by_reporter(of: GraphMeasurements, slots: &[u32]) -> Result<Vec<Self>, ConfigurationError> {
+        let mut reporters = BTreeMap::<&str, Vec<usize>>::new();
+        for (number, reporter) in of.reporters.iter().enumerate() {
+            reporters.entry(reporter).or_default().push(number);
+        }
+        if reporters.len() < 2 {
+            let reporter = of.reporters.first().cloned().unwrap_or_default();
+            let GraphMeasurements { target, batch, seconds, repeats, failures, ids, .. } = of;
+            let adapt = v1::Adapt { target, batch, seconds, repeats, failures, ids, ..v1::Adapt::default() };
+            return Ok(vec![Self { reporter, measurements: adapt.into() }]);
+        }
+        let encoded = of.batch.clone().unwrap_or_default().encode_to_vec().into();
+        let Some(encoded) = EncodedBatch::of(&encoded)? else { return Ok(Vec::new()) };
+        let configurations = encoded.read(encoded.task(), slots, &FILE_LIMITS)?;
+        let part = |(reporter, numbers): (&str, Vec<usize>)| {
+            let some = configurations.select(&numbers).to_smallest_form();
+            let adapt = v1::Adapt {
+                target: of.target.clone(),
+                batch: Some(ConfigBatch { configs: Some(some) }),
+                seconds: chosen(&of.seconds, &numbers),
+                repeats: chosen(&of.repeats, &numbers),
+                failures: chosen(&of.failures, &numbers),
+                ids: chosen(&of.ids, &numbers),
+                ..v1::Adapt::default()
+            };
+            Self { reporter: reporter.to_owned(), measurements: adapt.into() }
+        };
+        Ok(reporters.into_iter().map(part).collect())
+    }
+}
+
+/// The values of some numbers. The server refuses lists that are too short.
+fn chosen<T: Clone>(values: &[T], numbers: &[usize]) -> Vec<T> {
+    numbers.iter().filter_map(|&number| values.get(number).cloned()).collect()
 }
 
 impl Display for ImportReport {

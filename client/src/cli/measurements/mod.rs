@@ -1,12 +1,14 @@
-//! `hlorank measurements`: takes what a server keeps to files that training reads, and back.
+//! `hlorank measurements`: lists and deletes what a server keeps, and takes it to files that training reads, and back.
 
+mod delete;
 mod export;
 mod exported_file;
 mod import;
+mod list;
 
 use clap::Subcommand;
 
-use self::{export::Export, import::Import};
+use self::{delete::Delete, export::Export, import::Import, list::List};
 use super::{error::CommandError, output::Format};
 
 #[derive(Debug, Subcommand)]
@@ -15,6 +17,10 @@ pub(crate) enum MeasurementsCommand {
     Export(Export),
     /// Report the measurements of files to a server
     Import(Import),
+    /// Show how many measurements of each graph a server keeps, and who reported them
+    List(List),
+    /// Delete measurements that a server keeps
+    Delete(Delete),
 }
 
 impl MeasurementsCommand {
@@ -22,6 +28,8 @@ impl MeasurementsCommand {
         match self {
             Self::Export(export) => export.run(format).await,
             Self::Import(import) => import.run(format).await,
+            Self::List(list) => list.run(format).await,
+            Self::Delete(delete) => delete.run(format).await,
         }
     }
 }

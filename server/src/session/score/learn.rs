@@ -5,12 +5,12 @@ use crate::{
     compute::Class,
     graphs::Warning,
     session::{
-        SentMeasurements, SessionError,
-        adapt::{Learned, Pooled, learn, learning_bytes},
+        SentMeasurements, SessionError, WantedStored,
+        adapt::{Learned, Lesson, Pooled, learn, learning_bytes, points_of_measured, prior_of},
         measurements::ADAPT,
         stored::{Measured, join},
     },
-    store::Measurement,
+    store::{Chosen, Measurement, Reporter, Subject},
 };
 
 impl Session {
@@ -19,7 +19,7 @@ impl Session {
     pub(crate) async fn adapt(
         &mut self,
         sent: SentMeasurements,
-        use_stored: bool,
+        wanted: WantedStored,
     ) -> Result<(), SessionError> {
         let SentMeasurements { target, batch, outcomes, ids } = sent;
         let (graph, engine) = (Arc::clone(&self.graph), Arc::clone(self.sessions.engine()));
@@ -31,19 +31,24 @@ impl Session {
                 Some(pool.run(class, move |_| read()).await?.value?)
             }
         };
-        let stored = if use_stored { self.stored(&target).await } else { None };
+        let client = self.call.client.reporter.clone();
+        let reporter = (wanted == WantedStored::Own).then(|| client.clone());
+        let stored = match wanted {
+            WantedStored::Nothing => None,
+            WantedStored::Own | WantedStored::All => self.stored(&target, reporter.clone()).await,
+        };
         // A store that failed is not asked again.
         let uses_pool = stored.is_some();
         let stored = stored.unwrap_or_default();
         let is_quick = stored.is_empty();
         let columns = self.columns();
-        let join = move || join((&graph, columns), sent, outcomes, &ids, stored);
+        let join = move || join((&graph, columns), (sent, &client), outcomes, &ids, stored);
         let (measured, unusable) =
             if is_quick { join() } else { pool.run(Class::Bulk, move |_| join()).await?.value };
         if let Some(error) = unusable {
             self.warn_of_store(&error);
         }
-        let pooled = if uses_pool { self.pooled(&target).await } else { None };
+        let pooled = if uses_pool { self.pooled(&target, reporter).await } else { None };
         self.learned = Some(match measured {
             None => Learned::nothing(target, pooled),
             Some(measured) => self.learn(target, measured, pooled).await?,
@@ -51,9 +56,12 @@ impl Session {
         Ok(())
     }
 
-    /// Returns the stored measurements of a target. If they cannot be read, the call goes on without them.
-    async fn stored(&mut self, target: &str) -> Option<Vec<Measurement>> {
-        let stored = self.sessions.stored(&self.call, (&self.graph, self.columns()), target).await;
+    /// Returns the stored measurements of a target, of one reporter if one is given. If they cannot be read, the call goes on
+    /// without them.
+    async fn stored(&mut self, target: &str, reporter: Option<Reporter>) -> Option<Vec<Measurement>> {
+        let subject = Subject { target: target.to_owned(), graph: self.graph.hash };
+        let chosen = Chosen::of_subject(&subject).by(reporter);
+        let stored = self.sessions.stored(&self.call, (&self.graph, self.columns()), &chosen).await;
         stored.map_err(|error| self.warn_of_store(&error)).ok()
     }
 
@@ -63,20 +71,28 @@ impl Session {
     }
 
     async fn learn(
-        &self,
+        &mut self,
         target: String,
         measured: Measured,
         pooled: Option<Pooled>,
     ) -> Result<Learned, SessionError> {
-        let engine = self.sessions.engine();
+        let engine = Arc::clone(self.sessions.engine());
         let configurations = measured.configurations.clone();
         let class = class_of(configurations.len());
         let read = move || Ok::<_, SessionError>(configurations);
         let evaluation = engine.score(&self.model, &self.graph, read, self.terms(class)).await?;
         let held = engine.memory().hold(learning_bytes(measured.configurations.len(), self.graph.slots()))?;
-        let unit = self.model.manifest().unit();
+        let (unit, measured) = (self.model.manifest().unit(), Arc::new(measured));
+        let (own, pool) = (Arc::clone(&measured), pooled.as_ref().and_then(|pooled| pooled.pool.clone()));
+        let points =
+            move |_| points_of_measured(&own.configurations, &evaluation.scores, (unit, pool.as_deref()));
+        let points = Arc::new(engine.pool().run(Class::Bulk, points).await?.value);
+        let prior = prior_of(&measured, unit, pooled.as_ref());
+        let judged = self.judge(prior, &measured, &points).await?;
+        self.warnings.extend(judged.warning(&self.call.client));
         let cache = Arc::clone(self.sessions.adapted());
-        let learn = move || learn(&cache, target, &measured, (&evaluation, unit), pooled, held);
-        Ok(engine.pool().run(Class::Bulk, move |_| learn()).await?.value)
+        let lesson = Lesson { target, pooled, judged, held };
+        let learn = move |_| learn(&cache, prior, (&measured, points), lesson);
+        Ok(engine.pool().run(Class::Bulk, learn).await?.value)
     }
 }

@@ -3,7 +3,8 @@ use tokio_postgres::Row;
 
 use super::{answer::within, shared::Shared};
 use crate::store::{
-    KeptGraph, Measurement, Page, StoreError, Subject, graph::Kind, key::end_of_prefix, page::MAX_PAGE_BYTES,
+    KeptGraph, Measurement, Page, StoreError, Subject, chosen::ChosenKeys, graph::Kind, key::end_of_prefix,
+    page::MAX_PAGE_BYTES,
 };
 
 /// Records from a key to another, as many as fit into a page, and the number of those that would do without that limit.
@@ -13,7 +14,8 @@ const PAGE: &str = "
             sum(length(key) + length(record)) OVER (ORDER BY key) - length(key) - length(record) AS before
         FROM (
             SELECT key, record FROM hlorank_measurements
-            WHERE key >= $1 AND ($2::bytea IS NULL OR key < $2) ORDER BY key LIMIT $3
+            WHERE key >= $1 AND ($2::bytea IS NULL OR key < $2) AND ($5::bytea IS NULL OR reporter = $5)
+            ORDER BY key LIMIT $3
         ) AS listed
     ) AS summed
     WHERE before < $4 ORDER BY key";
@@ -23,19 +25,21 @@ const ALIKE: &str = "
     WHERE structure >= $1 AND ($2::bytea IS NULL OR structure < $2) AND key <> $3 ORDER BY structure LIMIT $4";
 
 impl Shared {
-    /// Reads at most `count` measurements whose keys begin with `prefix`, from the first one after the key `after`.
+    /// Reads at most `count` of the chosen measurements, from the first one after the key `after`.
     pub(in crate::store) async fn page(
         &self,
-        prefix: &[u8],
+        ChosenKeys { prefix, reporter, .. }: &ChosenKeys,
         after: Option<&[u8]>,
         count: usize,
     ) -> Result<Page, StoreError> {
         // The key that follows directly.
-        let next = after.filter(|after| *after >= prefix).map(|after| [after, &[0]].concat());
+        let next = after.filter(|after| *after >= prefix.as_slice()).map(|after| [after, &[0]].concat());
         let start = next.as_deref().unwrap_or(prefix);
+        let reporter = reporter.as_ref().map(|reporter| reporter.name().as_bytes());
         let (end, one_more) = (end_of_prefix(prefix), number(count.saturating_add(1)));
         let client = self.reader.client().await?;
-        let rows = within(client.query(PAGE, &[&start, &end, &one_more, &number(MAX_PAGE_BYTES)])).await?;
+        let most = number(MAX_PAGE_BYTES);
+        let rows = within(client.query(PAGE, &[&start, &end, &one_more, &most, &reporter])).await?;
         drop(client);
         let mut page = Page::default();
         let some = &rows[..rows.len().min(count)];
@@ -53,8 +57,8 @@ impl Shared {
         let (client, key) = (self.reader.client().await?, subject.prefix());
         let some = "SELECT kind, message FROM hlorank_graphs WHERE key = $1";
         let Some(row) = within(client.query_opt(some, &[&key])).await? else { return Ok(None) };
-        let Kind { task, structure } = Kind::of_record(row.get("kind")).ok_or_else(unreadable)?;
-        Ok(Some(KeptGraph { task, structure, message: row.get("message") }))
+        let Kind { task, structure, reporter } = Kind::of_record(row.get("kind")).ok_or_else(unreadable)?;
+        Ok(Some(KeptGraph { task, structure, message: row.get("message"), reporter }))
     }
 
     /// Returns whether the graph of a subject is kept.
@@ -96,8 +100,7 @@ impl Shared {
 }
 
 fn measurement(row: &Row) -> Option<(Subject, Measurement)> {
-    let (subject, id) = Subject::of_key(row.get("key"))?;
-    Some((subject, Measurement::of_record(row.get("record"), id)?))
+    Measurement::read(row.get("key"), row.get("record"))
 }
 
 fn unreadable() -> StoreError {

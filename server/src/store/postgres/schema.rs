@@ -11,7 +11,10 @@ pub(super) struct Totals {
 }
 
 /// The format that this version writes and reads.
-pub(super) const FORMAT: i64 = 1;
+pub(super) const FORMAT: i64 = 2;
+
+/// The format before, which has no reporters. It becomes the current one.
+const FORMAT_WITHOUT_REPORTERS: i64 = 1;
 
 /// Servers that start at the same time create the tables one after the other.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtext('hlorank_store'))";
@@ -33,13 +36,25 @@ const TABLES: &str = "
     );
     INSERT INTO hlorank_store VALUES (1, 1, 0, 0) ON CONFLICT DO NOTHING";
 
+/// Adds what the first format lacks: the name of who reported each measurement and who brought each graph, and the bytes of
+/// each reporter.
+const REPORTERS: &str = "
+    ALTER TABLE hlorank_measurements ADD COLUMN IF NOT EXISTS reporter bytea;
+    ALTER TABLE hlorank_graphs ADD COLUMN IF NOT EXISTS reporter bytea;
+    CREATE TABLE IF NOT EXISTS hlorank_reporters (reporter bytea PRIMARY KEY, bytes bigint NOT NULL);
+    UPDATE hlorank_store SET format = 2 WHERE format = 1";
+
 /// Creates the tables if they are missing, and checks their format.
 pub(super) async fn prepare(client: &mut Client) -> Result<(), LinkError> {
     let exists = "SELECT to_regclass('hlorank_store') IS NOT NULL";
     if !within(client.query_one(exists, &[])).await?.get::<_, bool>(0) {
-        within(create(client)).await?;
+        within(change(client, TABLES)).await?;
     }
-    let format: i64 = within(client.query_one("SELECT format FROM hlorank_store", &[])).await?.get(0);
+    let mut format = within(read_format(client)).await?;
+    if format == FORMAT_WITHOUT_REPORTERS {
+        within(change(client, REPORTERS)).await?;
+        format = within(read_format(client)).await?;
+    }
     if format == FORMAT {
         return Ok(());
     }
@@ -47,10 +62,15 @@ pub(super) async fn prepare(client: &mut Client) -> Result<(), LinkError> {
     Err(LinkError::OtherFormat { found: number(format), known: number(FORMAT) })
 }
 
-async fn create(client: &mut Client) -> Result<(), Error> {
+async fn read_format(client: &Client) -> Result<i64, Error> {
+    Ok(client.query_one("SELECT format FROM hlorank_store", &[]).await?.get(0))
+}
+
+/// Changes the tables, unless another server did.
+async fn change(client: &mut Client, statements: &str) -> Result<(), Error> {
     let transaction = client.transaction().await?;
     transaction.batch_execute(LOCK).await?;
-    transaction.batch_execute(TABLES).await?;
+    transaction.batch_execute(statements).await?;
     transaction.commit().await
 }
 

@@ -1,6 +1,6 @@
 use std::{collections::HashMap, convert::Infallible};
 
-use tokio_postgres::{Client, Error, Transaction};
+use tokio_postgres::{Client, Error, Row, Transaction};
 
 use super::{
     answer::within,
@@ -10,30 +10,53 @@ use super::{
     shared::Shared,
 };
 use crate::store::{
-    KeptGraph, Measurement, Reported, StoreError, Subject,
-    graph::Kind,
+    KeptGraph, Measurement, Reported, Reporter, StoreError, Subject,
+    chosen::ChosenKeys,
     key::end_of_prefix,
     report::{Record, Records, bytes_of, new_records, records},
+    room::Room,
 };
 
 /// Maximum number of measurements, and of graphs, that one transaction deletes.
 const DELETED_AT_ONCE: usize = 10_000;
 
+/// What a transaction adds.
+struct Added<'a> {
+    subject: &'a Subject,
+    /// Who reports, if it is known.
+    reporter: Option<&'a Reporter>,
+    report: &'a [Record],
+    graph: Option<&'a KeptGraph>,
+}
+
+/// Deletes some measurements of a range, of one reporter if one is given. Returns the number and bytes of each reporter.
 const DELETE_MEASUREMENTS: &str = "
     WITH gone AS (
         DELETE FROM hlorank_measurements WHERE key IN (
-            SELECT key FROM hlorank_measurements WHERE key >= $1 AND ($2::bytea IS NULL OR key < $2) ORDER BY key LIMIT $3
-        ) RETURNING length(key) + length(record) AS bytes
+            SELECT key FROM hlorank_measurements
+            WHERE key >= $1 AND ($2::bytea IS NULL OR key < $2) AND ($4::bytea IS NULL OR reporter = $4)
+            ORDER BY key LIMIT $3
+        ) RETURNING reporter, length(key) + length(record) AS bytes
     )
-    SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM gone";
+    SELECT reporter, count(*), sum(bytes)::bigint FROM gone GROUP BY reporter";
 
+/// Deletes some graphs of a range that have no measurements. The key of a graph is what those of its measurements begin with.
 const DELETE_GRAPHS: &str = "
     WITH gone AS (
         DELETE FROM hlorank_graphs WHERE key IN (
-            SELECT key FROM hlorank_graphs WHERE key >= $1 AND ($2::bytea IS NULL OR key < $2) ORDER BY key LIMIT $3
-        ) RETURNING bytes
+            SELECT key FROM hlorank_graphs AS graph
+            WHERE key >= $1 AND ($2::bytea IS NULL OR key < $2) AND NOT EXISTS (
+                SELECT FROM hlorank_measurements AS measurement
+                WHERE measurement.key > graph.key AND measurement.key < graph.key || decode(repeat('ff', 33), 'hex')
+            )
+            ORDER BY key LIMIT $3
+        ) RETURNING reporter, bytes
     )
-    SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM gone";
+    SELECT reporter, count(*), sum(bytes)::bigint FROM gone GROUP BY reporter";
+
+const ADD_TO_REPORTER: &str = "
+    INSERT INTO hlorank_reporters VALUES ($1, $2)
+    ON CONFLICT (reporter) DO UPDATE SET bytes = hlorank_reporters.bytes + excluded.bytes";
 
 impl Shared {
     /// Adds measurements, all or none, and the graph that they are of. Returns once they are on disk.
@@ -44,8 +67,10 @@ impl Shared {
         graph: Option<KeptGraph>,
     ) -> Result<Reported, StoreError> {
         let report = records(subject, measurements);
+        let reporter = measurements.first().and_then(|first| first.reporter.as_ref());
+        let added = Added { subject, reporter, report: &report, graph: graph.as_ref() };
         let mut client = self.writer.client().await?;
-        let added = within(add(&mut client, subject, &report, graph.as_ref(), self.limit)).await?;
+        let added = within(add(&mut client, &added, self.limit)).await?;
         drop(client);
         let reported = added?;
         self.series.accepted.increment(reported.accepted);
@@ -54,11 +79,11 @@ impl Shared {
         Ok(reported)
     }
 
-    /// Deletes what has keys with this prefix. Returns how many measurements there were.
-    pub(in crate::store) async fn delete(&self, prefix: &[u8]) -> Result<u64, StoreError> {
+    /// Deletes the chosen measurements, and graphs that have none left. Returns how many measurements there were.
+    pub(in crate::store) async fn delete(&self, chosen: &ChosenKeys) -> Result<u64, StoreError> {
         let (mut client, mut deleted) = (self.writer.client().await?, 0);
         loop {
-            let [measurements, graphs] = within(delete_some(&mut client, prefix)).await?;
+            let [measurements, graphs] = within(delete_some(&mut client, chosen)).await?;
             deleted += measurements.unsigned_abs();
             if measurements.max(graphs) < number(DELETED_AT_ONCE) {
                 break;
@@ -72,11 +97,10 @@ impl Shared {
 
 async fn add(
     client: &mut Client,
-    subject: &Subject,
-    report: &[Record],
-    graph: Option<&KeptGraph>,
+    added: &Added<'_>,
     limit: u64,
 ) -> Result<Result<Reported, StoreError>, Error> {
+    let &Added { subject, reporter, report, graph } = added;
     let transaction = client.transaction().await?;
     let totals = Totals::lock(&transaction).await?;
     let kept = kept(&transaction, report).await?;
@@ -92,27 +116,44 @@ async fn add(
         _ => None,
     };
     let needed = bytes_of(&new) + graph.map_or(0, |graph| graph.bytes_for(subject));
-    let held = totals.bytes.unsigned_abs();
-    let fits = held.saturating_add(needed) <= limit;
-    if !fits && !new.is_empty() {
-        return Ok(Err(StoreError::Full { held, needed, limit }));
+    let accepted = new.len() as u64;
+    let reported = Reported { accepted, known: report.len() as u64 - accepted };
+    match room(&transaction, (&totals, limit), reporter).await?.check(needed) {
+        Err(refused) if !new.is_empty() => return Ok(Err(refused)),
+        // A report without new measurements is not refused for its graph.
+        Err(_) => return Ok(Ok(reported)),
+        Ok(()) => {}
     }
-    insert(&transaction, &new).await?;
-    // A report without new measurements is not refused for its graph.
-    if let Some(graph) = graph.filter(|_| fits) {
+    insert(&transaction, &new, reporter).await?;
+    if let Some(graph) = graph {
         insert_graph(&transaction, subject, graph).await?;
     }
-    if fits {
-        let measurements = totals.measurements + number(new.len());
-        let bytes = totals.bytes + i64::try_from(needed).unwrap_or(i64::MAX);
-        Totals { measurements, bytes }.write(&transaction).await?;
+    let bytes = i64::try_from(needed).unwrap_or(i64::MAX);
+    let totals =
+        Totals { measurements: totals.measurements + number(new.len()), bytes: totals.bytes + bytes };
+    totals.write(&transaction).await?;
+    if let Some(reporter) = reporter.filter(|_| needed > 0) {
+        transaction.execute(ADD_TO_REPORTER, &[&reporter.name().as_bytes(), &bytes]).await?;
     }
     if !new.is_empty() {
         notify(&transaction, &note_of(subject)).await?;
     }
-    let accepted = new.len() as u64;
     transaction.commit().await?;
-    Ok(Ok(Reported { accepted, known: report.len() as u64 - accepted }))
+    Ok(Ok(reported))
+}
+
+/// Returns how much of the database is taken.
+async fn room<'a>(
+    transaction: &Transaction<'_>,
+    (totals, limit): (&Totals, u64),
+    reporter: Option<&'a Reporter>,
+) -> Result<Room<'a>, Error> {
+    let held = totals.bytes.unsigned_abs();
+    let Some(reporter) = reporter else { return Ok(Room { limit, held, reporter: None }) };
+    let some = "SELECT bytes FROM hlorank_reporters WHERE reporter = $1";
+    let row = transaction.query_opt(some, &[&reporter.name().as_bytes()]).await?;
+    let bytes = row.map_or(0, |row| row.get::<_, i64>(0)).unsigned_abs();
+    Ok(Room { limit, held, reporter: Some((reporter, bytes)) })
 }
 
 /// The records that are kept of some keys.
@@ -128,10 +169,16 @@ async fn has_graph(transaction: &Transaction<'_>, subject: &Subject) -> Result<b
     Ok(transaction.query_opt(found, &[&subject.prefix()]).await?.is_some())
 }
 
-async fn insert(transaction: &Transaction<'_>, new: &Records<'_>) -> Result<(), Error> {
+async fn insert(
+    transaction: &Transaction<'_>,
+    new: &Records<'_>,
+    reporter: Option<&Reporter>,
+) -> Result<(), Error> {
     let (keys, records): (Vec<&[u8]>, Vec<&[u8]>) = new.iter().unzip();
-    let insert = "INSERT INTO hlorank_measurements SELECT * FROM unnest($1::bytea[], $2::bytea[])";
-    transaction.execute(insert, &[&keys, &records]).await.map(|_| ())
+    let insert = "INSERT INTO hlorank_measurements (key, record, reporter)
+        SELECT key, record, $3::bytea FROM unnest($1::bytea[], $2::bytea[]) AS new (key, record)";
+    let reporter = reporter.map(|reporter| reporter.name().as_bytes());
+    transaction.execute(insert, &[&keys, &records, &reporter]).await.map(|_| ())
 }
 
 async fn insert_graph(
@@ -139,32 +186,53 @@ async fn insert_graph(
     subject: &Subject,
     graph: &KeptGraph,
 ) -> Result<(), Error> {
-    let KeptGraph { task, structure, message } = graph;
-    let kind = Kind { task: *task, structure: *structure }.record();
+    let kind = graph.kind().record();
     let bytes = i64::try_from(graph.bytes_for(subject)).unwrap_or(i64::MAX);
-    let insert = "INSERT INTO hlorank_graphs VALUES ($1, $2, $3, $4, $5)";
-    let (key, structure) = (subject.prefix(), subject.structure_key(*structure));
-    transaction.execute(insert, &[&key, &&kind[..], &structure, message, &bytes]).await.map(|_| ())
+    let insert = "INSERT INTO hlorank_graphs (key, kind, structure, message, bytes, reporter)
+        VALUES ($1, $2, $3, $4, $5, $6)";
+    let (key, structure) = (subject.prefix(), subject.structure_key(graph.structure));
+    let reporter = graph.reporter.as_ref().map(|reporter| reporter.name().as_bytes());
+    transaction
+        .execute(insert, &[&key, &kind, &structure, &graph.message, &bytes, &reporter])
+        .await
+        .map(|_| ())
 }
 
-/// Deletes the first measurements whose keys have this prefix, and the first graphs after the last of them. Returns how many.
-async fn delete_some(client: &mut Client, prefix: &[u8]) -> Result<[i64; 2], Error> {
+/// Deletes the first of the chosen measurements, and then the first graphs that have none. Returns how many.
+async fn delete_some(client: &mut Client, chosen: &ChosenKeys) -> Result<[i64; 2], Error> {
+    let ChosenKeys { prefix, reporter, .. } = chosen;
+    let reporter = reporter.as_ref().map(|reporter| reporter.name().as_bytes());
     let transaction = client.transaction().await?;
-    let totals = Totals::lock(&transaction).await?;
+    let mut totals = Totals::lock(&transaction).await?;
     let (end, some) = (end_of_prefix(prefix), number(DELETED_AT_ONCE));
-    let row = transaction.query_one(DELETE_MEASUREMENTS, &[&prefix, &end, &some]).await?;
-    let (measurements, mut freed): (i64, i64) = (row.get(0), row.get(1));
+    let rows = transaction.query(DELETE_MEASUREMENTS, &[prefix, &end, &some, &reporter]).await?;
+    let measurements = totals.subtract(&transaction, &rows).await?;
+    totals.measurements -= measurements;
     let mut graphs = 0;
     if measurements < some {
-        let row = transaction.query_one(DELETE_GRAPHS, &[&prefix, &end, &some]).await?;
-        graphs = row.get(0);
-        freed += row.get::<_, i64>(1);
+        let rows = transaction.query(DELETE_GRAPHS, &[prefix, &end, &some]).await?;
+        graphs = totals.subtract(&transaction, &rows).await?;
     }
-    let left = Totals { measurements: totals.measurements - measurements, bytes: totals.bytes - freed };
-    left.write(&transaction).await?;
+    totals.write(&transaction).await?;
     notify(&transaction, "").await?;
     transaction.commit().await?;
     Ok([measurements, graphs])
+}
+
+impl Totals {
+    /// Subtracts the bytes of what was deleted, which each row has of one reporter. Returns how many there were.
+    async fn subtract(&mut self, transaction: &Transaction<'_>, rows: &[Row]) -> Result<i64, Error> {
+        let mut deleted = 0;
+        for row in rows {
+            let (reporter, count, bytes): (Option<&[u8]>, i64, i64) = (row.get(0), row.get(1), row.get(2));
+            let update = "UPDATE hlorank_reporters SET bytes = bytes - $2 WHERE reporter = $1";
+            transaction.execute(update, &[&reporter, &bytes]).await?;
+            self.bytes -= bytes;
+            deleted += count;
+        }
+        transaction.execute("DELETE FROM hlorank_reporters WHERE bytes <= 0", &[]).await?;
+        Ok(deleted)
+    }
 }
 
 /// Notifies all servers once the transaction is committed.

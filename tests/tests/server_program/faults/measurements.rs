@@ -144,6 +144,12 @@ async fn a_file_that_may_not_grow_fails_reports_and_nothing_else_until_it_may() 
     assert_eq!(refused.get_details_error_info().unwrap().reason, "MEASUREMENTS_FAILED");
     let ranking = client.rank_configs(using_stored()).await.unwrap().into_inner();
     assert_eq!(ranking.ranking.len(), 10, "the call goes on");
+    assert!(ranking.warnings.is_empty() && ranking.adaptation.unwrap().stored_measurements > 0, "and learns");
+    let listed = kept(&mut client).await;
+    assert!((0..=acknowledged).all(|number| listed.contains(&number)), "listing goes on: {listed:?}");
+    let refused_again = report(&mut client, number).await.unwrap_err();
+    assert_eq!(refused_again.code(), Code::Unavailable, "{refused_again:?}");
+    assert_eq!(kept(&mut client).await, listed);
 
     limit(&server, Resource::Fsize, before);
     report(&mut client, number).await.unwrap();

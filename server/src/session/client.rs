@@ -1,0 +1,29 @@
+use crate::store::Reporter;
+
+/// Who makes a call, as far as it concerns measurements.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    /// What its measurements are kept under.
+    pub(crate) reporter: Reporter,
+    /// Whether it may do what needs the scope `admin`: its token has that, or the server has no tokens.
+    pub(crate) is_admin: bool,
+}
+
+/// Stored measurements that a call learns from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WantedStored {
+    /// None.
+    Nothing,
+    /// Those of the call's client.
+    Own,
+    /// Those of all clients.
+    All,
+}
+
+impl Client {
+    /// The name of a reporter, if the client may know it; otherwise nothing.
+    pub(crate) fn shown<'a>(&self, reporter: Option<&'a Reporter>) -> &'a str {
+        let shown = reporter.filter(|reporter| self.is_admin || **reporter == self.reporter);
+        shown.map(Reporter::name).unwrap_or_default()
+    }
+}
