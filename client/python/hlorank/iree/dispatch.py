@@ -248,7 +248,8 @@ def _space(function: Any, source: Any) -> tuple[TileSpace | None, str]:
     levels = _levels(str(root.attributes[_CONFIG]))
     # On processors without AVX-512, IREE names a level for the cache, which cuts nothing if it
     # equals the distribution. A tile has no such level.
-    is_cut_for_cache = levels.get("cache_parallel", levels["distribution"]) != levels["distribution"]
+    distribution = levels["distribution"]
+    is_cut_for_cache = levels.get("cache_parallel", distribution) != distribution
     if not set(levels) <= _LEVELS or "vector_common_parallel" not in levels or is_cut_for_cache:
         return None, f"tiling levels are {', '.join(levels)}"
     return _space_of_root(function, source, root, [m.value for m in maps], levels)
