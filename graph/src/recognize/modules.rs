@@ -126,8 +126,7 @@ fn depth_after(mut depth: usize, line: &str) -> usize {
     while let Some(byte) = bytes.next() {
         match (byte, quote) {
             (b'\\', Some(_)) => _ = bytes.next(),
-            (_, Some(open)) if byte == open => quote = None,
-            (_, Some(_)) => {}
+            (_, Some(open)) => quote = (byte != open).then_some(open),
             (b'"' | b'\'', None) => quote = Some(byte),
             (b'/', None) if bytes.peek() == Some(&b'/') => break,
             (b'(' | b'[' | b'{', None) => depth += 1,
