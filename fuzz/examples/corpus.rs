@@ -151,6 +151,7 @@ fn small_layout() -> ModuleTuningData {
         shape: Some(shape.clone()),
         id,
         operand_ids: operands.to_vec(),
+        parameter_number: if opcode == "parameter" { id - 1 } else { 0 },
         ..Default::default()
     };
     let instructions = vec![

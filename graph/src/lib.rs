@@ -35,7 +35,7 @@ pub use configuration::*;
 pub use cut::{MAX_SEGMENT_NODES, Occurrence, Segment, SegmentedGraph, Summary};
 pub use digest::Digest;
 pub use encoded_graph::decode_graph;
-pub use error::{ConfigurationError, FileError, FusionError, GraphError, TextError};
+pub use error::{ConfigurationError, FileError, FusionError, GraphError, ModuleFault, TextError};
 pub use features::{FEATURES, FeatureSet, NamedFeatureSet, NamedSetError, Pad, SequenceLengths};
 pub use file::GraphFile;
 pub use fusion::{FusionProgram, Kernel, KernelLimits, KernelTooLarge};

@@ -1,7 +1,6 @@
 use hlorank_proto::xla::HloInstructionProto;
-use prost::Message as _;
 
-use crate::{HloModule, module::Origin, text};
+use crate::HloModule;
 
 /// Maximum number of dimensions in a description.
 const MAX_SHOWN_DIMENSIONS: usize = 16;
@@ -24,11 +23,7 @@ pub struct NodeDescription {
 impl HloModule<'_> {
     /// Reads name, opcode and shape of a node again; `None` if there is no such node.
     pub(crate) fn head(&self, node: u32) -> Option<HloInstructionProto> {
-        match self.nodes.origins.get(node as usize)? {
-            Origin::Message(bytes) => HloInstructionProto::decode(*bytes).ok(),
-            Origin::Text(instruction) => text::head(instruction),
-            Origin::Implied(instruction) => Some(instruction.as_ref().clone()),
-        }
+        self.nodes.origins.get(node as usize)?.instruction()
     }
 
     /// Describes a node by reading its instruction again; `None` if there is no such node.

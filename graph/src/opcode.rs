@@ -4,6 +4,7 @@ const BITCAST: u8 = 11;
 const CONVOLUTION: u8 = 26;
 const DOT: u8 = 34;
 const FUSION: u8 = 41;
+pub(crate) const PARAMETER: u8 = 63;
 const RESHAPE: u8 = 75;
 
 /// The opcode table of `TpuGraphs`. The name at position `i` has id `i + 1`, and every other opcode has id 0.

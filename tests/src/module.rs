@@ -4,12 +4,13 @@ use hlorank_graph::{HloModule, SegmentedGraph, Task};
 use hlorank_proto::xla::{HloComputationProto, HloInstructionProto, HloModuleProto, ShapeProto};
 use prost::Message;
 
-/// Returns an `add` that consumes the instructions with the ids of `operands`.
+/// Returns a `custom-call` that consumes the instructions with the ids of `operands`, and whose output is a scalar.
 #[must_use]
 pub fn instruction(id: i64, operands: &[i64]) -> HloInstructionProto {
     HloInstructionProto {
         name: format!("instruction.{id}"),
-        opcode: "add".to_owned(),
+        opcode: "custom-call".to_owned(),
+        shape: Some(ShapeProto { element_type: 11, ..Default::default() }),
         id,
         operand_ids: operands.to_vec(),
         ..Default::default()
@@ -23,9 +24,13 @@ pub fn operation(opcode: &str, id: i64, operands: &[i64]) -> HloInstructionProto
     HloInstructionProto { opcode: opcode.to_owned(), shape: Some(shape), ..instruction(id, operands) }
 }
 
-/// Returns a computation whose root is its last instruction.
+/// Returns a computation whose root is its last instruction, and whose parameters have numbers from 0.
 #[must_use]
-pub fn computation(id: i64, instructions: Vec<HloInstructionProto>) -> HloComputationProto {
+pub fn computation(id: i64, mut instructions: Vec<HloInstructionProto>) -> HloComputationProto {
+    let parameters = instructions.iter_mut().filter(|instruction| instruction.opcode == "parameter");
+    for (instruction, number) in parameters.zip(0..) {
+        instruction.parameter_number = number;
+    }
     let root_id = instructions.last().map_or(0, |last| last.id);
     HloComputationProto { name: format!("computation.{id}"), id, root_id, instructions }
 }

@@ -1,4 +1,4 @@
-use super::{FusionError, TextError};
+use super::{FusionError, ModuleFault, TextError};
 use crate::{Found, LimitKind, Limits, Task, wire::WireError};
 
 /// The error of a graph that is refused.
@@ -108,6 +108,14 @@ pub enum GraphError {
     /// A module without instructions.
     #[error("the module has no instructions; send a module with at least one instruction")]
     Empty,
+    /// A module that XLA would refuse.
+    #[error("{place}: {fault}; XLA refuses such a module: dump it again, or mend the program that wrote it")]
+    InvalidModule {
+        /// The part of the module, such as ``node 7 (`dot.3`, dot) of computation `main` ``.
+        place: String,
+        /// The rule that it breaks.
+        fault: ModuleFault,
+    },
     /// Two instructions with the same id.
     #[error("node {second} (`{name}`) has the id {id} of node {first}; ids must be unique in a module")]
     DuplicateInstruction {
@@ -223,6 +231,37 @@ pub enum GraphError {
     TensorTooLarge {
         /// The node.
         node: usize,
+    },
+    /// An edge out of a node that consumes nothing.
+    #[error(
+        "edge {edge} says that node {node}, {opcode}, consumes node {producer}, but {opcode} has no operands; edges are \
+         [m, 2] pairs of consumer and producer"
+    )]
+    ReversedEdge {
+        /// Position of the edge, in the order of consumers.
+        edge: usize,
+        /// The consumer.
+        node: u32,
+        /// The producer.
+        producer: u32,
+        /// Opcode of the consumer.
+        opcode: &'static str,
+    },
+    /// A feature that no instruction has.
+    #[error(
+        "feature {column} of node {node} is {found}, but {what} is {expected}; compute the features again"
+    )]
+    FeatureImpossible {
+        /// The node.
+        node: usize,
+        /// The column, 0 to 139.
+        column: usize,
+        /// The value, as it is written.
+        found: String,
+        /// What the column holds.
+        what: &'static str,
+        /// Its valid values.
+        expected: &'static str,
     },
     /// A pad value that is neither 0 nor −1.
     #[error("the pad value is {found}; use 0 (the official data) or -1 (TGraph's)")]

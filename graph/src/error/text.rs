@@ -1,3 +1,5 @@
+use super::ModuleFault;
+
 /// The error of HLO text that is refused. [`GraphError::Text`](super::GraphError::Text) adds the position.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum TextError {
@@ -94,6 +96,19 @@ pub enum TextError {
     DuplicateComputation {
         /// The name.
         name: String,
+    },
+    /// An instruction that XLA would refuse.
+    #[error(
+        "instruction `{name}` ({opcode}): {fault}; XLA refuses such a module: dump it again, or mend the program that wrote \
+         it"
+    )]
+    InvalidInstruction {
+        /// Name of the instruction.
+        name: String,
+        /// Its opcode.
+        opcode: String,
+        /// The rule that it breaks.
+        fault: ModuleFault,
     },
     /// Bytes that are not UTF-8.
     #[error("the bytes are not UTF-8")]

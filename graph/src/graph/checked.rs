@@ -69,11 +69,11 @@ impl Graph {
         Ok(Self { task, nodes: Nodes::Instructions(Arc::new(arrays)), configurable, program })
     }
 
-    /// Checks that the features are values that a valid HLO module can have: numbers of 64 bits, and tensors of at most
-    /// 2^63 elements. A model may overflow on larger ones. Features of a named set may be any.
+    /// Checks that the features are values that a valid HLO module can have: numbers of 64 bits, flags, sizes of at least 0,
+    /// and tensors of at most 2^63 elements; and that parameters and constants consume nothing. A model may overflow on larger ones. Features of a named set may be any.
     pub fn check_range(&self) -> Result<(), GraphError> {
         match &self.nodes {
-            Nodes::Instructions(arrays) => check_range(&arrays.features),
+            Nodes::Instructions(arrays) => check_range(arrays),
             Nodes::Columns(_) => Ok(()),
         }
     }

@@ -1,6 +1,7 @@
 use std::ops::Range;
 
-use crate::{FEATURES, GraphError, pace};
+use super::arrays::GraphArrays;
+use crate::{FEATURES, GraphError, opcode_name, pace};
 
 /// Maximum absolute value of a feature, 2^63: features are numbers of 64 bits of an HLO module.
 const MAX_FEATURE: f32 = 9_223_372_036_854_775_808.0;
@@ -14,17 +15,62 @@ const DIMENSIONS: Range<usize> = 21..27;
 /// Number of nodes between two pauses.
 const NODES: usize = 256;
 
-/// Checks that features are values that a valid HLO module can have. A model may overflow on larger ones.
-pub(super) fn check_range(features: &[f32]) -> Result<(), GraphError> {
+/// Number of edges between two pauses.
+const EDGES: usize = 1 << 14;
+
+/// Columns that are 0 or 1: root, element types, stable.
+const FLAGS: [Range<usize>; 3] = [0..1, 2..21, 133..134];
+
+/// Opcodes without operands.
+const SOURCES: [&str; 2] = ["parameter", "constant"];
+
+/// Checks that features and edges are those that a valid HLO module can have. A model may overflow on larger features.
+pub(super) fn check_range(arrays: &GraphArrays) -> Result<(), GraphError> {
+    check_features(&arrays.features)?;
+    check_sources(arrays)
+}
+
+/// Checks that nodes without operands consume nothing. They do if edges are given in the other direction.
+fn check_sources(arrays: &GraphArrays) -> Result<(), GraphError> {
+    for (edge, &[node, producer]) in pace::in_steps(EDGES, arrays.edges.iter()).enumerate() {
+        let opcode = opcode_name(arrays.opcodes[node as usize]);
+        if SOURCES.contains(&opcode) {
+            return Err(GraphError::ReversedEdge { edge, node, producer, opcode });
+        }
+    }
+    Ok(())
+}
+
+fn check_features(features: &[f32]) -> Result<(), GraphError> {
     for (node, row) in pace::in_steps(NODES, features.chunks_exact(FEATURES)).enumerate() {
         if let Some(column) = row.iter().position(|feature| feature.abs() > MAX_FEATURE) {
             return Err(GraphError::FeatureTooLarge { node, column });
         }
+        check_row(node, row)?;
         if elements(row) > MAX_ELEMENTS {
             return Err(GraphError::TensorTooLarge { node });
         }
     }
     Ok(())
+}
+
+/// Checks flags and sizes. The size of an unbounded dimension is the smallest number of 64 bits.
+fn check_row(node: usize, row: &[f32]) -> Result<(), GraphError> {
+    let impossible = |column: usize, what, expected| GraphError::FeatureImpossible {
+        node,
+        column,
+        found: row[column].to_string(),
+        what,
+        expected,
+    };
+    if let Some(column) = FLAGS.into_iter().flatten().find(|&column| row[column] != 0.0 && row[column] != 1.0)
+    {
+        return Err(impossible(column, "a flag", "0 or 1"));
+    }
+    match DIMENSIONS.into_iter().find(|&column| row[column] < 0.0 && row[column] > -MAX_FEATURE) {
+        Some(column) => Err(impossible(column, "the size of a dimension", "at least 0")),
+        None => Ok(()),
+    }
 }
 
 /// Number of elements of a node's output. Unused and unknown dimensions are 0 or negative, and do not count.
@@ -46,10 +92,10 @@ mod tests {
 
     #[test]
     fn a_feature_has_at_most_64_bits() {
-        assert_eq!(check_range(&features(&[(40, MAX_FEATURE), (41, -MAX_FEATURE)])), Ok(()));
+        assert_eq!(check_features(&features(&[(40, MAX_FEATURE), (41, -MAX_FEATURE)])), Ok(()));
         for value in [1e19, -1e19, f32::MAX] {
             let error = GraphError::FeatureTooLarge { node: 1, column: 40 };
-            assert_eq!(check_range(&features(&[(40, value)])), Err(error));
+            assert_eq!(check_features(&features(&[(40, value)])), Err(error));
         }
     }
 
@@ -57,11 +103,42 @@ mod tests {
     fn a_tensor_has_at_most_as_many_elements_as_xla_counts() {
         let quarter = 65_536.0;
         let at_most = [(21, quarter), (22, quarter), (23, quarter), (24, 32_768.0)];
-        assert_eq!(check_range(&features(&at_most)), Ok(()));
+        assert_eq!(check_features(&features(&at_most)), Ok(()));
         let too_large = Err(GraphError::TensorTooLarge { node: 1 });
-        assert_eq!(check_range(&features(&[&at_most[..], &[(26, 2.0)]].concat())), too_large);
-        assert_eq!(check_range(&features(&[(21, MAX_FEATURE), (22, MAX_FEATURE)])), too_large);
-        assert_eq!(check_range(&features(&[(21, 0.0), (22, 1e18), (23, 100.0)])), too_large);
-        assert_eq!(check_range(&features(&[(21, -MAX_FEATURE), (22, -MAX_FEATURE)])), Ok(()));
+        assert_eq!(check_features(&features(&[&at_most[..], &[(26, 2.0)]].concat())), too_large);
+        assert_eq!(check_features(&features(&[(21, MAX_FEATURE), (22, MAX_FEATURE)])), too_large);
+        assert_eq!(check_features(&features(&[(21, 0.0), (22, 1e18), (23, 100.0)])), too_large);
+        assert_eq!(check_features(&features(&[(21, -MAX_FEATURE), (22, -MAX_FEATURE)])), Ok(()));
+    }
+    #[test]
+    fn flags_and_sizes_are_possible() {
+        let refused = |column, found: f32, what, expected| {
+            let found = found.to_string();
+            Err(GraphError::FeatureImpossible { node: 1, column, found, what, expected })
+        };
+        assert_eq!(check_features(&features(&[(0, 1.0), (13, 1.0), (133, 1.0), (22, -MAX_FEATURE)])), Ok(()));
+        for (column, value) in [(0, 2.0), (5, -1.0), (20, 0.5), (133, 3.0)] {
+            let expected = refused(column, value, "a flag", "0 or 1");
+            assert_eq!(check_features(&features(&[(column, value)])), expected);
+        }
+        for (column, value) in [(21, -8.0), (26, -1.0)] {
+            let expected = refused(column, value, "the size of a dimension", "at least 0");
+            assert_eq!(check_features(&features(&[(column, value)])), expected);
+        }
+    }
+
+    #[test]
+    fn parameters_and_constants_consume_nothing() {
+        let arrays = |edges| GraphArrays {
+            opcodes: vec![63, 24, 34],
+            features: vec![0.0; 3 * FEATURES],
+            sequence_lengths: None,
+            edges,
+        };
+        assert_eq!(check_range(&arrays(vec![[2, 0], [2, 1]])), Ok(()));
+        for (node, opcode) in [(0, "parameter"), (1, "constant")] {
+            let expected = GraphError::ReversedEdge { edge: 0, node, producer: 2, opcode };
+            assert_eq!(check_range(&arrays(vec![[node, 2]])), Err(expected));
+        }
     }
 }

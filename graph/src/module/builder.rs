@@ -6,8 +6,10 @@ use super::{
     computations::Computations,
     hlo_module::HloModule,
     nodes::{Nodes, Origin},
+    references::UNRESOLVED,
+    verify::{check_calls, check_instruction, check_parameters},
 };
-use crate::{GraphError, Limits, pace, shortened};
+use crate::{GraphError, Limits, ModuleFault, pace, shortened};
 
 /// Substrings of computation names. `TpuGraphs` puts a node split after such a computation (spec §3).
 const SPLIT_NAMES: [&str; 3] = ["cluster", "while", "cond"];
@@ -20,6 +22,16 @@ pub(crate) struct ModuleBuilder<'a, 'l> {
     node_splits: Vec<usize>,
     unknown_opcodes: BTreeMap<String, usize>,
     computations: Computations,
+    /// Whether the first instruction has no name. XLA names every instruction; a module without names only lists values for
+    /// the featurizer, and its rules are not checked.
+    is_unnamed: bool,
+    /// Nodes that were read before their operands.
+    unchecked: Vec<usize>,
+}
+
+/// Returns the error of a computation that XLA would refuse.
+fn invalid_computation(name: &str, fault: ModuleFault) -> GraphError {
+    GraphError::InvalidModule { place: format!("computation `{}`", shortened(name)), fault }
 }
 
 impl<'a, 'l> ModuleBuilder<'a, 'l> {
@@ -31,6 +43,8 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
             node_splits: vec![0],
             unknown_opcodes: BTreeMap::new(),
             computations: Computations::default(),
+            unchecked: Vec::new(),
+            is_unnamed: false,
         }
     }
 
@@ -51,7 +65,7 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
     /// Opens a computation, to which the nodes that follow belong.
     pub(crate) fn begin(&mut self, name: &str, id: i64, root_id: i64) -> Result<(), GraphError> {
         self.check_computations()?;
-        if self.computations.begin(id, root_id, self.nodes.len()) {
+        if self.computations.begin(name, id, root_id, self.nodes.len()) {
             Ok(())
         } else {
             Err(GraphError::DuplicateComputation { id, name: shortened(name) })
@@ -67,12 +81,32 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         }
     }
 
-    /// Closes the computation.
-    pub(crate) fn end(&mut self, name: &str) {
+    /// Closes the computation, whose root and parameters must be sound.
+    pub(crate) fn end(&mut self, name: &str) -> Result<(), GraphError> {
         if SPLIT_NAMES.iter().any(|split| name.contains(split)) {
             self.node_splits.push(self.nodes.len());
         }
-        self.computations.end(self.nodes.len());
+        self.check_computation().map_err(|fault| invalid_computation(name, fault))?;
+        self.computations.end();
+        Ok(())
+    }
+
+    /// Checks the computation that is open. One without instructions is reported at the end, if the module has others.
+    fn check_computation(&mut self) -> Result<(), ModuleFault> {
+        let Some(open) = self.computations.open() else { return Ok(()) };
+        open.nodes.end = self.nodes.len();
+        if open.nodes.is_empty() || self.is_unnamed {
+            return Ok(());
+        }
+        let root = self.nodes_by_id.get(&open.root_id).map(|&node| node as usize);
+        open.root = root.filter(|root| open.nodes.contains(root));
+        if open.root.is_none() {
+            return Err(ModuleFault::NoRoot { id: open.root_id });
+        }
+        let numbered = open.nodes.clone().zip((0..).skip(open.nodes.start));
+        let numbered = numbered.filter_map(|(at, node)| Some((self.nodes.parameter_number(at)?, node)));
+        open.parameters = check_parameters(numbered.collect())?;
+        Ok(())
     }
 
     /// Makes the computation with this id the entry of the module, whether it is read already or not.
@@ -98,10 +132,49 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         if self.nodes.references.count() + references > self.limits.edges {
             return Err(GraphError::too_many_edges(self.limits));
         }
-        if self.nodes.push(instruction, is_root, origin) == 0 {
+        let opcode = self.nodes.push(instruction, is_root, origin);
+        if opcode == 0 {
             self.count_unknown(&instruction.opcode);
         }
-        Ok(())
+        let node = self.nodes.len() - 1;
+        self.is_unnamed |= node == 0 && instruction.name.is_empty();
+        if self.is_unnamed {
+            return Ok(());
+        }
+        self.check(instruction, opcode, node).map_err(|fault| self.invalid(node, instruction, fault))
+    }
+
+    /// Checks the last instruction. If an operand is read later, checks that depend on operands wait for the end.
+    fn check(
+        &mut self,
+        instruction: &HloInstructionProto,
+        opcode: u8,
+        node: usize,
+    ) -> Result<(), ModuleFault> {
+        let start = self.computations.open().map_or(0, |open| open.nodes.start);
+        let resolved = self.nodes.references.operand_nodes_mut(node);
+        let mut is_behind = false;
+        for (position, (operand, id)) in resolved.iter_mut().zip(&instruction.operand_ids).enumerate() {
+            match self.nodes_by_id.get(id) {
+                Some(&found) if (found as usize) < start => {
+                    return Err(ModuleFault::OtherComputation { operand: position });
+                }
+                Some(&found) => *operand = found,
+                None => is_behind = true,
+            }
+        }
+        if is_behind {
+            self.unchecked.push(node);
+        }
+        let operands = (!is_behind).then(|| self.nodes.references.operand_nodes(node));
+        check_instruction(instruction, opcode, operands, &self.nodes.shapes)
+    }
+
+    fn invalid(&self, node: usize, instruction: &HloInstructionProto, fault: ModuleFault) -> GraphError {
+        let [name, opcode] = [&instruction.name, &instruction.opcode].map(|name| shortened(name));
+        let computation = self.computations.of_node(node).map_or("", |computation| &computation.name);
+        let place = format!("node {node} (`{name}`, {opcode}) of computation `{computation}`");
+        GraphError::InvalidModule { place, fault }
     }
 
     /// Adds a copy of a node that is featurized already.
@@ -133,8 +206,14 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         if self.node_splits.last() < Some(&self.nodes.len()) {
             self.node_splits.push(self.nodes.len());
         }
+        let edges = self.edges()?;
+        if !self.is_unnamed {
+            self.check_operands_behind()?;
+            self.check_calls()?;
+            self.check_entry()?;
+        }
         let mut arrays = self.nodes.take_arrays();
-        arrays.edges = self.edges()?;
+        arrays.edges = edges;
         Ok(HloModule {
             arrays,
             node_splits: self.node_splits,
@@ -145,14 +224,71 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         })
     }
 
+    /// Checks the instructions that were read before their operands. All operands exist.
+    fn check_operands_behind(&self) -> Result<(), GraphError> {
+        for &node in &self.unchecked {
+            let Some(instruction) = self.nodes.origins[node].instruction() else { continue };
+            let operands = self.operand_nodes(node)?;
+            let holds = |operand: &u32| {
+                self.computations.of_node(node).is_some_and(|of| of.nodes.contains(&(*operand as usize)))
+            };
+            let outside = operands.iter().position(|operand| !holds(operand));
+            let checked = match outside {
+                Some(operand) => Err(ModuleFault::OtherComputation { operand }),
+                None => check_instruction(
+                    &instruction,
+                    self.nodes.opcode(node),
+                    Some(&operands),
+                    &self.nodes.shapes,
+                ),
+            };
+            checked.map_err(|fault| self.invalid(node, &instruction, fault))?;
+        }
+        Ok(())
+    }
+
+    fn check_calls(&self) -> Result<(), GraphError> {
+        for node in (0..self.nodes.len()).filter(|&node| !self.nodes.references.callees(node).is_empty()) {
+            let operands = self.operand_nodes(node)?;
+            check_calls(node, &operands, &self.nodes, &self.computations).map_err(|fault| {
+                let instruction = self.nodes.origins[node].instruction().unwrap_or_default();
+                self.invalid(node, &instruction, fault)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn check_entry(&self) -> Result<(), GraphError> {
+        if let Some(empty) = self.computations.empty() {
+            return Err(invalid_computation(&empty.name, ModuleFault::NoInstructions));
+        }
+        match self.computations.entry_id {
+            Some(id) if id != 0 && self.computations.get(id).is_none() => {
+                let fault = ModuleFault::NoEntry { id };
+                Err(GraphError::InvalidModule { place: "the module".to_owned(), fault })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the nodes of the operands of a node, in order.
+    fn operand_nodes(&self, node: usize) -> Result<Vec<u32>, GraphError> {
+        let references = &self.nodes.references;
+        let number = u32::try_from(node).unwrap_or(u32::MAX);
+        let operands = references.operands(node).iter().zip(references.operand_nodes(node));
+        operands.map(|(&id, &operand)| self.operand(number, id, operand)).collect()
+    }
+
     /// Returns the edges to operands and to the roots of callees, sorted and without duplicates.
     fn edges(&self) -> Result<Vec<[u32; 2]>, GraphError> {
         let references = &self.nodes.references;
         let mut edges = Vec::with_capacity(references.count());
         for (position, node) in (0..self.nodes.len()).zip(0..) {
             let first = edges.len();
-            for &id in references.operands(position) {
-                edges.push([node, self.operand(node, id)?]);
+            for (&id, &operand) in
+                references.operands(position).iter().zip(references.operand_nodes(position))
+            {
+                edges.push([node, self.operand(node, id, operand)?]);
             }
             for &id in references.callees(position) {
                 edges.push([node, self.callee_root(node, id)?]);
@@ -163,7 +299,11 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         Ok(edges)
     }
 
-    fn operand(&self, node: u32, id: i64) -> Result<u32, GraphError> {
+    /// Returns the node of an operand, which is looked up if it was not known when its user was read.
+    fn operand(&self, node: u32, id: i64, resolved: u32) -> Result<u32, GraphError> {
+        if resolved != UNRESOLVED {
+            return Ok(resolved);
+        }
         self.nodes_by_id.get(&id).copied().ok_or(GraphError::UnknownOperand { node, id })
     }
 

@@ -1,5 +1,7 @@
 use std::{collections::HashMap, ops::Range};
 
+use crate::shortened;
+
 /// The computations of a module, by id.
 #[derive(Debug, Default)]
 pub(crate) struct Computations {
@@ -16,8 +18,14 @@ pub(crate) struct Computations {
 /// A computation: the nodes that it has, and the id of its root instruction.
 #[derive(Debug)]
 pub(crate) struct Computation {
+    /// The start of its name.
+    pub(super) name: String,
     pub(crate) root_id: i64,
+    /// Its root; `None` if it has no instructions.
+    pub(super) root: Option<usize>,
     pub(crate) nodes: Range<usize>,
+    /// Nodes of its parameters, by number.
+    pub(super) parameters: Vec<u32>,
 }
 
 impl Computations {
@@ -27,17 +35,42 @@ impl Computations {
     }
 
     /// Opens a computation whose first node is the next one. Returns whether its id is new.
-    pub(super) fn begin(&mut self, id: i64, root_id: i64, nodes: usize) -> bool {
+    pub(super) fn begin(&mut self, name: &str, id: i64, root_id: i64, nodes: usize) -> bool {
         self.open = Some(id);
-        self.by_id.insert(id, Computation { root_id, nodes: nodes..nodes }).is_none()
+        let name = shortened(name);
+        let opened = Computation { name, root_id, root: None, nodes: nodes..nodes, parameters: Vec::new() };
+        self.by_id.insert(id, opened).is_none()
     }
 
-    /// Closes the computation after its last node.
-    pub(super) fn end(&mut self, nodes: usize) {
-        if let Some(computation) = self.open.take().and_then(|id| self.by_id.get_mut(&id)) {
-            computation.nodes.end = nodes;
-        }
+    /// Returns the computation that is being read.
+    pub(super) fn open(&mut self) -> Option<&mut Computation> {
+        self.open.and_then(|id| self.by_id.get_mut(&id))
+    }
+
+    /// Closes the computation.
+    pub(super) fn end(&mut self) {
+        self.open = None;
         self.closed += 1;
+    }
+
+    /// Returns the computation of a node.
+    pub(super) fn of_node(&self, node: usize) -> Option<&Computation> {
+        let holds = |computation: &&Computation| {
+            computation.nodes.contains(&node)
+                || (self.is_open(computation) && node >= computation.nodes.start)
+        };
+        self.by_id.values().find(holds)
+    }
+
+    /// Returns the first of the computations without instructions, by name.
+    pub(super) fn empty(&self) -> Option<&Computation> {
+        let empty = self.by_id.values().filter(|computation| computation.nodes.is_empty());
+        empty.min_by(|left, right| left.name.cmp(&right.name))
+    }
+
+    fn is_open(&self, computation: &Computation) -> bool {
+        let open = self.open.and_then(|id| self.by_id.get(&id));
+        open.is_some_and(|open| std::ptr::eq(open, computation))
     }
 
     /// Returns the entry computation, which has id 0 unless the module names another.

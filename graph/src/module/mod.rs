@@ -6,9 +6,12 @@ mod hlo_module;
 mod nodes;
 mod reader;
 mod references;
+mod shapes;
+mod verify;
 
 pub use self::hlo_module::HloModule;
 pub(crate) use self::{
     builder::ModuleBuilder,
     nodes::{Nodes, Origin},
+    verify::check_instruction,
 };

@@ -1,9 +1,18 @@
 use std::sync::Arc;
 
 use hlorank_proto::xla::HloInstructionProto;
+use prost::Message as _;
 
-use super::references::References;
-use crate::{FEATURES, GraphArrays, SequenceLengths, features::featurize, opcode::opcode_id};
+use super::{references::References, shapes::Shapes, verify::shape_of};
+use crate::{
+    FEATURES, GraphArrays, SequenceLengths,
+    features::featurize,
+    opcode::{PARAMETER, opcode_id},
+    text,
+};
+
+/// Column of the number of a parameter.
+const PARAMETER_NUMBER: usize = 30;
 
 /// The source of an instruction, from which its name and shape are read again.
 #[derive(Clone, Debug)]
@@ -26,6 +35,15 @@ impl Origin<'_> {
             ..HloInstructionProto::default()
         }))
     }
+
+    /// Reads the instruction again: of text, its name, shape and opcode.
+    pub(crate) fn instruction(&self) -> Option<HloInstructionProto> {
+        match self {
+            Self::Message(bytes) => HloInstructionProto::decode(*bytes).ok(),
+            Self::Text(instruction) => text::head(instruction),
+            Self::Implied(instruction) => Some(instruction.as_ref().clone()),
+        }
+    }
 }
 
 /// Featurized instructions, with the ids that they refer to.
@@ -38,6 +56,7 @@ pub(crate) struct Nodes<'a> {
     pub(crate) ranks: Vec<u32>,
     pub(crate) origins: Vec<Origin<'a>>,
     pub(crate) references: References,
+    pub(crate) shapes: Shapes,
 }
 
 impl<'a> Nodes<'a> {
@@ -61,6 +80,7 @@ impl<'a> Nodes<'a> {
         self.ranks.push(u32::try_from(rank).unwrap_or(u32::MAX));
         self.origins.push(origin);
         self.references.push(&instruction.operand_ids, &instruction.called_computation_ids);
+        self.shapes.push(shape_of(instruction));
         opcode
     }
 
@@ -72,6 +92,20 @@ impl<'a> Nodes<'a> {
         self.ranks.push(others.ranks[node]);
         self.origins.push(others.origins[node].clone());
         self.references.push(others.references.operands(node), others.references.callees(node));
+        if let Some(shape) = others.shapes.get(node) {
+            self.shapes.push(shape);
+        }
+    }
+
+    /// Returns the opcode of a node.
+    pub(super) fn opcode(&self, node: usize) -> u8 {
+        self.opcodes[node]
+    }
+
+    /// Returns the number of a node, if it is a parameter. Nodes are too few for the number to be rounded.
+    #[expect(clippy::cast_possible_truncation, reason = "a feature of a parameter number is a whole number")]
+    pub(super) fn parameter_number(&self, node: usize) -> Option<i64> {
+        (self.opcodes[node] == PARAMETER).then(|| self.features[node * FEATURES + PARAMETER_NUMBER] as i64)
     }
 
     /// Makes a node the root of its computation.

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Maximum bytes of those fields of one instruction that decode to more memory than they take on the wire: shape,
-/// window, slices, padding and lists of numbers. The largest known instructions are tuples of thousands of arrays.
+/// window, slices, padding, dimension numbers and lists of numbers. The largest known instructions are tuples of thousands of arrays.
 const MAX_NESTED_BYTES: usize = 4 << 20;
 
 impl<'a> HloModule<'a> {
@@ -59,8 +59,7 @@ impl<'a> Reader<'a, '_> {
             };
             self.instruction(instruction, header.root_id)?;
         }
-        self.builder.end(header.name);
-        Ok(())
+        self.builder.end(header.name)
     }
 
     fn instruction(&mut self, bytes: &'a [u8], root_id: i64) -> Result<(), GraphError> {
@@ -75,7 +74,7 @@ impl<'a> Reader<'a, '_> {
 
     fn check_nested_bytes(&self, instruction: &[u8]) -> Result<(), GraphError> {
         let nested = Fields::of(instruction).map_while(Result::ok).map(|field| match field {
-            (3 | 14..=17 | 20 | 21 | 36 | 38, Payload::Bytes(message)) => message.len() + 1,
+            (3 | 14..=17 | 20 | 21 | 30 | 36 | 38 | 86, Payload::Bytes(message)) => message.len() + 1,
             (14 | 20 | 36 | 38, Payload::Varint(_)) => 1,
             _ => 0,
         });

@@ -1,7 +1,12 @@
+/// Stands for a node that is not known when its id is added.
+pub(crate) const UNRESOLVED: u32 = u32::MAX;
+
 /// The ids of the operands and of the called computations of each instruction.
 #[derive(Debug, Default)]
 pub(crate) struct References {
     ids: Vec<i64>,
+    /// The node of each id, or [`UNRESOLVED`].
+    nodes: Vec<u32>,
     /// Ends of the operands and of the callees of each instruction in `ids`.
     ends: Vec<[usize; 2]>,
 }
@@ -12,7 +17,19 @@ impl References {
         self.ids.extend_from_slice(operands);
         let operands_end = self.ids.len();
         self.ids.extend_from_slice(callees);
+        self.nodes.resize(self.ids.len(), UNRESOLVED);
         self.ends.push([operands_end, self.ids.len()]);
+    }
+
+    /// Returns the nodes of the operands of an instruction, to be set and read.
+    pub(crate) fn operand_nodes_mut(&mut self, instruction: usize) -> &mut [u32] {
+        let start = self.start(instruction);
+        &mut self.nodes[start..self.ends[instruction][0]]
+    }
+
+    /// Returns the nodes of the operands of an instruction, in order.
+    pub(crate) fn operand_nodes(&self, instruction: usize) -> &[u32] {
+        &self.nodes[self.start(instruction)..self.ends[instruction][0]]
     }
 
     /// Returns the number of references of all instructions.

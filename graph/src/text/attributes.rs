@@ -1,6 +1,6 @@
 use hlorank_proto::xla::{
-    HloInstructionProto, PaddingConfig, hlo_instruction_proto::SliceDimensions,
-    padding_config::PaddingDimension,
+    DotDimensionNumbers, HloInstructionProto, PaddingConfig, SparsityDescriptor,
+    hlo_instruction_proto::SliceDimensions, padding_config::PaddingDimension,
 };
 
 use super::{
@@ -28,6 +28,17 @@ pub(super) fn attribute(
         "padding" => instruction.padding_config = Some(padding(lexer)?),
         "slice_sizes" if instruction.opcode.starts_with("collective-permute") => {
             instruction.dynamic_slice_sizes = braces(lexer, numbers)?.concat();
+        }
+        "index" => instruction.tuple_index = lexer.number()?,
+        "lhs_contracting_dims" => dot_numbers(instruction).lhs_contracting_dimensions = numbers(lexer)?,
+        "rhs_contracting_dims" => dot_numbers(instruction).rhs_contracting_dimensions = numbers(lexer)?,
+        "lhs_batch_dims" => dot_numbers(instruction).lhs_batch_dimensions = numbers(lexer)?,
+        "rhs_batch_dims" => dot_numbers(instruction).rhs_batch_dimensions = numbers(lexer)?,
+        "sparsity" => {
+            let start = lexer.position();
+            lexer.skip_value()?;
+            let operands = lexer.since(start).matches('@').count();
+            instruction.dot_sparsity = vec![SparsityDescriptor {}; operands];
         }
         "is_stable" => instruction.is_stable = lexer.word() == "true",
         _ => lexer.skip_value()?,
@@ -67,6 +78,10 @@ pub(super) fn keep_dimensions(instruction: &mut HloInstructionProto) {
     }
 }
 
+fn dot_numbers(instruction: &mut HloInstructionProto) -> &mut DotDimensionNumbers {
+    instruction.dot_dimension_numbers.get_or_insert_default()
+}
+
 fn numbers(lexer: &mut Lexer<'_>) -> Result<Vec<i64>, GraphError> {
     braces(lexer, Lexer::number)
 }
@@ -97,7 +112,9 @@ fn padding(lexer: &mut Lexer<'_>) -> Result<PaddingConfig, GraphError> {
     let dimensions = pattern.split('x').filter(|dimension| !dimension.is_empty());
     let dimensions = dimensions.map(|dimension| {
         let (edge_padding_low, edge_padding_high) = low_and_high(lexer, dimension, position)?;
-        Ok(PaddingDimension { edge_padding_low, edge_padding_high })
+        let interior = dimension.splitn(3, '_').nth(2);
+        let interior_padding = interior.map_or(Ok(0), |interior| lexer.parse(interior, position))?;
+        Ok(PaddingDimension { edge_padding_low, edge_padding_high, interior_padding })
     });
     Ok(PaddingConfig { dimensions: dimensions.collect::<Result<_, GraphError>>()? })
 }

@@ -1,9 +1,12 @@
 use std::collections::HashMap;
 
+use hlorank_proto::xla::HloInstructionProto;
+
 use super::{post_order::post_order, shapes::ShapeId};
 use crate::{
-    GraphError, TextError,
-    module::{ModuleBuilder, Nodes},
+    GraphError, ModuleFault, TextError,
+    module::{ModuleBuilder, Nodes, check_instruction},
+    opcode::opcode_id,
     shortened,
 };
 
@@ -78,8 +81,15 @@ impl<'a> Computation<'a> {
         for position in self.post_order() {
             builder.copy(self.instruction_id(position), &self.nodes, position)?;
         }
-        builder.end(name);
-        Ok(())
+        builder.end(name)
+    }
+
+    /// Checks an instruction against its operands, which are above it.
+    pub(super) fn check(&self, instruction: &HloInstructionProto) -> Result<(), ModuleFault> {
+        let positions = instruction.operand_ids.iter().map(|id| u32::try_from(id & i64::from(u32::MAX)));
+        let operands: Vec<u32> = positions.map(|position| position.unwrap_or(u32::MAX)).collect();
+        let opcode = opcode_id(&instruction.opcode);
+        check_instruction(instruction, opcode, Some(&operands), &self.nodes.shapes)
     }
 
     fn post_order(&self) -> Vec<usize> {

@@ -10,7 +10,7 @@ use super::{
     shape::shape,
     shapes::ShapeId,
 };
-use crate::{GraphError, module::Origin};
+use crate::{GraphError, TextError, module::Origin, shortened};
 
 /// Attributes whose values are computations or their names.
 const CALLEES: [&str; 10] = [
@@ -78,6 +78,7 @@ impl<'a> Parser<'a, '_> {
         }
         keep_references(&mut instruction);
         let origin = self.origin(name, written.filter(|_| form.is_none()), &mut instruction);
+        self.check(&instruction, name.unwrap_or(("", start)), computation)?;
         self.push(&instruction, shape, origin, computation);
         Ok(())
     }
@@ -124,6 +125,19 @@ impl<'a> Parser<'a, '_> {
             computation.parameters.push((instruction.parameter_number, shape));
         }
         computation.shapes.push(shape);
+    }
+
+    /// Checks an instruction as XLA's verifier does.
+    fn check(
+        &self,
+        instruction: &HloInstructionProto,
+        (name, start): Name<'a>,
+        computation: &Computation<'a>,
+    ) -> Result<(), GraphError> {
+        computation.check(instruction).map_err(|fault| {
+            let [name, opcode] = [name, &instruction.opcode].map(shortened);
+            self.lexer.error(start, TextError::InvalidInstruction { name, opcode, fault })
+        })
     }
 
     /// Reads `ROOT` if it marks the next instruction. An instruction may be named `ROOT` too.

@@ -110,6 +110,7 @@ pub(super) fn dimension_labels(lexer: &mut Lexer<'_>) -> Result<ConvolutionDimen
         kernel_spatial_dimensions: spatial(kernel),
         output_batch_dimension: dimension_of(output, 'b'),
         output_feature_dimension: dimension_of(output, 'f'),
+        output_spatial_dimensions: spatial(output),
     })
 }
 

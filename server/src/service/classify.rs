@@ -136,6 +136,7 @@ fn graph_reason(error: &GraphError) -> Reason {
     match error {
         GraphError::Encoding { .. } => Reason::RequestMalformed,
         GraphError::Malformed { .. } | GraphError::OtherFormat { .. } => Reason::HloMalformed,
+        GraphError::InvalidModule { .. } => Reason::ModuleInvalid,
         GraphError::Text { source, .. } => text_reason(source),
         GraphError::Fusion(_) | GraphError::OtherSlots { .. } => Reason::ProgramNotPrepared,
         GraphError::ProgramWithoutModule => Reason::ModuleRequired,
@@ -161,6 +162,8 @@ fn graph_reason(error: &GraphError) -> Reason {
         | GraphError::FeatureTooLarge { .. }
         | GraphError::NodeFeatures { .. }
         | GraphError::WrongColumns { .. }
+        | GraphError::ReversedEdge { .. }
+        | GraphError::FeatureImpossible { .. }
         | GraphError::PadValue { .. } => Reason::FeaturesInvalid,
     }
 }
@@ -170,6 +173,7 @@ fn text_reason(error: &TextError) -> Reason {
     match error {
         TextError::ListTooLong { .. } => Reason::InstructionTooLarge,
         TextError::TooDeep { .. } => Reason::NestingTooDeep,
+        TextError::InvalidInstruction { .. } => Reason::ModuleInvalid,
         TextError::UnknownOperand { .. } => Reason::UnknownOperand,
         TextError::UnknownComputation { .. } => Reason::UnknownCallee,
         TextError::DuplicateInstruction { .. } | TextError::DuplicateComputation { .. } => {

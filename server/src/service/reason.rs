@@ -67,6 +67,7 @@ reasons! {
     ModelRejected "MODEL_REJECTED",
     ModelsUnreadable "MODELS_UNREADABLE",
     ModelTaskMismatch "MODEL_TASK_MISMATCH",
+    ModuleInvalid "MODULE_INVALID",
     ModuleRequired "MODULE_REQUIRED",
     NestingTooDeep "NESTING_TOO_DEEP",
     NodeNotConfigurable "NODE_NOT_CONFIGURABLE",

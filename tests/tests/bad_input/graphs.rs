@@ -159,7 +159,8 @@ async fn numbers_that_no_module_has_are_refused() {
 #[tokio::test]
 async fn the_largest_numbers_that_are_accepted_are_scored() {
     let server = TestServer::start().await;
-    let others: Vec<usize> = (0..140).filter(|column| !(21..27).contains(column)).collect();
+    let is_number = |column: &usize| !matches!(column, 0 | 2..27 | 133);
+    let others: Vec<usize> = (0..140).filter(is_number).collect();
     let [max, root] = [i64::MAX, 1 << 21];
     let graphs = [
         with_graph(with_columns(&others, LARGEST)),
@@ -203,4 +204,61 @@ async fn opcodes_that_the_table_does_not_know_are_counted_in_a_warning() {
     assert_eq!(answer.warnings.len(), 1, "{:?}", answer.warnings);
     assert_eq!(answer.warnings[0].reason, "UNKNOWN_OPCODES");
     assert!(answer.warnings[0].message.starts_with("2 nodes"), "{}", answer.warnings[0].message);
+}
+
+/// Returns features of a parameter, a constant and a dot of both, with edges in a form of the caller's choice.
+fn edges_of_a_dot(edges: &[u32]) -> Graph {
+    let node_opcode = vec![63, 24, 34].into();
+    graph_of_features(GraphFeatures { node_opcode, edge_index: edges.to_vec(), ..features(3) })
+}
+
+#[tokio::test]
+async fn arrays_that_no_module_has_are_refused() {
+    let server = TestServer::start().await;
+    let cases = vec![
+        (
+            with_graph(edges_of_a_dot(&[0, 2, 1, 2])),
+            invalid("FEATURES_INVALID", &["node 0, parameter, consumes node 2", "[m, 2]"]),
+        ),
+        // The two rows of [2, m] edges, read as pairs.
+        (with_graph(edges_of_a_dot(&[2, 2, 0, 1])), invalid("GRAPH_CYCLE", &["node 2"])),
+        (with_graph(with_columns(&[22], -8.0)), invalid("FEATURES_INVALID", &["feature 22 of node 1", "-8"])),
+        (with_graph(with_columns(&[13], 2.0)), invalid("FEATURES_INVALID", &["feature 13", "0 or 1"])),
+    ];
+    refuse_all(&server, cases).await;
+}
+
+#[tokio::test]
+async fn modules_that_xla_refuses_are_refused_as_proto_and_text() {
+    let server = TestServer::start().await;
+    let mut negative = vec![operation("parameter", 1, &[]), operation("dot", 2, &[1, 1])];
+    negative[1].shape.as_mut().unwrap().dimensions[0] = -8;
+    let text = |line: &str| {
+        with_graph(graph_of_text(format!(
+            "HloModule m\n\nENTRY e {{\n  a = f32[8,16] parameter(0)\n  {line}\n}}\n"
+        )))
+    };
+    let cases = vec![
+        (
+            with_module(single(negative)),
+            invalid(
+                "MODULE_INVALID",
+                &["node 1 (`instruction.2`, dot) of computation", "size -8", "XLA refuses"],
+            ),
+        ),
+        (
+            with_module(single(vec![operation("parameter", 1, &[]), operation("dot", 2, &[1])])),
+            invalid("MODULE_INVALID", &["1 operands, but takes 2"]),
+        ),
+        (
+            text("r = f32[9] reshape(a)"),
+            invalid("MODULE_INVALID", &["line 5, column 3", "`r` (reshape)", "128 and 9"]),
+        ),
+        (text("d = f32[8] dot(a, a, a)"), invalid("MODULE_INVALID", &["`d` (dot)", "3 operands"])),
+        (
+            text("d = f32[8,8] dot(a, a), lhs_contracting_dims={9}, rhs_contracting_dims={1}"),
+            invalid("MODULE_INVALID", &["contracting dimension 9 does not exist", "2 dimensions"]),
+        ),
+    ];
+    refuse_all(&server, cases).await;
 }
