@@ -27,7 +27,7 @@ const CASES: [(&str, &str, &str); 34] = [
     ("f32[8,16] negate(a)", "s32[8,16] negate(a)", "element types 11 and 4"),
     ("bf16[8,16] negate(a)", "bf16[8,16] negate(t)", "operand 0 is no array"),
     ("f32[8,16] add(a, a)", "f32[8,16] add(a)", "1 operands, but takes 2"),
-    ("f32[8,16] add(a, a)", "f32[8,16] add(a, z)", "[] follows"),
+    ("f32[8,16] add(a, z)", "f32[8,16] add(z, z)", "[] follows"),
     ("pred[8,16] compare(a, a), direction=LT", "f32[8,16] compare(a, a), direction=LT", "truth values"),
     ("f32[8,16] select(q, a, a)", "f32[8,16] select(a, a, a)", "truth values"),
     ("f32[8,16] clamp(z, a, z)", "f32[8,16] clamp(z, a)", "2 operands, but takes 3"),
