@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hlorank_graph::{Graph, GraphError, HloModule, LimitKind, Limits, Task};
+use hlorank_graph::{Graph, GraphError, HloModule, LimitKind, Limits, ModuleFault, Task};
 use hlorank_proto::xla::{
     HloComputationProto, HloInstructionProto, HloModuleProto, HloProto, ShapeProto, TupleElement,
 };
@@ -89,10 +89,12 @@ fn a_callee_is_a_computation_of_the_module() {
 }
 
 #[test]
-fn a_callee_has_a_root() {
+fn a_computation_has_a_root() {
     let rootless = HloComputationProto { root_id: 77, ..computation(3, vec![instruction(1, &[])]) };
     let bytes = module(vec![rootless, computation(4, vec![call(2, 3)])]);
-    refuse(&bytes, GraphError::UnknownCallee { node: 1, id: 3 }, &["node 1", "id 3", "no root"]);
+    let place = "computation `computation.3`".to_owned();
+    let expected = GraphError::InvalidModule { place, fault: ModuleFault::NoRoot { id: 77 } };
+    refuse(&bytes, expected, &["computation.3", "id 77"]);
 }
 
 #[test]
@@ -150,7 +152,7 @@ fn opcodes_that_the_table_lacks_are_zero_and_counted() {
         |id, opcode: &str| HloInstructionProto { opcode: opcode.to_owned(), ..instruction(id, &[]) };
     let bytes = single(vec![
         with_opcode(1, "topk"),
-        with_opcode(2, "add"),
+        HloInstructionProto { opcode: "add".to_owned(), ..instruction(2, &[1, 1]) },
         with_opcode(3, "topk"),
         with_opcode(4, "Add"),
         with_opcode(5, ""),
@@ -336,7 +338,7 @@ fn a_name_of_megabytes_is_shortened_in_a_message() {
 
 #[test]
 fn describing_nodes_reads_each_once() {
-    let wide = ShapeProto { dimensions: vec![1; 1 << 20], ..Default::default() };
+    let wide = ShapeProto { element_type: 11, dimensions: vec![1; 1 << 20], ..Default::default() };
     let parameter = HloInstructionProto { shape: Some(wide), ..instruction(1, &[]) };
     let dots =
         (2..20_000).map(|id| HloInstructionProto { opcode: "dot".to_owned(), ..instruction(id, &[1, 1]) });
