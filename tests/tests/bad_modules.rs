@@ -93,7 +93,7 @@ fn a_computation_has_a_root() {
     let rootless = HloComputationProto { root_id: 77, ..computation(3, vec![instruction(1, &[])]) };
     let bytes = module(vec![rootless, computation(4, vec![call(2, 3)])]);
     let place = "computation `computation.3`".to_owned();
-    let expected = GraphError::InvalidModule { place, fault: ModuleFault::NoRoot { id: 77 } };
+    let expected = GraphError::InvalidModule { place, fault: Box::new(ModuleFault::NoRoot { id: 77 }) };
     refuse(&bytes, expected, &["computation.3", "id 77"]);
 }
 

@@ -15,9 +15,6 @@ const DIMENSIONS: Range<usize> = 21..27;
 /// Number of nodes between two pauses.
 const NODES: usize = 256;
 
-/// Number of edges between two pauses.
-const EDGES: usize = 1 << 14;
-
 /// Columns that are 0 or 1: root, element types, stable.
 const FLAGS: [Range<usize>; 3] = [0..1, 2..21, 133..134];
 
@@ -32,7 +29,7 @@ pub(super) fn check_range(arrays: &GraphArrays) -> Result<(), GraphError> {
 
 /// Checks that nodes without operands consume nothing. They do if edges are given in the other direction.
 fn check_sources(arrays: &GraphArrays) -> Result<(), GraphError> {
-    for (edge, &[node, producer]) in pace::in_steps(EDGES, arrays.edges.iter()).enumerate() {
+    for (edge, &[node, producer]) in pace::in_steps(pace::STEPS, arrays.edges.iter()).enumerate() {
         let opcode = opcode_name(arrays.opcodes[node as usize]);
         if SOURCES.contains(&opcode) {
             return Err(GraphError::ReversedEdge { edge, node, producer, opcode });

@@ -25,13 +25,13 @@ pub(crate) struct ModuleBuilder<'a, 'l> {
     /// Whether the first instruction has no name. XLA names every instruction; a module without names only lists values for
     /// the featurizer, and its rules are not checked.
     is_unnamed: bool,
-    /// Nodes that were read before their operands.
-    unchecked: Vec<usize>,
+    /// Nodes that were read before their operands, with the ids of their computations.
+    unchecked: Vec<(usize, i64)>,
 }
 
 /// Returns the error of a computation that XLA would refuse.
 fn invalid_computation(name: &str, fault: ModuleFault) -> GraphError {
-    GraphError::InvalidModule { place: format!("computation `{}`", shortened(name)), fault }
+    GraphError::InvalidModule { place: format!("computation `{}`", shortened(name)), fault: Box::new(fault) }
 }
 
 impl<'a, 'l> ModuleBuilder<'a, 'l> {
@@ -164,7 +164,7 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
             }
         }
         if is_behind {
-            self.unchecked.push(node);
+            self.unchecked.extend(self.computations.open_id().map(|id| (node, id)));
         }
         let operands = (!is_behind).then(|| self.nodes.references.operand_nodes(node));
         check_instruction(instruction, opcode, operands, &self.nodes.shapes)
@@ -174,7 +174,7 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         let [name, opcode] = [&instruction.name, &instruction.opcode].map(|name| shortened(name));
         let computation = self.computations.of_node(node).map_or("", |computation| &computation.name);
         let place = format!("node {node} (`{name}`, {opcode}) of computation `{computation}`");
-        GraphError::InvalidModule { place, fault }
+        GraphError::InvalidModule { place, fault: Box::new(fault) }
     }
 
     /// Adds a copy of a node that is featurized already.
@@ -226,12 +226,13 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
 
     /// Checks the instructions that were read before their operands. All operands exist.
     fn check_operands_behind(&self) -> Result<(), GraphError> {
-        for &node in &self.unchecked {
+        for &(node, computation) in &self.unchecked {
+            pace::pause();
             let Some(instruction) = self.nodes.origins[node].instruction() else { continue };
             let operands = self.operand_nodes(node)?;
-            let holds = |operand: &u32| {
-                self.computations.of_node(node).is_some_and(|of| of.nodes.contains(&(*operand as usize)))
-            };
+            let nodes =
+                self.computations.get(computation).map_or(0..0, |computation| computation.nodes.clone());
+            let holds = |operand: &u32| nodes.contains(&(*operand as usize));
             let outside = operands.iter().position(|operand| !holds(operand));
             let checked = match outside {
                 Some(operand) => Err(ModuleFault::OtherComputation { operand }),
@@ -249,6 +250,7 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
 
     fn check_calls(&self) -> Result<(), GraphError> {
         for node in (0..self.nodes.len()).filter(|&node| !self.nodes.references.callees(node).is_empty()) {
+            pace::pause();
             let operands = self.operand_nodes(node)?;
             check_calls(node, &operands, &self.nodes, &self.computations).map_err(|fault| {
                 let instruction = self.nodes.origins[node].instruction().unwrap_or_default();
@@ -265,7 +267,7 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         match self.computations.entry_id {
             Some(id) if id != 0 && self.computations.get(id).is_none() => {
                 let fault = ModuleFault::NoEntry { id };
-                Err(GraphError::InvalidModule { place: "the module".to_owned(), fault })
+                Err(GraphError::InvalidModule { place: "the module".to_owned(), fault: Box::new(fault) })
             }
             _ => Ok(()),
         }

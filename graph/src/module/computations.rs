@@ -42,6 +42,11 @@ impl Computations {
         self.by_id.insert(id, opened).is_none()
     }
 
+    /// Returns the id of the computation that is being read.
+    pub(super) fn open_id(&self) -> Option<i64> {
+        self.open
+    }
+
     /// Returns the computation that is being read.
     pub(super) fn open(&mut self) -> Option<&mut Computation> {
         self.open.and_then(|id| self.by_id.get_mut(&id))

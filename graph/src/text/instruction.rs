@@ -136,7 +136,7 @@ impl<'a> Parser<'a, '_> {
     ) -> Result<(), GraphError> {
         computation.check(instruction).map_err(|fault| {
             let [name, opcode] = [name, &instruction.opcode].map(shortened);
-            self.lexer.error(start, TextError::InvalidInstruction { name, opcode, fault })
+            self.lexer.error(start, TextError::InvalidInstruction { name, opcode, fault: Box::new(fault) })
         })
     }
 

@@ -33,10 +33,10 @@ impl Array<'_> {
 }
 
 /// Returns a shape as an array; `None` if it is too large to be kept, or a type that is no plain array.
-pub(super) fn array<'a>(
-    shape: NodeShape<'a>,
+pub(super) fn array(
+    shape: NodeShape<'_>,
     what: impl FnOnce() -> String,
-) -> Result<Option<Array<'a>>, ModuleFault> {
+) -> Result<Option<Array<'_>>, ModuleFault> {
     match shape.element_type {
         TUPLE | OPAQUE | TOKEN => Err(ModuleFault::NotArray { what: what() }),
         BUFFER.. => Ok(None),

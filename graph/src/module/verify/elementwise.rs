@@ -93,10 +93,10 @@ fn bits(array: Array<'_>) -> Option<i64> {
 
 /// Checks that some operands have the dimensions of the result, and returns the result. Old modules and handwritten text
 /// have scalars beside such an operand, which XLA broadcasts.
-fn result_like<'a>(
-    instruction: Instruction<'a>,
+fn result_like(
+    instruction: Instruction<'_>,
     positions: std::ops::Range<usize>,
-) -> Result<Option<Array<'a>>, ModuleFault> {
+) -> Result<Option<Array<'_>>, ModuleFault> {
     let Some(result) = instruction.result_array()? else { return Ok(None) };
     let (count, mut scalars) = (positions.len(), 0);
     for position in positions {
