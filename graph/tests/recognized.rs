@@ -1,4 +1,5 @@
 //! What a file is: `tests/data/recognize.json` holds this reader and Python's to the same modules and the same words.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "how a test fails")]
 
 use std::{fs, path::Path};
 
@@ -43,7 +44,7 @@ fn every_file_is_read_or_named_as_by_every_client() {
                 assert_eq!(found, expected, "{name}");
             }
             (Err(error), Some(message)) => {
-                assert_eq!(error.to_string(), format!("graph: {message}"), "{name}")
+                assert_eq!(error.to_string(), format!("graph: {message}"), "{name}");
             }
             (Ok(file), Some(_)) => panic!("{name}: read as {}", file.kind),
             (Err(error), None) => panic!("{name}: {error}"),

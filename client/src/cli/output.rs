@@ -45,7 +45,7 @@ fn escaped(json: &str) -> String {
             escaped.push(letter);
         } else {
             let mut units = [0; 2];
-            letter.encode_utf16(&mut units).iter().for_each(|unit| escaped += &format!("\\u{unit:04x}"));
+            escaped.extend(letter.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
         }
     }
     escaped

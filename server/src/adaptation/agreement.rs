@@ -4,7 +4,10 @@
 //! different configurations. An order that is wrong both ways by more than chance is a contradiction; so are times of the same
 //! configurations that differ by more than a factor. Measurements count as one vote for each reporter, however many there are.
 
-use std::{cmp::Ordering, sync::Arc};
+use std::{
+    cmp::{Ordering, Reverse},
+    sync::Arc,
+};
 
 use hlorank_graph::pace;
 
@@ -179,7 +182,7 @@ pub(crate) fn verdicts(witnesses: &[Witness]) -> Vec<Verdict> {
         .collect();
     let standing = |one: usize| (witnesses[one].is_own, votes[one]);
     let mut order: Vec<usize> = (0..count).collect();
-    order.sort_by(|&one, &other| standing(other).cmp(&standing(one)));
+    order.sort_by_key(|&one| Reverse(standing(one)));
     let mut kept: Vec<usize> = Vec::new();
     for one in order {
         let outvotes =

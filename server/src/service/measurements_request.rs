@@ -45,10 +45,10 @@ pub(super) async fn report(
     let sent = read_measurements(sessions, &REPORT, (target, batch), times).await?;
     let origin = read_graph(sessions, graph, Some(task)).await?;
     let found = sessions.find(origin, &call.record).await?;
-    let reported = sessions.report(call, &found, sent, reporter).await?;
+    let kept = sessions.report(call, &found, sent, reporter).await?;
     Ok(ReportMeasurementsResponse {
-        accepted: u32::try_from(reported.accepted).unwrap_or(u32::MAX),
-        known: u32::try_from(reported.known).unwrap_or(u32::MAX),
+        accepted: u32::try_from(kept.accepted).unwrap_or(u32::MAX),
+        known: u32::try_from(kept.known).unwrap_or(u32::MAX),
         graph_hash: found.graph.hash.0.to_vec().into(),
         warnings: found.warnings.into_iter().map(v1::Warning::from).collect(),
     })

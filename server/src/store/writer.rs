@@ -221,11 +221,11 @@ impl Tables<'_> {
         };
         let fits = Room { limit, held: *held, reporter: of_reporter }.check(needed);
         let accepted = new.len() as u64;
-        let reported = Reported { accepted, known: measurements.len() as u64 - accepted };
+        let counts = Reported { accepted, known: measurements.len() as u64 - accepted };
         match fits {
             Err(refused) if !new.is_empty() => return Ok(Err(refused)),
             // A report without new measurements is not refused for its graph.
-            Err(_) => return Ok(Ok(reported)),
+            Err(_) => return Ok(Ok(counts)),
             Ok(()) => {}
         }
         for (key, record) in &new {
@@ -238,7 +238,7 @@ impl Tables<'_> {
             self.reporters.add(reporter, needed)?;
         }
         *held += needed;
-        Ok(Ok(reported))
+        Ok(Ok(counts))
     }
 }
 

@@ -97,8 +97,8 @@ impl List {
     }
 }
 
-fn stored() -> Option<Adapt> {
-    Some(Adapt::new(TARGET).use_stored())
+fn stored() -> Adapt {
+    Adapt::new(TARGET).use_stored()
 }
 
 fn same(seconds: f64) -> f64 {
@@ -142,9 +142,9 @@ async fn a_client_sees_its_own_name_and_an_operator_sees_all() {
     assert_eq!(reporters(&operator).await, ["ann", "bob"]);
     assert_eq!(reporters(&ann).await, ["", "ann"]);
     // The same measurement of two clients is one for each, and teaches once.
-    let once = list.rank(&ann, stored()).await;
+    let once = list.rank(&ann, Some(stored())).await;
     ann.report_measurements(&list.handle, &list.adapt(&odds(list), same)).await.unwrap();
-    assert_eq!(bits(&list.rank(&ann, stored()).await), bits(&once));
+    assert_eq!(bits(&list.rank(&ann, Some(stored())).await), bits(&once));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -176,7 +176,7 @@ async fn what_a_reporter_measured_can_be_deleted() {
     }
     let mut expected = Vec::new();
     for list in &lists {
-        expected.push(bits(&list.rank(&client, stored()).await));
+        expected.push(bits(&list.rank(&client, Some(stored())).await));
     }
     for list in &lists {
         list.report(&client, "eve", &odds(list), list.inverted()).await;
@@ -185,7 +185,7 @@ async fn what_a_reporter_measured_can_be_deleted() {
     assert_eq!(client.delete(Deletion::ReporterOnTarget("eve", "another board")).await.unwrap(), 0);
     assert_eq!(client.delete(Deletion::Reporter("eve")).await.unwrap(), of_eve as u64);
     for (list, expected) in lists.iter().zip(expected) {
-        assert_eq!(bits(&list.rank(&client, stored()).await), expected, "{}", list.name);
+        assert_eq!(bits(&list.rank(&client, Some(stored())).await), expected, "{}", list.name);
     }
     assert_eq!(reporters(&client).await, ["ann"]);
 }
@@ -227,7 +227,7 @@ async fn told(lists: &[List], clients: usize, chosen: impl Fn(&List, usize) -> V
     }
     let mut told = Vec::new();
     for list in lists {
-        let ranking = list.rank(&client, stored()).await;
+        let ranking = list.rank(&client, Some(stored())).await;
         let is_told = !contradictions(&ranking).is_empty();
         assert_eq!(reasons(&ranking).contains(&"MEASUREMENTS_CONTRADICT"), is_told, "{}", list.name);
         if is_told {
@@ -274,9 +274,9 @@ async fn an_inverted_reporter_is_told_and_left_out_if_others_outvote_it() {
     for list in List::all(16) {
         let inverted = list.inverted();
         list.report(&client, "ann", &evens(&list), same).await;
-        let before = list.rank(&client, stored()).await;
+        let before = list.rank(&client, Some(stored())).await;
         list.report(&client, "eve", &odds(&list), inverted).await;
-        let after = list.rank(&client, stored()).await;
+        let after = list.rank(&client, Some(stored())).await;
         let by_eve = contradictions(&after).iter().find(|each| each.reporter == "eve");
         told += usize::from(by_eve.is_some());
         left_out += usize::from(by_eve.is_some_and(|eve| eve.left_out));
@@ -337,7 +337,7 @@ async fn the_answer_is_the_same_in_any_order_of_reports() {
         }
     }
     for list in &lists {
-        let [one, other] = [list.rank(&forth, stored()).await, list.rank(&back, stored()).await];
+        let [one, other] = [list.rank(&forth, Some(stored())).await, list.rank(&back, Some(stored())).await];
         assert_eq!(bits(&one), bits(&other), "{}", list.name);
         assert_eq!(one.adaptation, other.adaptation, "{}", list.name);
     }
@@ -352,7 +352,7 @@ async fn names_of_contradicting_reporters_are_for_operators() {
     ann.report_measurements(&list.handle, &list.adapt(&evens(&list), same)).await.unwrap();
     bob.report_measurements(&list.handle, &list.adapt(&odds(&list), list.inverted())).await.unwrap();
     let shown = async |client: &Client| {
-        let ranking = list.rank(client, stored()).await;
+        let ranking = list.rank(client, Some(stored())).await;
         let told = contradictions(&ranking).to_vec();
         assert!(!told.is_empty());
         let message = ranking.warnings.iter().map(|warning| warning.message.clone()).collect::<String>();

@@ -24,7 +24,7 @@ async fn send(address: SocketAddr, first: &str, headers: &str) -> String {
     );
     let answer = tokio::task::spawn_blocking(move || {
         let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         stream.write_all(head.as_bytes()).unwrap();
         let mut answer = Vec::new();
         // The server may reset the connection behind its answer, because it has not read the body.

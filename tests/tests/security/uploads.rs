@@ -23,7 +23,7 @@ async fn upload(server: &TestServer, rest: &'static str) -> String {
     let address = server.endpoint().trim_start_matches("http://").to_owned();
     let answer = tokio::task::spawn_blocking(move || {
         let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         stream.write_all(format!("{HEAD}{rest}").as_bytes()).unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
         let mut answer = String::new();

@@ -98,10 +98,10 @@ impl Import {
             report.graphs += 1;
             for Part { reporter, measurements } in &parts {
                 let reporter = if self.as_own { "" } else { reporter };
-                let reported = client.report_measurements_of(reporter, &graph, measurements).await;
-                let reported = reported.map_err(|source| CommandError::graph(file, 0, source))?;
-                report.accepted += u64::from(reported.accepted);
-                report.known += u64::from(reported.known);
+                let answer = client.report_measurements_of(reporter, &graph, measurements).await;
+                let answer = answer.map_err(|source| CommandError::graph(file, 0, source))?;
+                report.accepted += u64::from(answer.accepted);
+                report.known += u64::from(answer.known);
             }
         }
         Ok(())

@@ -82,8 +82,8 @@ impl Chunks {
             let own = Arc::clone(&own);
             let score = move |worker, range, interrupt: &Interrupt| own.score(worker, range, interrupt);
             let interrupt = model.interrupt(runs.bytes)?;
-            let scored = resources.score_in_chunks(chunks.to_vec(), class, interrupt, score).await?;
-            scores.extend(scored.into_iter().flatten());
+            let of_chunks = resources.score_in_chunks(chunks.to_vec(), class, interrupt, score).await?;
+            scores.extend(of_chunks.into_iter().flatten());
         }
         let encoded = Instant::now();
         let reuse = batch.reuse();

@@ -118,6 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::cast_precision_loss, reason = "the numbers of bytes are below 2^53")]
     fn a_polynomial_is_found_from_its_values_at_tiny_sizes() {
         for has_slots in [false, true] {
             let fit = Fit::new(has_slots);

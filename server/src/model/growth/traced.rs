@@ -79,13 +79,13 @@ fn steps(model: &ModelProto, graph: &GraphProto) -> Vec<Step> {
         last_uses.extend(node.output.iter().map(|name| (name.as_str(), step)));
         let mut used = Vec::new();
         add_used(node, &mut used);
-        used.into_iter().for_each(|name| {
+        for name in used {
             last_uses.entry(name).and_modify(|last| *last = step);
-        });
+        }
     }
-    graph.output.iter().for_each(|output| {
+    for output in &graph.output {
         last_uses.remove(output.name.as_str());
-    });
+    }
     let mut freed: HashMap<usize, Vec<String>> = HashMap::new();
     for (name, step) in last_uses {
         freed.entry(step).or_default().push(name.to_owned());

@@ -37,6 +37,9 @@ struct Detail<'a> {
 }
 
 /// Returns the response with an error.
+///
+/// # Panics
+/// Never: texts and numbers are valid JSON.
 pub fn failure(status: &Status) -> Response<Body> {
     let reason = status.get_details_error_info().map(|info| info.reason);
     let (code, http) = code(status.code());

@@ -72,11 +72,11 @@ impl Shared {
         let mut client = self.writer.client().await?;
         let added = within(add(&mut client, &added, self.limit)).await?;
         drop(client);
-        let reported = added?;
-        self.series.accepted.increment(reported.accepted);
-        self.series.known.increment(reported.known);
+        let counts = added?;
+        self.series.accepted.increment(counts.accepted);
+        self.series.known.increment(counts.known);
         self.sample().await;
-        Ok(reported)
+        Ok(counts)
     }
 
     /// Deletes the chosen measurements, and graphs that have none left. Returns how many measurements there were.
