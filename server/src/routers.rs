@@ -62,6 +62,10 @@ macro_rules! compressed {
 /// block other calls.
 const CONNECTION_WINDOWS: u32 = 4;
 
+/// The smallest HTTP/2 window of a connection. The transport tolerates small frames that nobody has read yet up to half of it,
+/// 256 bytes for each, and [`Connection`](crate::security::Connection) passes on fewer at a time.
+const MIN_CONNECTION_WINDOW: u32 = 4 << 20;
+
 /// Maximum number of times that a connection may make the server reset a call. The default, 1,024, is reached by an honest
 /// client whose calls are rejected before their messages arrive.
 const MAX_RESETS: usize = 1 << 17;
@@ -114,7 +118,7 @@ impl<H: Health> Routers<'_, H> {
             .max_buf_size((self.settings.max_header_bytes as usize).max(MIN_HTTP1_BUFFER));
         http.http2()
             .timer(TokioTimer::new())
-            .initial_connection_window_size(CONNECTION_WINDOWS * window)
+            .initial_connection_window_size((CONNECTION_WINDOWS * window).max(MIN_CONNECTION_WINDOW))
             .initial_stream_window_size(window / 2)
             .keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(KEEP_ALIVE)

@@ -42,9 +42,25 @@ fn refuse(text: &str, [line, column]: [usize; 2], words: &[&str]) {
 #[test]
 fn what_is_no_hlo_text_is_refused_at_its_first_word() {
     refuse("", [1, 1], &["line 1", "column 1", "HloModule", "the end of the text"]);
-    refuse("\n  module @jit_f {", [2, 3], &["HloModule", "`module`"]);
+    refuse("\n  modules of jit_f", [2, 3], &["HloModule", "`modules`"]);
     refuse("HloModule m\n\n%%", [3, 1], &["a computation", "`%%`"]);
     refuse("HloModule m, =", [1, 14], &["an attribute", "`=`"]);
+}
+
+#[test]
+fn text_of_another_known_format_is_named() {
+    for (text, words) in [
+        ("module @jit_f {", "MLIR text"),
+        (
+            "HloModule a\nENTRY e {\n c = f32[] constant(1)\n}\nHloModule b\n",
+            "several HLO modules (lines 1 and 5)",
+        ),
+        ("Dump:\nlog: HloModule a\n", "text around an HLO module, which begins in line 2"),
+        ("\u{feff}HloModule a\n", "a byte order mark"),
+    ] {
+        let error = refused(text).to_string();
+        assert!(error.starts_with("hlo_text: this is ") && error.contains(words), "{error}");
+    }
 }
 
 #[test]

@@ -49,6 +49,8 @@ pub(super) struct Sample<'a> {
     bytes: &'a [u8],
     /// The first lines, if it is text.
     text: Option<&'a str>,
+    /// Those of them that are not blank, without the white space around them.
+    lines: Vec<&'a str>,
     /// Names of the files in it, if it is a zip archive.
     entries: &'a [String],
 }
@@ -63,7 +65,8 @@ static FORMATS: LazyLock<Formats> = LazyLock::new(|| {
 impl<'a> Sample<'a> {
     pub(super) fn text(text: &'a str) -> Self {
         let text = &text[..text.floor_char_boundary(LOOKED_AT)];
-        Self { bytes: text.as_bytes(), text: Some(text), entries: &[] }
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        Self { bytes: text.as_bytes(), text: Some(text), lines, entries: &[] }
     }
 
     pub(super) fn binary(bytes: &'a [u8]) -> Self {
@@ -72,10 +75,6 @@ impl<'a> Sample<'a> {
 
     pub(super) fn zip(entries: &'a [String]) -> Self {
         Self { entries, ..Self::default() }
-    }
-
-    fn lines(&self) -> impl Iterator<Item = &'a str> {
-        self.text.into_iter().flat_map(str::lines).map(str::trim)
     }
 }
 
@@ -103,11 +102,11 @@ impl Rule {
                 let (start, inside) = (&sample.bytes[..sample.bytes.len().min(LOOKED_AT)], latin_1(inside));
                 is_binary && start.windows(inside.len()).any(|window| window == inside)
             }
-            Self::First { first } => {
-                let line = sample.lines().find(|line| !line.is_empty());
-                line.is_some_and(|line| line.to_ascii_lowercase().starts_with(&first.to_ascii_lowercase()))
-            }
-            Self::Line { line } => sample.lines().any(|found| found.starts_with(line)),
+            Self::First { first } => sample.lines.first().is_some_and(|line| {
+                let start = line.get(..first.len());
+                start.is_some_and(|start| start.eq_ignore_ascii_case(first))
+            }),
+            Self::Line { line } => sample.lines.iter().any(|found| found.starts_with(line)),
             Self::Text { text } => sample.text.is_some_and(|found| found.contains(text)),
             Self::Fields { fields } => is_binary && fields.iter().all(|path| has_path(sample.bytes, path)),
             Self::Entry { entry } => sample.entries.iter().any(|found| found.ends_with(entry)),

@@ -4,6 +4,9 @@ const OTHER_OPERATIONS: [&str; 3] = [" prim::", " aten::", " xla::"];
 /// Returns the module of a text that has computations or instructions but no `HloModule`, with the number of lines that
 /// were added above it; `None` if it has neither. XLA's parser reads such texts too.
 pub(crate) fn with_header(text: &str) -> Option<(String, usize)> {
+    if text.trim_start().is_empty() {
+        return None;
+    }
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
     let first = lines().next()?;
     if OTHER_OPERATIONS.iter().any(|namespace| text.contains(namespace)) {

@@ -103,13 +103,19 @@ fn layout(lexer: &mut Lexer<'_>, rank: usize) -> Result<Vec<i64>, GraphError> {
     if !is_permutation(&minor_to_major, rank) {
         return Err(lexer.error(start, TextError::Layout { rank }));
     }
-    lexer.return_to(start);
-    lexer.skip_group()?;
+    if !lexer.eat("}") {
+        lexer.return_to(start);
+        lexer.skip_group()?;
+    }
     Ok(minor_to_major)
 }
 
 /// Returns whether a list has each of the numbers from 0 to `rank - 1` once.
 fn is_permutation(numbers: &[i64], rank: usize) -> bool {
+    // Most layouts are row-major.
+    if numbers.len() == rank && numbers.iter().rev().copied().eq((0..).take(rank)) {
+        return true;
+    }
     let mut sorted = numbers.to_vec();
     sorted.sort_unstable();
     sorted.len() == rank && sorted.into_iter().zip(0..).all(|(number, expected)| number == expected)

@@ -22,6 +22,8 @@ pub(crate) struct Connection {
     pub(crate) info: TcpConnectInfo,
     /// The first bytes of the client, until they have been received.
     preface: Option<ExpectedPreface>,
+    /// Bytes that were read since the connection gave way to other tasks.
+    read: usize,
     /// When to close, once the write side has been shut down.
     linger: Option<Pin<Box<Sleep>>>,
 }
@@ -44,6 +46,10 @@ pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Size of the HTTP/2 preface (RFC 9113, section 3.4). Keep-alive pings watch the client afterwards.
 const PREFACE_BYTES: usize = 24;
 
+/// Bytes that are read before the tasks of the calls have their turn. They would otherwise find thousands of small frames, for
+/// which the transport closes the connection.
+const TURN_BYTES: usize = 32 << 10;
+
 /// Time that a client has to close the connection after the server has finished. Data that arrives at a closed socket is
 /// answered by a reset, on which `HAProxy` discards the end of an answer that it has not read yet.
 const LINGER: Duration = Duration::from_secs(2);
@@ -53,7 +59,7 @@ impl Connection {
     pub(super) fn new(stream: Pin<Box<dyn Duplex>>, info: TcpConnectInfo) -> Self {
         let deadline = Box::pin(sleep(HANDSHAKE_TIMEOUT));
         let preface = Some(ExpectedPreface { deadline, bytes: PREFACE_BYTES });
-        Self { stream, info, preface, linger: None }
+        Self { stream, info, preface, read: 0, linger: None }
     }
 }
 
@@ -63,8 +69,14 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.read >= TURN_BYTES {
+            self.read = 0;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let before = buffer.filled().len();
         let read = self.stream.as_mut().poll_read(context, buffer);
+        self.read = if read.is_pending() { 0 } else { self.read + buffer.filled().len() - before };
         let Some(preface) = &mut self.preface else { return read };
         if read.is_pending() {
             ready!(preface.deadline.as_mut().poll(context));

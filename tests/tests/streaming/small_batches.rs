@@ -3,6 +3,7 @@
 use hlorank_tests::{
     TestServer,
     attackers::{Attacker, send_small_batches},
+    graph_by_hash,
 };
 use prost::bytes::Bytes;
 use tonic::Code;
@@ -40,4 +41,18 @@ async fn ten_thousand_small_batches_wait_to_be_scored() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_that_is_too_far_ahead_ends_alone() {
     other_calls_go_on(&["--stream-window-bytes=131072"], 100_000).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_follows_a_stream_that_has_failed_is_taken_from_the_connection() {
+    let server = TestServer::start().await;
+    let target = server.endpoint().trim_start_matches("http://").parse().unwrap();
+    let mut client = Attacker::alone(target).client(65_535).await.unwrap();
+    for _ in 0..3 {
+        let stream = send_small_batches(&mut client, 10_000, graph_by_hash(vec![7; 32])).await.unwrap();
+        let listed = client.call(LIST, "identity", EMPTY).await.unwrap();
+        assert_eq!(listed.code(), Code::Ok);
+        drop(stream);
+    }
+    server.until_idle().await;
 }

@@ -3,11 +3,17 @@
 //! The transport keeps unread frames one by one, and closes a connection with many small ones, which would fail all calls of
 //! the connection. They are therefore read as they arrive, and kept as plain bytes.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
-use tokio::{sync::Notify, task::JoinHandle};
+use tokio::{
+    sync::{Notify, oneshot},
+    time::timeout,
+};
 use tonic::body::Body;
 
 use super::DeliveryError;
@@ -20,10 +26,10 @@ pub(super) enum Incoming {
     Ahead(ReadAhead),
 }
 
-/// Bytes that are read by a task, which ends when this is dropped.
+/// Bytes that are read by a task, which ends soon after this is dropped.
 pub(super) struct ReadAhead {
     shared: Arc<Shared>,
-    reading: JoinHandle<()>,
+    _call: oneshot::Sender<()>,
 }
 
 #[derive(Default)]
@@ -45,13 +51,17 @@ struct Waiting {
 /// Size of frames below which they are small: each takes about this much memory in the transport.
 const SMALL_FRAME_BYTES: usize = 256;
 
+/// Time for which the rest of a call that has ended is read. It is longer than a round trip, after which the client knows.
+const DISCARD: Duration = Duration::from_secs(1);
+
 impl Incoming {
     /// Reads at most about this number of bytes ahead. Then the client is slowed by flow control if its frames are large, and
     /// the call fails if they are small.
     pub(super) fn read_ahead(body: Body, limit: usize) -> Self {
         let shared = Arc::<Shared>::default();
-        let reading = tokio::spawn(read(body, Arc::clone(&shared), limit));
-        Self::Ahead(ReadAhead { shared, reading })
+        let (call, left) = oneshot::channel();
+        tokio::spawn(read(body, Arc::clone(&shared), limit, left));
+        Self::Ahead(ReadAhead { shared, _call: call })
     }
 
     /// Returns the next bytes; `None` at the end.
@@ -63,34 +73,52 @@ impl Incoming {
     }
 }
 
-impl Drop for ReadAhead {
-    fn drop(&mut self) {
-        self.reading.abort();
-    }
-}
-
 /// Returns the next bytes of a body. gRPC clients send no trailers.
 async fn next(body: &mut Body) -> Result<Option<Bytes>, DeliveryError> {
     let frame = body.frame().await.transpose()?;
     Ok(frame.and_then(|frame| frame.into_data().ok()))
 }
 
-async fn read(mut body: Body, shared: Arc<Shared>, limit: usize) {
+async fn read(mut body: Body, shared: Arc<Shared>, limit: usize, mut left: oneshot::Receiver<()>) {
+    let is_over = tokio::select! {
+        is_over = keep(&mut body, &shared, limit) => is_over,
+        // The call has ended before its client has.
+        _ = &mut left => false,
+    };
+    if !is_over {
+        let _ = timeout(DISCARD, discard(&mut body, 2 * limit)).await;
+    }
+}
+
+/// Reads until the end of the call, and returns whether that is the end of the body, too.
+async fn keep(body: &mut Body, shared: &Shared, limit: usize) -> bool {
     loop {
-        let end = match next(&mut body).await {
-            Ok(Some(bytes)) => shared.add(&bytes, limit),
+        let end = match next(body).await {
+            Ok(Some(bytes)) => match shared.add(&bytes, limit) {
+                Ok(()) => None,
+                Err(ahead) => {
+                    shared.end(Err(ahead));
+                    return false;
+                }
+            },
             Ok(None) => Some(Ok(())),
             Err(error) => Some(Err(error)),
         };
-        let is_end = end.is_some();
-        if is_end {
-            shared.lock().end = end;
-        }
-        shared.arrived.notify_one();
-        if is_end {
-            return;
+        if let Some(end) = end {
+            shared.end(end);
+            return true;
         }
         shared.until_below(limit).await;
+    }
+}
+
+/// Reads what was on its way when the call ended. The transport counts frames that nobody reads against the connection.
+async fn discard(body: &mut Body, limit: usize) {
+    let mut discarded = 0;
+    while discarded < limit
+        && let Ok(Some(bytes)) = next(body).await
+    {
+        discarded += bytes.len();
     }
 }
 
@@ -99,13 +127,23 @@ impl Shared {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds bytes. Returns the end of the call if too many small frames wait.
-    fn add(&self, bytes: &[u8], limit: usize) -> Option<Result<(), DeliveryError>> {
+    /// Adds bytes, unless too many small frames wait.
+    fn add(&self, bytes: &[u8], limit: usize) -> Result<(), DeliveryError> {
         let mut waiting = self.lock();
         waiting.bytes.extend_from_slice(bytes);
         waiting.frames += 1;
         let are_small = waiting.bytes.len() < SMALL_FRAME_BYTES * waiting.frames;
-        (waiting.bytes.len() >= limit && are_small).then_some(Err(DeliveryError::Ahead { limit }))
+        if waiting.bytes.len() >= limit && are_small {
+            return Err(DeliveryError::Ahead { limit });
+        }
+        drop(waiting);
+        self.arrived.notify_one();
+        Ok(())
+    }
+
+    fn end(&self, end: Result<(), DeliveryError>) {
+        self.lock().end = Some(end);
+        self.arrived.notify_one();
     }
 
     async fn until_below(&self, limit: usize) {
