@@ -88,7 +88,7 @@ mod tests {
             "info",
             "WARN",
             "info,notify=warn",
-            "off, hlorank_server=debug",
+            "off,hlorank_server=debug",
             "access=off",
             "info,[call{request_id=\"a,b\"}]=debug",
             "hlorank_server::registry=trace",
