@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,16 @@ def test_what_is_no_file_is_named(tmp_path, name):
     path = tmp_path if name == "a folder" else "/dev/null"
     with pytest.raises(GraphFileError, match=f"this is {name}; pass a file"):
         file_graphs(Path(path), "layout")
+
+
+@pytest.mark.skipif(
+    any(find_spec(name) for name in ("zstandard", "compression")), reason="zstd can be read"
+)
+def test_zstd_needs_a_package_before_python_3_14(tmp_path):
+    path = tmp_path / "dump.zst"
+    path.write_bytes(b"\x28\xb5\x2f\xfd")
+    with pytest.raises(GraphFileError, match=r"dump\.zst: this is zstd data"):
+        file_graphs(path, "layout")
 
 
 def test_a_file_that_grows_far_is_refused(tmp_path):

@@ -27,6 +27,8 @@ def unpacked(data: bytes) -> bytes:
             found = _zstd(data, limit)
         else:
             return data
+    except GraphFileError:
+        raise
     except (OSError, EOFError, zlib.error, ValueError) as error:
         raise GraphFileError(
             f"this is compressed, and its data is broken or cut off: {error}"
