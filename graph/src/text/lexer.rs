@@ -13,6 +13,10 @@ pub(super) struct Lexer<'a> {
     unclosed_comment: Option<usize>,
 }
 
+/// Maximum depth of computations and instructions inside instructions, and of tuples inside a tuple of which elements are
+/// read.
+pub(super) const MAX_DEPTH: usize = 64;
+
 impl<'a> Lexer<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self { text, at: 0, unclosed_comment: None }

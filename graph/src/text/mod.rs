@@ -1,5 +1,6 @@
 //! HLO text, as XLA prints it. Each instruction is read into the message that the featurizer takes.
 
+mod add_pending;
 mod asynchronous;
 mod attributes;
 mod bytes;

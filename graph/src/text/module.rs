@@ -1,5 +1,9 @@
 use super::{
-    callees::Callees, computation::Computation, lexer::Lexer, pending::PendingComputations, shape::shape,
+    callees::Callees,
+    computation::Computation,
+    lexer::{Lexer, MAX_DEPTH},
+    pending::PendingComputations,
+    shape::shape,
     shapes::Shapes,
 };
 use crate::{
@@ -8,10 +12,6 @@ use crate::{
 
 /// Tables of source locations, which may precede the computations.
 const TABLES: [&str; 4] = ["FileNames", "FunctionNames", "FileLocations", "StackFrames"];
-
-/// Maximum depth of computations and instructions inside instructions, and of tuples inside a tuple of which elements are
-/// read.
-pub(super) const MAX_DEPTH: usize = 64;
 
 impl<'a> HloModule<'a> {
     /// Reads HLO text, as XLA prints it. The result is the module that XLA's own parser makes of the text: computations

@@ -2,8 +2,7 @@ use std::collections::HashMap;
 
 use hlorank_proto::xla::HloInstructionProto;
 
-use super::{attributes::keep_dimensions, computation::Computation, module::Parser, shapes::ShapeId};
-use crate::{GraphError, module::Origin};
+use super::{computation::Computation, shapes::ShapeId};
 
 /// The shapes of the parameters and of the root of a computation.
 #[derive(Clone, Debug)]
@@ -22,7 +21,7 @@ pub(super) struct PendingComputations<'a> {
 }
 
 /// A computation that is not in the module yet.
-enum Pending<'a> {
+pub(super) enum Pending<'a> {
     Read { name: &'a str, computation: Computation<'a> },
     Wrapped(Wrapped),
 }
@@ -60,43 +59,13 @@ impl<'a> PendingComputations<'a> {
         }
     }
 
+    /// Takes all computations out, in order. Their signatures stay.
+    pub(super) fn take(&mut self) -> Vec<Pending<'a>> {
+        std::mem::take(&mut self.computations)
+    }
+
     /// Returns the signature of a computation that was read.
     pub(super) fn signature(&self, id: i64) -> Option<&Signature> {
         self.signatures.get(&id)
-    }
-}
-
-impl Parser<'_, '_> {
-    /// Adds all pending computations to the module, in order.
-    pub(super) fn add_pending(&mut self) -> Result<(), GraphError> {
-        for pending in std::mem::take(&mut self.pending.computations) {
-            match pending {
-                Pending::Read { name, computation } => computation.close(name, &mut self.builder)?,
-                Pending::Wrapped(wrapped) => self.add_wrapped(wrapped)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn add_wrapped(&mut self, wrapped: Wrapped) -> Result<(), GraphError> {
-        let Wrapped { id, signature, mut operation } = wrapped;
-        let mut computation = Computation::new(id);
-        operation.operand_ids.clear();
-        for (number, shape) in (0..).zip(signature.parameters) {
-            operation.operand_ids.push(computation.instruction_id(computation.nodes.len()));
-            let parameter = HloInstructionProto {
-                name: "async_param".to_owned(),
-                opcode: "parameter".to_owned(),
-                parameter_number: number,
-                shape: Some(self.shapes.message(shape, &mut self.lexer)?),
-                ..HloInstructionProto::default()
-            };
-            self.push(&parameter, shape, Origin::implied(&parameter), &mut computation);
-        }
-        "async_op".clone_into(&mut operation.name);
-        operation.shape = Some(self.shapes.message(signature.result, &mut self.lexer)?);
-        keep_dimensions(&mut operation);
-        self.push(&operation, signature.result, Origin::implied(&operation), &mut computation);
-        computation.close("", &mut self.builder)
     }
 }

@@ -1,8 +1,7 @@
 use hlorank_proto::xla::ShapeProto;
 
 use super::{
-    lexer::Lexer,
-    module::MAX_DEPTH,
+    lexer::{Lexer, MAX_DEPTH},
     shape::{shape, shape_if_next, tuple_of},
 };
 use crate::{GraphError, TextError};

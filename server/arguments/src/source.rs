@@ -18,7 +18,11 @@ use clap::{
 pub fn matches_of_process(mut command: Command) -> ArgMatches {
     let arguments: Vec<OsString> = env::args_os().collect();
     let result = command.try_get_matches_from_mut(&arguments);
-    result.unwrap_or_else(|error| explained(error, &command, &arguments, &|name| env::var_os(name)).exit())
+    result.unwrap_or_else(|error| {
+        // Until now, clap has built the command of the arguments only, and an argument that is not built has no text.
+        command.build();
+        explained(error, &command, &arguments, &|name| env::var_os(name)).exit()
+    })
 }
 
 /// Returns an error with what is expected in place of the standard library's words, and with where the value came from.
@@ -122,6 +126,7 @@ mod tests {
         let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
         let mut command = command();
         let error = command.try_get_matches_from_mut(&arguments).unwrap_err();
+        command.build();
         explained(error, &command, &arguments, &|_| value.map(OsString::from)).to_string()
     }
 
