@@ -240,7 +240,7 @@ class Client:
         server has tokens, the client's needs the scope ``admin``.
 
         Raises:
-            ValueError: if ``reporter`` is empty.
+            ArgumentError: if ``reporter`` is empty.
         """
         return run_to_end(self._session.delete_reporter(reporter, target, timeout))
 

@@ -91,9 +91,10 @@ def list_message(target: str, graph_hash: bytes, after: bytes) -> Any:
 
 def delete_reporter_message(reporter: str, target: str) -> Any:
     """Returns the request that deletes what a reporter measured; an empty target stands for all."""
-    if not reporter:
-        raise ValueError("reporter is empty: list_measurements has the reporters")
-    return DeleteMeasurementsRequest(reporter=reporter, target=target)
+    name = text(reporter, "reporter")
+    if not name:
+        raise ArgumentError("reporter is empty: list_measurements has the reporters")
+    return DeleteMeasurementsRequest(reporter=name, target=text(target, "target"))
 
 
 def delete_message(target: str, graph_hash: bytes) -> Any:

@@ -117,6 +117,7 @@ CALLS = {
     "get_measured_graph": {"target": "a board", "graph_hash": bytes(32)},
     "delete_measurements": {"target": "a board", "graph_hash": bytes(32)},
     "delete_target": {"target": "a board"},
+    "delete_reporter": {"reporter": "a tuner"},
     "list_models": {},
     "get_model": {"name": "model"},
     "compare_models": {"first": "a@1", "second": "a@2"},
@@ -179,6 +180,7 @@ def test_every_constructor_of_the_package_is_in_this_test():
     takes = {function.__qualname__.partition(".")[0] for function in _constructors()}
     answers = {
         *("Adaptation", "BatchScores", "CachedGraph", "ComparedMean", "Comparison", "Confidence"),
+        "Contradiction",
         *("ConfigurableNode", "FeatureSet", "GraphMeasurements", "KernelTime", "MeasuredGraph"),
         *("MeasurementsPage", "Model", "Pool", "RankStream", "AsyncRankStream", "Ranking"),
         *("Reported", "Reuse", "Suggestion", "Suggestions", "Timings", "Warning", "Task", "Unit"),

@@ -170,5 +170,5 @@ def test_a_missing_array_is_named(tmp_path):
 
 
 def test_a_missing_file_is_an_error_of_this_library(tmp_path):
-    with pytest.raises(GraphFileError, match=r"absent\.hlo: No such file"):
+    with pytest.raises(GraphFileError, match=r"absent\.hlo cannot be read: No such file"):
         read_graphs(tmp_path / "absent.hlo")
