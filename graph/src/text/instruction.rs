@@ -5,9 +5,7 @@ use super::{
     attributes::{attribute, keep_dimensions, set_defaults},
     computation::Computation,
     derived_shape::has_derived_shape,
-    lexer::Lexer,
     module::Parser,
-    shape::shape,
     shapes::ShapeId,
 };
 use crate::{GraphError, TextError, module::Origin, shortened};
@@ -25,16 +23,6 @@ const CALLEES: [&str; 10] = [
     "select",
     "scatter",
 ];
-
-/// Reads name, shape and opcode of an instruction from its text; `None` if the text is no instruction.
-pub(crate) fn head(instruction: &str) -> Option<HloInstructionProto> {
-    let mut lexer = Lexer::new(instruction);
-    let name = lexer.name("an instruction").ok()?.to_owned();
-    lexer.expect("=").ok()?;
-    let shape = Some(shape(&mut lexer).ok()?);
-    let opcode = lexer.name("an opcode").ok()?.to_owned();
-    Some(HloInstructionProto { name, shape, opcode, ..HloInstructionProto::default() })
-}
 
 /// The name of an instruction, and where it begins.
 type Name<'a> = (&'a str, usize);

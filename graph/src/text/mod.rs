@@ -8,6 +8,7 @@ mod callees;
 mod computation;
 mod derived_shape;
 mod element_type;
+mod head;
 mod instruction;
 mod lexer;
 mod module;
@@ -20,6 +21,6 @@ mod window;
 
 pub(crate) use self::{
     bytes::{is_hlo_text, text_of},
-    instruction::head,
+    head::head,
     module::module_name,
 };

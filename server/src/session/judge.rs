@@ -2,10 +2,12 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
-use super::{Client, Session, SessionError, stored::Measured};
+use super::{Client, SessionError, stored::Measured};
 use crate::{
-    adaptation::{Finding, Measurement, Measurements, Point, Prior, Verdict, Witness, verdicts},
-    compute::Class,
+    adaptation::{
+        AdaptedCache, Finding, Measurement, Measurements, Point, Prior, Verdict, Witness, verdicts,
+    },
+    compute::{Class, ComputePool},
     graphs::Warning,
     store::Reporter,
 };
@@ -35,36 +37,33 @@ pub(crate) struct Contradiction {
 /// Maximum number of reporters that are compared: the call's client, and those with the most measurements.
 const MAX_COMPARED: usize = 8;
 
-impl Session {
-    /// Compares the reporters of measurements. `points` has the point of each.
-    pub(super) async fn judge(
-        &self,
-        prior: Prior,
-        measured: &Arc<Measured>,
-        points: &Arc<Vec<Point>>,
-    ) -> Result<Judged, SessionError> {
-        let groups = groups(measured);
-        if groups.len() < 2 {
-            return Ok(Judged::default());
-        }
-        let pool = self.sessions().engine().pool();
-        let (mut names, mut witnesses) = (Vec::new(), Vec::new());
-        for (reporter, numbers) in groups {
-            let (measured, points) = (Arc::clone(measured), Arc::clone(points));
-            let cache = Arc::clone(self.sessions().adapted());
-            let is_own = measured.is_sent(numbers[0]);
-            let learn = move |_| {
-                let measurements = measurements(&measured, &points, &numbers);
-                Witness::of(&cache, prior, measurements, is_own)
-            };
-            if let Some(witness) = pool.run(Class::Bulk, learn).await?.value {
-                names.push(reporter);
-                witnesses.push(witness);
-            }
-        }
-        let verdicts = pool.run(Class::Bulk, move |_| verdicts(&witnesses)).await?.value;
-        Ok(Judged::of(names, &verdicts))
+/// Compares the reporters of measurements. `points` has the point of each.
+pub(super) async fn judge(
+    pool: &ComputePool,
+    cache: &Arc<AdaptedCache>,
+    prior: Prior,
+    measured: &Arc<Measured>,
+    points: &Arc<Vec<Point>>,
+) -> Result<Judged, SessionError> {
+    let groups = groups(measured);
+    if groups.len() < 2 {
+        return Ok(Judged::default());
     }
+    let (mut names, mut witnesses) = (Vec::new(), Vec::new());
+    for (reporter, numbers) in groups {
+        let (measured, points, cache) = (Arc::clone(measured), Arc::clone(points), Arc::clone(cache));
+        let is_own = measured.is_sent(numbers[0]);
+        let learn = move |_| {
+            let measurements = measurements(&measured, &points, &numbers);
+            Witness::of(&cache, prior, measurements, is_own)
+        };
+        if let Some(witness) = pool.run(Class::Bulk, learn).await?.value {
+            names.push(reporter);
+            witnesses.push(witness);
+        }
+    }
+    let verdicts = pool.run(Class::Bulk, move |_| verdicts(&witnesses)).await?.value;
+    Ok(Judged::of(names, &verdicts))
 }
 
 /// Returns the numbers of the measurements of each reporter that is compared, in an order that depends on nothing but the set.

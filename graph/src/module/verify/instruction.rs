@@ -1,10 +1,6 @@
 use hlorank_proto::xla::HloInstructionProto;
 
-use super::{
-    arrays::{Array, array},
-    rules::rule,
-    shape::check_shape,
-};
+use super::arrays::{Array, array};
 use crate::{
     ModuleFault,
     module::{shapes::NodeShape, shapes::Shapes},
@@ -15,8 +11,8 @@ use crate::{
 pub(super) struct Instruction<'a> {
     pub(super) proto: &'a HloInstructionProto,
     /// Nodes of the operands.
-    operands: &'a [u32],
-    shapes: &'a Shapes,
+    pub(super) operands: &'a [u32],
+    pub(super) shapes: &'a Shapes,
 }
 
 impl<'a> Instruction<'a> {
@@ -61,27 +57,5 @@ pub(crate) fn shape_of(proto: &HloInstructionProto) -> NodeShape<'_> {
         element_type: shape.map_or(0, |shape| shape.element_type),
         elements: shape.map_or(0, |shape| shape.tuple_shapes.len()),
         dimensions: Some(shape.map_or(&[][..], |shape| &shape.dimensions)),
-    }
-}
-
-/// Returns the number of operands that describe sparse operands.
-fn sparse_operands(proto: &HloInstructionProto) -> usize {
-    if proto.opcode == "dot" { proto.dot_sparsity.len() } else { 0 }
-}
-
-/// Checks an instruction against the shapes of its operands. `None` stands for operands that are not
-/// read yet: then only what does not depend on them is checked.
-pub(crate) fn check_instruction(
-    proto: &HloInstructionProto,
-    opcode: u8,
-    operands: Option<&[u32]>,
-    shapes: &Shapes,
-) -> Result<(), ModuleFault> {
-    check_shape(proto.shape.as_ref().ok_or(ModuleFault::NoShape)?)?;
-    let rule = rule(opcode);
-    rule.operands.check(proto.operand_ids.len().saturating_sub(sparse_operands(proto)))?;
-    match operands {
-        Some(operands) => (rule.check)(Instruction { proto, operands, shapes }),
-        None => Ok(()),
     }
 }

@@ -2,6 +2,7 @@
 //! newer element types, dynamic dimensions, mixed precisions, and whatever a compiled module may have.
 
 mod arrays;
+mod check;
 mod computations;
 mod convolution;
 mod dimensions;
@@ -14,4 +15,4 @@ mod rules;
 mod shape;
 
 pub(super) use self::computations::{check_calls, check_parameters};
-pub(crate) use self::instruction::{check_instruction, shape_of};
+pub(crate) use self::{check::check_instruction, instruction::shape_of};

@@ -7,6 +7,7 @@ use crate::{
     session::{
         SentMeasurements, SessionError, WantedStored,
         adapt::{Learned, Lesson, Pooled, learn, learning_bytes, points_of_measured, prior_of},
+        judge::judge,
         measurements::ADAPT,
         stored::{Measured, join},
     },
@@ -88,9 +89,9 @@ impl Session {
             move |_| points_of_measured(&own.configurations, &evaluation.scores, (unit, pool.as_deref()));
         let points = Arc::new(engine.pool().run(Class::Bulk, points).await?.value);
         let prior = prior_of(&measured, unit, pooled.as_ref());
-        let judged = self.judge(prior, &measured, &points).await?;
-        self.warnings.extend(judged.warning(&self.call.client));
         let cache = Arc::clone(self.sessions.adapted());
+        let judged = judge(engine.pool(), &cache, prior, &measured, &points).await?;
+        self.warnings.extend(judged.warning(&self.call.client));
         let lesson = Lesson { target, pooled, judged, held };
         let learn = move |_| learn(&cache, prior, (&measured, points), lesson);
         Ok(engine.pool().run(Class::Bulk, learn).await?.value)
