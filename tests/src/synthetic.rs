@@ -70,13 +70,23 @@ fn row(dimensions: [u16; 2], root: bool) -> [f32; FEATURES] {
     row
 }
 
+/// Opcodes of parameters and constants, which consume nothing, and of what takes their place at a node that does.
+const SOURCES: [u8; 2] = [24, 63];
+const TAN: u8 = 120;
+
 fn graph(
     task: Task,
-    opcodes: Vec<u8>,
+    mut opcodes: Vec<u8>,
     features: &[[f32; FEATURES]],
     edges: Vec<[u32; 2]>,
     configurable: Vec<u32>,
 ) -> Graph {
+    for &[consumer, _] in &edges {
+        let opcode = &mut opcodes[consumer as usize];
+        if SOURCES.contains(opcode) {
+            *opcode = TAN;
+        }
+    }
     let features = features.as_flattened().to_vec();
     let arrays = GraphArrays::from_features(opcodes, features, edges, Pad::Zero, &Limits::default());
     Graph::new(task, arrays.expect("arrays that fit"), configurable).expect("an acyclic graph")

@@ -202,7 +202,9 @@ fn read_within(text: &str, limits: &Limits) -> Result<usize, GraphError> {
 fn a_text_may_have_as_many_nodes_and_edges_as_the_limits_and_no_more() {
     let limits = Limits { nodes: 4, edges: 3, ..Limits::default() };
     let reduce = |operands: &str| {
-        format!("%n = f32[2] reduce({operands}), dimensions={{1}}, to_apply={{ %a = f32[] parameter(0) }}")
+        format!(
+            "%n = f32[2] custom-call({operands}), custom_call_target=\"t\", to_apply={{ %a = f32[] parameter(0) }}"
+        )
     };
     assert_eq!(read_within(&text(&[PARAMETER, &reduce("%p, %p"), "%c = s32[] iota()"]), &limits), Ok(4));
     let edges = GraphError::TooMany { what: "edges", kind: LimitKind::Edges, limit: 3 };

@@ -90,7 +90,7 @@ mod tests {
             "info,notify=warn",
             "off,hlorank_server=debug",
             "access=off",
-            "info,[call{request_id=\"a,b\"}]=debug",
+            "info,[call{request_id,trace_id}]=debug",
             "hlorank_server::registry=trace",
         ] {
             assert!(text.parse::<LogFilter>().is_ok(), "{text}");

@@ -1,9 +1,9 @@
 //! Limits of the nodes, edges and bytes of a graph.
 
-use hlorank_proto::v1::graph::Source;
+use hlorank_proto::{v1::graph::Source, xla::HloComputationProto};
 use hlorank_tests::{
     graph_of,
-    module::{computation, module, operation, single, two_dots},
+    module::{computation, instruction, module, operation, single, two_dots},
     rank_request,
 };
 
@@ -64,14 +64,16 @@ async fn nodes() {
 #[tokio::test]
 async fn computations_are_bounded_as_nodes_are() {
     let servers = Servers::start(&["--max-nodes=3"]).await;
-    let computations = |empty: i64| {
+    let computations = |more: Vec<HloComputationProto>| {
         let dot = computation(1, vec![operation("parameter", 1, &[]), operation("dot", 2, &[1, 1])]);
-        let all = [dot].into_iter().chain((2..2 + empty).map(|id| computation(id, vec![])));
+        let all = [dot].into_iter().chain(more);
         rank_request(graph_of(Source::HloModule(module(all.collect()).into())), layouts_of(1))
     };
-    servers.take(computations(2)).await;
+    servers.take(computations(vec![computation(2, vec![instruction(3, &[])])])).await;
+    // Computations without instructions have no nodes, and are counted before they are checked.
+    let empty = (2..5).map(|id| computation(id, vec![]));
     let past = Past::setting("TOO_MANY_NODES", "--max-nodes", None, 3);
-    let message = servers.refuse(computations(3), past).await;
+    let message = servers.refuse(computations(empty.collect()), past).await;
     assert!(message.contains("3 computations"), "{message}");
 }
 

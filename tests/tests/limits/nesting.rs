@@ -51,9 +51,9 @@ async fn computations_inside_computations_of_a_text() {
         let dot = u32::try_from(depth).unwrap();
         dot_and(format!("{open}c = f32[] constant(0) {}", "}".repeat(depth - 1)), dot)
     };
-    servers.take(nested(32)).await;
-    for depth in [33, 1 << 20] {
-        let message = servers.refuse(nested(depth), Past::fixed("NESTING_TOO_DEEP", None, 32)).await;
+    servers.take(nested(64)).await;
+    for depth in [65, 1 << 20] {
+        let message = servers.refuse(nested(depth), Past::fixed("NESTING_TOO_DEEP", None, 64)).await;
         assert!(message.contains("line 6"), "{message}");
     }
 }
@@ -71,9 +71,9 @@ async fn numbers_of_a_list_in_a_text() {
 #[tokio::test]
 async fn bytes_of_an_instruction_that_unfold() {
     let servers = Servers::start(&[]).await;
-    // Each number takes one byte, and the list takes one more.
+    // Each number takes one byte, the list takes one more, and the shape three.
     let of = |bytes: usize| {
-        let long = HloInstructionProto { dimensions: vec![1; bytes - 1], ..instruction(9, &[]) };
+        let long = HloInstructionProto { dimensions: vec![1; bytes - 4], ..instruction(9, &[]) };
         let module = single(vec![operation("parameter", 1, &[]), operation("dot", 2, &[1, 1]), long]);
         rank_request(graph_of(Source::HloModule(module.into())), layouts_of(1))
     };
