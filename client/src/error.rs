@@ -215,7 +215,9 @@ impl Error for Refusal {
 fn is_of_another_protocol(status: &Status) -> bool {
     let is_page =
         status.code() == Code::Unimplemented && status.message().starts_with("grpc-status header missing");
-    is_page || status.source().is_some_and(is_of_http_1)
+    // The first letter of a page was taken for the flag of a message.
+    let is_text = status.code() == Code::Internal && status.message().contains("invalid compression flag");
+    is_page || is_text || status.source().is_some_and(is_of_http_1)
 }
 
 fn is_of_http_1(error: &(dyn Error + 'static)) -> bool {
@@ -291,6 +293,9 @@ mod tests {
         assert!(matches!(error, ClientError::NotGrpc { .. }) && error.code().is_none());
         let message = error.to_string();
         assert!(message.starts_with("http://127.0.0.1:7071 does not speak gRPC") && message.contains("7070"));
+        let message =
+            "protocol error: received message with invalid compression flag: 116 (valid flags are 0 and 1)";
+        assert!(matches!(status(Code::Internal, message), ClientError::NotGrpc { .. }));
         let overloaded =
             status(Code::Unavailable, "grpc-status header missing, mapped from HTTP status code 503");
         assert!(matches!(overloaded, ClientError::Refused(_)));

@@ -52,8 +52,8 @@ impl Credentials {
     fn token(&self) -> Result<Option<Token>, CommandError> {
         let (text, from) = match &self.token_file {
             Some(path) => (read(path)?, path.display().to_string()),
-            None => match env::var_os(TOKEN) {
-                // A text that is empty or not UTF-8 is rejected as a token below.
+            None => match env::var_os(TOKEN).filter(|token| !token.is_empty()) {
+                // A text that is not UTF-8 is rejected as a token below.
                 Some(token) => (token.to_string_lossy().into_owned(), TOKEN.to_owned()),
                 None => return Ok(None),
             },

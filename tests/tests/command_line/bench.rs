@@ -337,7 +337,7 @@ fn a_server_that_is_not_there_exits_with_four_and_wrong_arguments_with_two() {
     for arguments in [
         &["bench"][..],
         &["bench", file.argument(), "--weights=1,2"],
-        &["bench", file.argument(), "--duration=10"],
+        &["bench", file.argument(), "--duration=1d"],
         &["bench", file.argument(), "--configs=0"],
         &["bench", file.argument(), "--trace=search.trace"],
         &["bench", file.argument(), "--streams=1.5"],

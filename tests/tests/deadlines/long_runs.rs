@@ -38,7 +38,9 @@ impl Fixture {
         for version in models.versions(WHOLE_GRAPH) {
             models.edit_manifest(&version, |manifest| manifest["chunk_configs"] = TILES.into());
         }
-        let server = TestServer::start_with(&[&models.flag(), "--workers=1"]).await;
+        // A run may take a quarter of these bytes, so that one run has all configurations.
+        let flags = [&models.flag(), "--workers=1", "--max-call-bytes=16GiB"];
+        let server = TestServer::start_with(&flags).await;
         let hash = put(&server, &kernel_of(40)).await;
         let started = Instant::now();
         server.patient().rank_configs(of_tiles(hash, TILES).with_model(WHOLE_GRAPH)).await.unwrap();

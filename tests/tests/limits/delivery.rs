@@ -46,10 +46,14 @@ async fn seconds_of_a_message() {
     let later = OpenCall::open(&channel, STREAM);
     later.send_message(&stream_start(kernel()));
     later.send(BEGUN.to_vec());
+    let together = OpenCall::open(&channel, STREAM);
+    let start = prost::Message::encode_to_vec(&stream_start(kernel()));
+    together.send([framed(0, &start), BEGUN.to_vec()].concat());
     for call in calls {
         check_late(&call.ended().await);
     }
     check_late(&later.ended().await);
+    check_late(&together.ended().await);
     println!("all late calls ended after {:?}", started.elapsed());
     assert!(started.elapsed() >= Duration::from_millis(500));
     server.until_idle().await;

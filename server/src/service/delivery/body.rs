@@ -156,7 +156,9 @@ impl Delivery {
     /// Waits for the next message after one was taken.
     fn proceed(&mut self) {
         self.stage = Stage::Receiving;
-        self.waits = Waits::Next { since: Instant::now() };
+        let since = Instant::now();
+        // What has arrived with the message may begin the next one.
+        self.waits = if self.arrived.is_empty() { Waits::Next { since } } else { Waits::Message { since } };
     }
 
     fn start(&mut self, is_compressed: bool, length: usize) -> Result<(), Status> {
