@@ -16,7 +16,7 @@ const NO_TIME: [&str; 3] = ["0n", "1n", "1u"];
 /// Very long deadlines, up to the longest that the header can hold.
 const MUCH_TIME: [&str; 4] = ["99999999n", "99999999S", "99999999M", "99999999H"];
 
-/// Invalid header values, which the server ignores.
+/// Invalid header values, which the server refuses.
 const MALFORMED: [&str; 9] = ["", "1", "n", "-1S", "1.5S", "1 S", "1s", "123456789S", "S1"];
 
 const TILES: i64 = 20;
@@ -57,11 +57,15 @@ async fn every_deadline_has_a_proper_answer() {
     }
     assert_eq!(server.scrape().await.value("hlorank_embedding_cache_entries", &[]), 0.0);
     let expected = bits(&rank(&client, &graph, &tiles(TILES)).await);
-    for allowed in MUCH_TIME.into_iter().chain(MALFORMED) {
+    for allowed in MUCH_TIME {
         let answer =
             ranked(&server, hash, allowed).await.unwrap_or_else(|error| panic!("{allowed:?}: {error}"));
         let found: Vec<u32> = answer.into_inner().scores.iter().map(|score| score.to_bits()).collect();
         assert_eq!(found, expected, "{allowed:?}");
+    }
+    for allowed in MALFORMED {
+        let refused = ranked(&server, hash, allowed).await.unwrap_err();
+        assert_eq!(refused.get_error_details().error_info().unwrap().reason, "HEADER_INVALID", "{refused}");
     }
 }
 

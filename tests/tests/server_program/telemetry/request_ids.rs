@@ -10,7 +10,7 @@ use super::calls::{KERNEL, MODEL, channel, cost_model, is_access, models, rankin
 const HEADER: &str = "x-request-id";
 
 /// Opcode for which a modified model returns no finite score.
-const SPOILED: u8 = 119;
+const SPOILED: u8 = 120;
 
 fn returned_id(metadata: &MetadataMap) -> &str {
     metadata.get(HEADER).expect("an id").to_str().unwrap()
