@@ -104,7 +104,6 @@ def project(shared: list[str]) -> str:
     text = (CLIENT / "pyproject.toml").read_text()
     text = text.replace("dependencies = [\n", f'dependencies = [\n    "{ONNXRUNTIME}",\n', 1)
     text = text.replace("[project.scripts]\n", f"[project.scripts]\n{SCRIPTS}", 1)
-    text = text.replace('packages = ["hlorank"', f'packages = ["{PACKAGE}", "hlorank"', 1)
     data = "[tool.setuptools.package-data]\n"
     text = text.replace(data, f'{data}{PACKAGE} = ["installed/**"]\n', 1)
     folders = sorted({str(Path(file).parent) for file in shared})
@@ -115,7 +114,6 @@ def project(shared: list[str]) -> str:
     versions = read["project"]["version"], workspace["package"]["version"]
     assert read["project"]["scripts"].keys() > {"hlorank", "hlorank-server"}
     assert ONNXRUNTIME in read["project"]["dependencies"]
-    assert PACKAGE in read["tool"]["setuptools"]["packages"]
     if len(set(versions)) > 1:
         sys.exit("wheel: the client has version {}, Cargo.toml {}".format(*versions))
     return text
