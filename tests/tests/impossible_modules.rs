@@ -233,6 +233,25 @@ fn roots_parameters_and_the_entry_exist() {
 }
 
 #[test]
+fn names_do_not_matter() {
+    let mut module = module();
+    let computations = module.computations.iter_mut();
+    for instruction in computations.flat_map(|computation| &mut computation.instructions) {
+        instruction.name.clear();
+    }
+    assert_eq!(HloModule::read(&module.encode_to_vec(), &Limits::default()).err(), None);
+    let root = std::mem::replace(&mut module.computations[0].root_id, 999_999);
+    assert!(refusal(&module).contains("its root has id 999999"));
+    module.computations[0].root_id = root;
+    let mut computations = module.computations.iter_mut();
+    assert!(computations.any(|found| found.instructions.iter_mut().any(repeat_layout)));
+    assert!(refusal(&module).contains("XLA refuses"));
+    let nested = "HloModule m\n\nENTRY e {\n  ROOT r = f32[8] negate(f32[9] iota(), iota_dimension=0)\n}\n";
+    let read = HloModule::read_text(nested, &Limits::default()).map(|module| module.len());
+    assert!(read.is_err());
+}
+
+#[test]
 fn every_fixture_is_accepted() {
     let folder = fixture(HLO_FIXTURES);
     for name in modules(&folder) {

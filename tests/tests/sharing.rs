@@ -3,7 +3,7 @@
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
 use futures::future::join_all;
-use hlorank_graph::{Configurations, SegmentedGraph, Task};
+use hlorank_graph::{Configurations, FusionBatch, HloModule, Limits, SegmentedGraph, Task};
 use hlorank_server::{
     compute::ComputePool,
     engine::{CacheBytes, Engine, EngineError, Terms},
@@ -74,6 +74,39 @@ async fn graphs_share_equal_segments() {
     assert_eq!(fixture.reuse(&one, &uniform(&one)).await.rows_evaluated, 6);
     let reuse = fixture.reuse(&other, &uniform(&other)).await;
     assert_eq!((reuse.distinct_segment_rows, reuse.rows_evaluated), (9, 3));
+}
+
+/// Returns a program whose kernels are one node each, of arrays of these sizes.
+fn unfused(sizes: impl Iterator<Item = usize>) -> Arc<SegmentedGraph> {
+    let sizes: Vec<usize> = sizes.collect();
+    let lines = sizes.iter().enumerate().map(|(at, size)| {
+        format!("  p{at} = f32[{size}] parameter({at})\n  r{at} = f32[{size}] exponential(p{at})\n")
+    });
+    let shapes: Vec<String> = sizes.iter().map(|size| format!("f32[{size}]")).collect();
+    let results: Vec<String> = (0..sizes.len()).map(|at| format!("r{at}")).collect();
+    let root = format!("  ROOT all = ({}) tuple({})\n", shapes.join(", "), results.join(", "));
+    let text = format!("HloModule m\n\nENTRY e {{\n{}{root}}}\n", lines.collect::<String>());
+    let module = HloModule::read_text(&text, &Limits::default()).unwrap();
+    Arc::new(SegmentedGraph::new(&module.into_graph(Task::Fusion, Vec::new()).unwrap()))
+}
+
+/// The bits of an embedding do not tell which rows were evaluated in the same run.
+#[tokio::test]
+async fn a_kernel_alone_has_the_seconds_that_it_has_among_others() {
+    let pool = Arc::new(ComputePool::new(WORKERS).unwrap());
+    let (model, engine) = (load_model(Task::Fusion, WORKERS.get()), Engine::without_cache(pool));
+    let seconds = async |graph: &Arc<SegmentedGraph>| {
+        let nothing = Configurations::Fusion(FusionBatch::from_bits(0, &[vec![]], &Limits::default()).unwrap());
+        let kernels = engine.kernels(&model, graph, || Ok::<_, EngineError>(nothing), Terms::default());
+        let kernels = kernels.await.unwrap().remove(0);
+        kernels.iter().map(|kernel| kernel.seconds.to_bits()).collect::<Vec<_>>()
+    };
+    let sizes = || (1..=40).map(|number| 8 * number * number);
+    let together = seconds(&unfused(sizes())).await;
+    assert_eq!(together.len(), 40);
+    for (size, expected) in sizes().zip(together) {
+        assert_eq!(seconds(&unfused([size].into_iter())).await, [expected], "{size} elements");
+    }
 }
 
 #[tokio::test]

@@ -22,9 +22,11 @@ pub(crate) struct ModuleBuilder<'a, 'l> {
     node_splits: Vec<usize>,
     unknown_opcodes: BTreeMap<String, usize>,
     computations: Computations,
-    /// Whether the first instruction has no name. XLA names every instruction; a module without names only lists values for
-    /// the featurizer, and its rules are not checked.
-    is_unnamed: bool,
+    /// Whether no instruction has a name so far. XLA names every instruction, and every module has an entry. A module with
+    /// neither only lists values for the featurizer, and no rules hold for it.
+    is_list: bool,
+    /// The first rule that instructions without names break.
+    broken: Option<GraphError>,
     /// Nodes that were read before their operands, with the ids of their computations.
     unchecked: Vec<(usize, i64)>,
 }
@@ -44,7 +46,8 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
             unknown_opcodes: BTreeMap::new(),
             computations: Computations::default(),
             unchecked: Vec::new(),
-            is_unnamed: false,
+            is_list: true,
+            broken: None,
         }
     }
 
@@ -86,16 +89,28 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         if SPLIT_NAMES.iter().any(|split| name.contains(split)) {
             self.node_splits.push(self.nodes.len());
         }
-        self.check_computation().map_err(|fault| invalid_computation(name, fault))?;
+        let checked = self.check_computation().map_err(|fault| invalid_computation(name, fault));
+        self.refuse_unless_list(checked)?;
         self.computations.end();
         Ok(())
+    }
+
+    /// Keeps an error until it is known whether the module is a list of values.
+    fn refuse_unless_list(&mut self, checked: Result<(), GraphError>) -> Result<(), GraphError> {
+        match checked {
+            Err(error) if self.is_list => {
+                self.broken.get_or_insert(error);
+                Ok(())
+            }
+            checked => checked,
+        }
     }
 
     /// Checks the computation that is open. One without instructions is reported at the end, if the module has others.
     fn check_computation(&mut self) -> Result<(), ModuleFault> {
         let Some(open) = self.computations.open() else { return Ok(()) };
         open.nodes.end = self.nodes.len();
-        if open.nodes.is_empty() || self.is_unnamed {
+        if open.nodes.is_empty() {
             return Ok(());
         }
         let root = self.nodes_by_id.get(&open.root_id).map(|&node| node as usize);
@@ -137,11 +152,13 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
             self.count_unknown(&instruction.opcode);
         }
         let node = self.nodes.len() - 1;
-        self.is_unnamed |= node == 0 && instruction.name.is_empty();
-        if self.is_unnamed {
-            return Ok(());
+        self.is_list &= instruction.name.is_empty();
+        if !self.is_list && let Some(broken) = self.broken.take() {
+            return Err(broken);
         }
-        self.check(instruction, opcode, node).map_err(|fault| self.invalid(node, instruction, fault))
+        let checked = self.check(instruction, opcode, node);
+        let checked = checked.map_err(|fault| self.invalid(node, instruction, fault));
+        self.refuse_unless_list(checked)
     }
 
     /// Checks the last instruction. If an operand is read later, checks that depend on operands wait for the end.
@@ -206,8 +223,12 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         if self.node_splits.last() < Some(&self.nodes.len()) {
             self.node_splits.push(self.nodes.len());
         }
+        let has_rules = !self.is_list || self.computations.entry_id.is_some_and(|id| id != 0);
+        if let Some(broken) = self.broken.take().filter(|_| has_rules) {
+            return Err(broken);
+        }
         let edges = self.edges()?;
-        if !self.is_unnamed {
+        if has_rules {
             self.check_operands_behind()?;
             self.check_calls()?;
             self.check_entry()?;

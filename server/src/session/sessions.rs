@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     adaptation::AdaptedCache,
-    compute::ComputePool,
+    compute::{Class, ComputePool},
     engine::Engine,
     graphs::{GraphCache, Source, Warning},
     metrics::{Metrics, ModelSeries, set},
@@ -263,8 +263,11 @@ impl Sessions {
         let Shared { engine, graphs, bounds, metrics, .. } = &*self.0;
         graph.check(bounds)?;
         let (class, limits) = (graph.class(), bounds.limits);
-        let digested = engine.pool().run(class, move |_| (graph.digest(), graph)).await?;
-        let (digest, graph) = digested.value;
+        let (digest, graph) = match class {
+            // Too little to hand to a worker, which may be in the middle of a run.
+            Class::Interactive => (graph.digest(), graph),
+            Class::Bulk => engine.pool().run(class, move |_| (graph.digest(), graph)).await?.value,
+        };
         let mut featurize = Duration::ZERO;
         let read = async {
             let read = engine.pool().run(class, move |_| {

@@ -47,6 +47,11 @@ impl Planner {
         Self { finder, found, ends: Vec::with_capacity(configs) }
     }
 
+    /// Number of configurations of the batch.
+    pub(super) fn configs(&self) -> usize {
+        self.finder.configs()
+    }
+
     /// Plans until `until`, or a little longer. Returns whether every configuration was looked at. Every call gets the
     /// same graph.
     pub(super) fn advance(&mut self, graph: &SegmentedGraph, until: Instant) -> Result<bool, TooManyRows> {

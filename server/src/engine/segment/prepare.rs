@@ -14,7 +14,11 @@ use super::{
 };
 use crate::{
     compute::{Class, Computed},
-    engine::{EngineError, Terms, resources::Resources},
+    engine::{
+        EngineError, Terms,
+        backlog::{Backlog, Work},
+        resources::Resources,
+    },
     memory::{Held, Memory},
     model::SegmentModel,
 };
@@ -39,13 +43,18 @@ pub(super) struct Preparation {
 
 /// How far a preparation has come.
 enum Progress {
-    Planning(Preparation, Box<Planner>),
+    /// With the queued work that planning is.
+    Planning(Preparation, Box<Planner>, Work),
     LookingUp(Preparation, Prepared),
     Done(Prepared),
 }
 
 /// How long a worker prepares one batch before it is another call's turn.
 const TURN: Duration = Duration::from_millis(1);
+
+/// Rows that take as long to plan as one padded node takes to evaluate. A row takes less than half a microsecond, and a node
+/// some tens of them in a large segment.
+const PLANNED_PER_NODE: usize = 64;
 
 /// Maximum number of bytes for the embeddings of one call.
 const MAX_EMBEDDING_BYTES: usize = 1 << 30;
@@ -75,10 +84,12 @@ impl Preparation {
         if terms.class == Class::Bulk {
             resources.backlog.check_room(terms)?;
         }
+        let backlog = Arc::clone(&resources.backlog);
         let first = resources.pool.run(terms.class, move |_| {
             let until = Instant::now() + TURN;
             let planner = Box::new(Planner::new(&self.graph, read()?));
-            Ok::<_, E>(Progress::Planning(self, planner).advance(until)?)
+            let work = self.queue_planning(&backlog, planner.configs(), terms)?;
+            Ok::<_, E>(Progress::Planning(self, planner, work).advance(until)?)
         });
         let Computed { value: progress, waited } = first.await.map_err(EngineError::from)?;
         let mut progress = progress?;
@@ -89,6 +100,17 @@ impl Preparation {
             let next = resources.pool.run(terms.class, move |_| progress.advance(Instant::now() + TURN));
             progress = next.await.map_err(EngineError::from)?.value?;
         }
+    }
+
+    /// Counts the planning of so many configurations as queued work.
+    fn queue_planning(
+        &self,
+        backlog: &Arc<Backlog>,
+        configs: usize,
+        terms: Terms,
+    ) -> Result<Work, EngineError> {
+        let nodes = configs.saturating_mul(self.graph.rows_per_config()) / PLANNED_PER_NODE;
+        backlog.add(self.model.facts().digest, self.graph.hash, nodes, terms)
     }
 
     fn look_up_all(self, plan: Arc<Plan>) -> Result<Progress, EngineError> {
@@ -104,10 +126,12 @@ impl Progress {
     /// Prepares until `until`, or a little longer.
     fn advance(self, until: Instant) -> Result<Self, EngineError> {
         match self {
-            Self::Planning(preparation, mut planner) => {
+            Self::Planning(preparation, mut planner, work) => {
                 if !planner.advance(&preparation.graph, until)? {
-                    return Ok(Self::Planning(preparation, planner));
+                    return Ok(Self::Planning(preparation, planner, work));
                 }
+                // Evaluation is queued on its own.
+                drop(work);
                 let plan = Arc::new(planner.finish());
                 preparation.look_up_all(plan)?.advance(until)
             }

@@ -30,6 +30,9 @@ pub(super) struct Queue {
     pub(super) nodes: usize,
     /// Rows of small calls do not wait for those of others.
     pub(super) class: Class,
+    /// Rows are taken in multiples of this. The encoder of a model that is not split computes a segment once for all of its
+    /// rows, so that the copies that pad its block cost nothing, and a run over large segments may be short.
+    pub(super) multiple: usize,
 }
 
 /// One call that needs embeddings.
@@ -68,7 +71,17 @@ impl RowKey {
     }
 }
 
+/// The fewest segments of a run of an encoder that is not split: of one segment alone, ONNX Runtime computes some matrix
+/// products in another way, whose numbers differ in the last bits.
+pub(super) const MIN_SEGMENTS: usize = 2;
+
 impl Queue {
+    /// The bulk queue of the rows of a model that are padded to `nodes` nodes.
+    pub(super) fn new(model: &SegmentModel, nodes: usize, device: &DeviceProfile) -> Self {
+        let multiple = if model.settings().is_split { device.row_multiple } else { MIN_SEGMENTS };
+        Self { model: model.facts().digest, nodes, class: Class::Bulk, multiple }
+    }
+
     /// Number of rows of a full block.
     pub(super) fn capacity(self, device: &DeviceProfile) -> usize {
         device.block_rows(self.nodes)

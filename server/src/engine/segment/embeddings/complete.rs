@@ -115,7 +115,7 @@ impl Embeddings {
             misses += 1;
             embeddings.resize(embeddings.len() + size, 0.0);
             let nodes = model.settings().bucket(planned.facts().nodes);
-            let queue = Queue { model: digest, nodes, class: Class::Bulk };
+            let queue = Queue::new(model, nodes, self.0.device());
             missing.entry(queue).or_default().push(Missing { row, key, segment: planned.row.segment });
         }
         let end = embeddings.len() / size;

@@ -1,6 +1,9 @@
 use std::sync::Arc;
 
-use super::{cache::EmbeddingCache, call::RowKey};
+use super::{
+    cache::EmbeddingCache,
+    call::{MIN_SEGMENTS, RowKey},
+};
 use crate::{
     compute::Worker,
     engine::segment::block::Block,
@@ -21,7 +24,11 @@ pub(super) fn encode(
         let tensors = tensors(cache, block, &input, model, worker, interrupt)?;
         return model.encode_rows(worker, &tensors, &input, interrupt);
     }
-    let input = block.add_segments(input, &block.segments, model.facts());
+    let mut segments = block.segments.clone();
+    if let &[only] = &*segments {
+        segments.resize(MIN_SEGMENTS, only);
+    }
+    let input = block.add_segments(input, &segments, model.facts());
     model.encode(worker, &input, interrupt)
 }
 

@@ -68,6 +68,10 @@ mod tests {
 
     const MODEL: Digest = Digest([0; 32]);
 
+    fn queue(nodes: usize) -> Queue {
+        Queue { model: MODEL, nodes, class: Class::Bulk, multiple: 4 }
+    }
+
     fn missing(rows: std::ops::Range<u32>) -> Vec<Missing> {
         let key = RowKey { model: MODEL, row: MODEL };
         rows.map(|row| Missing { row, key, segment: 1000 - row as usize }).collect()
@@ -76,7 +80,7 @@ mod tests {
     fn sizes(by_size: &[(usize, std::ops::Range<u32>)]) -> Vec<(usize, usize)> {
         let by_size = by_size.iter().cloned();
         let by_size =
-            by_size.map(|(nodes, rows)| (Queue { model: MODEL, nodes, class: Class::Bulk }, missing(rows)));
+            by_size.map(|(nodes, rows)| (queue(nodes), missing(rows)));
         parts(by_size.collect(), DeviceProfile::CPU)
             .iter()
             .map(|part| (part.queue.nodes, part.rows.len()))
@@ -97,7 +101,7 @@ mod tests {
 
     #[test]
     fn rows_of_a_segment_are_neighbours() {
-        let by_size = BTreeMap::from([(Queue { model: MODEL, nodes: 8, class: Class::Bulk }, missing(0..5))]);
+        let by_size = BTreeMap::from([(queue(8), missing(0..5))]);
         let parts = parts(by_size, DeviceProfile::CPU);
         assert!(parts[0].rows.is_sorted_by_key(|missing| missing.segment));
         assert_eq!(parts[0].rows.len(), 5);

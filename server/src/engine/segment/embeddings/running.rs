@@ -70,7 +70,7 @@ impl RunningBlock {
         let embeddings = encode(&self.shared.cache, &block, model, worker, &interrupt);
         drop(watched);
         let embeddings = embeddings?;
-        let padded = rows.len().next_multiple_of(self.shared.device().row_multiple) * nodes;
+        let padded = rows.len().next_multiple_of(self.queue.multiple) * nodes;
         self.shared.backlog.ran(self.queue.model, padded, started.elapsed());
         let size = model.settings().embedding_size;
         Ok(embeddings.chunks_exact(size).take(rows.len()).map(Arc::from).collect())

@@ -75,7 +75,7 @@ impl Waiting {
         let Some(queued) = self.queues.get_mut(&queue) else { return taken };
         let least = self.device.min_block_nodes / queue.nodes;
         let share = if is_small { least } else { queued.rows.len().div_ceil(workers).max(least) };
-        let count = share.max(1).next_multiple_of(self.device.row_multiple).min(queue.capacity(self.device));
+        let count = share.max(1).next_multiple_of(queue.multiple).min(queue.capacity(self.device));
         while taken.rows.len() < count
             && let Some(key) = queued.rows.pop_front()
         {
