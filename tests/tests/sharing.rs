@@ -96,7 +96,8 @@ async fn a_kernel_alone_has_the_seconds_that_it_has_among_others() {
     let pool = Arc::new(ComputePool::new(WORKERS).unwrap());
     let (model, engine) = (load_model(Task::Fusion, WORKERS.get()), Engine::without_cache(pool));
     let seconds = async |graph: &Arc<SegmentedGraph>| {
-        let nothing = Configurations::Fusion(FusionBatch::from_bits(0, &[vec![]], &Limits::default()).unwrap());
+        let nothing =
+            Configurations::Fusion(FusionBatch::from_bits(0, &[vec![]], &Limits::default()).unwrap());
         let kernels = engine.kernels(&model, graph, || Ok::<_, EngineError>(nothing), Terms::default());
         let kernels = kernels.await.unwrap().remove(0);
         kernels.iter().map(|kernel| kernel.seconds.to_bits()).collect::<Vec<_>>()

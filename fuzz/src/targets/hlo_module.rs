@@ -47,6 +47,8 @@ fn check_written_again(input: &[u8]) {
             assert_eq!(read.node_splits, again.node_splits, "written again");
             assert_eq!(read.unknown_opcodes, again.unknown_opcodes, "written again");
         }
+        // What bytes without a module are taken for depends on unknown fields too, which are not written again.
+        (Err(GraphError::OtherFormat { .. }), Err(GraphError::Empty | GraphError::OtherFormat { .. })) => {}
         (read, again) => assert_eq!(read.err(), again.err(), "written again"),
     }
 }

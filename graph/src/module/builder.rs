@@ -153,7 +153,9 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
         }
         let node = self.nodes.len() - 1;
         self.is_list &= instruction.name.is_empty();
-        if !self.is_list && let Some(broken) = self.broken.take() {
+        if !self.is_list
+            && let Some(broken) = self.broken.take()
+        {
             return Err(broken);
         }
         let checked = self.check(instruction, opcode, node);

@@ -3,11 +3,14 @@
 //! A computation starts as a piece of work of a worker. When its turn is over and other work waits, its thread hands the
 //! worker over to a new thread, queues its own next turn behind the work that waits, and sleeps. The worker that reaches
 //! that turn wakes the thread and waits until the turn is over, so that no more computations run than there are workers.
+//!
+//! A step that is much longer than a turn, such as the conversion of a large message from JSON, does not hold up others: the
+//! watch takes its worker away, and the operating system divides the processor until the next pause.
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::Cell,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -22,16 +25,13 @@ use super::{
 
 /// The turns of one computation.
 pub(super) struct Turns {
-    threads: Arc<Threads>,
+    holder: Arc<TurnHolder>,
     queues: Queues,
     /// Number of turns that it has waited for.
     waited: Cell<u32>,
-    worker: Worker,
     /// Whether someone waits for the result.
     is_needed: Box<dyn Fn() -> bool>,
     began: Cell<Instant>,
-    /// Dropped at the end of a turn, which frees the worker that waits for it. `None` while the thread is the worker.
-    turn: RefCell<Option<Sender<()>>>,
 }
 
 /// Where the turns of a computation are queued.
@@ -42,11 +42,36 @@ pub(super) struct Queues {
     pub(super) later: Sender<Work>,
 }
 
+/// A computation as the watch sees it.
+pub(super) struct TurnHolder {
+    threads: Arc<Threads>,
+    worker: Worker,
+    held: Mutex<Held>,
+}
+
+/// What a computation keeps from other work.
+struct Held {
+    since: Instant,
+    place: Place,
+}
+
+enum Place {
+    /// Its thread is the worker.
+    Worker,
+    /// The worker waits until this is dropped.
+    Turn(Sender<()>),
+    /// It waits for its turn, or its place was taken away.
+    None,
+}
+
 /// What a computation unwinds with that nobody needs any more.
 struct Stopped;
 
 /// Duration of a turn.
 const TURN: Duration = Duration::from_millis(1);
+
+/// Duration of a step after which other work no longer waits for it.
+const LONGEST_STEP: Duration = Duration::from_millis(30);
 
 /// Number of turns that keep the class of a computation. After them, it is bulk work.
 const FIRST_TURNS: u32 = 8;
@@ -58,20 +83,24 @@ impl Turns {
         worker: Worker,
         is_needed: impl Fn() -> bool + 'static,
     ) -> Self {
+        let now = Instant::now();
+        let held = Mutex::new(Held { since: now, place: Place::Worker });
         Self {
-            threads,
+            holder: Arc::new(TurnHolder { threads, worker, held }),
             queues,
             waited: Cell::new(0),
-            worker,
             is_needed: Box::new(is_needed),
-            began: Cell::new(Instant::now()),
-            turn: RefCell::new(None),
+            began: Cell::new(now),
         }
     }
 
     /// Runs work whose pauses end turns. Returns nothing if it was stopped, because nobody needs the result any more.
     pub(super) fn run<T>(self, work: impl FnOnce() -> T) -> Option<T> {
+        let holder = Arc::clone(&self.holder);
+        let _watched = holder.threads.watch.watch_turns(&holder);
         let outcome = catch_unwind(AssertUnwindSafe(|| pace::paced(move || self.pause(), work)));
+        // The thread is the worker afterwards only if the watch has not taken it away.
+        holder.give_up();
         match outcome {
             Ok(value) => Some(value),
             Err(payload) if payload.is::<Stopped>() => None,
@@ -85,9 +114,11 @@ impl Turns {
             return;
         }
         self.check_needed();
-        if self.threads.has_work() {
+        if self.holder.is_displaced() || self.holder.threads.has_work() {
             self.wait_for_turn();
             self.check_needed();
+        } else {
+            self.holder.held().since = Instant::now();
         }
         self.began.set(Instant::now());
     }
@@ -105,12 +136,10 @@ impl Turns {
     }
 
     fn wait_for_turn(&self) {
-        if self.turn.borrow().is_none() {
-            if !self.threads.hand_over(self.worker) {
-                return;
-            }
-            at_once::end_small_call();
+        if !self.holder.hand_over_worker() {
+            return;
         }
+        at_once::end_small_call();
         let (wake, woken) = bounded(1);
         let next = move |_| {
             let (turn, over) = bounded(0);
@@ -121,9 +150,56 @@ impl Turns {
         };
         // Neither sending nor receiving fails: the workers receive as long as this sender exists.
         let _ = self.next_queue().send(Box::new(next));
-        drop(self.turn.take());
+        self.holder.give_up();
         if let Ok(turn) = woken.recv() {
-            self.turn.replace(Some(turn));
+            *self.holder.held() = Held { since: Instant::now(), place: Place::Turn(turn) };
+        }
+    }
+}
+
+impl TurnHolder {
+    /// Takes the place of a computation away whose step is too long, if other work waits.
+    pub(super) fn check(&self) {
+        let mut held = self.held();
+        if held.since.elapsed() < LONGEST_STEP || !self.threads.has_work() {
+            return;
+        }
+        if !matches!(held.place, Place::Worker) || self.threads.hand_over(self.worker) {
+            held.give_up();
+        }
+    }
+
+    /// Hands over the worker that the thread is. Returns whether the thread is none now.
+    fn hand_over_worker(&self) -> bool {
+        let mut held = self.held();
+        if !matches!(held.place, Place::Worker) {
+            return true;
+        }
+        let is_none = self.threads.hand_over(self.worker);
+        if is_none {
+            held.give_up();
+        }
+        is_none
+    }
+
+    fn give_up(&self) {
+        self.held().give_up();
+    }
+
+    fn is_displaced(&self) -> bool {
+        matches!(self.held().place, Place::None)
+    }
+
+    /// Ignores poisoning, because nothing panics while it holds the lock.
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    fn give_up(&mut self) {
+        if let Place::Turn(worker_waits) = std::mem::replace(&mut self.place, Place::None) {
+            drop(worker_waits);
         }
     }
 }

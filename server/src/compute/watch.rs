@@ -10,14 +10,17 @@ use std::{
 
 use foldhash::{HashMap, HashMapExt};
 
+use super::turns::TurnHolder;
 use crate::runtime::Interrupt;
 
 /// Ends runs of sessions that nobody needs any more or that take too long. A run that does not end although it was
-/// stopped is abandoned: its thread is left behind.
+/// stopped is abandoned: its thread is left behind. Computations that take turns lose their place if they do not pause.
 pub struct RunWatch {
     /// Maximum duration of a run in milliseconds.
     max_run: AtomicU64,
     runs: Mutex<Runs>,
+    /// Computations that take turns, by their numbers.
+    turns: Mutex<Turns>,
     /// Number of threads that were left behind and have not ended yet.
     left_behind: AtomicUsize,
 }
@@ -25,6 +28,12 @@ pub struct RunWatch {
 struct Runs {
     next: u64,
     active: HashMap<u64, Active>,
+}
+
+#[derive(Default)]
+struct Turns {
+    next: u64,
+    active: HashMap<u64, Weak<TurnHolder>>,
 }
 
 /// A run on a thread of a pool.
@@ -52,14 +61,23 @@ pub struct WatchedRun {
     number: u64,
 }
 
+/// A computation that is watched until this is dropped.
+pub(super) struct WatchedTurns {
+    watch: Arc<RunWatch>,
+    number: u64,
+}
+
 /// Maximum duration of a run unless it is set.
 const MAX_RUN: Duration = Duration::from_secs(30);
 
 /// How long a run may take to end after it was stopped.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Interval at which runs are checked. Nearly all runs end before their first check.
-const INTERVAL: Duration = Duration::from_millis(100);
+/// Duration of a run until it is checked. Nearly all runs end before.
+const FIRST_CHECK: Duration = Duration::from_millis(100);
+
+/// Interval at which runs and turns are checked.
+const INTERVAL: Duration = Duration::from_millis(20);
 
 /// Maximum number of threads that are left behind at a time.
 const MAX_LEFT_BEHIND: usize = 8;
@@ -70,6 +88,7 @@ impl RunWatch {
         let watch = Arc::new(Self {
             max_run: AtomicU64::new(millis(MAX_RUN)),
             runs: Mutex::new(Runs { next: 0, active: HashMap::new() }),
+            turns: Mutex::default(),
             left_behind: AtomicUsize::new(0),
         });
         let watched = Arc::downgrade(&watch);
@@ -92,6 +111,15 @@ impl RunWatch {
         WatchedRun { watch: Arc::clone(self), number }
     }
 
+    /// Watches a computation that takes turns, until the returned value is dropped.
+    pub(super) fn watch_turns(self: &Arc<Self>, holder: &Arc<TurnHolder>) -> WatchedTurns {
+        let mut turns = self.turns();
+        let number = turns.next;
+        turns.next += 1;
+        turns.active.insert(number, Arc::downgrade(holder));
+        WatchedTurns { watch: Arc::clone(self), number }
+    }
+
     /// Takes the right to leave a thread behind; returns whether there is one left.
     pub(super) fn leave_behind(&self) -> bool {
         let more = |left: usize| (left < MAX_LEFT_BEHIND).then_some(left + 1);
@@ -105,6 +133,15 @@ impl RunWatch {
 
     fn runs(&self) -> MutexGuard<'_, Runs> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn turns(&self) -> MutexGuard<'_, Turns> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check_turns(&self) {
+        let holders: Vec<_> = self.turns().active.values().filter_map(Weak::upgrade).collect();
+        holders.iter().for_each(|holder| holder.check());
     }
 
     /// Stops the runs that should end, and abandons those that do not.
@@ -128,7 +165,7 @@ impl Active {
         let (took, max) = (self.started.elapsed(), self.run.max.unwrap_or(max));
         if took >= max {
             self.run.interrupt.expire();
-        } else if took >= INTERVAL && !(self.run.is_needed)() {
+        } else if took >= FIRST_CHECK && !(self.run.is_needed)() {
             self.run.interrupt.stop();
         } else {
             return false;
@@ -146,9 +183,16 @@ impl Drop for WatchedRun {
     }
 }
 
+impl Drop for WatchedTurns {
+    fn drop(&mut self) {
+        self.watch.turns().active.remove(&self.number);
+    }
+}
+
 fn check_until_dropped(watch: &Weak<RunWatch>) {
     while let Some(watch) = watch.upgrade() {
         watch.check();
+        watch.check_turns();
         drop(watch);
         thread::sleep(INTERVAL);
     }

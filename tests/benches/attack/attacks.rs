@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use hlorank_tests::attackers::{
-    Aim, Attack, Bomb, Flood, RANK, RANK_STREAM, Shape, bombs, broken_uploads, deaf_connections,
-    false_reports, flood, fused_chains, health_watches, huge_graphs, idle_connections, rebound_names,
-    silent_calls, silent_connections, slow_bombs, slow_calls, small_batches, unread_streams,
+    Aim, Attack, Bomb, Flood, RANK, RANK_STREAM, Shape, Stage, bombs, broken_uploads, deaf_connections,
+    false_reports, flood, health_watches, huge_graphs, idle_connections, messages::fused_chain,
+    rebound_names, silent_calls, silent_connections, slow_bombs, slow_calls, small_batches, unread_streams,
 };
 use hlorank_tests::{graph_of_module, kernel_graph, module::two_dots};
 use tokio::runtime::Runtime;
@@ -61,7 +61,9 @@ pub(crate) const ATTACKS: [Named; 25] = [
     }),
     named("broken uploads", |site| clients(broken_uploads(&site.aim(), 4, OFTEN))),
     named("a web page's name", |site| clients(rebound_names(&site.aim(), 4, OFTEN))),
-    named("fusions of a chain with many users", |site| clients(fused_chains(&site.aim(), 2, OFTEN))),
+    named("fusions of a chain with many users", |site| {
+        clients(bombs(&site.aim(), 2, vec![Bomb::of(&fused_chain(400, 10_000, 60))], OFTEN))
+    }),
     named("reports that fill the store", |site| {
         clients(false_reports(&elsewhere(site), 4, "a full board", 2_000, OFTEN))
     }),
@@ -92,4 +94,10 @@ impl Named {
         let _entered = attackers.enter();
         (self.start)(site)
     }
+}
+
+/// Starts the requests of a stage, two at a time.
+pub(crate) fn start_stage(stage: &Stage, site: &Site, attackers: &Runtime) -> Running {
+    let _entered = attackers.enter();
+    clients(bombs(&site.aim(), 2, (stage.requests)(), OFTEN))
 }

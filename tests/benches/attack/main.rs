@@ -1,5 +1,6 @@
 //! Attacks a server in the ways of `hlorank_tests::attackers`, each for `ATTACK_SECONDS` beside a well-behaved client, and
-//! prints what that client saw. Then attacks a new server in all ways at once for a minute, in a cgroup of 1 GiB if systemd
+//! prints what that client saw. Then sends the worst requests of each stage of a call to a server with one worker, and attacks
+//! a new server in all ways at once for a minute, in a cgroup of 1 GiB if systemd
 //! runs. Arguments select attacks by parts of their names. Prints that it is skipped if `ATTACK_SECONDS` is not set, so that
 //! `make bench` does not take minutes longer.
 
@@ -13,10 +14,11 @@ mod versions;
 
 use std::{process::ExitCode, time::Duration};
 
+use hlorank_tests::attackers::STAGES;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{
-    attacks::{ATTACKS, Named},
+    attacks::{ATTACKS, Named, start_stage},
     limits::Limits,
     measure::measure,
     report::Report,
@@ -40,12 +42,17 @@ fn main() -> ExitCode {
     // The attackers have a thread of their own, so that they delay the well-behaved client as little as possible.
     let attackers = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a thread");
     let client = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let is_within = client.block_on(run(&attacks, is_chosen(ALL_NAME), time, &attackers));
+    let is_within = client.block_on(run(&attacks, is_chosen, time, &attackers));
     if is_within { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Runs the attacks, prints the table, and returns whether all limits held.
-async fn run(attacks: &[&Named], with_all: bool, time: Duration, attackers: &Runtime) -> bool {
+async fn run(
+    attacks: &[&Named],
+    is_chosen: impl Fn(&str) -> bool,
+    time: Duration,
+    attackers: &Runtime,
+) -> bool {
     let mut site = Site::start(Confinement::None);
     println!("quiet: {time:?}");
     let quiet = measure(&site, time, Vec::new).await;
@@ -57,7 +64,15 @@ async fn run(attacks: &[&Named], with_all: bool, time: Duration, attackers: &Run
         site = site.replaced_if_dead();
     }
     drop(site);
-    if with_all {
+    let mut site = Site::start(Confinement::OneWorker);
+    for stage in STAGES.iter().filter(|stage| is_chosen(stage.name)) {
+        println!("{}: {time:?}, one worker", stage.name);
+        let running = || vec![start_stage(stage, &site, attackers)];
+        report.add(stage.name, &measure(&site, time, running).await);
+        site = site.replaced_if_dead();
+    }
+    drop(site);
+    if is_chosen(ALL_NAME) {
         let site = Site::start(Confinement::Gibibyte);
         println!("{ALL_NAME}: {ALL:?}, {}", site.confinement());
         let running = || ATTACKS.iter().map(|attack| attack.start(&site, attackers)).collect();

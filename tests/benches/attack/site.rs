@@ -28,12 +28,14 @@ const MAX_MEASUREMENTS_BYTES: usize = 64 << 20;
 /// Maximum wait for readiness.
 const READY: Duration = Duration::from_secs(30);
 
-/// What limits the memory of the server from outside.
+/// What limits the server from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Confinement {
     None,
     /// A cgroup of [`CONTAINER_BYTES`].
     Gibibyte,
+    /// One worker, so that a computation which does not take turns stops the server.
+    OneWorker,
 }
 
 /// A server and its model folder.
@@ -56,6 +58,9 @@ impl Site {
         command.arg(format!("--graph-cache-bytes={GRAPH_CACHE_BYTES}"));
         command.arg(format!("--embedding-cache-bytes={EMBEDDING_CACHE_BYTES}"));
         command.arg(format!("--max-call-bytes={MAX_CALL_BYTES}"));
+        if confinement == Confinement::OneWorker {
+            command.arg("--workers=1");
+        }
         command.arg(format!("--measurements={}", measurements.path().join("measurements").display()));
         command.arg(format!("--max-measurements-bytes={MAX_MEASUREMENTS_BYTES}"));
         Self { server: ServerProcess::run(command), artifacts, _measurements: measurements, confinement }
@@ -85,7 +90,7 @@ impl Site {
             Confinement::Gibibyte => {
                 "without a cgroup, because systemd does not run; the peak is compared with 1 GiB"
             }
-            Confinement::None => "without a cgroup",
+            Confinement::None | Confinement::OneWorker => "without a cgroup",
         }
     }
 

@@ -30,7 +30,7 @@ impl Bomb {
     /// Returns a batch of this size once it is decompressed.
     #[must_use]
     pub fn plain(shape: Shape, bytes: usize) -> Self {
-        Self { encoding: "identity", message: framed(&readable_batch(shape, bytes), false) }
+        Self::of(&readable_batch(shape, bytes))
     }
 
     /// Like [`plain`](Self::plain), compressed with gzip.
@@ -56,6 +56,12 @@ impl Bomb {
     #[must_use]
     pub fn chain(nodes: usize) -> Self {
         Self::compressed(&chain_of_halide(nodes))
+    }
+
+    /// Returns a message as it is.
+    #[must_use]
+    pub fn of(message: &[u8]) -> Self {
+        Self { encoding: "identity", message: framed(message, false) }
     }
 
     fn compressed(message: &[u8]) -> Self {

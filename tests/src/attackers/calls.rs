@@ -87,22 +87,6 @@ async fn watch(attacker: Attacker, calls: usize, message: Bytes) -> Result<(), B
     pending().await
 }
 
-/// Asks for the fusions of a program in which 10,000 nodes use one chain of 400.
-#[must_use]
-pub fn fused_chains(aim: &Aim, attackers: usize, pause: Duration) -> Attack {
-    let message = framed(&messages::fused_chain(400, 10_000, 60), false);
-    Attack::start(aim, attackers, move |attacker| {
-        let message = message.clone();
-        async move {
-            let mut client = attacker.client(WINDOW_BYTES).await?;
-            loop {
-                client.call(RANK, "identity", message.clone()).await?;
-                sleep(pause).await;
-            }
-        }
-    })
-}
-
 /// Sends requests about graphs whose numbers no computation fits.
 #[must_use]
 pub fn huge_graphs(aim: &Aim, attackers: usize, pause: Duration) -> Attack {

@@ -3,8 +3,8 @@
 use hlorank_graph::{Configurations, FEATURES, Limits, NodeFeatureBatch};
 use hlorank_proto::{
     v1::{
-        DeltaFusionConfigs, FeatureGraph, Graph, GraphFeatures, LayoutConfig, LayoutConfigs,
-        RankConfigsRequest, Task, config_batch::Configs, graph::Source,
+        Adapt, ConfigBatch, DeltaFusionConfigs, FeatureGraph, Graph, GraphFeatures, LayoutConfig,
+        LayoutConfigs, PackedTileConfigs, RankConfigsRequest, Task, config_batch::Configs, graph::Source,
     },
     xla::{HloInstructionProto, ShapeProto},
 };
@@ -148,6 +148,52 @@ pub fn fused_chain(length: usize, users: usize, configs: u32) -> Vec<u8> {
         change_slots: (0..configs).collect(),
     };
     rank_request(program, Configs::DeltaFusionConfigs(fusions)).encode_to_vec()
+}
+
+/// Returns a request about a graph of this many reshapes in a chain, each with a layout to choose. Another number is another
+/// graph.
+#[must_use]
+pub fn long_text(nodes: usize, number: usize) -> Vec<u8> {
+    let start = format!("HloModule m{number}\n\nENTRY main {{\n  c0 = f32[8] parameter(0)\n");
+    let chain =
+        (1..nodes).map(|node| format!("  c{node} = f32[{}] reshape(c{})\n", dimensions(node), node - 1));
+    let text = [start].into_iter().chain(chain).chain(["}\n".to_owned()]).collect();
+    let graph = Graph { task: Task::Layout.into(), ..graph_of(Source::HloText(text)) };
+    rank_request(graph, Configs::LayoutConfigs(LayoutConfigs { configs: vec![LayoutConfig::default()] }))
+        .encode_to_vec()
+}
+
+fn dimensions(node: usize) -> &'static str {
+    if node.is_multiple_of(2) { "8" } else { "2,4" }
+}
+
+/// Returns a request about this many tiles of a small kernel, all of them different.
+#[must_use]
+pub fn many_tiles(count: usize) -> RankConfigsRequest {
+    rank_request(
+        kernel_graph(graph_of_module(two_dots())),
+        Configs::PackedTileConfigs(different_tiles(count)),
+    )
+}
+
+/// Returns a request that learns from this many measured tiles.
+#[must_use]
+pub fn many_measurements(count: usize) -> Vec<u8> {
+    let batch = ConfigBatch { configs: Some(Configs::PackedTileConfigs(different_tiles(count))) };
+    let seconds = (0..count).map(|config| 1e-3 + 1e-6 * (config % 97) as f64).collect();
+    let adapt = Adapt { target: "a board".to_owned(), batch: Some(batch), seconds, ..Adapt::default() };
+    RankConfigsRequest { adapt: Some(adapt), ..many_tiles(count) }.encode_to_vec()
+}
+
+fn different_tiles(count: usize) -> PackedTileConfigs {
+    let bounds = (0..count).flat_map(|config| [config / 1000 + 1, config % 1000 + 1]);
+    let bounds = bounds.map(|bound| i32::try_from(bound).expect("a small number"));
+    PackedTileConfigs {
+        config_count: u32::try_from(count).expect("a small number"),
+        output_bound_count: 2,
+        bounds: bounds.flat_map(i32::to_le_bytes).collect::<Vec<u8>>().into(),
+        ..PackedTileConfigs::default()
+    }
 }
 
 fn chain_text(length: usize, users: usize) -> String {

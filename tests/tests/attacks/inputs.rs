@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hlorank_tests::attackers::{
-    Attacker, RANK, fused_chains, huge_graphs,
+    Attacker, RANK, STAGES, Stage, bombs, huge_graphs,
     messages::{self, framed},
 };
 use tonic::Code;
@@ -29,8 +29,11 @@ async fn huge_numbers_are_the_fault_of_the_client() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_chain_that_is_fused_into_many_users_leaves_time_to_small_calls() {
-    let attacked = Attacked::start(&["--workers=1"]).await;
-    let attack = || fused_chains(&attacked.aim(), 2, Duration::from_millis(5));
-    attacked.endures("fused chains", attack, async |attack| until_calls(attack, 20).await).await;
+async fn the_worst_request_of_each_stage_leaves_time_to_small_calls() {
+    const OFTEN: Duration = Duration::from_millis(5);
+    for Stage { name, requests } in STAGES {
+        let attacked = Attacked::start(&["--workers=1"]).await;
+        let attack = || bombs(&attacked.aim(), 2, requests(), OFTEN);
+        attacked.endures(name, attack, async |attack| until_calls(attack, 2).await).await;
+    }
 }

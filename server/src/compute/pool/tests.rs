@@ -52,6 +52,35 @@ async fn work_spawned_by_work_is_queued_behind_earlier_work() {
 }
 
 #[tokio::test]
+async fn a_computation_that_does_not_pause_holds_up_no_other() {
+    let pool = Arc::new(ComputePool::new(NonZeroUsize::MIN).unwrap());
+    let (sender, receiver) = oneshot::channel::<usize>();
+    let long = |_| {
+        let heard = receiver.blocking_recv();
+        // Its next turn.
+        (0..10).for_each(|_| {
+            thread::sleep(Duration::from_millis(2));
+            pace::pause();
+        });
+        heard
+    };
+    let (long, other) = tokio::join!(pool.run(Class::Bulk, long), async {
+        let other = pool.run(Class::Bulk, |Worker(worker)| worker).await.unwrap().value;
+        sender.send(other).unwrap();
+        other
+    });
+    assert_eq!(long.unwrap().value, Ok(other));
+    // There is one worker afterwards.
+    let at_once: Vec<_> = (0..4).map(|_| pool.run(Class::Bulk, |_| thread::current().id())).collect();
+    let threads: std::collections::HashSet<_> = futures::future::join_all(at_once)
+        .await
+        .into_iter()
+        .map(|computed| computed.unwrap().value)
+        .collect();
+    assert_eq!(threads.len(), 1);
+}
+
+#[tokio::test]
 async fn a_panic_fails_its_own_work_only() {
     let pool = pool();
     assert!(pool.run(Class::Bulk, |_| panic!("on purpose")).await.is_err());

@@ -79,8 +79,7 @@ mod tests {
 
     fn sizes(by_size: &[(usize, std::ops::Range<u32>)]) -> Vec<(usize, usize)> {
         let by_size = by_size.iter().cloned();
-        let by_size =
-            by_size.map(|(nodes, rows)| (queue(nodes), missing(rows)));
+        let by_size = by_size.map(|(nodes, rows)| (queue(nodes), missing(rows)));
         parts(by_size.collect(), DeviceProfile::CPU)
             .iter()
             .map(|part| (part.queue.nodes, part.rows.len()))
