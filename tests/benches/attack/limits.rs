@@ -8,6 +8,7 @@ use crate::{
 };
 
 /// Limits of what a well-behaved client sees beside an attack, and of the memory of the server.
+#[derive(Clone, Copy)]
 pub(crate) struct Limits {
     p99: Duration,
     resident_bytes: usize,
@@ -25,6 +26,12 @@ impl Limits {
     pub(crate) fn of(quiet_p99: Duration) -> Self {
         let resident_bytes = (GRANTED_BYTES + GRANTED_BYTES / 4).min(CONTAINER_BYTES);
         Self { p99: (SLOWDOWN * quiet_p99).min(MAX_P99), resident_bytes }
+    }
+
+    /// Returns the limits beside the worst requests of a stage with one worker: a small call may have to wait for the end of a
+    /// run.
+    pub(crate) fn of_stages(self) -> Self {
+        Self { p99: MAX_P99, ..self }
     }
 
     pub(crate) fn p99(&self) -> Duration {

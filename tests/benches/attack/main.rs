@@ -68,7 +68,7 @@ async fn run(
     for stage in STAGES.iter().filter(|stage| is_chosen(stage.name)) {
         println!("{}: {time:?}, one worker", stage.name);
         let running = || vec![start_stage(stage, &site, attackers)];
-        report.add(stage.name, &measure(&site, time, running).await);
+        report.add_stage(stage.name, &measure(&site, time, running).await);
         site = site.replaced_if_dead();
     }
     drop(site);

@@ -49,10 +49,19 @@ impl Report {
 
     /// Adds what was measured beside an attack, and prints it as progress.
     pub(crate) fn add(&mut self, name: &str, measured: &Measured) {
-        let exceeded = self.limits.exceeded(measured);
+        self.worst_p99 = self.worst_p99.max(measured.seen.p99);
+        self.add_within(self.limits, name, measured);
+    }
+
+    /// Adds what was measured beside the worst requests of a stage.
+    pub(crate) fn add_stage(&mut self, name: &str, measured: &Measured) {
+        self.add_within(self.limits.of_stages(), name, measured);
+    }
+
+    fn add_within(&mut self, limits: Limits, name: &str, measured: &Measured) {
+        let exceeded = limits.exceeded(measured);
         let seen = &measured.seen;
         self.failures += seen.failures.len();
-        self.worst_p99 = self.worst_p99.max(seen.p99);
         self.most_bytes = self.most_bytes.max(measured.peak_bytes.unwrap_or(usize::MAX));
         self.is_within &= exceeded.is_empty();
         if let Some(failure) = seen.failures.first() {

@@ -114,10 +114,10 @@ async fn the_replacement_of_a_background_worker_has_its_low_priority() {
 }
 
 /// Returns a pool of one worker that is blocked until the sender is used, and the order in which work was done.
-fn blocked() -> (ComputePool, oneshot::Sender<()>, Arc<Mutex<Vec<Class>>>) {
+fn blocked(class: Class) -> (ComputePool, oneshot::Sender<()>, Arc<Mutex<Vec<Class>>>) {
     let pool = ComputePool::new(NonZeroUsize::MIN).unwrap();
     let (sender, receiver) = oneshot::channel::<()>();
-    pool.spawn(Class::Bulk, move |_| receiver.blocking_recv().unwrap());
+    pool.spawn(class, move |_| receiver.blocking_recv().unwrap());
     while pool.queued() > 0 {
         thread::yield_now();
     }
@@ -131,7 +131,7 @@ fn note(pool: &ComputePool, class: Class, order: &Arc<Mutex<Vec<Class>>>) {
 
 #[tokio::test]
 async fn interactive_work_comes_first_and_bulk_work_keeps_its_share() {
-    let (pool, go, order) = blocked();
+    let (pool, go, order) = blocked(Class::Interactive);
     (0..3).for_each(|_| note(&pool, Class::Bulk, &order));
     (0..20).for_each(|_| note(&pool, Class::Interactive, &order));
     go.send(()).unwrap();
@@ -139,6 +139,17 @@ async fn interactive_work_comes_first_and_bulk_work_keeps_its_share() {
     let order = order.lock().unwrap();
     let bulk: Vec<usize> = (0..order.len()).filter(|&place| order[place] == Class::Bulk).collect();
     assert_eq!(bulk, [7, 15, 22], "{order:?}");
+}
+
+#[tokio::test]
+async fn a_long_piece_of_bulk_work_is_not_soon_followed_by_another() {
+    let (pool, go, order) = blocked(Class::Bulk);
+    note(&pool, Class::Bulk, &order);
+    (0..20).for_each(|_| note(&pool, Class::Interactive, &order));
+    thread::sleep(Duration::from_millis(200));
+    go.send(()).unwrap();
+    pool.run(Class::Bulk, |_| ()).await.unwrap();
+    assert_eq!(order.lock().unwrap().iter().position(|&class| class == Class::Bulk), Some(20));
 }
 
 /// A future that runs two pieces of work of a class after each other.
@@ -152,7 +163,7 @@ fn two_pieces(pool: &Arc<ComputePool>, class: Class) -> impl Future<Output = [th
 
 #[tokio::test]
 async fn one_worker_does_a_small_call_before_what_was_queued_meanwhile() {
-    let (pool, go, order) = blocked();
+    let (pool, go, order) = blocked(Class::Bulk);
     let pool = Arc::new(pool);
     let (own, driven) = (Arc::clone(&pool), two_pieces(&pool, Class::Interactive));
     let small = tokio::spawn(async move { own.drive(driven).await.unwrap().value });
@@ -195,7 +206,7 @@ async fn a_panic_in_a_small_call_fails_that_call_only() {
 
 #[tokio::test]
 async fn queued_work_is_done_after_the_pool_is_dropped() {
-    let (pool, go, order) = blocked();
+    let (pool, go, order) = blocked(Class::Bulk);
     for class in [Class::Bulk, Class::Interactive, Class::Bulk] {
         note(&pool, class, &order);
     }
