@@ -1,4 +1,4 @@
-use crate::{FusionProgram, Graph, GraphError, HloModule, NodeDescription, Scope, Task};
+use crate::{FusionProgram, Graph, GraphError, HloModule, NodeDescription, Scope, Task, pace};
 
 impl HloModule<'_> {
     /// Returns the graph of this module. `configurable` lists the configurable nodes in slot order; those of a program
@@ -14,7 +14,8 @@ impl HloModule<'_> {
         configurable: Vec<u32>,
     ) -> Result<(Graph, Vec<NodeDescription>), GraphError> {
         let graph = self.take_graph(task, configurable)?;
-        let nodes = graph.configurable().iter().filter_map(|&node| self.describe(node)).collect();
+        let configurable = pace::in_steps(16, graph.configurable());
+        let nodes = configurable.filter_map(|&node| self.describe(node)).collect();
         Ok((graph, nodes))
     }
 

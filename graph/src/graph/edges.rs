@@ -1,4 +1,4 @@
-use crate::GraphError;
+use crate::{GraphError, pace};
 
 /// Checks that every edge joins two nodes of the graph.
 pub(super) fn check_ends(nodes: usize, edges: &[[u32; 2]]) -> Result<(), GraphError> {
@@ -30,6 +30,7 @@ fn find_cycle(nodes: usize, edges: &[[u32; 2]]) -> Option<u32> {
     let mut ready: Vec<u32> =
         (0..).zip(&consumers).filter(|(_, count)| **count == 0).map(|(node, _)| node).collect();
     while let Some(node) = ready.pop() {
+        pace::pause();
         for [_, producer] in edges[first_edge(node)..].iter().take_while(|[consumer, _]| *consumer == node) {
             consumers[*producer as usize] -= 1;
             if consumers[*producer as usize] == 0 {

@@ -308,7 +308,7 @@ impl<'a, 'l> ModuleBuilder<'a, 'l> {
     fn edges(&self) -> Result<Vec<[u32; 2]>, GraphError> {
         let references = &self.nodes.references;
         let mut edges = Vec::with_capacity(references.count());
-        for (position, node) in (0..self.nodes.len()).zip(0..) {
+        for (position, node) in pace::in_steps(64, (0..self.nodes.len()).zip(0..)) {
             let first = edges.len();
             for (&id, &operand) in
                 references.operands(position).iter().zip(references.operand_nodes(position))

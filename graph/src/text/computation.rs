@@ -7,7 +7,7 @@ use crate::{
     GraphError, ModuleFault, TextError,
     module::{ModuleBuilder, Nodes, check_instruction},
     opcode::opcode_id,
-    shortened,
+    pace, shortened,
 };
 
 /// A computation that is being read.
@@ -78,7 +78,7 @@ impl<'a> Computation<'a> {
         let root = self.root_position();
         self.nodes.mark_root(root);
         builder.begin(name, self.id, self.instruction_id(root))?;
-        for position in self.post_order() {
+        for position in pace::in_steps(16, self.post_order()) {
             builder.copy(self.instruction_id(position), &self.nodes, position)?;
         }
         builder.end(name)

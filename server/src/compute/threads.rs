@@ -3,7 +3,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
 };
@@ -25,6 +25,8 @@ pub(super) struct Threads {
     pub(super) activity: Activity,
     /// The thread of each worker, by the worker's number.
     current: Mutex<HashMap<usize, Thread>>,
+    /// Number of computations that run beside the workers, because a step of theirs is too long.
+    displaced: AtomicUsize,
     is_background: bool,
 }
 
@@ -59,7 +61,8 @@ impl Thread {
 impl Threads {
     pub(super) fn new(queue: WorkQueue, watch: Arc<RunWatch>, is_background: bool) -> Arc<Self> {
         let (activity, current) = (Activity::new(), Mutex::default());
-        Arc::new(Self { queue, watch, activity, current, is_background })
+        let displaced = AtomicUsize::new(0);
+        Arc::new(Self { queue, watch, activity, current, displaced, is_background })
     }
 
     /// Starts the thread of a worker.
@@ -131,6 +134,18 @@ impl Threads {
         before.handed_over.store(true, Ordering::Release);
         current.insert(worker.0, thread);
         true
+    }
+
+    /// Takes the right to run beside the workers; returns whether there was one left.
+    pub(super) fn displace(&self) -> bool {
+        let workers = self.current().len();
+        let more = |displaced: usize| (displaced < workers).then_some(displaced + 1);
+        self.displaced.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// Gives that right back.
+    pub(super) fn end_displaced(&self) {
+        self.displaced.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Watches a run of a worker. If it hangs, the thread is replaced, and then who waits for it is told.

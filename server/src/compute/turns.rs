@@ -60,7 +60,9 @@ enum Place {
     Worker,
     /// The worker waits until this is dropped.
     Turn(Sender<()>),
-    /// It waits for its turn, or its place was taken away.
+    /// Its place was taken away while it ran.
+    Displaced,
+    /// It waits for its turn, or has ended.
     None,
 }
 
@@ -71,7 +73,7 @@ struct Stopped;
 const TURN: Duration = Duration::from_millis(1);
 
 /// Duration of a step after which other work no longer waits for it.
-const LONGEST_STEP: Duration = Duration::from_millis(30);
+const LONGEST_STEP: Duration = Duration::from_millis(50);
 
 /// Number of turns that keep the class of a computation. After them, it is bulk work.
 const FIRST_TURNS: u32 = 8;
@@ -158,15 +160,20 @@ impl Turns {
 }
 
 impl TurnHolder {
-    /// Takes the place of a computation away whose step is too long, if other work waits.
+    /// Takes the place of a computation away whose step is too long, if other work waits. No more computations run beside
+    /// the workers than there are workers, so that many of them do not take the processor from small calls.
     pub(super) fn check(&self) {
         let mut held = self.held();
-        if held.since.elapsed() < LONGEST_STEP || !self.threads.has_work() {
+        let is_late = held.since.elapsed() >= LONGEST_STEP && self.threads.has_work();
+        if !is_late || matches!(held.place, Place::Displaced | Place::None) || !self.threads.displace() {
             return;
         }
-        if !matches!(held.place, Place::Worker) || self.threads.hand_over(self.worker) {
-            held.give_up();
+        if matches!(held.place, Place::Worker) && !self.threads.hand_over(self.worker) {
+            self.threads.end_displaced();
+            return;
         }
+        // Ends the turn that a worker waits for.
+        held.place = Place::Displaced;
     }
 
     /// Hands over the worker that the thread is. Returns whether the thread is none now.
@@ -177,29 +184,26 @@ impl TurnHolder {
         }
         let is_none = self.threads.hand_over(self.worker);
         if is_none {
-            held.give_up();
+            held.place = Place::None;
         }
         is_none
     }
 
+    /// Leaves its place to others.
     fn give_up(&self) {
-        self.held().give_up();
+        match std::mem::replace(&mut self.held().place, Place::None) {
+            Place::Turn(worker_waits) => drop(worker_waits),
+            Place::Displaced => self.threads.end_displaced(),
+            Place::Worker | Place::None => {}
+        }
     }
 
     fn is_displaced(&self) -> bool {
-        matches!(self.held().place, Place::None)
+        matches!(self.held().place, Place::Displaced)
     }
 
     /// Ignores poisoning, because nothing panics while it holds the lock.
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Held {
-    fn give_up(&mut self) {
-        if let Place::Turn(worker_waits) = std::mem::replace(&mut self.place, Place::None) {
-            drop(worker_waits);
-        }
     }
 }
