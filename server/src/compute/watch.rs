@@ -141,7 +141,9 @@ impl RunWatch {
 
     fn check_turns(&self) {
         let holders: Vec<_> = self.turns().active.values().filter_map(Weak::upgrade).collect();
-        holders.iter().for_each(|holder| holder.check());
+        for holder in holders {
+            holder.check();
+        }
     }
 
     /// Stops the runs that should end, and abandons those that do not.
