@@ -48,10 +48,10 @@ fn a_module_with_a_schedule_is_refused() {
 }
 
 #[test]
-fn a_module_without_an_entry_computation_is_refused() {
-    let mut serialized = module(&[&[]]).encode_to_vec();
-    serialized.extend([6 << 3, 9]);
-    assert_eq!(read(&serialized).unwrap_err(), FusionError::NoEntry, "no computation has id 9");
+fn an_entry_computation_without_a_root_is_refused() {
+    let mut module = module(&[&[]]);
+    module.computations[0].root_id = 9;
+    assert_eq!(read(&module.encode_to_vec()).unwrap_err(), FusionError::NoEntry, "no instruction has id 9");
 }
 
 #[test]
