@@ -20,6 +20,7 @@ use hlorank_graph::pace;
 use super::{
     at_once,
     threads::Threads,
+    watch::TakesTurns,
     work::{Work, Worker},
 };
 
@@ -43,7 +44,7 @@ pub(super) struct Queues {
 }
 
 /// A computation as the watch sees it.
-pub(super) struct TurnHolder {
+struct TurnHolder {
     threads: Arc<Threads>,
     worker: Worker,
     held: Mutex<Held>,
@@ -99,7 +100,8 @@ impl Turns {
     /// Runs work whose pauses end turns. Returns nothing if it was stopped, because nobody needs the result any more.
     pub(super) fn run<T>(self, work: impl FnOnce() -> T) -> Option<T> {
         let holder = Arc::clone(&self.holder);
-        let _watched = holder.threads.watch.watch_turns(&holder);
+        let weak = Arc::downgrade(&holder);
+        let _watched = holder.threads.watch.watch_turns(weak);
         let outcome = catch_unwind(AssertUnwindSafe(|| pace::paced(move || self.pause(), work)));
         // The thread is the worker afterwards only if the watch has not taken it away.
         holder.give_up();
@@ -159,10 +161,10 @@ impl Turns {
     }
 }
 
-impl TurnHolder {
+impl TakesTurns for TurnHolder {
     /// Takes the place of a computation away whose step is too long, if other work waits. No more computations run beside
     /// the workers than there are workers, so that many of them do not take the processor from small calls.
-    pub(super) fn check(&self) {
+    fn check(&self) {
         let mut held = self.held();
         let is_late = held.since.elapsed() >= LONGEST_STEP && self.threads.has_work();
         if !is_late || matches!(held.place, Place::Displaced | Place::None) || !self.threads.displace() {
@@ -175,7 +177,9 @@ impl TurnHolder {
         // Ends the turn that a worker waits for.
         held.place = Place::Displaced;
     }
+}
 
+impl TurnHolder {
     /// Hands over the worker that the thread is. Returns whether the thread is none now.
     fn hand_over_worker(&self) -> bool {
         let mut held = self.held();

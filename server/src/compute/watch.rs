@@ -10,7 +10,6 @@ use std::{
 
 use foldhash::{HashMap, HashMapExt};
 
-use super::turns::TurnHolder;
 use crate::runtime::Interrupt;
 
 /// Ends runs of sessions that nobody needs any more or that take too long. A run that does not end although it was
@@ -33,7 +32,13 @@ struct Runs {
 #[derive(Default)]
 struct Turns {
     next: u64,
-    active: HashMap<u64, Weak<TurnHolder>>,
+    active: HashMap<u64, Weak<dyn TakesTurns>>,
+}
+
+/// A computation that takes turns.
+pub(super) trait TakesTurns: Send + Sync {
+    /// Leaves its place to others if a step of it is too long.
+    fn check(&self);
 }
 
 /// A run on a thread of a pool.
@@ -112,11 +117,11 @@ impl RunWatch {
     }
 
     /// Watches a computation that takes turns, until the returned value is dropped.
-    pub(super) fn watch_turns(self: &Arc<Self>, holder: &Arc<TurnHolder>) -> WatchedTurns {
+    pub(super) fn watch_turns(self: &Arc<Self>, computation: Weak<dyn TakesTurns>) -> WatchedTurns {
         let mut turns = self.turns();
         let number = turns.next;
         turns.next += 1;
-        turns.active.insert(number, Arc::downgrade(holder));
+        turns.active.insert(number, computation);
         WatchedTurns { watch: Arc::clone(self), number }
     }
 
@@ -140,9 +145,9 @@ impl RunWatch {
     }
 
     fn check_turns(&self) {
-        let holders: Vec<_> = self.turns().active.values().filter_map(Weak::upgrade).collect();
-        for holder in holders {
-            holder.check();
+        let computations: Vec<_> = self.turns().active.values().filter_map(Weak::upgrade).collect();
+        for computation in computations {
+            computation.check();
         }
     }
 
