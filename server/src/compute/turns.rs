@@ -101,7 +101,7 @@ impl Turns {
     pub(super) fn run<T>(self, work: impl FnOnce() -> T) -> Option<T> {
         let holder = Arc::clone(&self.holder);
         let weak = Arc::downgrade(&holder);
-        let _watched = holder.threads.watch.watch_turns(weak);
+        holder.threads.watch.watch_turns(weak);
         let outcome = catch_unwind(AssertUnwindSafe(|| pace::paced(move || self.pause(), work)));
         // The thread is the worker afterwards only if the watch has not taken it away.
         holder.give_up();

@@ -18,8 +18,8 @@ pub struct RunWatch {
     /// Maximum duration of a run in milliseconds.
     max_run: AtomicU64,
     runs: Mutex<Runs>,
-    /// Computations that take turns, by their numbers.
-    turns: Mutex<Turns>,
+    /// Computations that take turns, and some that have ended since the last check.
+    turns: Mutex<Vec<Weak<dyn TakesTurns>>>,
     /// Number of threads that were left behind and have not ended yet.
     left_behind: AtomicUsize,
 }
@@ -27,12 +27,6 @@ pub struct RunWatch {
 struct Runs {
     next: u64,
     active: HashMap<u64, Active>,
-}
-
-#[derive(Default)]
-struct Turns {
-    next: u64,
-    active: HashMap<u64, Weak<dyn TakesTurns>>,
 }
 
 /// A computation that takes turns.
@@ -62,12 +56,6 @@ struct Active {
 
 /// A run that is watched until this is dropped.
 pub struct WatchedRun {
-    watch: Arc<RunWatch>,
-    number: u64,
-}
-
-/// A computation that is watched until this is dropped.
-pub(super) struct WatchedTurns {
     watch: Arc<RunWatch>,
     number: u64,
 }
@@ -116,13 +104,9 @@ impl RunWatch {
         WatchedRun { watch: Arc::clone(self), number }
     }
 
-    /// Watches a computation that takes turns, until the returned value is dropped.
-    pub(super) fn watch_turns(self: &Arc<Self>, computation: Weak<dyn TakesTurns>) -> WatchedTurns {
-        let mut turns = self.turns();
-        let number = turns.next;
-        turns.next += 1;
-        turns.active.insert(number, computation);
-        WatchedTurns { watch: Arc::clone(self), number }
+    /// Watches a computation that takes turns, until it is dropped.
+    pub(super) fn watch_turns(&self, computation: Weak<dyn TakesTurns>) {
+        self.turns().push(computation);
     }
 
     /// Takes the right to leave a thread behind; returns whether there is one left.
@@ -140,13 +124,20 @@ impl RunWatch {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn turns(&self) -> MutexGuard<'_, Turns> {
+    fn turns(&self) -> MutexGuard<'_, Vec<Weak<dyn TakesTurns>>> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Lets the computations leave their places, and forgets those that have ended.
     fn check_turns(&self) {
-        let computations: Vec<_> = self.turns().active.values().filter_map(Weak::upgrade).collect();
-        for computation in computations {
+        let mut running = Vec::new();
+        self.turns().retain(|computation| {
+            let found = computation.upgrade();
+            let is_running = found.is_some();
+            running.extend(found);
+            is_running
+        });
+        for computation in running {
             computation.check();
         }
     }
@@ -187,12 +178,6 @@ impl Drop for WatchedRun {
         let ended = self.watch.runs().active.remove(&self.number);
         // Dropped after the lock is released, since it may free much memory.
         drop(ended);
-    }
-}
-
-impl Drop for WatchedTurns {
-    fn drop(&mut self) {
-        self.watch.turns().active.remove(&self.number);
     }
 }
 

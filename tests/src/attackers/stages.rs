@@ -28,7 +28,7 @@ const CONFIGS: usize = 500_000;
 /// Maximum number of measured configurations of a call.
 const MEASUREMENTS: usize = 2_000;
 
-/// All stages that take turns.
+/// The stages, of which one request may need several.
 pub const STAGES: [Stage; 6] = [
     Stage {
         name: "decompression, parts of a message",

@@ -102,7 +102,7 @@ impl Preparation {
         }
     }
 
-    /// Counts the planning of so many configurations as queued work.
+    /// Adds the planning of this number of configurations to the queued work.
     fn queue_planning(
         &self,
         backlog: &Arc<Backlog>,

@@ -24,11 +24,10 @@ pub(super) fn encode(
         let tensors = tensors(cache, block, &input, model, worker, interrupt)?;
         return model.encode_rows(worker, &tensors, &input, interrupt);
     }
-    let mut segments = block.segments.clone();
-    if let &[only] = &*segments {
-        segments.resize(MIN_SEGMENTS, only);
-    }
-    let input = block.add_segments(input, &segments, model.facts());
+    let input = match &*block.segments {
+        &[only] => block.add_segments(input, &[only; MIN_SEGMENTS], model.facts()),
+        segments => block.add_segments(input, segments, model.facts()),
+    };
     model.encode(worker, &input, interrupt)
 }
 
